@@ -1,0 +1,1 @@
+"""Defaulting, validation and CRD manifests, generated from the types."""

@@ -1,0 +1,1 @@
+"""Reasons as data, and their rendering as condition, event, text and JSON."""

@@ -1,0 +1,1 @@
+"""Simulated nodes: a client of any API server, embedded or real, that plays the kubelet's part."""

@@ -1,0 +1,1 @@
+"""PodCliqueSet -> PodClique and PodCliqueScalingGroup -> PodGang -> Pod."""

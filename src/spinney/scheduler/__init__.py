@@ -1,0 +1,1 @@
+"""The session scheduler: session, statement, node sets, actions, plugins, fair share, topology."""

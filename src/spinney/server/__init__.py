@@ -1,0 +1,1 @@
+"""The embedded API server: store, REST and discovery, patches, admission, garbage collection."""

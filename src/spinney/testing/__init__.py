@@ -1,0 +1,1 @@
+"""Builders and contract suites for authors of backends and plugins."""
