@@ -1,4 +1,10 @@
-"""What people touch: the ``spinney`` command. Sub-commands are imported only when they are used."""
+"""What people touch: the ``spinney`` command.
+
+A sub-command is a module of this package with a click command of the same name; it is imported only when it is
+asked for, so that ``--help`` and completion never pay for numpy or an HTTP stack.
+"""
+
+from importlib import import_module
 
 import click
 
@@ -6,8 +12,38 @@ from spinney import __version__
 
 __all__ = ["main"]
 
+COMMANDS = {
+    "cases": "Run scheduler behaviour cases and report the differences.",
+    "crds": "Print or write the CRD manifests.",
+    "demo": "Bring a gang up on an embedded cluster and show it.",
+    "operator": "Run the operator against a cluster.",
+    "scheduler": "Run the session scheduler against a cluster.",
+    "up": "Run an embedded cluster in the foreground.",
+    "version": "Print the version.",
+    "wait-for": "Wait until other cliques of the same gang are ready (the start-up init container).",
+}
 
-@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+
+class LazyGroup(click.Group):
+    """A group whose commands live in modules that are imported on first use."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return sorted(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in COMMANDS:
+            return None
+        attribute = cmd_name.replace("-", "_")
+        command = getattr(import_module(f"spinney.cli.{attribute}"), attribute)
+        assert isinstance(command, click.Command)
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, COMMANDS[name]) for name in self.list_commands(ctx)])
+
+
+@click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, prog_name="spinney")
 def main() -> None:
     """Gang scheduling for AI workloads on Kubernetes."""
