@@ -1,0 +1,288 @@
+"""The control plane itself: what is started, in which order, with which flags.
+
+Data live on a memory file system where the machine has room on one, and etcd does not sync: a plane is thrown away, and
+a suite's time is mostly writes. The node lifecycle controller is off, so that simulated nodes alone say how nodes fare.
+"""
+
+import asyncio
+import shutil
+import ssl
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+import yaml
+
+from spinney.api.struct import JSON
+from spinney.runtime import Clock, SystemClock
+from spinney.testing.controlplane.binaries import find_binaries
+from spinney.testing.controlplane.certificates import Authority
+from spinney.testing.controlplane.features import MINORS, GangApi, gang_api
+from spinney.testing.controlplane.process import Ports, Process
+
+_LOOPBACK = "127.0.0.1"
+_START = 120.0  # seconds a program may take to become ready: a busy two-core machine needs a fraction of it
+_MEMORY = Path("/dev/shm")  # noqa: S108 - a private directory is made in it
+_MEMORY_NEEDED = 1 << 30  # etcd alone reserves 64 MB ahead of its log
+
+_CONTROLLERS_OFF = (
+    "node-lifecycle-controller",  # the simulated nodes say how they fare
+    "node-ipam-controller",
+    "persistentvolume-attach-detach-controller",  # nothing attaches here, and it would hold volumes back
+    "horizontal-pod-autoscaler-controller",  # there are no metrics to scale by
+    "certificatesigningrequest-approving-controller",
+    "certificatesigningrequest-cleaner-controller",
+    "certificatesigningrequest-signing-controller",
+)
+
+
+class ControlPlane:
+    """One real control plane of a Kubernetes minor, from :meth:`start` to :meth:`stop`. Mutable.
+
+    Usable as a context manager, sync or async. After the start ``kubeconfig`` names a file (mode 0600) for an
+    administrator, and ``url``, ``token`` and ``ca`` say the same in parts.
+    """
+
+    def __init__(
+        self,
+        minor: str = MINORS[-1],
+        *,
+        scheduler: bool | JSON = False,
+        controller_manager: bool = True,
+        clock: Clock | None = None,
+    ) -> None:
+        self.minor = minor
+        self.gangs: GangApi = gang_api(minor)
+        self._clock = clock if clock is not None else SystemClock()
+        self._with_scheduler = scheduler
+        self._with_controller_manager = controller_manager
+        self._ports = Ports()
+        self._processes: list[Process] = []
+        self._directory: Path | None = None
+
+    @property
+    def directory(self) -> Path:
+        """Return where keys, configuration and logs are; gone after :meth:`stop`."""
+        if self._directory is None:
+            raise RuntimeError(f"the control plane {self.minor} is not running: call start() first")
+        return self._directory
+
+    def start(self) -> None:
+        """Start everything and return when it is ready; on failure end what was started and say what went wrong."""
+        self._binaries = find_binaries(self.minor)
+        self._directory = Path(tempfile.mkdtemp(prefix=f"spinney-{self.minor}-", dir=_memory_directory()))
+        try:
+            self._write_credentials()
+            self._start_etcd()
+            self._start_apiserver()
+            if self._with_controller_manager:
+                self._start_controller_manager()
+            if self._with_scheduler is not False:
+                self._start_scheduler(self._with_scheduler if isinstance(self._with_scheduler, dict) else {})
+        except BaseException:
+            self.stop()
+            raise
+
+    def stop(self) -> None:
+        """End all programs, last started first, and remove their data. Stopping twice does nothing."""
+        while self._processes:
+            self._processes.pop().stop()
+        self._ports.release()
+        if self._directory is not None:
+            shutil.rmtree(self._directory)
+            self._directory = None
+
+    @property
+    def kubectl(self) -> Path:
+        """Return the kubectl of this minor."""
+        return self._binaries.kubectl
+
+    def kubeconfig_for(self, user: str, groups: tuple[str, ...] = ()) -> Path:
+        """Write a kubeconfig with which a client is ``user``, by certificate; RBAC decides what that user may do."""
+        certificate, key = self._authority.client(user, groups)
+        return self._write_kubeconfig(user, {"client-certificate": str(certificate), "client-key": str(key)})
+
+    @contextmanager
+    def scheduler(self, configuration: JSON | None = None) -> Iterator[None]:
+        """Run kube-scheduler for the time of the ``with`` block, with this KubeSchedulerConfiguration."""
+        process = self._start_scheduler(configuration if configuration is not None else {})
+        try:
+            yield
+        finally:
+            self._processes.remove(process)
+            process.stop()
+
+    def log(self, program: str) -> str:
+        """Return what a program (``kube-apiserver``, ...) has logged so far."""
+        return (self.directory / f"{program}.log").read_text(errors="replace")
+
+    def __enter__(self) -> Self:
+        self.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.stop()
+
+    async def __aenter__(self) -> Self:
+        await asyncio.to_thread(self.start)
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await asyncio.to_thread(self.stop)
+
+    # -- credentials --------------------------------------------------------------------------------------------------
+
+    def _write_credentials(self) -> None:
+        self._authority = Authority(self.directory, now=self._clock.now())
+        self.ca = self._authority.path
+        self._port = self._ports.take()
+        self.url = f"https://{_LOOPBACK}:{self._port}"
+        self.token = f"admin-{self._port}"
+        tokens = self.directory / "tokens.csv"
+        tokens.touch(mode=0o600)
+        tokens.write_text(f'{self.token},admin,admin,"system:masters"\n')
+        self.kubeconfig = self._write_kubeconfig("admin", {"token": self.token})
+
+    def _write_kubeconfig(self, user: str, credentials: JSON) -> Path:
+        name = user.replace(":", "-")
+        path = self.directory / f"{name}.kubeconfig"
+        path.touch(mode=0o600)
+        cluster = {"server": self.url, "certificate-authority": str(self.ca)}
+        configuration = {
+            "apiVersion": "v1",
+            "kind": "Config",
+            "clusters": [{"name": "spinney", "cluster": cluster}],
+            "users": [{"name": name, "user": credentials}],
+            "contexts": [{"name": "spinney", "context": {"cluster": "spinney", "user": name}}],
+            "current-context": "spinney",
+        }
+        path.write_text(yaml.safe_dump(configuration, sort_keys=False))
+        return path
+
+    # -- programs -----------------------------------------------------------------------------------------------------
+
+    def _start_etcd(self) -> None:
+        client, peer = (f"http://{_LOOPBACK}:{self._ports.take()}" for _ in range(2))
+        self._etcd_url = client
+        etcd = self._launch(
+            "etcd",
+            self._binaries.etcd,
+            name="default",
+            data_dir=self.directory / "etcd",
+            unsafe_no_fsync="true",
+            socket_reuse_port="true",
+            listen_client_urls=client,
+            advertise_client_urls=client,
+            listen_peer_urls=peer,
+            initial_advertise_peer_urls=peer,
+            initial_cluster=f"default={peer}",
+            log_level="warn",
+        )
+        etcd.wait_until_ready(f"{client}/health", within=_START)
+
+    def _start_apiserver(self) -> None:
+        hosts = ["localhost", _LOOPBACK, "10.0.0.1", "kubernetes", "kubernetes.default", "kubernetes.default.svc"]
+        certificate, key = self._authority.serving("kube-apiserver", hosts)
+        self._service_account_public, self._service_account_private = self._authority.key_pair("service-account")
+        apiserver = self._launch(
+            "kube-apiserver",
+            self._binaries.kube_apiserver,
+            etcd_servers=self._etcd_url,
+            bind_address=_LOOPBACK,
+            advertise_address=_LOOPBACK,
+            secure_port=self._port,
+            permit_port_sharing="true",
+            tls_cert_file=certificate,
+            tls_private_key_file=key,
+            client_ca_file=self.ca,
+            token_auth_file=self.directory / "tokens.csv",
+            authorization_mode="RBAC",
+            service_account_issuer=self.url,
+            service_account_key_file=self._service_account_public,
+            service_account_signing_key_file=self._service_account_private,
+            service_cluster_ip_range="10.0.0.0/16",
+            endpoint_reconciler_type="none",  # the loopback address is not a valid endpoint
+            allow_privileged="true",
+            feature_gates=self.gangs.feature_gates,
+            runtime_config=self.gangs.runtime_config,
+            # Without the node lifecycle controller nobody would take the not-ready taint of a new node away.
+            disable_admission_plugins="TaintNodesByCondition",
+        )
+        trust = ssl.create_default_context(cafile=str(self.ca))
+        apiserver.wait_until_ready(f"{self.url}/readyz", within=_START, context=trust)
+
+    def _start_controller_manager(self) -> None:
+        kubeconfig = self.kubeconfig_for("system:kube-controller-manager")
+        self._launch_component(
+            "kube-controller-manager",
+            self._binaries.kube_controller_manager,
+            kubeconfig,
+            kubeconfig=kubeconfig,
+            controllers=",".join(["*", *(f"-{name}" for name in _CONTROLLERS_OFF)]),
+            service_account_private_key_file=self._service_account_private,
+            root_ca_file=self.ca,
+            use_service_account_credentials="true",
+            leader_elect="false",
+            kube_api_qps=500,
+            kube_api_burst=1000,
+            concurrent_gc_syncs=4,
+            namespace_sync_period="30s",
+        )
+
+    def _start_scheduler(self, configuration: JSON) -> Process:
+        kubeconfig = self.kubeconfig_for("system:kube-scheduler")
+        complete = {
+            "apiVersion": "kubescheduler.config.k8s.io/v1",
+            "kind": "KubeSchedulerConfiguration",
+            "leaderElection": {"leaderElect": False},
+            **configuration,
+            "clientConnection": {
+                "kubeconfig": str(kubeconfig),
+                "qps": 1000,
+                "burst": 2000,
+                **configuration.get("clientConnection", {}),
+            },
+        }
+        path = self.directory / "kube-scheduler.yaml"
+        path.write_text(yaml.safe_dump(complete))
+        return self._launch_component("kube-scheduler", self._binaries.kube_scheduler, kubeconfig, config=path)
+
+    def _launch_component(self, name: str, binary: Path, identity: Path, /, **flags: object) -> Process:
+        """Start a client of the API server that serves its own health, and wait for that."""
+        port = self._ports.take()
+        certificate, key = self._authority.serving(name, ["localhost", _LOOPBACK])
+        process = self._launch(
+            name,
+            binary,
+            **flags,
+            feature_gates=self.gangs.feature_gates,
+            authentication_kubeconfig=identity,
+            authorization_kubeconfig=identity,
+            bind_address=_LOOPBACK,
+            secure_port=port,
+            permit_port_sharing="true",
+            tls_cert_file=certificate,
+            tls_private_key_file=key,
+        )
+        trust = ssl.create_default_context(cafile=str(self.ca))
+        process.wait_until_ready(f"https://{_LOOPBACK}:{port}/healthz", within=_START, context=trust)
+        return process
+
+    def _launch(self, name: str, binary: Path, /, **flags: object) -> Process:
+        arguments = [f"--{flag.replace('_', '-')}={value}" for flag, value in flags.items()]
+        process = Process(name, [binary, *arguments], directory=self.directory, clock=self._clock)
+        self._processes.append(process)
+        return process
+
+
+def _memory_directory() -> Path | None:
+    """Return a memory file system with room for etcd, or None for the default temporary directory."""
+    roomy = _MEMORY.is_dir() and shutil.disk_usage(_MEMORY).free > _MEMORY_NEEDED
+    return _MEMORY if roomy else None

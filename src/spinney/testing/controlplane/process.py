@@ -1,0 +1,114 @@
+"""One program of a control plane: started with its output in a file, watched until it is ready, ended by its pid."""
+
+import socket
+import ssl
+import subprocess
+import urllib.error
+import urllib.request
+from collections.abc import Sequence
+from pathlib import Path
+
+from spinney.runtime import Clock
+
+_TAIL = 4000  # characters of a log that go into an error
+_PROBE_PAUSE = 0.05  # seconds between two probes; a program that exits ends the pause at once
+
+
+class ProcessFailed(RuntimeError):  # noqa: N818 - named for the situation
+    """A program exited, or did not become ready in time; the message ends with the tail of its log."""
+
+
+class Process:
+    """A running program. Mutable; not shared between threads."""
+
+    def __init__(self, name: str, command: Sequence[str | Path], *, directory: Path, clock: Clock) -> None:
+        self.name = name
+        self.log = directory / f"{name}.log"
+        self._clock = clock
+        with self.log.open("ab") as output:
+            self._popen = subprocess.Popen(  # noqa: S603 - the binaries of the control plane
+                [str(part) for part in command],
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                cwd=directory,
+                start_new_session=True,  # an interrupt at the terminal ends the plane in order, not all at once
+            )
+
+    @property
+    def pid(self) -> int:
+        """Return the process id."""
+        return self._popen.pid
+
+    @property
+    def alive(self) -> bool:
+        """Say whether the program still runs."""
+        return self._popen.poll() is None
+
+    def wait_until_ready(self, url: str, *, within: float, context: ssl.SSLContext | None = None) -> None:
+        """Return when a GET of ``url`` answers 200; raise :class:`ProcessFailed` on exit or when time is up."""
+        deadline = self._clock.monotonic() + within
+        while True:
+            answer = _probe(url, context)
+            if answer is None:
+                return
+            if not self._pause():
+                raise ProcessFailed(f"{self.name} exited with code {self._popen.returncode}{self._story()}")
+            if self._clock.monotonic() > deadline:
+                raise ProcessFailed(f"{self.name} was not ready after {within:.0f} s ({answer}){self._story()}")
+
+    def stop(self, *, within: float = 15.0) -> None:
+        """End the program: ask, and after ``within`` seconds insist. Ending an ended program does nothing."""
+        if not self.alive:
+            return
+        self._popen.terminate()
+        try:
+            self._popen.wait(within)
+        except subprocess.TimeoutExpired:
+            self._popen.kill()
+            self._popen.wait()
+
+    def _pause(self) -> bool:
+        try:
+            self._popen.wait(_PROBE_PAUSE)
+        except subprocess.TimeoutExpired:
+            return True
+        return False
+
+    def _story(self) -> str:
+        return f"; the end of {self.log}:\n{self.log.read_text(errors='replace')[-_TAIL:]}"
+
+
+class Ports:
+    """TCP ports on loopback, held for as long as this object lives, so that no other program is given one of them.
+
+    The sockets are bound and never listen; the programs share the port (``SO_REUSEPORT``) and do.
+    """
+
+    def __init__(self) -> None:
+        self._sockets: list[socket.socket] = []
+
+    def take(self) -> int:
+        """Return a port that nobody else has."""
+        held = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+        held.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+        held.bind(("127.0.0.1", 0))
+        self._sockets.append(held)
+        port: int = held.getsockname()[1]
+        return port
+
+    def release(self) -> None:
+        """Give all ports back."""
+        while self._sockets:
+            self._sockets.pop().close()
+
+
+def _probe(url: str, context: ssl.SSLContext | None) -> str | None:
+    """Return None if ``url`` answers 200, else what stood in the way."""
+    try:
+        with urllib.request.urlopen(url, timeout=5, context=context):  # noqa: S310 - our own loopback URL
+            return None
+    except urllib.error.HTTPError as error:
+        return f"{url} answered {error.code}: {error.read(400).decode(errors='replace')}"
+    except OSError as error:  # refused, reset, timed out, TLS not up yet
+        return f"{url}: {error}"
