@@ -1,0 +1,68 @@
+"""Installing the CRD manifests of ``deploy/crds`` on any API server, and waiting until they are served."""
+
+import asyncio
+from collections.abc import Sequence
+from pathlib import Path
+
+import yaml
+
+from spinney.api.resource import Resource
+from spinney.api.struct import JSON
+from spinney.kube.client import Client
+
+CRD = Resource("apiextensions.k8s.io", "v1", "CustomResourceDefinition", "customresourcedefinitions", namespaced=False)
+
+MANIFESTS = Path(__file__).resolve().parents[3] / "deploy" / "crds"
+"""Where a source tree keeps the generated manifests."""
+
+
+class CrdRefused(RuntimeError):  # noqa: N818 - named for the situation
+    """The API server took the manifest and will not serve it; the message carries its reason."""
+
+
+def load_crds(directory: Path = MANIFESTS) -> list[JSON]:
+    """Read every CRD manifest of a directory, in order of file name."""
+    documents: list[JSON] = []
+    for path in sorted(directory.glob("*.yaml")):
+        documents += [document for document in yaml.safe_load_all(path.read_text()) if document]
+    return documents
+
+
+async def install_crds(client: Client, crds: Sequence[JSON] | None = None, *, within: float = 60.0) -> list[JSON]:
+    """Apply CRDs (by default all of ``deploy/crds``) and return them as served, each of them Established."""
+    manifests = load_crds() if crds is None else crds
+    applied = [await client.apply(CRD, manifest, field_manager="spinney-crds") for manifest in manifests]
+    async with asyncio.timeout(within):
+        return [await _established(client, crd) for crd in applied]
+
+
+def condition_of(crd: JSON, kind: str) -> JSON | None:
+    """Return one condition of a CRD, if it has been set."""
+    conditions: list[JSON] = crd.get("status", {}).get("conditions") or []
+    return next((condition for condition in conditions if condition["type"] == kind), None)
+
+
+async def _established(client: Client, crd: JSON) -> JSON:
+    """Follow one CRD until it is served."""
+    name = crd["metadata"]["name"]
+    while not _is_established(crd):
+        listing = await client.list(CRD, field_selector=f"metadata.name={name}")
+        if not listing.items:
+            raise CrdRefused(f"CustomResourceDefinition {name} was deleted while it was being installed")
+        crd = listing.items[0]
+        if _is_established(crd):
+            break
+        version = listing.resource_version
+        async for event in client.watch(CRD, field_selector=f"metadata.name={name}", resource_version=version):
+            crd = event.object
+            if event.type == "DELETED" or _is_established(crd):
+                break
+    return crd
+
+
+def _is_established(crd: JSON) -> bool:
+    names = condition_of(crd, "NamesAccepted")
+    if names is not None and names["status"] == "False":
+        raise CrdRefused(f"CustomResourceDefinition {crd['metadata']['name']}: {names['reason']}: {names['message']}")
+    established = condition_of(crd, "Established")
+    return established is not None and established["status"] == "True"

@@ -1,0 +1,171 @@
+"""What every suite shares: the two kinds of cluster its tests run on.
+
+A test that asks for ``cluster`` runs twice: on the embedded cluster, in process and on virtual time, and (marked
+``real``) on a real control plane in real time. Session fixtures start the real planes when first asked for.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from spinney.api.resource import Resource
+from spinney.runtime import Runtime, VirtualTimeLoop
+from spinney.testing.controlplane import ControlPlane, GoMissing
+
+if TYPE_CHECKING:
+    from spinney.kube.client import Client
+    from spinney.server import ApiServer
+
+NAMESPACE = Resource("", "v1", "Namespace", "namespaces", namespaced=False)
+NODE = Resource("", "v1", "Node", "nodes", namespaced=False)
+POD = Resource("", "v1", "Pod", "pods")
+LEASE = Resource("coordination.k8s.io", "v1", "Lease", "leases")
+SERVICE_ACCOUNT = Resource("", "v1", "ServiceAccount", "serviceaccounts")
+
+
+@dataclass(frozen=True)
+class Cluster:
+    """A cluster a test has for itself: a fresh embedded server, or a fresh namespace of a real one."""
+
+    name: str  # "embedded" or "real"
+    client: Client
+    runtime: Runtime
+    namespace: str
+    kubeconfig: Path | None  # None: the embedded server has no socket
+    server: ApiServer | None
+    plane: ControlPlane | None
+
+    @property
+    def embedded(self) -> bool:
+        """Say whether this is the embedded cluster, on virtual time."""
+        return self.server is not None
+
+    def connect(self, field_manager: str = "spinney") -> Client:
+        """Return a further client of the same cluster, over the same connection."""
+        from spinney.kube.client import Client  # noqa: PLC0415
+
+        return Client(self.client.transport, self.runtime, field_manager=field_manager)
+
+
+# -- real control planes ----------------------------------------------------------------------------------------------
+
+
+def _real_plane(minor: str) -> Iterator[ControlPlane]:
+    plane = ControlPlane(minor)
+    try:
+        plane.start()
+    except GoMissing as missing:
+        pytest.skip(f"NO REAL CONTROL PLANE: {missing}")
+    yield plane
+    plane.stop()
+
+
+@pytest.fixture(scope="session")
+def controlplane() -> Iterator[ControlPlane]:
+    """A control plane of Kubernetes 1.37."""
+    yield from _real_plane("1.37")
+
+
+@pytest.fixture(scope="session")
+def controlplane_136() -> Iterator[ControlPlane]:
+    """A control plane of Kubernetes 1.36."""
+    yield from _real_plane("1.36")
+
+
+@pytest.fixture(scope="session")
+def controlplane_135() -> Iterator[ControlPlane]:
+    """A control plane of Kubernetes 1.35."""
+    yield from _real_plane("1.35")
+
+
+# -- the cluster of one test ------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(params=["embedded", pytest.param("real", marks=pytest.mark.real)])
+def cluster_name(request: pytest.FixtureRequest) -> str:
+    """Which of the two clusters this run of a test is on."""
+    name: str = request.param
+    return name
+
+
+@pytest.fixture
+async def cluster(cluster_name: str, request: pytest.FixtureRequest) -> AsyncIterator[Cluster]:
+    """The cluster of this test, nobody else's: see :class:`Cluster`."""
+    if cluster_name == "embedded":
+        async for embedded in _embedded_cluster():
+            yield embedded
+    else:
+        async for real in _real_cluster(request.getfixturevalue("controlplane")):
+            yield real
+
+
+async def _embedded_cluster() -> AsyncIterator[Cluster]:
+    from spinney.sim.transport import InProcessTransport  # noqa: PLC0415
+
+    from spinney.kube.client import Client  # noqa: PLC0415
+    from spinney.server import ApiServer  # noqa: PLC0415
+
+    runtime = Runtime.virtual(seed=1)
+    server = ApiServer(runtime)
+    client = Client(InProcessTransport(server), runtime)
+    namespace = "test"
+    await client.create(NAMESPACE, {"metadata": {"name": namespace}})
+    yield Cluster("embedded", client, runtime, namespace, kubeconfig=None, server=server, plane=None)
+    await client.transport.close()
+
+
+async def _real_cluster(plane: ControlPlane) -> AsyncIterator[Cluster]:
+    from spinney.kube.config import load_kubeconfig  # noqa: PLC0415
+
+    from spinney.kube.client import Client  # noqa: PLC0415
+
+    runtime = Runtime.system()
+    client = Client(load_kubeconfig(plane.kubeconfig), runtime)
+    try:
+        created = await client.create(NAMESPACE, {"metadata": {"generateName": "test-"}})
+        namespace: str = created["metadata"]["name"]
+        await _service_account_of(client, namespace)
+        yield Cluster("real", client, runtime, namespace, kubeconfig=plane.kubeconfig, server=None, plane=plane)
+        await client.delete_collection(POD, namespace, grace_period_seconds=0)
+        await client.delete_collection(NODE)
+        await client.delete_collection(LEASE, "kube-node-lease")
+        await client.delete(NAMESPACE, namespace)
+    finally:
+        await client.transport.close()
+        runtime.executor.close()
+
+
+async def _service_account_of(client: Client, namespace: str) -> None:
+    """Wait until the namespace has its default service account: before that no pod is admitted."""
+    async for event in client.watch(SERVICE_ACCOUNT, namespace, field_selector="metadata.name=default"):
+        if event.type == "ADDED":
+            return
+
+
+# -- virtual time for the embedded cluster ----------------------------------------------------------------------------
+
+_virtual_time = pytest.StashKey[bool]()
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Note on which kind of loop the coming test runs, before its loop is made."""
+    callspec: Any = getattr(item, "callspec", None)
+    parameters: Mapping[str, object] = callspec.params if callspec is not None else {}
+    item.config.stash[_virtual_time] = parameters.get("cluster_name") == "embedded"
+
+
+def pytest_asyncio_loop_factories(
+    config: pytest.Config, item: pytest.Item
+) -> Mapping[str, Callable[[], asyncio.AbstractEventLoop]]:
+    """Give tests on the embedded cluster a loop on virtual time, and all others an ordinary one."""
+
+    def loop() -> asyncio.AbstractEventLoop:
+        return VirtualTimeLoop() if config.stash.get(_virtual_time, False) else asyncio.new_event_loop()
+
+    return {"loop": loop}
