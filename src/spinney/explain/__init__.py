@@ -1,1 +1,56 @@
-"""Reasons as data, and their rendering as condition, event, text and JSON."""
+"""Why something is pending: reasons as data, and how they read.
+
+This room knows no scheduler. A scheduler hands over the masks of its filters and tables of its topology domains;
+:mod:`~spinney.explain.counting` and :mod:`~spinney.explain.domains` turn them into :mod:`~spinney.explain.reasons`, and
+:mod:`~spinney.explain.rendering` writes those as JSON, text, a condition or an event.
+"""
+
+from spinney.explain.counting import NodeNames, Refusal, Room, pod_report, remedies
+from spinney.explain.domains import DomainTable, domain_reports, nearest_miss
+from spinney.explain.reasons import (
+    DomainReport,
+    Explanation,
+    FilterReport,
+    PodReport,
+    QueueReport,
+    ReasonCount,
+    Remedy,
+    ScenarioCount,
+    Shortage,
+    VictimReport,
+)
+from spinney.explain.rendering import (
+    as_json,
+    as_text,
+    condition_message,
+    event_message,
+    kube_event,
+    kube_message,
+)
+
+__all__ = [
+    "DomainReport",
+    "DomainTable",
+    "Explanation",
+    "FilterReport",
+    "NodeNames",
+    "PodReport",
+    "QueueReport",
+    "ReasonCount",
+    "Refusal",
+    "Remedy",
+    "Room",
+    "ScenarioCount",
+    "Shortage",
+    "VictimReport",
+    "as_json",
+    "as_text",
+    "condition_message",
+    "domain_reports",
+    "event_message",
+    "kube_event",
+    "kube_message",
+    "nearest_miss",
+    "pod_report",
+    "remedies",
+]

@@ -1,0 +1,176 @@
+"""From the masks of filters to counted reasons, and to the smallest change that would help.
+
+Filters judge all nodes at once, so each hands over the mask of nodes it refused, per reason. Counting follows
+kube-scheduler: a node counts for the first filter, in order, that refused it, and for every reason that filter gave.
+A node that exactly one filter refused is a *near* node: were that one obstacle gone, the pod would fit there. The
+remedies are read off the near nodes.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from spinney.explain.amounts import amount, listed
+from spinney.explain.reasons import FilterReport, PodReport, ReasonCount, Remedy, Shortage
+
+Mask = NDArray[np.bool_]
+EXAMPLES: Final = 3
+
+RESOURCES_FILTER: Final = "NodeResourcesFit"
+_ADVICE: Final = {
+    "NodeName": "name another node in spec.nodeName, or none",
+    "NodeUnschedulable": "uncordon {node}",
+    "NodeConditions": "wait for, or repair, {node}",
+    "TaintToleration": "add a toleration for the taints of {node}",
+    "NodeAffinity": "label {node} so that it matches the pod's node selector and affinity",
+    "NodePorts": "free the host port on {node}",
+    "VolumeRestrictions": "end the pod that uses the same volume",
+    "VolumeBinding": "provide a volume that {node} can reach",
+    "VolumeZone": "provide the volume in the zone of {node}",
+    "PodTopologySpread": "allow more skew, or place the other pods more evenly; {node} would then do",
+    "InterPodAffinity": "move the pods that attract or repel this one; {node} would then do",
+}
+
+
+class Refusal(Protocol):
+    """The nodes one filter refused for one reason; of these, ``unresolvable`` are those no eviction would help."""
+
+    @property
+    def filter(self) -> str: ...
+    @property
+    def reason(self) -> str: ...
+    @property
+    def nodes(self) -> Mask: ...
+    @property
+    def unresolvable(self) -> Mask: ...
+
+
+@dataclass(frozen=True, slots=True)
+class NodeNames:
+    """The nodes masks speak of: ``names[row]``, and the rows that hold a node in the order of their names."""
+
+    names: Sequence[str]
+    ordered: NDArray[np.intp]
+
+    def first(self, mask: Mask, limit: int) -> tuple[str, ...]:
+        """Return the first ``limit`` names in ``mask``, by name."""
+        return tuple(self.names[row] for row in self.ordered[mask[self.ordered]][:limit])
+
+    def count(self, mask: Mask) -> int:
+        """Return how many nodes are in ``mask``."""
+        return int(np.count_nonzero(mask[self.ordered]))
+
+
+@dataclass(frozen=True, slots=True)
+class Room:
+    """What is free on each node, ``[node, resource]``, and what the pod asks for, ``[resource]``."""
+
+    free: NDArray[np.int64]
+    request: NDArray[np.int64]
+    resources: Sequence[str]
+
+    def shortages(self, row: int) -> tuple[Shortage, ...]:
+        """Return what one node lacks for the pod."""
+        short = np.where(self.request > 0, np.maximum(self.request - self.free[row], 0), 0)
+        return tuple(Shortage(resource=self.resources[c], amount=int(short[c])) for c in np.flatnonzero(short).tolist())
+
+    def distance(self, row: int) -> float:
+        """Return the lack of one node in units of the pod's own request, to compare nodes by."""
+        asked = self.request > 0
+        return float((np.maximum(self.request - self.free[row], 0)[asked] / self.request[asked]).sum())
+
+
+def pod_report(
+    pod: str,
+    nodes: NodeNames,
+    refusals: Sequence[Refusal],
+    *,
+    pre_filter: str | None = None,
+    room: Room | None = None,
+    alike: int = 1,
+    examples: int = EXAMPLES,
+) -> PodReport:
+    """Count ``refusals``, given in filter order. With ``room`` the report also says what would help."""
+    remaining = np.zeros(len(nodes.names), dtype=np.bool_)
+    remaining[nodes.ordered] = True
+    reports = []
+    for name, group in _by_filter(refusals):
+        refused = np.logical_or.reduce([refusal.nodes for refusal in group]) & remaining
+        remaining &= ~refused
+        if refused.any():
+            reasons = [_count(nodes, refusal, refused, examples) for refusal in group]
+            reports.append(
+                FilterReport(
+                    filter=name,
+                    nodes=nodes.count(refused),
+                    reasons=tuple(sorted((r for r in reasons if r.nodes), key=lambda r: r.reason)),
+                )
+            )
+    return PodReport(
+        pod=pod,
+        total_nodes=len(nodes.ordered),
+        feasible_nodes=0 if pre_filter is not None else nodes.count(remaining),
+        filters=tuple(reports),
+        pre_filter=pre_filter,
+        remedies=remedies(nodes, refusals, room) if room is not None and pre_filter is None else (),
+        alike=alike,
+    )
+
+
+def remedies(nodes: NodeNames, refusals: Sequence[Refusal], room: Room) -> tuple[Remedy, ...]:
+    """Return one remedy per filter that is the only obstacle on some node; freeing resources first, then most nodes.
+
+    ``refusals`` must come from filters that were all asked about all nodes, or a node may look nearer than it is.
+    """
+    grouped = [(name, np.logical_or.reduce([r.nodes for r in group])) for name, group in _by_filter(refusals)]
+    if not grouped:
+        return ()
+    obstacles = np.sum([mask for _, mask in grouped], axis=0)
+    unresolvable = np.logical_or.reduce([r.unresolvable & r.nodes for r in refusals if r.filter == RESOURCES_FILTER])
+    found = []
+    for name, mask in grouped:
+        near = mask & (obstacles == 1)
+        if name == RESOURCES_FILTER:
+            near = near & ~unresolvable
+        rows = nodes.ordered[near[nodes.ordered]]
+        if not len(rows):
+            continue
+        row = min(rows, key=room.distance) if name == RESOURCES_FILTER else rows[0]
+        lacking = room.shortages(int(row)) if name == RESOURCES_FILTER else ()
+        found.append(
+            Remedy(
+                filter=name,
+                text=_advice(name, nodes.names[row], lacking),
+                nodes=len(rows),
+                node=nodes.names[row],
+                shortages=lacking,
+            )
+        )
+    return tuple(sorted(found, key=lambda remedy: (remedy.filter != RESOURCES_FILTER, -remedy.nodes, remedy.filter)))
+
+
+def _advice(name: str, node: str, lacking: Sequence[Shortage]) -> str:
+    if name == RESOURCES_FILTER:
+        return f"free {listed([amount(short.resource, short.amount) for short in lacking])} on {node}"
+    return _ADVICE.get(name, "satisfy " + name + " on {node}").format(node=node)
+
+
+def _by_filter(refusals: Sequence[Refusal]) -> list[tuple[str, list[Refusal]]]:
+    """Group by filter, keeping the order in which filters first appear."""
+    groups: dict[str, list[Refusal]] = {}
+    for refusal in refusals:
+        groups.setdefault(refusal.filter, []).append(refusal)
+    return list(groups.items())
+
+
+def _count(nodes: NodeNames, refusal: Refusal, refused: Mask, examples: int) -> ReasonCount:
+    counted_here = refusal.nodes & refused
+    return ReasonCount(
+        reason=refusal.reason,
+        nodes=nodes.count(counted_here),
+        examples=nodes.first(counted_here, examples),
+        unresolvable=nodes.count(counted_here & refusal.unresolvable),
+    )

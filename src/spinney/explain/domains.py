@@ -1,0 +1,105 @@
+"""What each topology domain lacked, and which one missed by least.
+
+For a gang of identical pods a domain is summed up by two numbers per node: how many of the pods fit now and how many
+would fit were the node empty. The pods that found no room are laid, one by one, on the node of the domain where the
+next pod lacks least, and what is lacking there is added up: that sum is what would have to be freed in the domain.
+"""
+
+import heapq
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from spinney.explain.reasons import DomainReport, Shortage
+
+IntArray = NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True)
+class DomainTable:
+    """The nodes of a topology level. Arrays are ``[node]`` or ``[node, resource]``; only usable nodes are listed.
+
+    ``domain_of`` indexes ``domains``; a node with -1 lies in none.
+    """
+
+    level: str
+    domains: Sequence[str]
+    domain_of: NDArray[np.int32]
+    free: IntArray
+    allocatable: IntArray
+
+
+def domain_reports(table: DomainTable, request: IntArray, resources: Sequence[str], needed: int) -> list[DomainReport]:
+    """Report every domain of ``table`` for ``needed`` pods that each ask for ``request[resource]``; in domain order."""
+    fits = pods_per_node(table.free, request, needed)
+    capacity = np.maximum(pods_per_node(table.allocatable, request, needed), fits)
+    reports = []
+    for index, domain in enumerate(table.domains):
+        rows = np.flatnonzero(table.domain_of == index)
+        held = min(int(fits[rows].sum()), needed)
+        possible = int(capacity[rows].sum()) >= needed
+        lacking = _shortages(table.free[rows], request, fits[rows], capacity[rows], needed - held)
+        reports.append(
+            DomainReport(
+                level=table.level,
+                domain=domain,
+                nodes=len(rows),
+                fits=held,
+                needed=needed,
+                shortages=_named(lacking, resources) if possible else (),
+                possible=possible,
+            )
+        )
+    return reports
+
+
+def nearest_miss(reports: Iterable[DomainReport]) -> DomainReport | None:
+    """Return the domain that could become right with the least change: most pods placed, then name."""
+    missed = [report for report in reports if report.fits < report.needed]
+    return min(missed, key=lambda report: (not report.possible, -report.fits, report.domain), default=None)
+
+
+def pods_per_node(room: IntArray, request: IntArray, at_most: int) -> IntArray:
+    """Return, per node, how many pods of ``request[resource]`` fit into ``room[node, resource]``."""
+    asked = request > 0
+    if not asked.any():
+        return np.full(len(room), at_most, dtype=np.int64)
+    counts: IntArray = np.clip((room[:, asked] // request[asked]).min(axis=1), 0, at_most)
+    return counts
+
+
+def _shortages(
+    free: IntArray, request: IntArray, fits: IntArray, capacity: IntArray, missing: int
+) -> dict[int, IntArray]:
+    """Return what each node (position in ``free``) lacks when ``missing`` more pods are laid where they lack least."""
+    weight = np.where(request > 0, 1.0 / np.maximum(request, 1), 0.0)
+
+    def lack(node: int, pods: int) -> IntArray:
+        short: IntArray = np.maximum((fits[node] + pods) * request - free[node], 0) * (request > 0)
+        return short
+
+    # A later pod on a node never costs less than an earlier one, so taking the cheapest next pod is optimal.
+    heap = [(float(lack(node, 1) @ weight), node, 1) for node in range(len(fits)) if capacity[node] > fits[node]]
+    heapq.heapify(heap)
+    laid: dict[int, int] = {}
+    while heap and missing > 0:
+        _, node, pods = heapq.heappop(heap)
+        laid[node] = pods
+        missing -= 1
+        if fits[node] + pods < capacity[node]:
+            step = lack(node, pods + 1) - lack(node, pods)
+            heapq.heappush(heap, (float(step @ weight), node, pods + 1))
+    return {node: lack(node, pods) for node, pods in laid.items()}
+
+
+def _named(lacking: dict[int, IntArray], resources: Sequence[str]) -> tuple[Shortage, ...]:
+    if not lacking:
+        return ()
+    table = np.stack([lacking[node] for node in sorted(lacking)])
+    total = table.sum(axis=0)
+    return tuple(
+        Shortage(resource=resources[column], amount=int(total[column]), nodes=int(np.count_nonzero(table[:, column])))
+        for column in np.flatnonzero(total).tolist()
+    )

@@ -1,0 +1,118 @@
+"""Why something is pending, as data.
+
+A scheduler that could not place a gang describes what it saw in these values and hands them to
+:mod:`spinney.explain.rendering`. They name nodes, domains, queues and pods, which users know, and never node sets or
+other inner parts of a scheduler. All of them are frozen, ordered deterministically by whoever builds them, and encode
+to JSON with the API's camelCase.
+"""
+
+from typing import Literal
+
+from spinney.api.struct import Struct
+
+
+class Shortage(Struct, frozen=True, kw_only=True):
+    """How much of one resource is missing, over how many nodes."""
+
+    resource: str
+    amount: int  # in the units of the cluster's columns: millicores, bytes, devices
+    nodes: int = 1
+
+
+class ReasonCount(Struct, frozen=True, kw_only=True):
+    """On how many nodes a filter gave this reason, and the first few of them by name."""
+
+    reason: str
+    nodes: int
+    examples: tuple[str, ...] = ()
+    unresolvable: int = 0  # of these nodes, how many no eviction would help
+
+
+class FilterReport(Struct, frozen=True, kw_only=True):
+    """What one filter refused. ``nodes`` is not the sum of the reasons: a node may lack several resources."""
+
+    filter: str
+    nodes: int
+    reasons: tuple[ReasonCount, ...]
+
+
+class Remedy(Struct, frozen=True, kw_only=True):
+    """One change after which a pod would fit somewhere, in words a platform engineer can act on."""
+
+    filter: str  # the only filter in the way
+    text: str
+    nodes: int  # on how many nodes the pod would fit if every node refused by this filter alone were changed so
+    node: str  # the node where the change is smallest
+    shortages: tuple[Shortage, ...] = ()
+
+
+class PodReport(Struct, frozen=True, kw_only=True):
+    """Why one pod fits nowhere, or how many nodes it fits.
+
+    Each node counts once, for the first filter that refused it, as kube-scheduler counts.
+    """
+
+    pod: str  # "namespace/name"
+    total_nodes: int
+    feasible_nodes: int
+    filters: tuple[FilterReport, ...] = ()
+    pre_filter: str | None = None  # set when the pod was refused before any node was looked at
+    remedies: tuple[Remedy, ...] = ()
+    alike: int = 1  # how many pods of the gang this report stands for
+
+
+class DomainReport(Struct, frozen=True, kw_only=True):
+    """How much of a gang one topology domain holds, and what it lacked for the rest."""
+
+    level: str  # what users call the level: "rack", "zone"
+    domain: str
+    nodes: int
+    fits: int
+    needed: int
+    shortages: tuple[Shortage, ...] = ()
+    possible: bool = True  # False: the domain is too small for the gang even when empty
+
+
+QueueRule = Literal["OverLimit", "NonPreemptibleOverQuota", "OverFairShare"]
+
+
+class QueueReport(Struct, frozen=True, kw_only=True):
+    """Which rule of which queue keeps the gang out; ``bound`` is the limit, quota or share of that rule."""
+
+    queue: str
+    rule: QueueRule
+    resource: str
+    bound: int
+    used: int
+    requested: int
+
+
+class ScenarioCount(Struct, frozen=True, kw_only=True):
+    """How many sets of victims were considered and dropped for this reason."""
+
+    reason: str
+    scenarios: int
+
+
+class VictimReport(Struct, frozen=True, kw_only=True):
+    """What the search for victims found: how many pods could be taken, and why no scenario held."""
+
+    action: Literal["preempt", "reclaim", "consolidate"]
+    candidates: int
+    rejected: tuple[ScenarioCount, ...] = ()
+
+
+class Explanation(Struct, frozen=True, kw_only=True):
+    """Everything known about why a gang, or a single pod, is pending."""
+
+    subject: str  # "namespace/name"
+    kind: str = "PodGroup"
+    placed: int = 0  # pods that found room in the best attempt
+    needed: int = 1
+    pods: tuple[PodReport, ...] = ()
+    domains: tuple[DomainReport, ...] = ()
+    required_level: str | None = None
+    queue: QueueReport | None = None
+    victims: tuple[VictimReport, ...] = ()
+    plugin_errors: tuple[str, ...] = ()  # "name: message" of a plugin that failed and therefore refused
+    simulated: bool = False  # True: another scheduler decides here, and this is what ours would have seen

@@ -1,0 +1,136 @@
+"""How explanations read."""
+
+import json
+
+from spinney.explain import (
+    DomainReport,
+    Explanation,
+    FilterReport,
+    PodReport,
+    QueueReport,
+    ReasonCount,
+    ScenarioCount,
+    Shortage,
+    VictimReport,
+    as_json,
+    as_text,
+    condition_message,
+    event_message,
+    kube_event,
+    kube_message,
+)
+
+
+def a_report(*counts: tuple[str, int], total: int = 5) -> PodReport:
+    """Return a pod refused everywhere, one filter per reason."""
+    return PodReport(
+        pod="default/p",
+        total_nodes=total,
+        feasible_nodes=0,
+        filters=tuple(
+            FilterReport(filter=f"F{index}", nodes=nodes, reasons=(ReasonCount(reason=reason, nodes=nodes),))
+            for index, (reason, nodes) in enumerate(counts)
+        ),
+    )
+
+
+RACK = DomainReport(
+    level="rack",
+    domain="r3",
+    nodes=4,
+    fits=2,
+    needed=8,
+    shortages=(Shortage(resource="nvidia.com/gpu", amount=6, nodes=3),),
+)
+
+
+def test_kube_message_follows_kube_scheduler_grammar() -> None:
+    """Reasons are counted, sorted as strings and joined as kube-scheduler does."""
+    report = a_report(("node(s) had untolerated taint(s)", 2), ("Insufficient cpu", 3))
+    assert kube_message(report) == ("0/5 nodes are available: 2 node(s) had untolerated taint(s), 3 Insufficient cpu.")
+    assert kube_message(report, "preemption: not helpful.").endswith("cpu. preemption: not helpful.")
+
+
+def test_kube_message_sorts_counts_as_text() -> None:
+    """Ten comes before two, because kube-scheduler sorts the rendered entries."""
+    assert kube_message(a_report(("b", 2), ("a", 10), total=12)) == "0/12 nodes are available: 10 a, 2 b."
+
+
+def test_kube_message_without_nodes() -> None:
+    """An empty cluster has its own sentence."""
+    assert kube_message(a_report(total=0)) == "no nodes available to schedule pods"
+
+
+def test_kube_message_of_a_pre_filter() -> None:
+    """A pod refused before nodes were looked at says so instead of counting."""
+    report = PodReport(
+        pod="default/p", total_nodes=3, feasible_nodes=0, pre_filter='persistentvolumeclaim "x" not found'
+    )
+    assert kube_message(report) == '0/3 nodes are available: persistentvolumeclaim "x" not found.'
+
+
+def test_events_fit_into_their_field() -> None:
+    """An event is never longer than 1024 bytes, whatever the alphabet, and shows where it was cut."""
+    report = a_report(*((f"ünbrauchbar {index:03}", 1) for index in range(200)))
+    assert len(kube_event(report).encode()) <= 1024
+    assert kube_event(report).endswith(" ...")
+    message = event_message(Explanation(subject="default/g", pods=(report,)))
+    assert len(message.encode()) <= 1024
+
+
+def test_condition_speaks_of_cluster_and_nearest_miss() -> None:
+    """The condition begins with the cluster, names the nearest miss and what to free."""
+    message = condition_message(Explanation(subject="default/g", placed=2, needed=8, domains=(RACK,)))
+    assert message == (
+        "unschedulable on cluster: 2 of 8 pods found room; 2 of 8 pods fit in rack r3; it lacks 6 GPUs on 3 nodes; "
+        "it would help to free 6 GPUs on 3 nodes in rack r3"
+    )
+
+
+def test_queue_rule_is_named_with_its_figures() -> None:
+    """A queue that refuses is named with its bound, its use, and by how much to raise it."""
+    queue = QueueReport(queue="team-a", rule="OverLimit", resource="cpu", bound=8000, used=6500, requested=2000)
+    message = condition_message(Explanation(subject="default/g", queue=queue))
+    assert "queue team-a would exceed its limit of 8 CPU cores: 6.5 CPU cores in use, 2 CPU cores requested" in message
+    assert message.endswith("raise the limit of queue team-a by 0.5 CPU cores")
+
+
+def test_text_tells_everything() -> None:
+    """The text lists filters with examples, domains, victims and what would help, and says when it was simulated."""
+    text = as_text(
+        Explanation(
+            subject="default/g",
+            kind="PodGang",
+            placed=2,
+            needed=8,
+            pods=(a_report(("Insufficient cpu", 5)),),
+            domains=(RACK,),
+            victims=(
+                VictimReport(
+                    action="preempt",
+                    candidates=4,
+                    rejected=(ScenarioCount(reason="would break the budget of web", scenarios=2),),
+                ),
+            ),
+            simulated=True,
+        )
+    )
+    assert text.splitlines() == [
+        "PodGang default/g: 2 of 8 pods found room",
+        "  simulated from a snapshot; the scheduler of this workload may have seen something else",
+        "  default/p: 0 of 5 nodes would do",
+        "    F0: 5 Insufficient cpu, 5 could be made to fit by evicting",
+        "  domains (all pods in one rack):",
+        "    2 of 8 pods fit in rack r3; it lacks 6 GPUs on 3 nodes",
+        "  preempt: 4 candidate pods",
+        "    2 x would break the budget of web",
+        "  what would help:",
+        "    free 6 GPUs on 3 nodes in rack r3",
+    ]
+
+
+def test_json_is_camel_case_and_complete() -> None:
+    """The JSON form carries the same facts under the API's spelling."""
+    decoded = json.loads(as_json(Explanation(subject="default/g", pods=(a_report(("Insufficient cpu", 5)),))))
+    assert decoded["pods"][0]["filters"][0]["reasons"] == [{"reason": "Insufficient cpu", "nodes": 5}]
+    assert decoded["pods"][0]["totalNodes"] == 5
