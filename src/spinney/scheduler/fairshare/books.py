@@ -1,0 +1,94 @@
+"""The books kept about each queue: what it holds, what of that cannot be taken back, what it asks for.
+
+Every entry is posted to the queue named and to all its ancestors. Amounts are whole numbers, so an entry and its
+reversal cancel exactly: after any sequence of postings and their reversals, in any order, the books are as before.
+
+The fair share is not a posting but the outcome of :func:`~spinney.scheduler.fairshare.division.divide`, computed once
+per cycle from quota, limit, weight and ``requested``; charges during the cycle do not move it.
+"""
+
+from collections.abc import Mapping
+
+from spinney.scheduler.fairshare.amounts import ZERO, Amounts
+from spinney.scheduler.fairshare.division import Division, divide
+from spinney.scheduler.fairshare.queues import Queue, QueueTree
+
+
+class QueueBook:
+    """The page of one queue; mutable, written only by :class:`QueueBooks`."""
+
+    __slots__ = ("allocated", "allocated_non_preemptible", "fair_share", "queue", "requested")
+
+    def __init__(self, queue: Queue) -> None:
+        self.queue = queue
+        self.allocated = ZERO
+        self.allocated_non_preemptible = ZERO
+        self.requested = ZERO
+        self.fair_share = ZERO
+
+    def __repr__(self) -> str:
+        return (
+            f"QueueBook({self.queue.name}: allocated {self.allocated}, non-preemptible "
+            f"{self.allocated_non_preemptible}, requested {self.requested}, fair share {self.fair_share})"
+        )
+
+    def copy(self) -> "QueueBook":
+        """Return a page with the same entries that no longer follows this one."""
+        page = QueueBook(self.queue)
+        page.allocated = self.allocated
+        page.allocated_non_preemptible = self.allocated_non_preemptible
+        page.requested = self.requested
+        page.fair_share = self.fair_share
+        return page
+
+
+class QueueBooks:
+    """One page per queue of a tree, in the tree's order; mutable."""
+
+    def __init__(self, tree: QueueTree, total: Amounts) -> None:
+        self.tree = tree
+        self.total = total  # what the cluster has
+        self.pages: tuple[QueueBook, ...] = tuple(map(QueueBook, tree.queues))
+
+    def __getitem__(self, name: str) -> QueueBook:
+        return self.pages[self.tree.index[name]]
+
+    def charge(self, queue: str, amounts: Amounts, *, preemptible: bool) -> None:
+        """Post an allocation to the queue and its ancestors."""
+        for position in self.tree.path(queue):
+            page = self.pages[position]
+            page.allocated = page.allocated + amounts
+            if not preemptible:
+                page.allocated_non_preemptible = page.allocated_non_preemptible + amounts
+
+    def discharge(self, queue: str, amounts: Amounts, *, preemptible: bool) -> None:
+        """Reverse a :meth:`charge`."""
+        self.charge(queue, ZERO - amounts, preemptible=preemptible)
+
+    def request(self, queue: str, amounts: Amounts) -> None:
+        """Post what a task asks for, placed or not."""
+        for position in self.tree.path(queue):
+            page = self.pages[position]
+            page.requested = page.requested + amounts
+
+    def withdraw(self, queue: str, amounts: Amounts) -> None:
+        """Reverse a :meth:`request`."""
+        self.request(queue, ZERO - amounts)
+
+    def set_fair_shares(self, *, k: float = 1.0, usage: Mapping[str, tuple[float, float, float]] | None = None) -> None:
+        """Divide the cluster among the queues by what they request now.
+
+        ``usage`` is what each queue used of the cluster lately, per resource, as a part of 1; ``k`` says how strongly
+        it is held against the queue when surplus is handed out.
+        """
+        division = Division(self.tree, [page.requested for page in self.pages], self.total, k=k, usage=usage or {})
+        for page, share in zip(self.pages, divide(division), strict=True):
+            page.fair_share = share
+
+    def copy(self) -> "QueueBooks":
+        """Return books with the same entries that no longer follow these."""
+        books = QueueBooks.__new__(QueueBooks)
+        books.tree = self.tree
+        books.total = self.total
+        books.pages = tuple(page.copy() for page in self.pages)
+        return books
