@@ -1,0 +1,47 @@
+"""Facts about the GPUs of a node, read from the labels the device plugin's discovery puts on it."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+GPU_MEMORY_LABEL: Final = "nvidia.com/gpu.memory"
+GPU_COUNT_LABEL: Final = "nvidia.com/gpu.count"
+MIG_STRATEGY_LABEL: Final = "nvidia.com/mig.strategy"
+
+DEVICE: Final = 10_000
+"""Parts a device is divided into: a share of a GPU is a whole number of them."""
+
+_HUNDREDTH: Final = DEVICE // 100
+_DEFAULT_MEMORY: Final = 100
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceFacts:
+    """What a node says about its GPUs."""
+
+    memory: int
+    """MiB of one device, floored to a multiple of 100."""
+    memory_known: bool
+    count: int | None
+    mig_strategy: str
+
+
+def device_facts(labels: Mapping[str, str]) -> DeviceFacts:
+    """Read the device labels of a node; a label that is not a number counts as absent."""
+    memory = _number(labels.get(GPU_MEMORY_LABEL))
+    floored = memory - memory % 100 if memory is not None else 0
+    return DeviceFacts(
+        memory=floored or _DEFAULT_MEMORY,
+        memory_known=floored > 0,
+        count=_number(labels.get(GPU_COUNT_LABEL)),
+        mig_strategy=labels.get(MIG_STRATEGY_LABEL, ""),
+    )
+
+
+def share_of_memory(mebibytes: int, device_memory: int) -> int:
+    """Return the parts of a device that a GPU memory request takes, rounded up to a hundredth of the device."""
+    return -(-100 * mebibytes // device_memory) * _HUNDREDTH
+
+
+def _number(text: str | None) -> int | None:
+    return int(text) if text is not None and text.isdigit() else None

@@ -1,0 +1,57 @@
+"""A journal of dirtied rows, by which caches over the node table refresh only what changed.
+
+A reader remembers the position up to which it has read and later asks for the rows dirtied since. Entries are bounded:
+a reader that fell too far behind is told so and refreshes everything.
+"""
+
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+
+Rows = npt.NDArray[np.intp]
+"""Row indices of a node table."""
+
+_KEEP: Final = 65_536
+
+
+class Journal:
+    """An append-only log of row indices. Mutable; owned by one table."""
+
+    def __init__(self, position: int = 0) -> None:
+        self._entries: list[Rows] = []
+        self._base = position
+
+    @property
+    def position(self) -> int:
+        """Return where a reader that has seen everything stands."""
+        return self._base + len(self._entries)
+
+    def mark(self, rows: Rows) -> None:
+        """Record that ``rows`` changed."""
+        if len(self._entries) >= 2 * _KEEP:
+            del self._entries[:_KEEP]
+            self._base += _KEEP
+        self._entries.append(rows)
+
+    def mark_row(self, row: int) -> None:
+        """Record that one row changed."""
+        self.mark(np.array([row], dtype=np.intp))
+
+    def since(self, position: int) -> Rows | None:
+        """Return the rows dirtied after ``position``, sorted and without repeats; ``None`` means: any may have been."""
+        start = position - self._base
+        if start < 0:
+            return None
+        entries = self._entries[start:]
+        if not entries:
+            return np.empty(0, dtype=np.intp)
+        if len(entries) == 1:
+            return np.unique(entries[0])
+        return np.unique(np.concatenate(entries))
+
+    def fork(self) -> "Journal":
+        """Return a journal for a copy of the table: same position, with what was recorded so far."""
+        copy = Journal(self._base)
+        copy._entries = list(self._entries)
+        return copy

@@ -1,0 +1,73 @@
+"""The ledger: who holds what on which node, for whole resources and shared devices together."""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from spinney.cluster.classes import RequestClass
+from spinney.cluster.journal import Rows
+from spinney.cluster.resources import GPU, Vector
+from spinney.cluster.sharing import SharedDevices
+from spinney.cluster.table import Holding, Mask, NodeTable
+
+
+class Ledger:
+    """The node table and the shared devices, booked together. Mutable; :meth:`remove` undoes :meth:`add` exactly."""
+
+    def __init__(self, table: NodeTable | None = None, shared: SharedDevices | None = None) -> None:
+        self.table = table if table is not None else NodeTable()
+        self.shared = shared if shared is not None else SharedDevices()
+
+    def fork(self) -> "Ledger":
+        """Return an independent copy."""
+        return Ledger(self.table.fork(), self.shared.fork())
+
+    def add(self, row: int, request: RequestClass, holding: Holding, groups: Sequence[str] = ()) -> None:
+        """Book a pod on a row; a pod that shares devices names their groups."""
+        self._book(row, request, holding, groups, 1)
+
+    def remove(self, row: int, request: RequestClass, holding: Holding, groups: Sequence[str] = ()) -> None:
+        """Take a pod off a row, held as it was added."""
+        self._book(row, request, holding, groups, -1)
+
+    def add_many(self, rows: Rows, counts: Vector, request: RequestClass) -> None:
+        """Book ``counts[i]`` pods of one class on each of the distinct ``rows``; negative counts take them off."""
+        self.table.add_many(rows, counts, request.requests)
+
+    def _book(self, row: int, request: RequestClass, holding: Holding, groups: Sequence[str], sign: int) -> None:
+        table = self.table
+        if sign > 0:
+            table.add(row, holding, request.requests)
+        else:
+            table.subtract(row, holding, request.requests)
+        if request.share is None:
+            return
+        parts = request.share.parts_on(int(table.gpu_memory[row]))
+        for group in groups:
+            used, idle, releasing = self.shared.book(row, group, holding, sign * parts)
+            table.used[row, GPU] += used
+            table.idle[row, GPU] += idle
+            table.releasing[row, GPU] += releasing
+
+
+def fits_now(table: NodeTable, request: RequestClass) -> Mask:
+    """Return the nodes where the request is at most what is idle, ``[node]``."""
+    return _at_most(table, request, later=False)
+
+
+def fits_after_release(table: NodeTable, request: RequestClass) -> Mask:
+    """Return the nodes where the request is at most what is idle or being released, ``[node]``."""
+    return _at_most(table, request, later=True)
+
+
+def _at_most(table: NodeTable, request: RequestClass, *, later: bool) -> Mask:
+    fits = table.alive.copy()
+    for column, amount in zip(request.columns.tolist(), request.amounts.tolist(), strict=True):
+        if column >= table.idle.shape[1]:
+            fits[:] = False
+            break
+        free = table.idle[:, column]
+        if later:
+            free = free + table.releasing[:, column]
+        np.logical_and(fits, free >= amount, out=fits)
+    return fits

@@ -1,0 +1,194 @@
+"""The cluster as the schedulers know it, kept up to date by watch events.
+
+:class:`ClusterState` turns node and pod events into changes of the ledger, in place and in constant time each. A
+session forks it: a copy of small arrays, whatever the number of pods. Pods that a scheduler has decided to bind are
+*assumed* on their node until the API server confirms it, so that nothing is given away twice in between; all schedulers
+of a process share one state for the same reason.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+import msgspec
+
+from spinney.api.core import Node, Pod
+from spinney.cluster.classes import RequestClasses
+from spinney.cluster.ledger import Ledger
+from spinney.cluster.pods import PodIndex, PodKey, PodRecord, PodRecords
+from spinney.cluster.resources import ResourceAxis
+from spinney.cluster.statuses import ACTIVE_USED, PodStatus
+from spinney.cluster.table import Holding, NodeTable
+
+
+@dataclass(frozen=True, slots=True)
+class PodChange:
+    """A pod as it was and as it is; ``None`` for one that did not exist, or exists no longer."""
+
+    old: PodRecord | None
+    new: PodRecord | None
+
+
+@dataclass(frozen=True, slots=True)
+class Assumption:
+    """A decision that the API server has not confirmed yet."""
+
+    node: str
+    gpu_groups: tuple[str, ...]
+    uid: str
+
+
+class UnknownPod(LookupError):  # noqa: N818 - named for the situation
+    """A pod that the state does not hold."""
+
+    def __init__(self, key: PodKey) -> None:
+        super().__init__(f"pod {key} is not known: it was deleted, or its watch event has not arrived yet")
+        self.key = key
+
+
+class ClusterState:
+    """Nodes, pods and the ledger over them. Mutable; one writer (the event loop), forked for readers."""
+
+    def __init__(self, axis: ResourceAxis | None = None) -> None:
+        self.axis = axis if axis is not None else ResourceAxis()
+        self.classes = RequestClasses(self.axis)
+        self.ledger = Ledger(NodeTable(self.axis))
+        self.on_node = PodIndex()
+        self._records = PodRecords(self.classes)
+        self._pods: dict[PodKey, PodRecord] = {}
+        self._waiting: dict[str, dict[PodKey, PodRecord]] = {}
+        self._assumed: dict[PodKey, Assumption] = {}
+        self._listeners: list[Callable[[PodChange], None]] = []
+
+    @property
+    def table(self) -> NodeTable:
+        """Return the node table of the ledger."""
+        return self.ledger.table
+
+    def pods(self) -> Iterator[PodRecord]:
+        """Return every pod, oldest event first."""
+        return iter(self._pods.values())
+
+    def pod(self, key: PodKey) -> PodRecord | None:
+        """Return one pod if it is known."""
+        return self._pods.get(key)
+
+    def subscribe(self, listener: Callable[[PodChange], None]) -> None:
+        """Have ``listener`` called after each change of a pod."""
+        self._listeners.append(listener)
+
+    # -- nodes -------------------------------------------------------------------------------------------------------
+
+    def apply_node(self, node: Node) -> None:
+        """Take in a node that appeared or changed."""
+        name = node.metadata.name
+        new = name not in self.table
+        row = self.table.find(name)
+        sharers = self._sharers(row) if row is not None else []
+        # A new size of device memory changes what shares of it weigh, so they are booked anew.
+        for record in sharers:
+            self._unbook(record)
+        self.table.put(node)
+        for record in sharers:
+            self._book(record)
+        if new:
+            for record in self._waiting.pop(name, {}).values():
+                self._book(record)
+
+    def delete_node(self, name: str) -> None:
+        """Take out a node; pods that are still on it wait for it to come back, or to be deleted."""
+        row = self.table.find(name)
+        if row is None:
+            return
+        stranded = dict(self.on_node.of_row(row))
+        self.on_node.drop_row(row)
+        self.ledger.shared.drop_row(row)
+        self.table.remove(name)
+        if stranded:
+            self._waiting[name] = stranded
+
+    # -- pods --------------------------------------------------------------------------------------------------------
+
+    def apply_pod(self, pod: Pod) -> PodRecord:
+        """Take in a pod that appeared or changed; return its record."""
+        record = self._records.record(pod)
+        assumed = self._assumed.get(record.key)
+        if assumed is not None:
+            record = self._reconcile(record, assumed)
+        self._replace(self._pods.get(record.key), record)
+        return record
+
+    def delete_pod(self, key: PodKey) -> None:
+        """Take out a pod and what it held."""
+        self._assumed.pop(key, None)
+        old = self._pods.get(key)
+        if old is not None:
+            self._replace(old, None)
+
+    def assume(self, key: PodKey, node: str, gpu_groups: Sequence[str] = ()) -> None:
+        """Count a pod as being bound to ``node`` until the API server says so or :meth:`forget` is called."""
+        old = self._pods.get(key)
+        if old is None:
+            raise UnknownPod(key)
+        self._assumed[key] = Assumption(node, tuple(gpu_groups), old.uid)
+        self._replace(old, self._reconcile(old, self._assumed[key]))
+
+    def forget(self, key: PodKey) -> None:
+        """Drop an assumption: the bind failed, and the pod is pending again."""
+        assumed = self._assumed.pop(key, None)
+        old = self._pods.get(key)
+        if assumed is not None and old is not None and old.status is PodStatus.BINDING:
+            changes = {"status": PodStatus.PENDING, "node": "", "gpu_groups": ()}
+            self._replace(old, msgspec.structs.replace(old, **changes))
+
+    # -- booking -----------------------------------------------------------------------------------------------------
+
+    def _reconcile(self, record: PodRecord, assumed: Assumption) -> PodRecord:
+        if record.uid != assumed.uid or record.status is not PodStatus.PENDING:
+            del self._assumed[record.key]
+            return record
+        changes = {"status": PodStatus.BINDING, "node": assumed.node, "gpu_groups": assumed.gpu_groups}
+        return msgspec.structs.replace(record, **changes)
+
+    def _replace(self, old: PodRecord | None, new: PodRecord | None) -> None:
+        if old is not None:
+            self._unbook(old)
+        if new is not None:
+            self._pods[new.key] = new
+            self._book(new)
+        elif old is not None:
+            del self._pods[old.key]
+        change = PodChange(old, new)
+        for listener in self._listeners:
+            listener(change)
+
+    def _book(self, record: PodRecord) -> None:
+        if record.status not in ACTIVE_USED:
+            return
+        row = self.table.find(record.node)
+        if row is None:
+            self._waiting.setdefault(record.node, {})[record.key] = record
+            return
+        self.ledger.add(row, record.request, holding_of(record.status), record.gpu_groups)
+        self.on_node.add(row, record)
+
+    def _unbook(self, record: PodRecord) -> None:
+        if record.status not in ACTIVE_USED:
+            return
+        row = self.table.find(record.node)
+        if row is None:
+            self._waiting.get(record.node, {}).pop(record.key, None)
+            return
+        self.ledger.remove(row, record.request, holding_of(record.status), record.gpu_groups)
+        self.on_node.remove(row, record.key)
+
+    def _sharers(self, row: int) -> list[PodRecord]:
+        return [record for record in self.on_node.of_row(row).values() if record.request.share is not None]
+
+
+def holding_of(status: PodStatus) -> Holding:
+    """Return how a pod of ``status`` holds what it uses."""
+    if status is PodStatus.RELEASING:
+        return Holding.RELEASING
+    if status is PodStatus.PIPELINED:
+        return Holding.PIPELINED
+    return Holding.ACTIVE

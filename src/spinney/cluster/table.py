@@ -1,0 +1,320 @@
+"""The node table: every node of the cluster as a row of arrays, and the resource ledger over them.
+
+The ledger has four matrices ``[node, resource]``:
+
+* ``allocatable`` what the node offers;
+* ``used`` what tasks on it hold or were promised;
+* ``idle`` what is free now;
+* ``releasing`` what terminating tasks will give back and nobody was promised yet.
+
+A running task adds to ``used`` and takes from ``idle``; a terminating one does the same and adds to ``releasing``; a
+pipelined one adds to ``used`` and takes from ``releasing`` only. So a request *fits now* if it is at most ``idle`` and
+*fits after release* if it is at most ``idle + releasing``. All arithmetic is exact: undoing restores every bit.
+
+A row belongs to its node while the node lives and is reused afterwards. Two journals name the rows that changed:
+``static`` for what a node is (labels, taints, conditions, capacity), ``usage`` for what is on it. Matrices are stored
+column by column, because kernels read a few columns of all rows. :meth:`NodeTable.fork` makes the private copy a
+scheduling session works on.
+"""
+
+from collections.abc import Iterator
+from enum import Enum, auto
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+
+from spinney.api.core import Node
+from spinney.cluster.devices import device_facts
+from spinney.cluster.journal import Journal, Rows
+from spinney.cluster.labels import LabelColumns, TaintLists
+from spinney.cluster.resources import GPU, ResourceAxis, Vector, padded
+
+Matrix = npt.NDArray[np.int64]
+"""Amounts ``[node, resource]``."""
+Mask = npt.NDArray[np.bool_]
+"""One truth per row, ``[node]``."""
+
+_FIRST_CAPACITY: Final = 64
+
+_MATRICES: Final = ("_allocatable", "_used", "_idle", "_releasing")
+_FLAGS: Final = (
+    "alive",
+    "unschedulable",
+    "ready",
+    "memory_pressure",
+    "disk_pressure",
+    "pid_pressure",
+    "network_unavailable",
+    "gpu_memory_known",
+)
+_NUMBERS: Final = ("generation", "gpu_memory", "gpu_count", "_rank")
+
+
+class Holding(Enum):
+    """How a task holds what it uses on a node."""
+
+    ACTIVE = auto()
+    """Running, or decided: taken from idle."""
+    RELEASING = auto()
+    """Terminating: still taken from idle, and promised back."""
+    PIPELINED = auto()
+    """Waiting for something that is terminating: taken from what was promised back."""
+
+
+class UnknownNode(LookupError):  # noqa: N818 - named for the situation
+    """A node name that the table does not hold."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(f"node {name!r} is not in the cluster: it was deleted, or its watch event has not arrived yet")
+        self.name = name
+
+
+class NodeTable:
+    """Nodes as rows of arrays. Mutable; all mutation goes through its methods, which keep the journals.
+
+    Public arrays cover ``capacity`` rows; rows that are not ``alive`` hold no node and never match anything.
+    """
+
+    def __init__(self, axis: ResourceAxis | None = None) -> None:
+        self.axis = axis if axis is not None else ResourceAxis()
+        self.static = Journal()
+        self.usage = Journal()
+        self.labels = LabelColumns(_FIRST_CAPACITY)
+        self.taints = TaintLists(_FIRST_CAPACITY)
+        self.names: list[str] = [""] * _FIRST_CAPACITY
+        self.nodes: list[Node | None] = [None] * _FIRST_CAPACITY
+        self.mig_strategy: list[str] = [""] * _FIRST_CAPACITY
+        self.alive: Mask = np.zeros(_FIRST_CAPACITY, dtype=np.bool_)
+        self.unschedulable: Mask = self.alive.copy()
+        self.ready: Mask = self.alive.copy()
+        self.memory_pressure: Mask = self.alive.copy()
+        self.disk_pressure: Mask = self.alive.copy()
+        self.pid_pressure: Mask = self.alive.copy()
+        self.network_unavailable: Mask = self.alive.copy()
+        self.gpu_memory_known: Mask = self.alive.copy()
+        self.generation: Vector = np.zeros(_FIRST_CAPACITY, dtype=np.int64)
+        self.gpu_memory: Vector = self.generation.copy()
+        self.gpu_count: Vector = self.generation.copy()
+        self._rank: Vector = self.generation.copy()
+        self._allocatable = _matrix(_FIRST_CAPACITY, self.axis.width)
+        self._used = self._allocatable.copy(order="F")
+        self._idle = self._allocatable.copy(order="F")
+        self._releasing = self._allocatable.copy(order="F")
+        self._rows: dict[str, int] = {}
+        self._free: list[int] = list(range(_FIRST_CAPACITY - 1, -1, -1))
+        self._rank_is_stale = False
+
+    # -- reading -----------------------------------------------------------------------------------------------------
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._rows
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._rows)
+
+    @property
+    def capacity(self) -> int:
+        """Return the number of rows of every array."""
+        return len(self.names)
+
+    @property
+    def allocatable(self) -> Matrix:
+        """Return what nodes offer, ``[node, resource]``."""
+        return self._allocatable
+
+    @property
+    def used(self) -> Matrix:
+        """Return what tasks hold or were promised, ``[node, resource]``."""
+        return self._used
+
+    @property
+    def idle(self) -> Matrix:
+        """Return what is free now, ``[node, resource]``; negative where the node is over-committed."""
+        return self._idle
+
+    @property
+    def releasing(self) -> Matrix:
+        """Return what will be given back and is not promised yet, ``[node, resource]``."""
+        return self._releasing
+
+    @property
+    def rank(self) -> Vector:
+        """Return each row's place in the order of node names, ``[node]``: ties are broken by it, ascending."""
+        if self._rank_is_stale:
+            order = sorted(self._rows)
+            self._rank[:] = len(order)
+            self._rank[[self._rows[name] for name in order]] = np.arange(len(order))
+            self._rank_is_stale = False
+        return self._rank
+
+    def row(self, name: str) -> int:
+        """Return the row of a node; raises :class:`UnknownNode`."""
+        row = self._rows.get(name)
+        if row is None:
+            raise UnknownNode(name)
+        return row
+
+    def find(self, name: str) -> int | None:
+        """Return the row of a node if it is there."""
+        return self._rows.get(name)
+
+    def rows(self) -> Rows:
+        """Return the rows of all nodes in the order of their names."""
+        alive = np.flatnonzero(self.alive)
+        return alive[np.argsort(self.rank[alive], kind="stable")]
+
+    # -- nodes coming, changing and going ----------------------------------------------------------------------------
+
+    def put(self, node: Node) -> int:
+        """Add a node, or replace what is known about it; return its row. What is on it stays."""
+        name = node.metadata.name
+        row = self._rows.get(name)
+        if row is None:
+            row = self._take_row(name)
+        elif self.nodes[row] == node:
+            return row
+        offered = self.axis.vector(node.status.allocatable)
+        self._widen()
+        self._idle[row] += offered - self._allocatable[row]
+        self._allocatable[row] = offered
+        self.nodes[row] = node
+        self.labels.write(row, node.metadata.labels)
+        self.taints.write(row, node.spec.taints)
+        self.unschedulable[row] = bool(node.spec.unschedulable)
+        conditions = {condition.type: condition.status for condition in node.status.conditions}
+        # A node that reports no Ready condition is a simulated or hand-written one, not a broken one.
+        self.ready[row] = conditions.get("Ready", "True") == "True"
+        self.memory_pressure[row] = conditions.get("MemoryPressure") == "True"
+        self.disk_pressure[row] = conditions.get("DiskPressure") == "True"
+        self.pid_pressure[row] = conditions.get("PIDPressure") == "True"
+        self.network_unavailable[row] = conditions.get("NetworkUnavailable") == "True"
+        devices = device_facts(node.metadata.labels)
+        self.gpu_memory[row] = devices.memory
+        self.gpu_memory_known[row] = devices.memory_known
+        self.gpu_count[row] = devices.count if devices.count is not None else offered[GPU]
+        self.mig_strategy[row] = devices.mig_strategy
+        self._dirty(row)
+        return row
+
+    def remove(self, name: str) -> int:
+        """Forget a node and everything on it; return the row it had."""
+        row = self.row(name)
+        del self._rows[name]
+        for matrix in _MATRICES:
+            getattr(self, matrix)[row] = 0
+        for flag in _FLAGS:
+            getattr(self, flag)[row] = False
+        self.labels.write(row, {})
+        self.taints.write(row, ())
+        self.names[row] = ""
+        self.nodes[row] = None
+        self.mig_strategy[row] = ""
+        self._free.append(row)
+        self._rank_is_stale = True
+        self._dirty(row)
+        return row
+
+    # -- the ledger --------------------------------------------------------------------------------------------------
+
+    def add(self, row: int, holding: Holding, amounts: Vector) -> None:
+        """Book ``amounts`` on one row as ``holding`` says."""
+        self._book(row, holding, amounts)
+        self.usage.mark_row(row)
+
+    def subtract(self, row: int, holding: Holding, amounts: Vector) -> None:
+        """Undo :meth:`add`."""
+        self._book(row, holding, -amounts)
+        self.usage.mark_row(row)
+
+    def add_many(self, rows: Rows, counts: Vector, amounts: Vector) -> None:
+        """Book ``counts[i]`` tasks of ``amounts`` on each of the distinct ``rows``; negative counts take away."""
+        total = counts[:, None] * padded(amounts, self.axis.width)
+        self._used[rows] += total
+        self._idle[rows] -= total
+        self.usage.mark(rows)
+
+    def _book(self, row: int, holding: Holding, amounts: Vector) -> None:
+        self._widen()
+        amounts = padded(amounts, self._used.shape[1])
+        self._used[row] += amounts
+        if holding is Holding.PIPELINED:
+            self._releasing[row] -= amounts
+            return
+        self._idle[row] -= amounts
+        if holding is Holding.RELEASING:
+            self._releasing[row] += amounts
+
+    # -- copies ------------------------------------------------------------------------------------------------------
+
+    def fork(self) -> "NodeTable":
+        """Return an independent copy: arrays are copied, label columns shared until one side writes."""
+        copy = NodeTable(self.axis)
+        copy.static = self.static.fork()
+        copy.usage = Journal(self.usage.position)
+        copy.labels = self.labels.fork()
+        copy.taints = self.taints.fork()
+        copy.names = list(self.names)
+        copy.nodes = list(self.nodes)
+        copy.mig_strategy = list(self.mig_strategy)
+        self.rank  # noqa: B018 - brings the order of names up to date once for all copies
+        for matrix in _MATRICES:
+            setattr(copy, matrix, getattr(self, matrix).copy(order="F"))
+        for column in (*_FLAGS, *_NUMBERS):
+            setattr(copy, column, getattr(self, column).copy())
+        copy._rows = dict(self._rows)
+        copy._free = list(self._free)
+        copy._rank_is_stale = False
+        return copy
+
+    # -- storage -----------------------------------------------------------------------------------------------------
+
+    def _take_row(self, name: str) -> int:
+        if not self._free:
+            self._grow()
+        row = self._free.pop()
+        self._rows[name] = row
+        self.names[row] = name
+        self.alive[row] = True
+        self._rank_is_stale = True
+        return row
+
+    def _dirty(self, row: int) -> None:
+        self.generation[row] += 1
+        self.static.mark_row(row)
+        self.usage.mark_row(row)
+
+    def _grow(self) -> None:
+        old = self.capacity
+        capacity = 2 * old
+        for matrix in _MATRICES:
+            setattr(self, matrix, _enlarged(getattr(self, matrix), capacity, self.axis.width))
+        for column in (*_FLAGS, *_NUMBERS):
+            array = getattr(self, column)
+            wider = np.zeros(capacity, dtype=array.dtype)
+            wider[:old] = array
+            setattr(self, column, wider)
+        self.labels.grow(capacity)
+        self.taints.grow(capacity)
+        self.names.extend([""] * old)
+        self.nodes.extend([None] * old)
+        self.mig_strategy.extend([""] * old)
+        self._free = list(range(capacity - 1, old - 1, -1))
+
+    def _widen(self) -> None:
+        if self._used.shape[1] < self.axis.width:
+            for matrix in _MATRICES:
+                setattr(self, matrix, _enlarged(getattr(self, matrix), self.capacity, self.axis.width))
+
+
+def _matrix(rows: int, columns: int) -> Matrix:
+    return np.zeros((rows, columns), dtype=np.int64, order="F")
+
+
+def _enlarged(matrix: Matrix, rows: int, columns: int) -> Matrix:
+    wider = _matrix(rows, columns)
+    wider[: matrix.shape[0], : matrix.shape[1]] = matrix
+    return wider
