@@ -1,1 +1,32 @@
-"""Talking to an API server: client, watch caches with indexes, work queue, controllers, leader lease, events."""
+"""Talking to an API server: client, watch caches with indexes, work queue, controllers, leader lease, events.
+
+A :class:`~spinney.kube.client.Client` speaks over a :class:`~spinney.kube.transport.Transport`: HTTP to a real API
+server (:func:`~spinney.kube.config.load_kubeconfig`, :func:`~spinney.kube.config.in_cluster`), or a function call to
+an embedded one. Everything above it is the same in production, in a test and on virtual time.
+"""
+
+from spinney.kube.cache import Change, WatchCache
+from spinney.kube.client import Client, Listing, PatchKind
+from spinney.kube.controller import Controller, Requeue
+from spinney.kube.errors import ApiError, KubeError
+from spinney.kube.keys import Key
+from spinney.kube.queue import WorkQueue
+from spinney.kube.transport import Response, Transport
+from spinney.kube.watching import WatchEvent
+
+__all__ = [
+    "ApiError",
+    "Change",
+    "Client",
+    "Controller",
+    "Key",
+    "KubeError",
+    "Listing",
+    "PatchKind",
+    "Requeue",
+    "Response",
+    "Transport",
+    "WatchCache",
+    "WatchEvent",
+    "WorkQueue",
+]

@@ -47,18 +47,22 @@ class _JumpingSelector(selectors.BaseSelector):
         return []
 
     def register(self, fileobj: Any, events: int, data: Any = None) -> selectors.SelectorKey:
-        key = selectors.SelectorKey(fileobj, fileobj.fileno(), events, data)
+        key = selectors.SelectorKey(fileobj, _descriptor(fileobj), events, data)
         self._keys[key.fd] = key
         return key
 
     def unregister(self, fileobj: Any) -> selectors.SelectorKey:
-        return self._keys.pop(fileobj.fileno())
+        return self._keys.pop(_descriptor(fileobj))
 
     def get_key(self, fileobj: Any) -> selectors.SelectorKey:
-        return self._keys[fileobj.fileno()]
+        return self._keys[_descriptor(fileobj)]
 
     def get_map(self) -> Mapping[Any, selectors.SelectorKey]:
         return self._keys
+
+
+def _descriptor(fileobj: Any) -> int:
+    return fileobj if isinstance(fileobj, int) else int(fileobj.fileno())
 
 
 def run_virtual(main: Coroutine[Any, Any, T]) -> T:

@@ -1,0 +1,327 @@
+"""A shared watch cache: the objects of one kind, kept up to date, with indexes and subscribers.
+
+The cache lists the collection page by page, then watches from the version of the list. A watch that ends is resumed
+from the last version seen (bookmarks move it on while nothing happens). When the server no longer knows that version
+(410), the collection is listed again and compared with what is held, so that subscribers hear of exactly what
+changed meanwhile. Reconnecting backs off with jitter unless the watch had been healthy.
+
+What subscribers may rely on: for each key the ``old`` of a change is the ``new`` of the change before; no version is
+reported twice; a deletion is always reported, also when the object was created again before anybody looked (that is a
+change to None, then a change from None). Changes of one object arrive in order. Several versions that went by while
+the watch was broken may be reported as one change.
+
+An object that does not decode as the cache's type is reported in the log and counted, and is treated as absent: one
+odd object must not stop everything else.
+"""
+
+# ruff: noqa: A002 - "type" is the word for what an answer is decoded as
+
+import asyncio
+from collections.abc import Callable, Hashable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
+
+import structlog
+
+from spinney.api.resource import Resource
+from spinney.kube.backoff import Backoff
+from spinney.kube.client import PAGE_SIZE, Client
+from spinney.kube.errors import ApiError, Expired, KubeError
+from spinney.kube.indexes import Index, IndexFunction
+from spinney.kube.keys import Identity, Key, identify
+from spinney.kube.watching import Bookmark, EventDecoder, Undecodable
+from spinney.runtime import Runtime
+
+T = TypeVar("T")
+S = TypeVar("S")
+
+log = structlog.get_logger()
+
+
+@dataclass(frozen=True, slots=True)
+class Change(Generic[T]):
+    """An object appeared (no ``old``), changed, or went (no ``new``)."""
+
+    key: Key
+    old: T | None
+    new: T | None
+    resource_version: str
+
+
+Subscriber = Callable[[Change[T]], None]
+
+
+@dataclass(frozen=True, slots=True)
+class WatchTimes:
+    """How long a watch may last and be silent, and when it counts as healthy, in seconds."""
+
+    shortest: float = 300.0
+    longest: float = 600.0
+    silence: float = 180.0  # an API server sends a bookmark about every minute
+    healthy: float = 10.0
+
+
+class WatchCache(Generic[T]):
+    """The objects of one kind as the API server last reported them, each as a ``T``. Mutable; read it from its loop."""
+
+    def __init__(
+        self,
+        client: Client,
+        resource: Resource,
+        type: type[T],
+        *,
+        runtime: Runtime,
+        namespace: str | None = None,
+        label_selector: str | None = None,
+        field_selector: str | None = None,
+        indexes: Mapping[str, IndexFunction[T]] = {},
+        page_size: int = PAGE_SIZE,
+        times: WatchTimes = WatchTimes(),  # noqa: B008 - a frozen value
+    ) -> None:
+        self.resource = resource
+        self._client = client
+        self._runtime = runtime
+        self._type: Any = type
+        self._project: Callable[[Any], T] | None = None
+        self._namespace = namespace
+        self._label_selector = label_selector
+        self._field_selector = field_selector
+        self._page_size = page_size
+        self._times = times
+        self._decoder: EventDecoder[Any] = EventDecoder(type)
+        self._rows: dict[Key, T] = {}
+        self._known: dict[Key, Identity] = {}
+        self._indexes = {name: Index(function) for name, function in indexes.items()}
+        self._subscribers: list[Subscriber[T]] = []
+        self._synced = asyncio.Event()
+        self._version: str | None = None
+        self._backoff = Backoff(runtime.random)
+        self.relists = 0
+        self.undecodable = 0
+
+    @classmethod
+    def of_rows(
+        cls, client: Client, resource: Resource, type: type[S], project: Callable[[S], T], **options: Any
+    ) -> "WatchCache[T]":
+        """Return a cache that decodes each object as ``type`` and keeps only what ``project`` makes of it."""
+        cache: WatchCache[Any] = cls(client, resource, type, **options)  # type: ignore[arg-type]
+        cache._project = project
+        return cache
+
+    # ------------------------------------------------------------------------------------------------ reading
+
+    @property
+    def synced(self) -> bool:
+        """Tell whether the collection has been read once, whole."""
+        return self._synced.is_set()
+
+    async def wait_for_sync(self) -> None:
+        """Wait until the collection has been read once, whole."""
+        await self._synced.wait()
+
+    @property
+    def resource_version(self) -> str | None:
+        """Return the version up to which this cache has seen everything, or None before the first list."""
+        return self._version
+
+    def get(self, key: Key) -> T | None:
+        """Return one object, or None."""
+        return self._rows.get(key)
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    def __contains__(self, key: Key) -> bool:
+        return key in self._rows
+
+    def __iter__(self) -> Iterator[Key]:
+        return iter(sorted(self._rows))
+
+    def keys(self) -> list[Key]:
+        """Return every key, in order."""
+        return sorted(self._rows)
+
+    def items(self) -> Iterator[tuple[Key, T]]:
+        """Iterate over keys and objects, in key order."""
+        return ((key, self._rows[key]) for key in sorted(self._rows))
+
+    def values(self) -> Iterator[T]:
+        """Iterate over the objects, in key order."""
+        return (self._rows[key] for key in sorted(self._rows))
+
+    def index(self, name: str, value: Hashable) -> list[T]:
+        """Return the objects that have ``value`` in the index ``name``, in key order."""
+        return [self._rows[key] for key in self._indexes[name].keys(value)]
+
+    def index_keys(self, name: str, value: Hashable) -> list[Key]:
+        """Return the keys of the objects that have ``value`` in the index ``name``, in key order."""
+        return self._indexes[name].keys(value)
+
+    def add_index(self, name: str, values_of: IndexFunction[T]) -> None:
+        """Add an index and fill it from what is held."""
+        if name in self._indexes:
+            raise ValueError(f"the cache of {self.resource} already has an index {name!r}")
+        index = Index(values_of)
+        for key, row in self._rows.items():
+            index.update(key, None, row)
+        self._indexes[name] = index
+
+    def subscribe(self, subscriber: Subscriber[T]) -> Callable[[], None]:
+        """Call ``subscriber`` with every change from now on, and at once with what is already held.
+
+        It is called after the cache and its indexes hold the change, must not block, and must not raise: an error ends
+        :meth:`run`. Returns a function that ends the subscription.
+        """
+        for key, row in self.items():
+            subscriber(Change(key, None, row, self._known[key].resource_version))
+        self._subscribers.append(subscriber)
+        return lambda: self._subscribers.remove(subscriber)
+
+    # ------------------------------------------------------------------------------------------------ running
+
+    async def run(self) -> None:
+        """Keep the cache up to date until cancelled."""
+        while True:
+            started = self._runtime.clock.monotonic()
+            try:
+                if self._version is None:
+                    await self._list()
+                await self._watch()
+            except Expired:
+                log.info("watch too old, listing again", resource=str(self.resource), version=self._version)
+                self._version = None
+            except ApiError as error:
+                # Anything else a server says about a resumed watch (a version it has not reached after a restore, a
+                # kind that went and came back) is answered by looking at the collection afresh, but not at once.
+                if error.status < 500 or error.has_cause("ResourceVersionTooLarge"):
+                    self._version = None
+                log.warning("watch refused", resource=str(self.resource), status=error.status, error=str(error))
+            except (KubeError, TimeoutError) as error:
+                log.info("watch interrupted", resource=str(self.resource), error=str(error) or "silent for too long")
+            if self._runtime.clock.monotonic() - started >= self._times.healthy:
+                self._backoff.reset()
+            else:
+                await self._runtime.clock.sleep(self._backoff.next())
+
+    async def _list(self) -> None:
+        """Bring the cache to the state of the collection, page by page, then drop what the collection lacks."""
+        if self.synced:
+            self.relists += 1
+        try:
+            await self._read_collection(self._page_size)
+        except Expired:
+            # The version was forgotten between two pages. One request for everything cannot expire.
+            await self._read_collection(0)
+        self._synced.set()
+        log.debug("listed", resource=str(self.resource), objects=len(self._rows), version=self._version)
+
+    async def _read_collection(self, page_size: int) -> None:
+        seen: set[Key] = set()
+        version = ""
+        async for page in self._client.pages(
+            self.resource,
+            self._namespace,
+            type=self._type,
+            label_selector=self._label_selector,
+            field_selector=self._field_selector,
+            limit=page_size,
+        ):
+            for item in page.undecodable:
+                self._lament(item)
+            for obj in page.items:
+                identity = identify(obj)
+                seen.add(identity.key)
+                self._put(identity, obj)
+            version = page.resource_version
+        for key in sorted(self._rows.keys() - seen):
+            self._drop(key, version)
+        self._version = version
+
+    async def _watch(self) -> None:
+        length = self._runtime.random.uniform(self._times.shortest, self._times.longest)
+        batches = self._client.watch_lines(
+            self.resource,
+            self._namespace,
+            resource_version=self._version,
+            label_selector=self._label_selector,
+            field_selector=self._field_selector,
+            timeout_seconds=int(length),
+        )
+        try:
+            while True:
+                async with asyncio.timeout(self._times.silence):
+                    batch = await anext(batches, None)
+                if batch is None:
+                    return
+                for line in batch:
+                    self._absorb(line)
+        finally:
+            await batches.aclose()  # type: ignore[attr-defined]
+
+    def _absorb(self, line: bytes) -> None:
+        event = self._decoder.decode(line)
+        if isinstance(event, Bookmark):
+            self._version = event.resource_version
+            return
+        if isinstance(event, Undecodable):
+            self._lament(event)
+            self._drop(Key(event.namespace, event.name), event.resource_version)
+            self._version = event.resource_version
+            return
+        identity = identify(event.object)
+        if event.type == "DELETED":
+            self._take(identity)
+        else:
+            known = self._known.get(identity.key)
+            if known is None or not _older(identity, known):
+                self._put(identity, event.object)
+        self._version = identity.resource_version
+
+    # ------------------------------------------------------------------------------------------------ changing
+
+    def _put(self, identity: Identity, obj: Any) -> None:
+        """Hold this version of the object, unless it is the one already held."""
+        known = self._known.get(identity.key)
+        if known is not None:
+            if known.uid != identity.uid:
+                self._drop(identity.key, identity.resource_version)
+            elif known.resource_version == identity.resource_version:
+                return
+        row = obj if self._project is None else self._project(obj)
+        old = self._rows.get(identity.key)
+        self._rows[identity.key] = row
+        self._known[identity.key] = identity
+        self._tell(Change(identity.key, old, row, identity.resource_version))
+
+    def _take(self, identity: Identity) -> None:
+        """Drop the object this deletion speaks of, unless a later incarnation is held."""
+        known = self._known.get(identity.key)
+        if known is not None and not (known.uid != identity.uid and _older(identity, known)):
+            self._drop(identity.key, identity.resource_version)
+
+    def _drop(self, key: Key, version: str) -> None:
+        old = self._rows.pop(key, None)
+        if old is not None:
+            del self._known[key]
+            self._tell(Change(key, old, None, version))
+
+    def _tell(self, change: Change[T]) -> None:
+        for index in self._indexes.values():
+            index.update(change.key, change.old, change.new)
+        for subscriber in tuple(self._subscribers):
+            subscriber(change)
+
+    def _lament(self, item: Undecodable) -> None:
+        self.undecodable += 1
+        log.error(
+            "object ignored: it does not have the expected shape",
+            resource=str(self.resource),
+            object=str(Key(item.namespace, item.name)),
+            problem=item.problem,
+        )
+
+
+def _older(one: Identity, other: Identity) -> bool:
+    """Tell whether ``one`` is surely a version before ``other``; versions are decimal numbers that grow."""
+    first, second = one.resource_version, other.resource_version
+    return first.isdecimal() and second.isdecimal() and int(first) < int(second)

@@ -1,0 +1,526 @@
+"""The typed, asynchronous API client: one method per verb, over any transport.
+
+Every verb takes a :class:`~spinney.api.resource.Resource` and, optionally, the ``type`` its answer is decoded as; by
+default that is plain JSON with nothing lost. A typed object that was decoded must not be written back whole (unknown
+fields were dropped): write with :meth:`Client.apply` or :meth:`Client.patch`.
+"""
+
+# ruff: noqa: A002 - "type" is the word for what an answer is decoded as
+
+import builtins
+import functools
+from collections.abc import AsyncIterator, Mapping, Sequence
+from enum import Enum
+from typing import TYPE_CHECKING, Any, Generic, Literal
+
+import msgspec
+
+from spinney.api.resource import Resource
+from spinney.api.struct import JSON, Struct, encode, to_json
+from spinney.kube.errors import AlreadyExists, Expired, KubeError, UndecodableResponse, error_from_response
+from spinney.kube.retrying import SAFE_METHODS, RetryPolicy
+from spinney.kube.transport import Response, Transport
+from spinney.kube.watching import Bookmark, EventDecoder, Undecodable, WatchEvent, lines
+from spinney.kube.writes import note_write
+from spinney.runtime import Runtime
+
+if TYPE_CHECKING:
+    from typing_extensions import TypeVar
+
+    T = TypeVar("T", default=JSON)
+else:
+    from typing import TypeVar
+
+    T = TypeVar("T")
+
+PropagationPolicy = Literal["Background", "Foreground", "Orphan"]
+
+PAGE_SIZE = 500
+
+# Typed as Any so that a generic parameter can have it as its default.
+_JSON: Any = JSON
+
+_POD = Resource(group="", version="v1", kind="Pod", plural="pods")
+
+
+class PatchKind(Enum):
+    """The patch formats of the API; the value is the media type."""
+
+    JSON = "application/json-patch+json"
+    MERGE = "application/merge-patch+json"
+    STRATEGIC = "application/strategic-merge-patch+json"
+    APPLY = "application/apply-patch+yaml"
+
+
+class Listing(msgspec.Struct, Generic[T], frozen=True):
+    """A collection at one resource version, from which a watch can go on without a gap."""
+
+    items: tuple[T, ...]
+    resource_version: str
+
+
+class Page(msgspec.Struct, Generic[T], frozen=True):
+    """A part of a collection; ``token`` is empty on the last one.
+
+    ``undecodable`` holds the objects that are not of the type asked for.
+    """
+
+    items: Sequence[T]
+    resource_version: str
+    token: str = ""
+    undecodable: tuple[Undecodable, ...] = ()
+
+
+class Client:
+    """A connection to one API server, on behalf of one field manager.
+
+    Failed requests are repeated only where that is safe (:mod:`spinney.kube.retrying`); all other errors are raised as
+    :mod:`spinney.kube.errors`.
+    """
+
+    def __init__(
+        self,
+        transport: Transport,
+        runtime: Runtime,
+        *,
+        field_manager: str = "spinney",
+        retry: RetryPolicy = RetryPolicy(),  # noqa: B008 - a frozen value
+        timeout: float | None = 30.0,
+    ) -> None:
+        self.transport = transport
+        self.runtime = runtime
+        self.field_manager = field_manager
+        self._retry = retry
+        self._timeout = timeout
+
+    # ------------------------------------------------------------------------------------------------ reading
+
+    async def get(
+        self,
+        resource: Resource,
+        name: str,
+        namespace: str | None = None,
+        *,
+        subresource: str | None = None,
+        type: type[T] = _JSON,
+    ) -> T:
+        """Return one object."""
+        return await self._typed("GET", resource.path(namespace, name, subresource), type)
+
+    async def list(
+        self,
+        resource: Resource,
+        namespace: str | None = None,
+        *,
+        type: type[T] = _JSON,
+        label_selector: str | None = None,
+        field_selector: str | None = None,
+        limit: int = PAGE_SIZE,
+    ) -> Listing[T]:
+        """Return a whole collection as of one resource version, read page by page.
+
+        If the server forgets the version between two pages, the collection is read again in one piece.
+        """
+        items: builtins.list[T] = []
+        version = ""
+        try:
+            async for page in self.pages(
+                resource,
+                namespace,
+                type=type,
+                label_selector=label_selector,
+                field_selector=field_selector,
+                limit=limit,
+            ):
+                _refuse(page.undecodable, resource)
+                items += page.items
+                version = page.resource_version
+        except Expired:
+            if limit == 0:
+                raise
+            return await self.list(
+                resource, namespace, type=type, label_selector=label_selector, field_selector=field_selector, limit=0
+            )
+        return Listing(tuple(items), version)
+
+    async def pages(
+        self,
+        resource: Resource,
+        namespace: str | None = None,
+        *,
+        type: type[T] = _JSON,
+        label_selector: str | None = None,
+        field_selector: str | None = None,
+        limit: int = PAGE_SIZE,
+    ) -> AsyncIterator[Page[T]]:
+        """Yield a collection page by page, all as of one resource version; raises ``Expired`` if that is forgotten."""
+        query = _query(labelSelector=label_selector, fieldSelector=field_selector, limit=limit or None)
+        path = resource.path(namespace)
+        while True:
+            response = await self.raw("GET", path, query=query)
+            page = _decode_page(response.body, type, request=f"GET {path}")
+            yield page
+            if not page.token:
+                return
+            query["continue"] = page.token
+
+    async def watch(
+        self,
+        resource: Resource,
+        namespace: str | None = None,
+        *,
+        type: type[T] = _JSON,
+        resource_version: str | None = None,
+        label_selector: str | None = None,
+        field_selector: str | None = None,
+        timeout_seconds: int | None = None,
+    ) -> AsyncIterator[WatchEvent[T]]:
+        """Yield events after ``resource_version`` until the server ends the watch; one connection, no resume.
+
+        :class:`~spinney.kube.cache.WatchCache` is the thing that lists, resumes and recovers.
+        """
+        decoder = EventDecoder(type)
+        async for batch in self.watch_lines(
+            resource,
+            namespace,
+            resource_version=resource_version,
+            label_selector=label_selector,
+            field_selector=field_selector,
+            timeout_seconds=timeout_seconds,
+        ):
+            for line in batch:
+                event = decoder.decode(line)
+                if isinstance(event, Undecodable):
+                    _refuse((event,), resource)
+                elif not isinstance(event, Bookmark):
+                    yield event
+
+    async def watch_lines(
+        self,
+        resource: Resource,
+        namespace: str | None = None,
+        *,
+        resource_version: str | None = None,
+        label_selector: str | None = None,
+        field_selector: str | None = None,
+        timeout_seconds: int | None = None,
+    ) -> AsyncIterator[builtins.list[bytes]]:
+        """Yield the undecoded lines of one watch, as many at a time as have arrived together."""
+        query = _query(
+            watch="true",
+            allowWatchBookmarks="true",
+            resourceVersion=resource_version,
+            labelSelector=label_selector,
+            fieldSelector=field_selector,
+            timeoutSeconds=timeout_seconds,
+        )
+        path = resource.path(namespace)
+        async with self.transport.stream("GET", path, query=query, timeout=self._timeout) as response:
+            if response.status >= 400:
+                body = await response.body()
+                raise error_from_response(response.status, body, response.headers, request=f"GET {path}?watch=true")
+            async for batch in lines(aiter(response)):
+                yield batch
+
+    # ------------------------------------------------------------------------------------------------ writing
+
+    async def create(
+        self,
+        resource: Resource,
+        obj: JSON | Struct,
+        namespace: str | None = None,
+        *,
+        subresource: str | None = None,
+        name: str | None = None,
+        type: type[T] = _JSON,
+        dry_run: bool = False,
+    ) -> T:
+        """Create an object, or with ``subresource`` and ``name`` post to a subresource; returns what was stored."""
+        body = _manifest(resource, obj) if subresource is None else to_json(obj)
+        path = resource.path(namespace or _namespace(resource, body), name, subresource)
+        return await self._typed("POST", path, type, query=self._writing(dry_run), body=body)
+
+    async def replace(
+        self,
+        resource: Resource,
+        obj: JSON | Struct,
+        namespace: str | None = None,
+        *,
+        subresource: str | None = None,
+        type: type[T] = _JSON,
+        dry_run: bool = False,
+    ) -> T:
+        """Replace an object whole; with a resource version in it, only if nobody wrote since (else ``Conflict``)."""
+        body = _manifest(resource, obj)
+        path = resource.path(namespace or _namespace(resource, body), body["metadata"]["name"], subresource)
+        return await self._typed("PUT", path, type, query=self._writing(dry_run), body=body)
+
+    async def apply(
+        self,
+        resource: Resource,
+        obj: JSON | Struct,
+        namespace: str | None = None,
+        *,
+        field_manager: str | None = None,
+        force: bool = True,
+        subresource: str | None = None,
+        type: type[T] = _JSON,
+        dry_run: bool = False,
+    ) -> T:
+        """Own exactly the fields in ``obj`` (server-side apply); creates the object if it is not there."""
+        body = _manifest(resource, obj)
+        body["metadata"].pop("managedFields", None)
+        path = resource.path(namespace or _namespace(resource, body), body["metadata"]["name"], subresource)
+        query = self._writing(dry_run, field_manager) | {"force": "true" if force else "false"}
+        return await self._typed("PATCH", path, type, query=query, body=body, content_type=PatchKind.APPLY.value)
+
+    async def patch(
+        self,
+        resource: Resource,
+        name: str,
+        patch: JSON | Sequence[JSON],
+        namespace: str | None = None,
+        *,
+        kind: PatchKind = PatchKind.MERGE,
+        subresource: str | None = None,
+        type: type[T] = _JSON,
+        dry_run: bool = False,
+        field_manager: str | None = None,
+    ) -> T:
+        """Change parts of an object; a merge patch that names a stale ``resourceVersion`` fails with ``Conflict``."""
+        path = resource.path(namespace, name, subresource)
+        query = self._writing(dry_run, field_manager)
+        return await self._typed("PATCH", path, type, query=query, body=patch, content_type=kind.value)
+
+    async def delete(
+        self,
+        resource: Resource,
+        name: str,
+        namespace: str | None = None,
+        *,
+        grace_period_seconds: int | None = None,
+        propagation_policy: PropagationPolicy | None = None,
+        uid: str | None = None,
+        resource_version: str | None = None,
+        dry_run: bool = False,
+    ) -> None:
+        """Delete one object; ``uid`` and ``resource_version`` are preconditions (else ``Conflict``)."""
+        body = _delete_options(grace_period_seconds, propagation_policy, uid, resource_version, dry_run)
+        await self.raw("DELETE", resource.path(namespace, name), body=encode(body))
+
+    async def delete_collection(
+        self,
+        resource: Resource,
+        namespace: str | None = None,
+        *,
+        label_selector: str | None = None,
+        field_selector: str | None = None,
+        grace_period_seconds: int | None = None,
+        propagation_policy: PropagationPolicy | None = None,
+    ) -> None:
+        """Delete every object of a collection that the selectors match."""
+        query = _query(labelSelector=label_selector, fieldSelector=field_selector)
+        body = _delete_options(grace_period_seconds, propagation_policy, None, None, dry_run=False)
+        await self.raw("DELETE", resource.path(namespace), query=query, body=encode(body))
+
+    async def bind(
+        self, namespace: str, pod: str, uid: str | None, node: str, *, annotations: Mapping[str, str] = {}
+    ) -> None:
+        """Bind a pod to a node; with ``uid`` only that incarnation of the pod (else ``Conflict``).
+
+        The answer is a ``Status`` and is not decoded: success is the HTTP status.
+        """
+        metadata: JSON = {"name": pod, "namespace": namespace}
+        if uid:
+            metadata["uid"] = uid
+        if annotations:
+            metadata["annotations"] = dict(annotations)
+        target = {"apiVersion": "v1", "kind": "Node", "name": node}
+        binding = {"apiVersion": "v1", "kind": "Binding", "metadata": metadata, "target": target}
+        await self.raw(
+            "POST", _POD.path(namespace, pod, "binding"), query=self._writing(dry_run=False), body=encode(binding)
+        )
+
+    async def evict(
+        self,
+        namespace: str,
+        pod: str,
+        *,
+        uid: str | None = None,
+        grace_period_seconds: int | None = None,
+        dry_run: bool = False,
+    ) -> None:
+        """Ask for a pod's eviction; a disruption budget that forbids it raises ``TooManyRequests``."""
+        eviction: JSON = {
+            "apiVersion": "policy/v1",
+            "kind": "Eviction",
+            "metadata": {"name": pod, "namespace": namespace},
+        }
+        if options := _delete_options(grace_period_seconds, None, uid, None, dry_run):
+            eviction["deleteOptions"] = options
+        query = self._writing(dry_run)
+        await self.raw("POST", _POD.path(namespace, pod, "eviction"), query=query, body=encode(eviction))
+
+    # ------------------------------------------------------------------------------------------------ raw
+
+    async def raw(
+        self,
+        method: str,
+        path: str,
+        *,
+        query: Mapping[str, str] = {},
+        body: bytes | None = None,
+        headers: Mapping[str, str] = {},
+        timeout: float | None = None,
+    ) -> Response:
+        """Send any request and return its answer; a status of 400 or more raises."""
+        sent = {"accept": "application/json", **headers}
+        if body is not None:
+            sent.setdefault("content-type", "application/json")
+        attempt = 0
+        while True:
+            attempt += 1
+            try:
+                response = await self.transport.request(
+                    method, path, query=query, headers=sent, body=body, timeout=timeout or self._timeout
+                )
+                if response.status >= 400:
+                    raise error_from_response(
+                        response.status, response.body, response.headers, request=f"{method} {path}"
+                    )
+            except KubeError as error:
+                delay = self._retry.delay(method, attempt, error, self.runtime.random)
+                if delay is None:
+                    raise
+                await self.runtime.clock.sleep(delay)
+            else:
+                if method not in SAFE_METHODS:
+                    note_write()
+                return response
+
+    async def close(self) -> None:
+        """Close the transport."""
+        await self.transport.close()
+
+    async def _typed(
+        self,
+        method: str,
+        path: str,
+        type: type[T],
+        *,
+        query: Mapping[str, str] = {},
+        body: JSON | Sequence[JSON] | None = None,
+        content_type: str = "application/json",
+    ) -> T:
+        headers = {} if body is None else {"content-type": content_type}
+        encoded = None if body is None else encode(body)
+        response = await self.raw(method, path, query=query, body=encoded, headers=headers)
+        try:
+            return msgspec.json.decode(response.body, type=type)
+        except msgspec.DecodeError as problem:
+            raise UndecodableResponse(
+                f"{method} {path} did not answer with a {_type_name(type)}: {problem}; got {response.body[:200]!r}"
+            ) from problem
+
+    def _writing(self, dry_run: bool, field_manager: str | None = None) -> dict[str, str]:
+        return _query(fieldManager=field_manager or self.field_manager, dryRun="All" if dry_run else None)
+
+
+async def create_or_get(client: Client, resource: Resource, obj: JSON | Struct, *, type: type[T] = _JSON) -> T:
+    """Create an object, or return the one of that name that is already there."""
+    body = _manifest(resource, obj)
+    namespace = _namespace(resource, body)
+    try:
+        return await client.create(resource, body, namespace, type=type)
+    except AlreadyExists:
+        return await client.get(resource, body["metadata"]["name"], namespace, type=type)
+
+
+def _query(**parameters: str | int | None) -> dict[str, str]:
+    return {name: str(value) for name, value in parameters.items() if value is not None}
+
+
+def _manifest(resource: Resource, obj: JSON | Struct) -> JSON:
+    """Return the object as JSON with its own metadata dict, so that callers' objects are never written to."""
+    body: JSON = to_json(obj) if isinstance(obj, msgspec.Struct) else dict(obj)
+    body["apiVersion"] = resource.api_version
+    body["kind"] = resource.kind
+    body["metadata"] = dict(body.get("metadata") or {})
+    return body
+
+
+def _namespace(resource: Resource, body: JSON) -> str | None:
+    if not resource.namespaced:
+        return None
+    namespace: str | None = body.get("metadata", {}).get("namespace")
+    if namespace is None:
+        name = body.get("metadata", {}).get("name")
+        raise ValueError(f"{resource.kind} {name!r} is namespaced: set metadata.namespace or pass `namespace`")
+    return namespace
+
+
+def _delete_options(
+    grace_period_seconds: int | None,
+    propagation_policy: PropagationPolicy | None,
+    uid: str | None,
+    resource_version: str | None,
+    dry_run: bool,
+) -> JSON:
+    preconditions = _query(uid=uid, resourceVersion=resource_version)
+    options: JSON = {
+        "gracePeriodSeconds": grace_period_seconds,
+        "propagationPolicy": propagation_policy,
+        "preconditions": preconditions or None,
+        "dryRun": ["All"] if dry_run else None,
+    }
+    return {name: value for name, value in options.items() if value is not None}
+
+
+class _ListMeta(msgspec.Struct, rename="camel"):
+    resource_version: str = ""
+    token: str = msgspec.field(default="", name="continue")
+
+
+class _List(msgspec.Struct, Generic[T]):
+    metadata: _ListMeta = msgspec.field(default_factory=_ListMeta)
+    items: builtins.list[T] | None = None
+
+
+@functools.cache
+def _list_decoder(kind: Any) -> msgspec.json.Decoder[Any]:
+    return msgspec.json.Decoder(_List[kind])
+
+
+def _decode_page(body: bytes, type: type[T], *, request: str) -> Page[T]:
+    """Decode a page; if an object in it is not of the type, decode the others one by one."""
+    kind: Any = type  # mypy does not see that a type is hashable
+    try:
+        listed: _List[T] = _list_decoder(kind).decode(body)
+        return Page(listed.items or (), listed.metadata.resource_version, listed.metadata.token)
+    except msgspec.DecodeError:
+        pass  # either not a list at all, or one object in it is not of the type
+    try:
+        raw: _List[msgspec.Raw] = _list_decoder(msgspec.Raw).decode(body)
+    except msgspec.DecodeError as problem:
+        raise UndecodableResponse(f"{request} did not answer with a list: {problem}; got {body[:200]!r}") from problem
+    one = EventDecoder(type)
+    items: builtins.list[T] = []
+    undecodable: builtins.list[Undecodable] = []
+    for item in raw.items or ():
+        event = one.decode(b'{"type":"ADDED","object":%b}' % bytes(item))
+        if isinstance(event, WatchEvent):
+            items.append(event.object)
+        elif isinstance(event, Undecodable):
+            undecodable.append(event)
+    return Page(items, raw.metadata.resource_version, raw.metadata.token, tuple(undecodable))
+
+
+def _refuse(undecodable: Sequence[Undecodable], resource: Resource) -> None:
+    for item in undecodable:
+        raise UndecodableResponse(
+            f"{resource.kind} {item.namespace}/{item.name} does not have the expected shape: {item.problem}"
+        )
+
+
+def _type_name(type: Any) -> str:
+    return getattr(type, "__name__", str(type))

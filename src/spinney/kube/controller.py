@@ -1,0 +1,170 @@
+"""Controllers: from changes in caches to reconciles, level-triggered.
+
+A controller subscribes to caches, maps each change to the keys it concerns, and calls ``reconcile(key)`` for each key
+through its work queue. A reconcile that raises is tried again with back-off; one that returns :class:`Requeue` is
+called again later. Which change caused a reconcile is deliberately not passed on: a reconciler looks at the state.
+
+The safety resync asks for every primary key once in a while. A reconcile that only the resync asked for and that then
+writes something is a repair: some event was missed, or a mapping forgotten. Repairs are logged and counted, and tests
+assert that there are none.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterable
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+import structlog
+
+from spinney.kube.cache import Change, WatchCache
+from spinney.kube.errors import Conflict, KubeError
+from spinney.kube.keys import Key
+from spinney.kube.metrics import KubeMetrics
+from spinney.kube.queue import Origin, QueueClosed, Work, WorkQueue
+from spinney.kube.writes import counting_writes
+from spinney.runtime import Runtime
+
+T = TypeVar("T")
+
+log = structlog.get_logger()
+
+RESYNC_SECONDS = 600.0
+
+
+@dataclass(frozen=True, slots=True)
+class Requeue:
+    """Ask for another reconcile of the same key: after some seconds, or with growing back-off when None."""
+
+    after: float | None = None
+
+
+Reconcile = Callable[[Key], Awaitable[Requeue | None]]
+Mapper = Callable[[Change[Any]], Iterable[Key]]
+
+
+def itself(change: Change[Any]) -> Iterable[Key]:
+    """Map a change to the changed object."""
+    return (change.key,)
+
+
+class Controller:
+    """Runs one reconcile function for the keys of one kind; reconciles of one key never overlap."""
+
+    def __init__(
+        self,
+        name: str,
+        reconcile: Reconcile,
+        *,
+        runtime: Runtime,
+        workers: int = 4,
+        resync_seconds: float = RESYNC_SECONDS,
+        metrics: KubeMetrics | None = None,
+    ) -> None:
+        self.name = name
+        self.queue = WorkQueue(runtime)
+        self._reconcile = reconcile
+        self._runtime = runtime
+        self._workers = workers
+        self._resync_seconds = resync_seconds
+        self._metrics = metrics or KubeMetrics()
+        self._primaries: list[WatchCache[Any]] = []
+
+    @property
+    def repairs(self) -> int:
+        """Return how many resync reconciles had something to write, which should be none."""
+        value = self._metrics.registry.get_sample_value("spinney_resync_repairs_total", {"controller": self.name})
+        return int(value or 0)
+
+    def watch(self, cache: WatchCache[T], mapper: Callable[[Change[T]], Iterable[Key]] | None = None) -> None:
+        """Reconcile upon changes in ``cache``: of the changed key itself, or of the keys ``mapper`` gives.
+
+        Without a mapper the cache holds the controller's primary kind, whose keys the safety resync asks for.
+        """
+        if mapper is None:
+            self._primaries.append(cache)
+        keys_of: Mapper = mapper or itself
+
+        def enqueue(change: Change[T]) -> None:
+            for key in keys_of(change):
+                self.queue.add(key)
+
+        cache.subscribe(enqueue)
+
+    def enqueue(self, key: Key) -> None:
+        """Ask for a reconcile now."""
+        self.queue.add(key)
+
+    def enqueue_after(self, key: Key, seconds: float) -> None:
+        """Ask for a reconcile after some seconds."""
+        self.queue.add_after(key, seconds)
+
+    async def run(self) -> None:
+        """Reconcile until :meth:`stop`, then finish the reconciles under way."""
+        resync = asyncio.create_task(self._resync(), name=f"{self.name} resync")
+        try:
+            async with asyncio.TaskGroup() as workers:
+                for number in range(self._workers):
+                    workers.create_task(self._work(), name=f"{self.name} worker {number}")
+        finally:
+            resync.cancel()
+            await asyncio.gather(resync, return_exceptions=True)
+
+    def stop(self) -> None:
+        """Start no further reconcile; :meth:`run` returns when those under way are done."""
+        self.queue.shut_down()
+
+    async def _work(self) -> None:
+        while True:
+            try:
+                work = await self.queue.get()
+            except QueueClosed:
+                return
+            await self._one(work)
+
+    async def _one(self, work: Work) -> None:
+        key = work.key
+        started = self._runtime.clock.monotonic()
+        self._metrics.queue_depth.labels(self.name).set(len(self.queue))
+        self._metrics.queue_seconds.labels(self.name).observe(started - work.added)
+        result = "failed"
+        with counting_writes() as writes:
+            try:
+                requeue = await self._reconcile(key)
+                result = "done" if requeue is None else "requeued"
+                self._settle(key, requeue)
+            except Exception as error:  # noqa: BLE001 - whatever a reconcile raises is logged and tried again
+                self._report(key, error, self.queue.add_backing_off(key))
+            finally:
+                asked_again = self.queue.done(key)
+        self._metrics.reconciles.labels(self.name, result).inc()
+        self._metrics.reconcile_seconds.labels(self.name).observe(self._runtime.clock.monotonic() - started)
+        if work.origin is Origin.RESYNC:
+            self._metrics.resyncs.labels(self.name).inc()
+            if writes.count and asked_again is not Origin.EVENT:
+                self._metrics.repairs.labels(self.name).inc()
+                log.warning("resync repaired what no event asked for", controller=self.name, key=str(key))
+
+    def _settle(self, key: Key, requeue: Requeue | None) -> None:
+        if requeue is not None and requeue.after is None:
+            self.queue.add_backing_off(key)
+            return
+        self.queue.forget(key)
+        if requeue is not None and requeue.after is not None:
+            self.queue.add_after(key, requeue.after)
+
+    def _report(self, key: Key, error: Exception, delay: float) -> None:
+        fields = {"controller": self.name, "key": str(key), "retry_in": round(delay, 3), "error": str(error)}
+        if isinstance(error, Conflict):
+            log.debug("reconcile met a newer version", **fields)
+        elif isinstance(error, KubeError):
+            log.warning("reconcile failed", status=getattr(error, "status", None), **fields)
+        else:
+            log.exception("reconcile failed", exc_info=error, **fields)
+
+    async def _resync(self) -> None:
+        while True:
+            await self._runtime.clock.sleep(self._resync_seconds * (0.9 + 0.2 * self._runtime.random.random()))
+            for cache in self._primaries:
+                for key in cache:
+                    if not self.queue.pending(key):
+                        self.queue.add(key, Origin.RESYNC)

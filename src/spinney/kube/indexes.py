@@ -1,0 +1,69 @@
+"""Indexes of a cache: which objects have a given value, kept up to date with every change."""
+
+from collections.abc import Callable, Hashable, Iterable, Mapping
+from typing import Any, Generic, TypeVar
+
+from spinney.kube.keys import Key
+
+T = TypeVar("T")
+
+IndexFunction = Callable[[T], Iterable[Hashable]]
+
+
+class Index(Generic[T]):
+    """Maps each value to the keys of the objects that have it. Mutable, owned by one cache."""
+
+    def __init__(self, values_of: IndexFunction[T]) -> None:
+        self._values_of = values_of
+        self._keys: dict[Hashable, dict[Key, None]] = {}
+
+    def update(self, key: Key, old: T | None, new: T | None) -> None:
+        """Move ``key`` from the values of ``old`` to the values of ``new``."""
+        before = set(self._values_of(old)) if old is not None else set()
+        after = set(self._values_of(new)) if new is not None else set()
+        for value in before - after:
+            keys = self._keys[value]
+            del keys[key]
+            if not keys:
+                del self._keys[value]
+        for value in after - before:
+            self._keys.setdefault(value, {})[key] = None
+
+    def keys(self, value: Hashable) -> list[Key]:
+        """Return the keys of the objects that have ``value``, in key order."""
+        return sorted(self._keys.get(value, ()))
+
+    def values(self) -> Iterable[Hashable]:
+        """Return every value that at least one object has."""
+        return self._keys.keys()
+
+
+def by_owner_uid(obj: Any) -> Iterable[Hashable]:
+    """Index an object by the uid of the owner that controls it."""
+    return tuple(owner.uid for owner in obj.metadata.owner_references if owner.controller)
+
+
+def by_label(label: str) -> IndexFunction[Any]:
+    """Return an index function by the value of one label; objects without it are not in the index."""
+
+    def value_of(obj: Any) -> Iterable[Hashable]:
+        labels: Mapping[str, str] = obj.metadata.labels
+        value = labels.get(label)
+        return () if value is None else (value,)
+
+    return value_of
+
+
+def by_namespaced_label(label: str) -> IndexFunction[Any]:
+    """Return an index function by namespace and the value of one label."""
+
+    def value_of(obj: Any) -> Iterable[Hashable]:
+        value = obj.metadata.labels.get(label)
+        return () if value is None else ((obj.metadata.namespace or "", value),)
+
+    return value_of
+
+
+def by_namespace(obj: Any) -> Iterable[Hashable]:
+    """Index an object by its namespace."""
+    return (obj.metadata.namespace or "",)

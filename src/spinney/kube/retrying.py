@@ -1,0 +1,57 @@
+"""When a failed request is sent again, and after how long.
+
+The rule keeps every write at most once: a read is repeated after any failure that may pass (429, 5xx, a broken
+connection); a write only when the server certainly did not act on it (429, or no connection was made). A patch, put or
+delete that got a 5xx may have happened, so its caller, a level-triggered reconcile, looks again and decides.
+``Retry-After`` is honoured; otherwise waits double from a tenth of a second, with jitter.
+"""
+
+import random
+from dataclasses import dataclass
+
+from spinney.kube.backoff import exponential
+from spinney.kube.errors import (
+    ApiError,
+    ConnectionFailed,
+    ConnectionRefused,
+    KubeError,
+    TooManyRequests,
+)
+
+SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
+
+_PASSING = frozenset({500, 502, 503, 504})
+
+
+@dataclass(frozen=True, slots=True)
+class RetryPolicy:
+    """How often a request is repeated, and how long the waits are."""
+
+    attempts: int = 5
+    first_delay: float = 0.1
+    longest_delay: float = 10.0
+
+    def delay(self, method: str, attempt: int, error: KubeError, chance: random.Random) -> float | None:
+        """Return how long to wait before the next attempt, or None if there is to be none.
+
+        ``attempt`` counts from 1. An eviction that a disruption budget forbids is a 429 too, but about the object,
+        not about load: the caller's to judge.
+        """
+        if attempt >= self.attempts or not _may_repeat(method, error):
+            return None
+        wanted = error.retry_after if isinstance(error, ApiError) else None
+        backoff = exponential(attempt - 1, first=self.first_delay, longest=self.longest_delay)
+        return max(wanted or 0.0, backoff * (0.5 + chance.random()))
+
+
+NEVER = RetryPolicy(attempts=1)
+
+
+def _may_repeat(method: str, error: KubeError) -> bool:
+    if isinstance(error, TooManyRequests):
+        return not error.has_cause("DisruptionBudget")
+    if isinstance(error, ConnectionRefused):
+        return True
+    if method not in SAFE_METHODS:
+        return False
+    return isinstance(error, ConnectionFailed) or (isinstance(error, ApiError) and error.status in _PASSING)

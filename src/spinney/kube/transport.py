@@ -1,0 +1,78 @@
+"""The seam between the client and whatever carries its requests.
+
+:class:`~spinney.kube.http.HttpTransport` carries them over HTTP; the simulation fills the same protocol with a call
+into the embedded server. A transport knows nothing of Kubernetes objects: bytes in, bytes out, and
+:class:`~spinney.kube.errors.ConnectionFailed` when no answer came.
+"""
+
+from collections.abc import AsyncIterator, Mapping
+from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass, field
+from typing import Protocol
+
+
+@dataclass(frozen=True, slots=True)
+class Response:
+    """A complete answer. Header names are in lower case."""
+
+    status: int
+    headers: Mapping[str, str] = field(default_factory=dict)
+    body: bytes = b""
+
+
+class StreamingResponse(Protocol):
+    """An answer whose body arrives bit by bit. Header names are in lower case."""
+
+    @property
+    def status(self) -> int:
+        """Return the HTTP status, known before the body arrives."""
+        ...
+
+    @property
+    def headers(self) -> Mapping[str, str]:
+        """Return the response headers."""
+        ...
+
+    async def body(self) -> bytes:
+        """Read the rest of the body at once; meant for errors."""
+        ...
+
+    def __aiter__(self) -> AsyncIterator[bytes]:
+        """Iterate over chunks of the body, cut anywhere, until the server ends it.
+
+        A connection that breaks raises :class:`~spinney.kube.errors.ConnectionFailed`.
+        """
+        ...
+
+
+class Transport(Protocol):
+    """Carries requests to one API server."""
+
+    async def request(
+        self,
+        method: str,
+        path: str,
+        *,
+        query: Mapping[str, str] = {},
+        headers: Mapping[str, str] = {},
+        body: bytes | None = None,
+        timeout: float | None = None,
+    ) -> Response:
+        """Send one request and return its complete answer, whatever its status."""
+        ...
+
+    def stream(
+        self,
+        method: str,
+        path: str,
+        *,
+        query: Mapping[str, str] = {},
+        headers: Mapping[str, str] = {},
+        timeout: float | None = None,
+    ) -> AbstractAsyncContextManager[StreamingResponse]:
+        """Send one request and hand out its answer as it arrives; ``timeout`` bounds the wait for its headers."""
+        ...
+
+    async def close(self) -> None:
+        """Close every connection; the transport cannot be used afterwards."""
+        ...
