@@ -1,26 +1,24 @@
 """Amounts of the three resources that queues are charged for: CPU, memory and GPU.
 
-Everything is a whole number: CPU in millicores, memory in bytes, GPU in thousandths of a device. A fraction of a GPU
-has two decimals at most, so it is exact here, and whatever is charged can be taken back without a trace.
+Everything is a whole number: CPU in millicores, memory in bytes, GPU in the parts of a device that the ledger of shared
+devices counts in. So whatever is charged can be taken back without a trace.
 """
 
-import math
-import re
-from collections.abc import Mapping
+from typing import Final
 
 import msgspec
 
-UNLIMITED = -1
+from spinney.cluster.devices import DEVICE
+
+UNLIMITED: Final = -1
 """In a quota or limit: no bound."""
 
-GPU = 1000
+GPU: Final = DEVICE
 """One whole device, in the unit GPU amounts are counted in."""
 
-RESOURCES = ("cpu", "memory", "gpu")
-UNITS = (1, 1, GPU)
+RESOURCES: Final = ("cpu", "memory", "gpu")
+UNITS: Final = (1, 1, GPU)
 """The indivisible unit of each resource when fair shares are rounded (one millicore, one byte, one device)."""
-
-_MIG_PROFILE = re.compile(r"(?:nvidia\.com/)?mig-(?P<slices>\d+)g\.\d+gb(?:\.\S+)?")
 
 
 class Amounts(msgspec.Struct, frozen=True, gc=False):
@@ -58,35 +56,20 @@ class Amounts(msgspec.Struct, frozen=True, gc=False):
     def describe(self) -> dict[str, str]:
         """Render as a Kubernetes resource map: cores, bytes, devices; unlimited as ``unlimited``."""
         return {
-            "cpu": _thousandths(self.cpu),
+            "cpu": _decimal(self.cpu, 1000),
             "memory": "unlimited" if self.memory < 0 else str(self.memory),
-            "nvidia.com/gpu": _thousandths(self.gpu),
+            "nvidia.com/gpu": _decimal(self.gpu, GPU),
         }
 
 
-ZERO = Amounts()
-NO_BOUND = Amounts(UNLIMITED, UNLIMITED, UNLIMITED)
+ZERO: Final = Amounts()
+NO_BOUND: Final = Amounts(UNLIMITED, UNLIMITED, UNLIMITED)
 
 
-def gpu_memory_share(requested: int, device_memory: int) -> int:
-    """Return what a request for GPU memory is of one device, rounded up to a hundredth, in thousandths."""
-    if device_memory <= 0:
-        raise ValueError(f"GPU memory of a device is {device_memory}, expected a positive amount")
-    return math.ceil(100 * requested / device_memory) * (GPU // 100)
-
-
-def mig_devices(slices: Mapping[str, int]) -> int:
-    """Return what MIG instances count as in GPU thousandths: an instance of ``mig-<X>g.<Y>gb`` counts as X devices."""
-    total = 0
-    for profile, count in slices.items():
-        matched = _MIG_PROFILE.fullmatch(profile)
-        if matched is None:
-            raise ValueError(f"MIG profile {profile!r} is not of the form mig-<slices>g.<memory>gb")
-        total += int(matched["slices"]) * count * GPU
-    return total
-
-
-def _thousandths(amount: int) -> str:
+def _decimal(amount: int, unit: int) -> str:
+    """Render as a Kubernetes quantity: units, or thousandths of one where that is needed."""
     if amount < 0:
         return "unlimited"
-    return str(amount // 1000) if amount % 1000 == 0 else f"{amount}m"
+    if amount % unit == 0:
+        return str(amount // unit)
+    return f"{-(-amount * 1000 // unit)}m"

@@ -1,4 +1,4 @@
-"""May a job be placed as far as its queue is concerned?
+"""What a queue allows: whether a job may be placed as far as its queue is concerned.
 
 Two rules, each checked at the job's queue and at every ancestor: no queue ever exceeds its *limit*, and what is held
 by jobs that cannot be preempted never exceeds the *quota*, because nobody could take it back. A refusal carries the
