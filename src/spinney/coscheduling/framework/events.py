@@ -1,0 +1,54 @@
+"""What happened in the cluster, as far as it may make a rejected pod schedulable.
+
+A plugin that rejects pods registers which events could change its mind, each with a hint that looks at the pod and the
+event. A pod waits untouched until an event arrives that one of the plugins that rejected it registered and whose hint
+agrees.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import Flag, auto
+from typing import Any
+
+from spinney.api.core import Pod
+from spinney.api.resource import Resource
+
+
+class Action(Flag):
+    """What happened to an object."""
+
+    ADD = auto()
+    UPDATE = auto()
+    DELETE = auto()
+    ANY = ADD | UPDATE | DELETE
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterEvent:
+    """Something happened to an object: ``old`` is absent for an addition, ``new`` for a deletion."""
+
+    resource: Resource
+    action: Action
+    old: Any = None
+    new: Any = None
+
+
+Hint = Callable[[Pod, ClusterEvent], bool]
+"""Tells whether an event may make a pod schedulable that this plugin rejected."""
+
+
+@dataclass(frozen=True, slots=True)
+class EventHint:
+    """An event a plugin wants its rejected pods woken by; without a hint every such event wakes them."""
+
+    resource: Resource
+    actions: Action
+    hint: Hint | None = None
+
+    def concerns(self, event: ClusterEvent) -> bool:
+        """Return whether ``event`` is of the registered kind."""
+        return event.resource == self.resource and bool(event.action & self.actions)
+
+    def wakes(self, pod: Pod, event: ClusterEvent) -> bool:
+        """Return whether ``event`` is reason enough to try ``pod`` again."""
+        return self.concerns(event) and (self.hint is None or self.hint(pod, event))

@@ -1,0 +1,172 @@
+"""The extension points, each an abstract class with the one method a plugin fills.
+
+A plugin subclasses as many as it needs; the profile calls them in its configured order. Filters and scores are
+columnar: they see all nodes at once as masks and vectors over the rows of the node table. Everything up to Permit runs
+in the scheduling cycle, one pod at a time, and must not wait; PreBind, Bind and PostBind run in the pod's own binding
+cycle and may.
+"""
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Generic, TypeVar
+
+from spinney.api.core import Pod
+from spinney.cluster.table import Mask, NodeTable
+from spinney.coscheduling.framework.events import EventHint
+from spinney.coscheduling.framework.status import Status
+from spinney.kube.keys import Key, key_of
+
+T = TypeVar("T")
+
+
+@dataclass(slots=True)
+class QueuedPod:
+    """A pod in the scheduling queue, with its history there. Mutable; owned by the queue."""
+
+    pod: Pod
+    first_queued: float
+    queued: float
+    attempts: int = 0
+    rejected_by: frozenset[str] = frozenset()
+    key: Key = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.key = key_of(self.pod)
+
+    @property
+    def priority(self) -> int:
+        """Return the pod's priority; a pod without one counts as 0."""
+        return self.pod.spec.priority or 0
+
+
+class StateKey(Generic[T]):
+    """Names a value of type ``T`` in a :class:`CycleState`."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+
+class CycleState:
+    """What plugins tell one another about one pod during one cycle. Mutable, gone with the cycle."""
+
+    def __init__(self) -> None:
+        self._values: dict[StateKey[Any], Any] = {}
+
+    def write(self, key: StateKey[T], value: T) -> None:
+        """Leave a value for later extension points."""
+        self._values[key] = value
+
+    def read(self, key: StateKey[T]) -> T | None:
+        """Return what an earlier extension point left, if anything."""
+        value: T | None = self._values.get(key)
+        return value
+
+
+class FrameworkPlugin(ABC):
+    """What every plugin is: a name, and the events that may change its mind."""
+
+    name: ClassVar[str]
+
+    def events(self) -> tuple[EventHint, ...]:
+        """Return the events that may make a pod schedulable that this plugin rejected."""
+        return ()
+
+
+class QueueSort(FrameworkPlugin):
+    """Orders the active queue; a profile has exactly one."""
+
+    @abstractmethod
+    def sort_key(self, queued: QueuedPod) -> tuple[Any, ...]:
+        """Return a key; the pod with the smallest is scheduled first."""
+
+
+class PreEnqueue(FrameworkPlugin):
+    """Decides whether a pod may enter the active queue at all."""
+
+    @abstractmethod
+    def pre_enqueue(self, pod: Pod) -> Status:
+        """Refuse to keep the pod out until an event this plugin registered wakes it."""
+
+
+class PreFilter(FrameworkPlugin):
+    """Looks at the pod before any node is looked at."""
+
+    @abstractmethod
+    def pre_filter(self, state: CycleState, pod: Pod) -> Status:
+        """Refuse to end the cycle for this pod, or prepare what :meth:`Filter.filter` needs."""
+
+
+class Filter(FrameworkPlugin):
+    """Removes nodes the pod cannot run on."""
+
+    @abstractmethod
+    def filter(self, state: CycleState, pod: Pod, nodes: NodeTable) -> Mask:
+        """Return where the pod may run, ``[node]``."""
+
+
+@dataclass(frozen=True, slots=True)
+class PostFilterResult:
+    """What a post-filter found: a node that will have room, or why there is none."""
+
+    status: Status
+    nominated_node: str = ""
+
+
+class PostFilter(FrameworkPlugin):
+    """Runs when no node is left; the first that makes room ends the round."""
+
+    @abstractmethod
+    def post_filter(self, state: CycleState, pod: Pod) -> PostFilterResult:
+        """Try to make room for the pod."""
+
+
+class Score(FrameworkPlugin):
+    """Prefers some feasible nodes over others."""
+
+    @abstractmethod
+    def score(self, state: CycleState, pod: Pod, nodes: NodeTable, feasible: Mask) -> Any:
+        """Return 0..100 per node, ``[node]``; what is outside ``feasible`` is ignored."""
+
+
+class Reserve(FrameworkPlugin):
+    """Hears that a pod has been given a node, before it is bound, and that it lost it again."""
+
+    @abstractmethod
+    def reserve(self, state: CycleState, pod: Pod, node: str) -> Status:
+        """Note the reservation, or refuse it."""
+
+    @abstractmethod
+    def unreserve(self, state: CycleState, pod: Pod, node: str) -> None:
+        """Forget the reservation; idempotent, must not raise."""
+
+
+class Permit(FrameworkPlugin):
+    """Decides when a pod that has a node may be bound to it."""
+
+    @abstractmethod
+    def permit(self, state: CycleState, pod: Pod, node: str) -> tuple[Status, float]:
+        """Allow, refuse, or wait at most the returned number of seconds."""
+
+
+class PreBind(FrameworkPlugin):
+    """Prepares what the pod needs on its node."""
+
+    @abstractmethod
+    async def pre_bind(self, state: CycleState, pod: Pod, node: str) -> Status:
+        """Prepare, or refuse."""
+
+
+class Bind(FrameworkPlugin):
+    """Binds the pod; the first that does not skip is the one."""
+
+    @abstractmethod
+    async def bind(self, state: CycleState, pod: Pod, node: str) -> Status:
+        """Bind, refuse or skip."""
+
+
+class PostBind(FrameworkPlugin):
+    """Hears that a pod was bound."""
+
+    @abstractmethod
+    async def post_bind(self, state: CycleState, pod: Pod, node: str) -> None:
+        """Note it."""

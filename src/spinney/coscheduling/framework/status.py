@@ -1,0 +1,67 @@
+"""What a plugin answers: a code, reasons for people, and who said it."""
+
+from dataclasses import dataclass, replace
+from enum import Enum, auto
+from typing import Final
+
+
+class Code(Enum):
+    """The kinds of answer an extension point may give."""
+
+    SUCCESS = auto()
+    UNSCHEDULABLE = auto()
+    """Not now; evicting other pods might help."""
+    UNRESOLVABLE = auto()
+    """Not now, and evicting pods cannot help."""
+    WAIT = auto()
+    """Permit only: hold the pod where it is."""
+    SKIP = auto()
+    """This plugin has nothing to do for this pod."""
+    ERROR = auto()
+    """The plugin failed; the pod is retried with back-off."""
+
+
+@dataclass(frozen=True, slots=True)
+class Status:
+    """One plugin's answer."""
+
+    code: Code = Code.SUCCESS
+    reasons: tuple[str, ...] = ()
+    plugin: str = ""
+
+    @classmethod
+    def unschedulable(cls, *reasons: str) -> "Status":
+        """Refuse the pod for now."""
+        return cls(Code.UNSCHEDULABLE, reasons)
+
+    @classmethod
+    def unresolvable(cls, *reasons: str) -> "Status":
+        """Refuse the pod for now, in a way no eviction can change."""
+        return cls(Code.UNRESOLVABLE, reasons)
+
+    @classmethod
+    def error(cls, error: Exception) -> "Status":
+        """Report that the plugin raised."""
+        return cls(Code.ERROR, (f"{type(error).__name__}: {error}",))
+
+    @property
+    def ok(self) -> bool:
+        """Return whether the pod may go on."""
+        return self.code in {Code.SUCCESS, Code.SKIP}
+
+    @property
+    def rejected(self) -> bool:
+        """Return whether the pod was refused, as opposed to the plugin having failed."""
+        return self.code in {Code.UNSCHEDULABLE, Code.UNRESOLVABLE}
+
+    @property
+    def message(self) -> str:
+        """Return the reasons as one text."""
+        return ", ".join(self.reasons)
+
+    def by(self, plugin: str) -> "Status":
+        """Return the same answer, signed."""
+        return replace(self, plugin=plugin)
+
+
+SUCCESS: Final = Status()

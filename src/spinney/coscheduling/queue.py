@@ -1,0 +1,298 @@
+"""The scheduling queue: pods ready to be tried, pods backing off, and pods waiting for something to change.
+
+A pod is in exactly one place:
+
+* *active*: ordered by the profile's QueueSort; :meth:`SchedulingQueue.pop` takes the first;
+* *back-off*: tried lately; becomes active when its time is up (1 s doubling to 10 s by default);
+* *unschedulable*: rejected; stays, costing nothing, until an event arrives that one of the plugins that rejected it
+  registered and whose hint agrees. A pod that PreEnqueue keeps out waits here too, without back-off;
+* *in flight*: popped and not yet bound or returned. Events that arrive meanwhile are kept and replayed to it if it is
+  returned, so that a change during its cycle is never missed.
+"""
+
+import heapq
+from collections import deque
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from spinney.api.core import Pod
+from spinney.coscheduling.framework import ClusterEvent, EventHint, PreEnqueue, QueuedPod, QueueSort
+from spinney.kube.keys import Key, key_of
+from spinney.runtime import Clock
+
+
+@dataclass(frozen=True, slots=True)
+class BackoffTimes:
+    """How long a rejected pod rests before it is tried again, in seconds."""
+
+    initial: float = 1.0
+    longest: float = 10.0
+
+    def after(self, attempts: int) -> float:
+        """Return the rest after that many failed attempts."""
+        return float(min(self.longest, self.initial * 2 ** max(0, attempts - 1)))
+
+
+class SchedulingQueue:
+    """Pods that want a node, in the order in which they should be tried. Mutable; used from one thread."""
+
+    def __init__(
+        self,
+        clock: Clock,
+        sort: QueueSort,
+        *,
+        pre_enqueue: Sequence[PreEnqueue] = (),
+        hints: Mapping[str, tuple[EventHint, ...]] | None = None,
+        backoff: BackoffTimes = BackoffTimes(),  # noqa: B008 - a frozen value
+        wake: Callable[[], None] = lambda: None,
+    ) -> None:
+        self._clock = clock
+        self._sort = sort
+        self._pre_enqueue = tuple(pre_enqueue)
+        self._hints = dict(hints or {})
+        self._backoff_times = backoff
+        self._wake = wake
+        self._active = _KeyedHeap()
+        self._backing_off = _KeyedHeap()
+        self._unschedulable: dict[Key, QueuedPod] = {}
+        self._rejected_by: dict[str, dict[Key, QueuedPod]] = {}
+        self._in_flight: dict[Key, _Flight] = {}
+        self._missed: deque[tuple[int, ClusterEvent]] = deque()
+        self._event_number = 0
+
+    # -- pods coming, changing and going -----------------------------------------------------------------------------
+
+    def add(self, pod: Pod) -> None:
+        """Take in a pod that wants a node."""
+        now = self._clock.monotonic()
+        self._enqueue(QueuedPod(pod=pod, first_queued=now, queued=now))
+
+    def update(self, pod: Pod) -> None:
+        """Take in a newer version of a pod; one that had been rejected is tried again if its spec or labels changed."""
+        key = key_of(pod)
+        flight = self._in_flight.get(key)
+        if flight is not None:
+            flight.queued.pod = pod
+            return
+        queued = self._find(key)
+        if queued is None:
+            self.add(pod)
+            return
+        changed = queued.pod.spec != pod.spec or queued.pod.metadata.labels != pod.metadata.labels
+        queued.pod = pod
+        if key in self._active:
+            self._active.push(key, self._sort.sort_key(queued), queued)
+        elif changed and key in self._unschedulable:
+            self._leave_unschedulable(queued)
+            self._enqueue_after_rest(queued)
+
+    def delete(self, key: Key) -> None:
+        """Forget a pod."""
+        self._active.remove(key)
+        self._backing_off.remove(key)
+        self._in_flight.pop(key, None)
+        queued = self._unschedulable.get(key)
+        if queued is not None:
+            self._leave_unschedulable(queued)
+        self._trim()
+
+    # -- scheduling --------------------------------------------------------------------------------------------------
+
+    def pop(self) -> QueuedPod | None:
+        """Take the first active pod into flight, or return None if none is ready."""
+        self._release_rested()
+        queued = self._active.pop()
+        if queued is not None:
+            queued.attempts += 1
+            self._in_flight[queued.key] = _Flight(queued, self._event_number)
+        return queued
+
+    def done(self, key: Key) -> None:
+        """Note that a pod in flight was bound or is gone."""
+        self._in_flight.pop(key, None)
+        self._trim()
+
+    def give_back(self, queued: QueuedPod, rejected_by: Iterable[str]) -> None:
+        """Return a pod from flight. Without a rejecting plugin it failed by error and only rests.
+
+        Events that arrived since it was popped count as if they arrived now.
+        """
+        flight = self._in_flight.pop(queued.key, None)
+        if flight is None:
+            return
+        queued.rejected_by = frozenset(rejected_by)
+        queued.queued = self._clock.monotonic()
+        missed = [event for number, event in self._missed if number >= flight.since]
+        self._trim()
+        if not queued.rejected_by or any(self._wakes(queued, event) for event in missed):
+            self._enqueue_after_rest(queued)
+        else:
+            self._enter_unschedulable(queued)
+
+    def notify(self, event: ClusterEvent) -> None:
+        """Wake every rejected pod that ``event`` may help."""
+        if self._in_flight:
+            self._missed.append((self._event_number, event))
+        self._event_number += 1
+        for queued in self._helped_by(event):
+            self._leave_unschedulable(queued)
+            self._enqueue_after_rest(queued)
+
+    def activate(self, keys: Iterable[Key]) -> None:
+        """Make these pods active now, without rest; unknown and active ones are left as they are."""
+        for key in keys:
+            queued = self._backing_off.remove(key) or self._unschedulable.get(key)
+            if queued is None:
+                continue
+            if key in self._unschedulable:
+                self._leave_unschedulable(queued)
+            self._enqueue(queued)
+
+    def reorder(self, keys: Iterable[Key]) -> None:
+        """Sort these active pods anew: what their sort key depends on has changed."""
+        for key in keys:
+            queued = self._active.get(key)
+            if queued is not None:
+                self._active.push(key, self._sort.sort_key(queued), queued)
+
+    # -- reading -----------------------------------------------------------------------------------------------------
+
+    def next_rested(self) -> float | None:
+        """Return when the next pod's rest ends, on the monotonic clock, if any rests."""
+        rested: float | None = self._backing_off.first_key()
+        return rested
+
+    def __len__(self) -> int:
+        return len(self._active) + len(self._backing_off) + len(self._unschedulable)
+
+    @property
+    def counts(self) -> Mapping[str, int]:
+        """Return how many pods are in each place."""
+        return {
+            "active": len(self._active),
+            "backoff": len(self._backing_off),
+            "unschedulable": len(self._unschedulable),
+            "in_flight": len(self._in_flight),
+        }
+
+    # -- moving between places ---------------------------------------------------------------------------------------
+
+    def _enqueue(self, queued: QueuedPod) -> None:
+        for plugin in self._pre_enqueue:
+            if not plugin.pre_enqueue(queued.pod).ok:
+                queued.rejected_by = frozenset({plugin.name})
+                self._enter_unschedulable(queued)
+                return
+        self._active.push(queued.key, self._sort.sort_key(queued), queued)
+        self._wake()
+
+    def _enqueue_after_rest(self, queued: QueuedPod) -> None:
+        rested = queued.queued + self._backoff_times.after(queued.attempts) if queued.attempts else 0.0
+        if rested > self._clock.monotonic():
+            self._backing_off.push(queued.key, rested, queued)
+            self._wake()
+        else:
+            self._enqueue(queued)
+
+    def _release_rested(self) -> None:
+        now = self._clock.monotonic()
+        while (rested := self._backing_off.first_key()) is not None and rested <= now:
+            queued = self._backing_off.pop()
+            assert queued is not None
+            self._enqueue(queued)
+
+    def _enter_unschedulable(self, queued: QueuedPod) -> None:
+        self._unschedulable[queued.key] = queued
+        for plugin in queued.rejected_by:
+            self._rejected_by.setdefault(plugin, {})[queued.key] = queued
+
+    def _leave_unschedulable(self, queued: QueuedPod) -> None:
+        del self._unschedulable[queued.key]
+        for plugin in queued.rejected_by:
+            del self._rejected_by[plugin][queued.key]
+
+    def _find(self, key: Key) -> QueuedPod | None:
+        return self._active.get(key) or self._backing_off.get(key) or self._unschedulable.get(key)
+
+    # -- events ------------------------------------------------------------------------------------------------------
+
+    def _wakes(self, queued: QueuedPod, event: ClusterEvent) -> bool:
+        return any(
+            hint.wakes(queued.pod, event) for plugin in queued.rejected_by for hint in self._hints.get(plugin, ())
+        )
+
+    def _helped_by(self, event: ClusterEvent) -> list[QueuedPod]:
+        """Return the waiting pods that ``event`` may help, looking only where a plugin asked for such events."""
+        helped: dict[Key, QueuedPod] = {}
+        for plugin, waiting in self._rejected_by.items():
+            hints = [
+                h for h in self._hints.get(plugin, ()) if h.resource == event.resource and h.actions & event.action
+            ]
+            if hints:
+                helped |= {
+                    key: queued
+                    for key, queued in waiting.items()
+                    if key not in helped and any(hint.wakes(queued.pod, event) for hint in hints)
+                }
+        return list(helped.values())
+
+    def _trim(self) -> None:
+        """Drop kept events that no pod in flight can have missed."""
+        oldest = min((flight.since for flight in self._in_flight.values()), default=self._event_number)
+        while self._missed and self._missed[0][0] < oldest:
+            self._missed.popleft()
+
+
+@dataclass(slots=True)
+class _Flight:
+    queued: QueuedPod
+    since: int
+
+
+class _KeyedHeap:
+    """A heap of pods by an order, from which any pod can be removed by key."""
+
+    def __init__(self) -> None:
+        self._heap: list[tuple[Any, int, Key]] = []
+        self._entries: dict[Key, tuple[int, QueuedPod]] = {}
+        self._number = 0
+
+    def push(self, key: Key, order: Any, queued: QueuedPod) -> None:
+        """Add a pod, or move it to a new place in the order."""
+        self._number += 1
+        self._entries[key] = (self._number, queued)
+        heapq.heappush(self._heap, (order, self._number, key))
+
+    def pop(self) -> QueuedPod | None:
+        """Remove and return the first pod."""
+        self._drop_stale()
+        if not self._heap:
+            return None
+        _, _, key = heapq.heappop(self._heap)
+        return self._entries.pop(key)[1]
+
+    def first_key(self) -> Any:
+        """Return the order of the first pod, or None."""
+        self._drop_stale()
+        return self._heap[0][0] if self._heap else None
+
+    def remove(self, key: Key) -> QueuedPod | None:
+        """Remove a pod wherever it is."""
+        entry = self._entries.pop(key, None)
+        return entry[1] if entry else None
+
+    def get(self, key: Key) -> QueuedPod | None:
+        """Return a pod without removing it."""
+        entry = self._entries.get(key)
+        return entry[1] if entry else None
+
+    def _drop_stale(self) -> None:
+        while self._heap and self._entries.get(self._heap[0][2], (0, None))[0] != self._heap[0][1]:
+            heapq.heappop(self._heap)
+
+    def __contains__(self, key: object) -> bool:
+        return key in self._entries
+
+    def __len__(self) -> int:
+        return len(self._entries)

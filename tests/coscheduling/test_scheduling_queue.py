@@ -1,0 +1,220 @@
+"""Pods wait in the right place, in the right order, and are woken by what may help them."""
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from spinney.api.core import NODE, POD, Pod, PodSchedulingGate, PodSpec
+from spinney.api.meta import Metadata
+from spinney.coscheduling.framework import (
+    SUCCESS,
+    Action,
+    ClusterEvent,
+    EventHint,
+    PreEnqueue,
+    QueuedPod,
+    QueueSort,
+    Status,
+)
+from spinney.coscheduling.queue import BackoffTimes, SchedulingQueue
+from spinney.kube.keys import Key
+from spinney.runtime import Clock
+
+
+class HandClock(Clock):
+    """A clock that a test moves by hand."""
+
+    def __init__(self) -> None:
+        self.time = 100.0
+
+    def now(self) -> Any:
+        raise NotImplementedError
+
+    def monotonic(self) -> float:
+        return self.time
+
+
+class ByPriority(QueueSort):
+    name = "ByPriority"
+
+    def sort_key(self, queued: QueuedPod) -> tuple[Any, ...]:
+        return (-queued.priority, queued.first_queued, queued.key)
+
+
+class Gates(PreEnqueue):
+    name = "Gates"
+
+    def pre_enqueue(self, pod: Pod) -> Status:
+        return Status.unresolvable("gated") if pod.gated else SUCCESS
+
+    def events(self) -> tuple[EventHint, ...]:
+        return (EventHint(POD, Action.UPDATE),)
+
+
+NODE_ADDED = ClusterEvent(NODE, Action.ADD)
+HINTS = {"Fit": (EventHint(NODE, Action.ADD),), "Gates": Gates().events()}
+
+
+def a_pod(name: str, *, priority: int = 0, gates: tuple[str, ...] = ()) -> Pod:
+    spec = PodSpec(priority=priority, scheduling_gates=tuple(PodSchedulingGate(name=gate) for gate in gates))
+    return Pod(metadata=Metadata(name=name, namespace="ns"), spec=spec)
+
+
+def a_key(name: str) -> Key:
+    return Key("ns", name)
+
+
+@pytest.fixture
+def clock() -> HandClock:
+    return HandClock()
+
+
+@pytest.fixture
+def queue(clock: HandClock) -> SchedulingQueue:
+    return SchedulingQueue(clock, ByPriority(), pre_enqueue=[Gates()], hints=HINTS)
+
+
+def popped(queue: SchedulingQueue) -> list[str]:
+    names = []
+    while (queued := queue.pop()) is not None:
+        names.append(queued.key.name)
+    return names
+
+
+def test_the_sort_key_decides_who_is_first(queue: SchedulingQueue) -> None:
+    """Pods leave the queue by priority, then by name."""
+    for name, priority in (("b", 1), ("a", 1), ("z", 9)):
+        queue.add(a_pod(name, priority=priority))
+
+    assert popped(queue) == ["z", "a", "b"]
+
+
+def test_a_rejected_pod_waits_for_an_event_its_plugin_asked_for(queue: SchedulingQueue, clock: HandClock) -> None:
+    """A rejected pod is not tried again until an event arrives that its rejecting plugin registered."""
+    queue.add(a_pod("a"))
+    queued = queue.pop()
+    assert queued is not None
+    queue.give_back(queued, ["Fit"])
+    clock.time += 3600
+    queue.notify(ClusterEvent(NODE, Action.DELETE))
+    assert popped(queue) == []
+
+    queue.notify(NODE_ADDED)
+
+    assert popped(queue) == ["a"]
+
+
+def test_a_woken_pod_rests_first(queue: SchedulingQueue, clock: HandClock) -> None:
+    """A pod that was tried a moment ago backs off before it is tried again, even if something changed."""
+    queue.add(a_pod("a"))
+    queued = queue.pop()
+    assert queued is not None
+    queue.give_back(queued, ["Fit"])
+    queue.notify(NODE_ADDED)
+    assert popped(queue) == []
+    assert queue.next_rested() == clock.time + 1.0
+
+    clock.time += 1.0
+
+    assert popped(queue) == ["a"]
+
+
+def test_an_event_during_the_cycle_is_not_missed(queue: SchedulingQueue, clock: HandClock) -> None:
+    """A pod rejected after a helpful event arrived in mid-cycle is tried again without waiting for another event."""
+    queue.add(a_pod("a"))
+    queued = queue.pop()
+    assert queued is not None
+    queue.notify(NODE_ADDED)
+
+    queue.give_back(queued, ["Fit"])
+    clock.time += 1.0
+
+    assert popped(queue) == ["a"]
+
+
+def test_a_gated_pod_stays_out_until_its_gate_goes(queue: SchedulingQueue) -> None:
+    """A pod with a scheduling gate is not tried; it becomes active as soon as an update removes the gate."""
+    queue.add(a_pod("a", gates=("wait",)))
+    assert popped(queue) == []
+
+    queue.update(a_pod("a"))
+
+    assert popped(queue) == ["a"]
+
+
+def test_activated_pods_do_not_rest(queue: SchedulingQueue) -> None:
+    """Activation takes a pod out of back-off and out of the unschedulable place at once."""
+    queue.add(a_pod("a"))
+    queue.add(a_pod("b"))
+    for _ in range(2):
+        queued = queue.pop()
+        assert queued is not None
+        queue.give_back(queued, ["Fit"] if queued.key.name == "a" else [])
+
+    queue.activate([a_key("a"), a_key("b"), a_key("unknown")])
+
+    assert popped(queue) == ["a", "b"]
+
+
+def test_a_deleted_pod_is_forgotten_in_flight_too(queue: SchedulingQueue) -> None:
+    """A pod deleted while it is being scheduled does not come back when its cycle fails."""
+    queue.add(a_pod("a"))
+    queued = queue.pop()
+    assert queued is not None
+
+    queue.delete(a_key("a"))
+    queue.give_back(queued, ["Fit"])
+
+    assert queue.counts == {"active": 0, "backoff": 0, "unschedulable": 0, "in_flight": 0}
+
+
+@pytest.mark.parametrize(("attempts", "rest"), [(1, 1.0), (2, 2.0), (3, 4.0), (4, 8.0), (5, 10.0), (50, 10.0)])
+def test_rest_doubles_up_to_a_limit(attempts: int, rest: float) -> None:
+    """Back-off is one second, doubling to ten."""
+    assert BackoffTimes().after(attempts) == rest
+
+
+STEPS = st.lists(
+    st.tuples(
+        st.sampled_from(["add", "pop", "reject", "error", "bind", "node", "delete", "activate", "wait"]),
+        st.sampled_from("abc"),
+    ),
+    max_size=60,
+)
+
+
+@given(STEPS)
+def test_no_pod_is_lost_or_doubled(steps: list[tuple[str, str]]) -> None:
+    """Whatever happens, every pod that was added and neither bound nor deleted is in exactly one place."""
+    clock = HandClock()
+    queue = SchedulingQueue(clock, ByPriority(), hints=HINTS)
+    alive: set[str] = set()
+    flying: dict[str, QueuedPod] = {}
+    for step, name in steps:
+        match step:
+            case "add" if name not in alive:
+                queue.add(a_pod(name))
+                alive.add(name)
+            case "pop":
+                queued = queue.pop()
+                if queued is not None:
+                    flying[queued.key.name] = queued
+            case "reject" | "error" if name in flying:
+                queue.give_back(flying.pop(name), ["Fit"] if step == "reject" else [])
+            case "bind" if name in flying:
+                queue.done(flying.pop(name).key)
+                alive.discard(name)
+            case "node":
+                queue.notify(NODE_ADDED)
+            case "delete":
+                queue.delete(a_key(name))
+                alive.discard(name)
+                flying.pop(name, None)
+            case "activate":
+                queue.activate([a_key(name)])
+            case "wait":
+                clock.time += 5.0
+        assert sum(queue.counts.values()) == len(alive)
+        assert queue.counts["in_flight"] == len(flying)
