@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Literal
 
+from spinney.api.resource import Resource
 from spinney.api.struct import JSON, Struct
 
 ConditionStatus = Literal["True", "False", "Unknown"]
@@ -20,28 +21,39 @@ class OwnerReference(Struct, frozen=True, kw_only=True):
     block_owner_deletion: bool | None = None
 
 
-class ObjectMeta(Struct, frozen=True, kw_only=True):
-    """The metadata of an object, whole: what the API server put there survives a round trip."""
+class Metadata(Struct, frozen=True, kw_only=True):
+    """The metadata that schedulers and controllers read; what a projection keeps of an object."""
 
     name: str = ""
-    generate_name: str | None = None
     namespace: str | None = None
     uid: str | None = None
     resource_version: str | None = None
-    generation: int | None = None
     creation_timestamp: datetime | None = None
     deletion_timestamp: datetime | None = None
-    deletion_grace_period_seconds: int | None = None
     labels: Mapping[str, str] = {}
     annotations: Mapping[str, str] = {}
     owner_references: tuple[OwnerReference, ...] = ()
     finalizers: tuple[str, ...] = ()
-    managed_fields: tuple[JSON, ...] = ()
 
     @property
     def controller(self) -> OwnerReference | None:
         """Return the owner that manages this object, if it has one."""
         return next((owner for owner in self.owner_references if owner.controller), None)
+
+    @property
+    def deleting(self) -> bool:
+        """Return whether deletion has been asked for."""
+        return self.deletion_timestamp is not None
+
+
+class ObjectMeta(Metadata, frozen=True, kw_only=True):
+    """The metadata of an object, whole: what the API server put there survives a round trip."""
+
+    generate_name: str | None = None
+    generation: int | None = None
+    deletion_grace_period_seconds: int | None = None
+    managed_fields: tuple[JSON, ...] = ()
+    self_link: str | None = None
 
 
 class Condition(Struct, frozen=True, kw_only=True):
@@ -53,3 +65,20 @@ class Condition(Struct, frozen=True, kw_only=True):
     message: str = ""
     last_transition_time: datetime | None = None
     observed_generation: int | None = None
+
+
+def owner_reference(resource: Resource, metadata: Metadata, *, block: bool = True) -> OwnerReference:
+    """Return the reference a dependent carries to its controlling owner, which must have been stored (has a uid)."""
+    if metadata.uid is None:
+        raise ValueError(
+            f"{resource.kind} {metadata.namespace or ''}/{metadata.name} has no metadata.uid; "
+            "read it from the API server before making it an owner"
+        )
+    return OwnerReference(
+        api_version=resource.api_version,
+        kind=resource.kind,
+        name=metadata.name,
+        uid=metadata.uid,
+        controller=True,
+        block_owner_deletion=block,
+    )

@@ -1,0 +1,50 @@
+"""Labels, annotations, gates and finalizers that are part of the contract with Grove, KAI and Kubernetes."""
+
+from typing import Final
+
+# Kubernetes
+MANAGED_BY: Final = "app.kubernetes.io/managed-by"
+PART_OF: Final = "app.kubernetes.io/part-of"
+APP_NAME: Final = "app.kubernetes.io/name"
+COMPONENT: Final = "app.kubernetes.io/component"
+HOSTNAME: Final = "kubernetes.io/hostname"
+
+# Grove: every managed object carries MANAGED_BY with this value, whoever the operator is
+MANAGED_BY_GROVE: Final = "grove-operator"
+GROVE_PREFIX: Final = "grove.io/"
+POD_CLIQUE: Final = "grove.io/podclique"
+POD_GANG: Final = "grove.io/podgang"
+BASE_POD_GANG: Final = "grove.io/base-podgang"
+REPLICA_INDEX: Final = "grove.io/podcliqueset-replica-index"
+SCALING_GROUP: Final = "grove.io/podcliquescalinggroup"
+SCALING_GROUP_REPLICA_INDEX: Final = "grove.io/podcliquescalinggroup-replica-index"
+POD_INDEX: Final = "grove.io/podclique-pod-index"
+POD_TEMPLATE_HASH: Final = "grove.io/pod-template-hash"
+SCHEDULER_NAME: Final = "grove.io/scheduler-name"
+MNNVL_GROUP: Final = "grove.io/mnnvl-group"
+DISABLE_PROTECTION: Final = "grove.io/disable-managed-resource-protection"
+RECONCILE_TRIGGER: Final = "grove.io/reconcile-trigger"
+TOPOLOGY_NAME: Final = "grove.io/topology-name"
+POD_GANG_GATE: Final = "grove.io/podgang-pending-creation"
+POD_CLIQUE_SET_FINALIZER: Final = "grove.io/podcliqueset.grove.io"
+POD_CLIQUE_FINALIZER: Final = "grove.io/podclique.grove.io"
+SCALING_GROUP_FINALIZER: Final = "grove.io/podcliquescalinggroup.grove.io"
+
+# KAI
+KAI_QUEUE: Final = "kai.scheduler/queue"
+KAI_NODE_POOL: Final = "kai.scheduler/node-pool"
+KAI_POD_GROUP: Final = "pod-group-name"
+KAI_SUB_GROUP: Final = "kai.scheduler/subgroup-name"
+KAI_SKIP_POD_GROUPER: Final = "kai.scheduler/skip-podgrouper"
+KAI_TOPOLOGY: Final = "kai.scheduler/topology"
+GPU_FRACTION: Final = "gpu-fraction"
+GPU_MEMORY: Final = "gpu-memory"
+GPU_FRACTION_DEVICES: Final = "gpu-fraction-num-devices"
+
+# Volcano
+VOLCANO_QUEUE: Final = "scheduling.grove.io/volcano-queue"
+VOLCANO_GROUP: Final = "scheduling.volcano.sh/group-name"
+LEGACY_GROUP: Final = "scheduling.k8s.io/group-name"
+
+# scheduler-plugins
+COSCHEDULING_GROUP: Final = "scheduling.x-k8s.io/pod-group"

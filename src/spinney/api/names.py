@@ -1,0 +1,91 @@
+"""What may be a name: the checks Kubernetes applies to object names, label keys and values, and identifiers.
+
+Each function returns the faults it finds, as texts that finish the sentence "the value ..."; none means valid.
+"""
+
+import re
+from typing import Final
+
+MAX_SUBDOMAIN: Final = 253
+MAX_LABEL: Final = 63
+
+DNS_LABEL: Final = r"[a-z0-9]([-a-z0-9]*[a-z0-9])?"
+DNS_SUBDOMAIN: Final = rf"{DNS_LABEL}(\.{DNS_LABEL})*"
+QUALIFIED_NAME: Final = r"([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]"
+
+_DNS_LABEL: Final = re.compile(DNS_LABEL)
+_DNS_SUBDOMAIN: Final = re.compile(DNS_SUBDOMAIN)
+_DNS_1035: Final = re.compile(r"[a-z]([-a-z0-9]*[a-z0-9])?")
+_QUALIFIED: Final = re.compile(QUALIFIED_NAME)
+_ENV_NAME: Final = re.compile(r"[ -<>-~]+")
+
+
+def dns_label_faults(name: str) -> list[str]:
+    """Check a DNS-1123 label: at most 63 of ``a-z 0-9 -``, alphanumeric at both ends."""
+    return _too_long(name, MAX_LABEL) + _unless(
+        _DNS_LABEL.fullmatch(name),
+        "must be a DNS-1123 label: lower case letters, digits and '-', beginning and ending with a letter or digit",
+    )
+
+
+def dns_subdomain_faults(name: str) -> list[str]:
+    """Check a DNS-1123 subdomain: dot-separated labels, at most 253 characters."""
+    return _too_long(name, MAX_SUBDOMAIN) + _unless(
+        _DNS_SUBDOMAIN.fullmatch(name),
+        "must be a DNS-1123 subdomain: lower case letters, digits, '-' and '.', "
+        "each part beginning and ending with a letter or digit",
+    )
+
+
+def dns_1035_faults(name: str) -> list[str]:
+    """Check a DNS-1035 label, as Services need: like a DNS-1123 label, beginning with a letter."""
+    return _too_long(name, MAX_LABEL) + _unless(
+        _DNS_1035.fullmatch(name),
+        "must be a DNS-1035 label: lower case letters, digits and '-', beginning with a letter",
+    )
+
+
+def qualified_name_faults(key: str) -> list[str]:
+    """Check a label or annotation key: a name of at most 63 characters, optionally ``prefix/`` before it."""
+    prefix, slash, name = key.rpartition("/")
+    faults = []
+    if slash:
+        faults += ["must have a non-empty prefix before '/'"] if not prefix else []
+        faults += [f"has an invalid prefix: {fault}" for fault in dns_subdomain_faults(prefix)] if prefix else []
+    if not name:
+        return [*faults, "must have a non-empty name part"]
+    return (
+        faults
+        + _too_long(name, MAX_LABEL)
+        + _unless(
+            _QUALIFIED.fullmatch(name),
+            "must consist of letters, digits, '-', '_' and '.', beginning and ending with a letter or digit",
+        )
+    )
+
+
+def label_value_faults(value: str) -> list[str]:
+    """Check a label value: empty, or at most 63 characters as in the name of a label key."""
+    return _too_long(value, MAX_LABEL) + _unless(
+        value == "" or _QUALIFIED.fullmatch(value),
+        "must be empty or consist of letters, digits, '-', '_' and '.', beginning and ending with a letter or digit",
+    )
+
+
+def env_name_faults(name: str) -> list[str]:
+    """Check the name of an environment variable: any printable ASCII but '='."""
+    return _unless(_ENV_NAME.fullmatch(name), "must consist of printable ASCII characters other than '='")
+
+
+def path_segment_faults(name: str) -> list[str]:
+    """Check that a name can be one segment of a URL path."""
+    faults = [f"must not be {name!r}"] if name in {".", ".."} else []
+    return faults + [f"must not contain {mark!r}" for mark in "/%" if mark in name]
+
+
+def _too_long(text: str, limit: int) -> list[str]:
+    return [f"must be no more than {limit} characters, has {len(text)}"] if len(text) > limit else []
+
+
+def _unless(valid: object, fault: str) -> list[str]:
+    return [] if valid else [fault]

@@ -1,0 +1,96 @@
+"""The gang as handed to a scheduler (``scheduler.grove.io/v1alpha1 PodGang``).
+
+A gang is placed when every group has its minimum. Constraints here name node label keys, not domains: the operator has
+translated them. Three levels carry one: the gang, a set of groups, a group.
+
+``status.scheduled`` (``3/4``: pods placed of pods referenced) is Spinney's addition for people who list gangs; nothing
+decides by it.
+"""
+
+from typing import Annotated, Final
+
+import msgspec
+
+from spinney.api.fields import Int32, described, enum, list_map
+from spinney.api.grove_status import Conditions
+from spinney.api.meta import ObjectMeta
+from spinney.api.resource import Resource
+from spinney.api.struct import Struct, constant
+
+POD_GANG: Final = Resource("scheduler.grove.io", "v1alpha1", "PodGang", "podgangs", short_names=("pg",))
+
+INITIALIZED: Final = "Initialized"
+BACKEND_READY: Final = "BackendReady"
+SCHEDULED: Final = "Scheduled"
+READY: Final = "Ready"
+UNHEALTHY: Final = "Unhealthy"
+DISRUPTION_TARGET: Final = "DisruptionTarget"
+
+
+class NamespacedName(Struct, frozen=True, kw_only=True):
+    """An object by namespace and name."""
+
+    namespace: str
+    name: str
+
+
+class TopologyPackConstraint(Struct, frozen=True, kw_only=True):
+    """Node label keys: one value of ``required`` must hold all pods, one of ``preferred`` should."""
+
+    required: str | None = None
+    preferred: str | None = None
+
+
+class GangTopologyConstraint(Struct, frozen=True, kw_only=True):
+    """How tightly pods are packed."""
+
+    pack_constraint: TopologyPackConstraint | None = None
+
+
+class PodGroup(Struct, frozen=True, kw_only=True):
+    """Pods that are alike, and how many of them the gang needs."""
+
+    name: str
+    pod_references: tuple[NamespacedName, ...] = ()
+    min_replicas: Int32
+    topology_constraint: GangTopologyConstraint | None = None
+
+
+class TopologyConstraintGroupConfig(Struct, frozen=True, kw_only=True):
+    """Groups that share a constraint: those of one scaling group replica."""
+
+    name: str
+    pod_group_names: tuple[str, ...]
+    topology_constraint: GangTopologyConstraint | None = None
+
+
+class PodGangSpec(Struct, frozen=True, kw_only=True):
+    """The groups of a gang, and what binds them."""
+
+    pod_groups: Annotated[tuple[PodGroup, ...], list_map("name")] = msgspec.field(default=(), name="podgroups")
+    topology_constraint: GangTopologyConstraint | None = None
+    topology_constraint_group_configs: Annotated[tuple[TopologyConstraintGroupConfig, ...], list_map("name")] = ()
+    priority_class_name: str | None = None
+    reuse_reservation_ref: NamespacedName | None = None
+
+
+class PodGangStatus(Struct, frozen=True, kw_only=True):
+    """How far a gang has come."""
+
+    phase: Annotated[str, enum("Pending", "Starting", "Running")] | None = None
+    conditions: Conditions = ()
+    placement_score: (
+        Annotated[float, described("1.0 when every constraint holds at its preferred level, less with each fallback.")]
+        | None
+    ) = None
+    scheduled: Annotated[str, described("Pods placed of pods referenced, such as 3/4.")] | None = None
+
+
+class PodGang(Struct, frozen=True, kw_only=True):
+    """Pods that are placed together or not at all."""
+
+    api_version: str = constant(POD_GANG.api_version)
+    kind: str = constant(POD_GANG.kind)
+    metadata: ObjectMeta = ObjectMeta()
+    spec: PodGangSpec = PodGangSpec()
+    status: PodGangStatus = PodGangStatus()
