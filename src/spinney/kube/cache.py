@@ -29,6 +29,7 @@ from spinney.kube.client import PAGE_SIZE, Client
 from spinney.kube.errors import ApiError, Expired, KubeError
 from spinney.kube.indexes import Index, IndexFunction
 from spinney.kube.keys import Identity, Key, identify
+from spinney.kube.metrics import KubeMetrics
 from spinney.kube.watching import Bookmark, EventDecoder, Undecodable
 from spinney.runtime import Runtime
 
@@ -77,6 +78,7 @@ class WatchCache(Generic[T]):
         indexes: Mapping[str, IndexFunction[T]] = {},
         page_size: int = PAGE_SIZE,
         times: WatchTimes = WatchTimes(),  # noqa: B008 - a frozen value
+        metrics: KubeMetrics | None = None,
     ) -> None:
         self.resource = resource
         self._client = client
@@ -96,8 +98,11 @@ class WatchCache(Generic[T]):
         self._synced = asyncio.Event()
         self._version: str | None = None
         self._backoff = Backoff(runtime.random)
-        self.relists = 0
-        self.undecodable = 0
+        metrics = metrics or KubeMetrics()
+        self._events = metrics.watch_events.labels(str(resource))
+        self._relists = metrics.watch_relists.labels(str(resource))
+        self._undecodable = metrics.undecodable.labels(str(resource))
+        metrics.cached.labels(str(resource)).set_function(lambda: len(self._rows))
 
     @classmethod
     def of_rows(
@@ -157,6 +162,10 @@ class WatchCache(Generic[T]):
         """Return the keys of the objects that have ``value`` in the index ``name``, in key order."""
         return self._indexes[name].keys(value)
 
+    def has_index(self, name: str) -> bool:
+        """Tell whether there is an index of this name."""
+        return name in self._indexes
+
     def add_index(self, name: str, values_of: IndexFunction[T]) -> None:
         """Add an index and fill it from what is held."""
         if name in self._indexes:
@@ -206,7 +215,7 @@ class WatchCache(Generic[T]):
     async def _list(self) -> None:
         """Bring the cache to the state of the collection, page by page, then drop what the collection lacks."""
         if self.synced:
-            self.relists += 1
+            self._relists.inc()
         try:
             await self._read_collection(self._page_size)
         except Expired:
@@ -255,6 +264,7 @@ class WatchCache(Generic[T]):
                     return
                 for line in batch:
                     self._absorb(line)
+                self._events.inc(len(batch))
         finally:
             await batches.aclose()  # type: ignore[attr-defined]
 
@@ -312,7 +322,7 @@ class WatchCache(Generic[T]):
             subscriber(change)
 
     def _lament(self, item: Undecodable) -> None:
-        self.undecodable += 1
+        self._undecodable.inc()
         log.error(
             "object ignored: it does not have the expected shape",
             resource=str(self.resource),

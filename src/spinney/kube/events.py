@@ -1,0 +1,252 @@
+"""Recording Kubernetes events (core ``v1``), so that ``kubectl describe`` shows what happened.
+
+Recording never blocks and never fails the caller. The same event again raises the ``count`` of the one that is there;
+events that differ only in their message are combined once there are many; and each object has a budget that refills
+slowly, so that an object in trouble cannot flood the API server. The budgets are those Kubernetes components use.
+"""
+
+import asyncio
+import contextvars
+from collections import OrderedDict
+from collections.abc import Hashable
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any, Generic, Literal, TypeVar
+
+import structlog
+
+from spinney.api.core import EVENT
+from spinney.api.resource import Resource
+from spinney.api.struct import JSON
+from spinney.api.time import timestamp
+from spinney.kube.client import Client
+from spinney.kube.errors import Forbidden, KubeError, NotFound
+from spinney.kube.keys import identify
+from spinney.kube.metrics import KubeMetrics
+
+log = structlog.get_logger()
+
+EventType = Literal["Normal", "Warning"]
+
+V = TypeVar("V")
+
+_REMEMBERED = 4096
+_QUEUED = 1000
+_BURST = 25.0
+_REFILL_PER_SECOND = 1 / 300
+_SIMILAR = 10
+_SIMILAR_SECONDS = 600.0
+_MESSAGE_LENGTH = 1024
+
+
+@dataclass(frozen=True, slots=True)
+class ObjectReference:
+    """The object an event is about."""
+
+    api_version: str
+    kind: str
+    name: str
+    namespace: str = ""
+    uid: str = ""
+    resource_version: str = ""
+    field_path: str = ""
+
+    def to_json(self) -> JSON:
+        """Return the reference as the API writes it."""
+        fields = {
+            "apiVersion": self.api_version,
+            "kind": self.kind,
+            "name": self.name,
+            "namespace": self.namespace,
+            "uid": self.uid,
+            "resourceVersion": self.resource_version,
+            "fieldPath": self.field_path,
+        }
+        return {name: value for name, value in fields.items() if value}
+
+
+def reference(resource: Resource, obj: Any) -> ObjectReference:
+    """Return a reference to a decoded object."""
+    identity = identify(obj)
+    return ObjectReference(
+        api_version=resource.api_version,
+        kind=resource.kind,
+        name=identity.key.name,
+        namespace=identity.key.namespace,
+        uid=identity.uid,
+        resource_version=identity.resource_version,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Said:
+    """What makes two events the same."""
+
+    about: ObjectReference
+    type: EventType
+    reason: str
+    message: str
+
+
+@dataclass(slots=True)
+class _Series:
+    """One event object: how often it happened, and under which name it is stored."""
+
+    name: str
+    first: datetime
+    last: datetime
+    count: int = 0
+    stored: bool = False
+
+
+@dataclass(slots=True)
+class _Similar:
+    """The different messages of one reason lately."""
+
+    since: float
+    messages: set[str] = field(default_factory=set)
+
+
+@dataclass(slots=True)
+class _Budget:
+    tokens: float
+    at: float
+
+
+class _Recent(Generic[V]):
+    """A dictionary that forgets what was not used for longest."""
+
+    def __init__(self) -> None:
+        self._values: OrderedDict[Hashable, V] = OrderedDict()
+
+    def get(self, key: Hashable) -> V | None:
+        if (value := self._values.get(key)) is not None:
+            self._values.move_to_end(key)
+        return value
+
+    def put(self, key: Hashable, value: V) -> V:
+        self._values[key] = value
+        self._values.move_to_end(key)
+        if len(self._values) > _REMEMBERED:
+            self._values.popitem(last=False)
+        return value
+
+
+class EventRecorder:
+    """Records events on behalf of one component. Mutable; used from one event loop."""
+
+    def __init__(
+        self, client: Client, component: str, *, instance: str = "", metrics: KubeMetrics | None = None
+    ) -> None:
+        self._client = client
+        self._runtime = client.runtime
+        self._component = component
+        self._instance = instance or component
+        self._metrics = metrics or KubeMetrics()
+        self._series: _Recent[_Series] = _Recent()
+        self._similar: _Recent[_Similar] = _Recent()
+        self._budgets: _Recent[_Budget] = _Recent()
+        self._outbox: OrderedDict[_Said, _Series] = OrderedDict()
+        self._sender: asyncio.Task[None] | None = None
+
+    def event(self, about: ObjectReference, type: EventType, reason: str, message: str) -> None:  # noqa: A002
+        """Record that ``reason`` happened to ``about``; returns at once, and the event is sent in the background."""
+        now = self._runtime.clock.now()
+        said = self._combined(_Said(_without_version(about), type, reason, message[:_MESSAGE_LENGTH]))
+        if not self._afford(said.about):
+            self._metrics.events.labels("dropped").inc()
+            return
+        series = self._series.get(said)
+        if series is None:
+            name = f"{about.name}.{self._runtime.random.getrandbits(64):016x}"
+            series = self._series.put(said, _Series(name, now, now))
+        series.count += 1
+        series.last = now
+        if said in self._outbox:
+            self._metrics.events.labels("merged").inc()
+        elif len(self._outbox) >= _QUEUED:
+            self._metrics.events.labels("dropped").inc()
+        else:
+            self._outbox[said] = series
+            self._send_soon()
+
+    async def flush(self) -> None:
+        """Wait until everything recorded so far has been sent."""
+        while self._sender is not None and not self._sender.done():
+            await asyncio.wait({self._sender})
+
+    def _send_soon(self) -> None:
+        if self._sender is None or self._sender.done():
+            # A context of its own: an event is not one of the writes of the reconcile that recorded it.
+            self._sender = asyncio.get_running_loop().create_task(
+                self._send(), name=f"events of {self._component}", context=contextvars.Context()
+            )
+
+    async def _send(self) -> None:
+        while self._outbox:
+            said, series = self._outbox.popitem(last=False)
+            try:
+                await self._store(said, series)
+                self._metrics.events.labels("sent").inc()
+            except KubeError as error:
+                self._metrics.events.labels("failed").inc()
+                # A namespace that is going away takes no more events.
+                level = log.debug if isinstance(error, Forbidden | NotFound) else log.warning
+                level("event not recorded", about=str(said.about.name), reason=said.reason, error=str(error))
+
+    async def _store(self, said: _Said, series: _Series) -> None:
+        namespace = said.about.namespace or "default"
+        if series.stored:
+            patch = {"count": series.count, "lastTimestamp": timestamp(series.last)}
+            try:
+                await self._client.patch(EVENT, series.name, patch, namespace)
+            except NotFound:
+                series.stored = False  # events expire after an hour
+            else:
+                return
+        body = {
+            "metadata": {"name": series.name, "namespace": namespace},
+            "involvedObject": said.about.to_json(),
+            "type": said.type,
+            "reason": said.reason,
+            "message": said.message,
+            "count": series.count,
+            "firstTimestamp": timestamp(series.first),
+            "lastTimestamp": timestamp(series.last),
+            "source": {"component": self._component},
+            "reportingComponent": self._component,
+            "reportingInstance": self._instance,
+        }
+        await self._client.create(EVENT, body, namespace)
+        series.stored = True
+
+    def _combined(self, said: _Said) -> _Said:
+        """Return the event to record: this one, or its combination with many similar ones."""
+        now = self._runtime.clock.monotonic()
+        kind = (said.about, said.type, said.reason)
+        similar = self._similar.get(kind)
+        if similar is None or now - similar.since > _SIMILAR_SECONDS:
+            similar = self._similar.put(kind, _Similar(now))
+        if said.message in similar.messages or len(similar.messages) < _SIMILAR:
+            similar.messages.add(said.message)
+            return said
+        return _Said(said.about, said.type, said.reason, "(combined from similar events) see the first ones")
+
+    def _afford(self, about: ObjectReference) -> bool:
+        now = self._runtime.clock.monotonic()
+        budget = self._budgets.get(about) or self._budgets.put(about, _Budget(_BURST, now))
+        budget.tokens = min(_BURST, budget.tokens + (now - budget.at) * _REFILL_PER_SECOND)
+        budget.at = now
+        if budget.tokens < 1:
+            return False
+        budget.tokens -= 1
+        return True
+
+
+def _without_version(about: ObjectReference) -> ObjectReference:
+    """Drop the version, which differs each time: the event is about the object, not about one state of it."""
+    if not about.resource_version:
+        return about
+    return ObjectReference(
+        about.api_version, about.kind, about.name, about.namespace, about.uid, field_path=about.field_path
+    )

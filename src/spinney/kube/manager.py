@@ -1,0 +1,265 @@
+"""A process made of caches, controllers and other runnables, started and stopped in order.
+
+Start: health endpoints, caches, their sync, the lease, then controllers and runnables. Stop is the reverse: controllers
+finish the reconciles under way, events are flushed, the lease is released, then caches and endpoints go. If any part
+ends with an error, everything is stopped in the same order and the error names the part.
+"""
+
+# ruff: noqa: A002 - "type" is the word for what an answer is decoded as
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+import structlog
+
+from spinney.api.resource import Resource
+from spinney.kube.cache import WatchCache
+from spinney.kube.client import Client
+from spinney.kube.controller import Controller
+from spinney.kube.events import EventRecorder
+from spinney.kube.indexes import IndexFunction
+from spinney.kube.lease import LeaderElection
+from spinney.kube.metrics import KubeMetrics
+from spinney.kube.serving import HealthServer
+from spinney.runtime import Runtime
+
+T = TypeVar("T")
+
+log = structlog.get_logger()
+
+
+class ComponentFailed(RuntimeError):  # noqa: N818 - named for the situation
+    """A part of the process ended that should not have; the message names it, the cause says why."""
+
+
+@dataclass(frozen=True, slots=True)
+class Runnable:
+    """Something that runs beside the controllers until cancelled."""
+
+    name: str
+    run: Callable[[], Awaitable[None]]
+    needs_lease: bool = True
+
+
+class Manager:
+    """Composes one process. Mutable until :meth:`run`."""
+
+    def __init__(
+        self,
+        client: Client,
+        runtime: Runtime,
+        *,
+        election: LeaderElection | None = None,
+        health: HealthServer | None = None,
+        metrics: KubeMetrics | None = None,
+        grace_seconds: float = 10.0,
+    ) -> None:
+        self.client = client
+        self.runtime = runtime
+        self.metrics = metrics or KubeMetrics()
+        self._election = election
+        self._health = health
+        self._grace_seconds = grace_seconds
+        self._caches: dict[tuple[Any, ...], WatchCache[Any]] = {}
+        self._controllers: list[Controller] = []
+        self._runnables: list[Runnable] = []
+        self._recorders: list[EventRecorder] = []
+        self._running: asyncio.Future[None] | None = None
+        self._stopping = asyncio.Event()
+        self._ready = asyncio.Event()
+
+    # ------------------------------------------------------------------------------------------------ composing
+
+    def cache(
+        self,
+        resource: Resource,
+        type: type[T],
+        *,
+        namespace: str | None = None,
+        label_selector: str | None = None,
+        field_selector: str | None = None,
+        indexes: Mapping[str, IndexFunction[T]] = {},
+    ) -> WatchCache[T]:
+        """Return the one cache of this resource, type and selection, made on first use; indexes add up."""
+        identity = (resource, type, namespace, label_selector, field_selector)
+        cache = self._caches.get(identity)
+        if cache is None:
+            cache = WatchCache(
+                self.client,
+                resource,
+                type,
+                runtime=self.runtime,
+                namespace=namespace,
+                label_selector=label_selector,
+                field_selector=field_selector,
+                metrics=self.metrics,
+            )
+            self._caches[identity] = cache
+        for name, function in indexes.items():
+            if not cache.has_index(name):
+                cache.add_index(name, function)
+        return cache
+
+    def add_cache(self, cache: WatchCache[Any]) -> None:
+        """Run a cache that was made elsewhere, such as one of projected rows."""
+        self._caches[(id(cache),)] = cache
+
+    def recorder(self, component: str) -> EventRecorder:
+        """Return a new event recorder, flushed when the process stops."""
+        recorder = EventRecorder(self.client, component, metrics=self.metrics)
+        self._recorders.append(recorder)
+        return recorder
+
+    def add(self, controller: Controller) -> None:
+        """Run a controller while holding the lease."""
+        self._controllers.append(controller)
+
+    def add_runnable(self, name: str, run: Callable[[], Awaitable[None]], *, needs_lease: bool = True) -> None:
+        """Run something else until the process stops: a scheduler's loop, a webhook server (``needs_lease=False``)."""
+        self._runnables.append(Runnable(name, run, needs_lease))
+
+    # ------------------------------------------------------------------------------------------------ running
+
+    def stop(self) -> None:
+        """Ask for a graceful stop; :meth:`run` returns when it is complete."""
+        self._stopping.set()
+
+    async def wait_until_ready(self) -> None:
+        """Wait until the caches have synced and, with the lease held, the controllers run."""
+        await self._ready.wait()
+
+    async def run(self) -> None:
+        """Run everything until :meth:`stop`, or until a part fails."""
+        if self._health is not None:
+            self._health.check_ready("caches", self._unsynced)
+            await self._health.start()
+        try:
+            async with _Parts() as parts:
+                for cache in self._caches.values():
+                    parts.start(f"cache of {cache.resource}", cache.run())
+                if not await self._reaches(self._sync(), parts):
+                    return
+                for runnable in self._runnables:
+                    if not runnable.needs_lease:
+                        parts.start(runnable.name, runnable.run())
+                await self._lead_with_lease(parts)
+        finally:
+            if self._health is not None:
+                await self._health.stop()
+            log.info("stopped")
+
+    async def _lead_with_lease(self, parts: "_Parts") -> None:
+        if self._election is None:
+            await parts.watch_over(self._lead())
+        else:
+            await parts.watch_over(self._with_stop(self._election.run(self._lead)))
+
+    async def _with_stop(self, running: Awaitable[None]) -> None:
+        """Await ``running``, but give up waiting for the lease when asked to stop."""
+        task = asyncio.ensure_future(running)
+        stopping = asyncio.create_task(self._stopping.wait())
+        try:
+            await asyncio.wait({task, stopping}, return_when=asyncio.FIRST_COMPLETED)
+            if stopping.done() and not self._ready.is_set():
+                task.cancel()
+                await asyncio.wait({task})
+                return
+            await task
+        finally:
+            stopping.cancel()
+            task.cancel()
+            await asyncio.wait({task, stopping})
+
+    async def _sync(self) -> None:
+        for cache in self._caches.values():
+            await cache.wait_for_sync()
+        log.info("caches synced", caches=len(self._caches))
+
+    async def _reaches(self, milestone: Awaitable[None], parts: "_Parts") -> bool:
+        """Wait for a milestone; False if the process was asked to stop before."""
+        reached = asyncio.ensure_future(milestone)
+        stopping = asyncio.create_task(self._stopping.wait())
+        try:
+            await parts.watch_over(_first(reached, stopping))
+            return not stopping.done()
+        finally:
+            reached.cancel()
+            stopping.cancel()
+            await asyncio.wait({reached, stopping})
+
+    async def _lead(self) -> None:
+        """Run controllers and runnables until asked to stop, then let reconciles finish within the grace period."""
+        async with _Parts() as parts:
+            for runnable in self._runnables:
+                if runnable.needs_lease:
+                    parts.start(runnable.name, runnable.run())
+            async with _Parts() as controllers:
+                for controller in self._controllers:
+                    controllers.start(f"controller {controller.name}", controller.run())
+                self._ready.set()
+                await parts.watch_over(controllers.watch_over(self._stopped()))
+                for controller in self._controllers:
+                    controller.stop()
+                await controllers.finish(self._grace_seconds)
+            for recorder in self._recorders:
+                await recorder.flush()
+
+    async def _stopped(self) -> None:
+        await self._stopping.wait()
+
+    def _unsynced(self) -> str | None:
+        waiting = [str(cache.resource) for cache in self._caches.values() if not cache.synced]
+        return f"not synced: {', '.join(waiting)}" if waiting else None
+
+
+async def _first(*tasks: "asyncio.Future[Any]") -> None:
+    await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+
+
+class _Parts:
+    """Named tasks; on leaving the block they are cancelled in the reverse order of their start."""
+
+    def __init__(self) -> None:
+        self._tasks: dict[asyncio.Future[None], str] = {}
+
+    async def __aenter__(self) -> "_Parts":
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        for task in reversed(self._tasks):
+            task.cancel()
+            await asyncio.wait({task})
+            if not task.cancelled() and (error := task.exception()) is not None:
+                log.error("failed while stopping", part=self._tasks[task], exc_info=error)
+
+    def start(self, name: str, run: Awaitable[None]) -> None:
+        task = asyncio.ensure_future(run)
+        self._tasks[task] = name
+
+    async def watch_over(self, main: Awaitable[None]) -> None:
+        """Await ``main``; if one of the parts ends before it, cancel it and raise what happened."""
+        task = asyncio.ensure_future(main)
+        try:
+            await asyncio.wait({task, *self._tasks}, return_when=asyncio.FIRST_COMPLETED)
+            self._raise_if_any_ended()
+            await task
+        finally:
+            task.cancel()
+            await asyncio.wait({task})
+
+    async def finish(self, seconds: float) -> None:
+        """Wait for the parts to end on their own; those that do not in time are left to be cancelled."""
+        if self._tasks:
+            await asyncio.wait(self._tasks, timeout=seconds)
+            for task in self._tasks:
+                if task.done() and not task.cancelled() and (error := task.exception()) is not None:
+                    raise ComponentFailed(f"{self._tasks[task]} failed while stopping: {error}") from error
+
+    def _raise_if_any_ended(self) -> None:
+        for task, name in self._tasks.items():
+            if task.done():
+                error = None if task.cancelled() else task.exception()
+                problem = f"failed: {error}" if error is not None else "ended, though it should run until stopped"
+                raise ComponentFailed(f"{name} {problem}") from error

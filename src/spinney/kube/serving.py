@@ -1,0 +1,74 @@
+"""The process's own endpoints: ``/healthz``, ``/livez``, ``/readyz`` and ``/metrics``.
+
+Alive means that the event loop answers and no liveness check complains; ready means that, besides, the caches have
+synced. A failing answer lists which checks failed.
+"""
+
+from collections.abc import Callable, Mapping
+
+from aiohttp import web
+from prometheus_client import CollectorRegistry, generate_latest
+from prometheus_client.exposition import CONTENT_TYPE_LATEST
+
+Check = Callable[[], str | None]
+"""Returns None when all is well, else what is wrong."""
+
+
+class HealthServer:
+    """Serves health and metrics over HTTP. Mutable: checks may be added while it runs."""
+
+    def __init__(self, registry: CollectorRegistry, *, host: str = "0.0.0.0", port: int = 8080) -> None:  # noqa: S104 - a pod is probed from outside
+        self._registry = registry
+        self._host = host
+        self._port = port
+        self._live: dict[str, Check] = {}
+        self._ready: dict[str, Check] = {}
+        self._runner: web.ServerRunner | None = None
+        self._address: tuple[str, int] | None = None
+
+    @property
+    def address(self) -> tuple[str, int]:
+        """Return the host and port being served."""
+        if self._address is None:
+            raise RuntimeError("the health server has not been started")
+        return self._address
+
+    def check_live(self, name: str, check: Check) -> None:
+        """Add a check whose failure means that this process should be restarted."""
+        self._live[name] = check
+
+    def check_ready(self, name: str, check: Check) -> None:
+        """Add a check whose failure means that this process cannot do its work yet."""
+        self._ready[name] = check
+
+    async def start(self) -> None:
+        """Begin to serve; port 0 takes any free port."""
+        self._runner = web.ServerRunner(web.Server(self._answer))
+        await self._runner.setup()
+        site = web.TCPSite(self._runner, self._host, self._port)
+        await site.start()
+        host, port = self._runner.addresses[0][:2]
+        self._address = (host, port)
+
+    async def stop(self) -> None:
+        """Stop serving."""
+        if self._runner is not None:
+            await self._runner.cleanup()
+
+    async def _answer(self, request: web.BaseRequest) -> web.Response:
+        match request.path.rstrip("/"):
+            case "/healthz" | "/livez":
+                return _report(self._live)
+            case "/readyz":
+                return _report(self._live | self._ready)
+            case "/metrics":
+                return web.Response(body=generate_latest(self._registry), headers={"content-type": CONTENT_TYPE_LATEST})
+            case _:
+                return web.Response(status=404, text="not found; try /healthz, /livez, /readyz or /metrics\n")
+
+
+def _report(checks: Mapping[str, Check]) -> web.Response:
+    problems = {name: problem for name, check in checks.items() if (problem := check()) is not None}
+    if not problems:
+        return web.Response(text="ok\n")
+    return web.Response(status=503, text="".join(f"{name}: {problem}\n" for name, problem in problems.items()))
