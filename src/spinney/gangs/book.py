@@ -1,0 +1,216 @@
+"""The book of gangs: which gangs there are, which pods are in them, and what queues hold through them.
+
+Fed by watch events: pods through :meth:`GangBook.pod_changed`, gangs through :meth:`GangBook.put` and
+:meth:`GangBook.remove`. Each event costs constant time, and so does taking a snapshot per gang that changed: a gang's
+members are shared with the snapshots until the next event changes them.
+
+What a queue holds is kept as counts by request class, so it can be charged for exactly, whatever the charge depends on
+(the memory of a device, the smallest device of the cluster).
+"""
+
+from collections.abc import Callable, Mapping
+from typing import NamedTuple
+
+import msgspec
+
+from spinney.cluster.classes import RequestClass
+from spinney.cluster.pods import PodKey, PodRecord
+from spinney.cluster.state import PodChange
+from spinney.cluster.statuses import CHARGED, PodStatus
+from spinney.gangs.sources import bare
+from spinney.gangs.sources.context import SourceContext
+from spinney.gangs.tree import Gang, GangKey
+
+Membership = tuple[GangKey, str]
+"""A gang and the pod set of it that a pod belongs to."""
+
+
+class HoldingKind(NamedTuple):
+    """What pods of a queue have in common as far as charging is concerned."""
+
+    request: RequestClass
+    preemptible: bool
+    charged: bool
+    """True: the queue pays for them. False: they are pending."""
+    node: str
+    """Where they are, for requests whose size depends on the node; empty otherwise."""
+
+
+Holdings = Mapping[HoldingKind, int]
+"""How many pods of each kind."""
+
+
+class GangMembers(msgspec.Struct, frozen=True, eq=False):
+    """A gang with its pods at one moment. Compared by identity."""
+
+    gang: Gang
+    pods: Mapping[PodKey, tuple[str, PodRecord]]
+    """Pod set and record by pod, in the order the pods appeared."""
+    pending: int
+    """How many of the pods are pending."""
+
+
+class GangSnapshot(msgspec.Struct, frozen=True, eq=False):
+    """All gangs at one moment."""
+
+    gangs: Mapping[GangKey, GangMembers]
+    pending: tuple[GangKey, ...]
+    """Gangs that have pending pods, oldest event first."""
+    holdings: Mapping[str, Holdings]
+    """By queue."""
+    orphans: Mapping[PodKey, str]
+    """Pods that cannot be scheduled because the gang they name is not there, and why."""
+
+
+class _Entry:
+    """A gang being kept. ``gang`` is ``None`` while pods name it and its object has not been seen."""
+
+    __slots__ = ("gang", "pending", "pods", "shared", "view")
+
+    def __init__(self) -> None:
+        self.gang: Gang | None = None
+        self.pods: dict[PodKey, tuple[str, PodRecord]] = {}
+        self.pending = 0
+        self.shared = False
+        self.view: GangMembers | None = None
+
+    def writable(self) -> dict[PodKey, tuple[str, PodRecord]]:
+        if self.shared:
+            self.pods = dict(self.pods)
+            self.shared = False
+        self.view = None
+        return self.pods
+
+
+class GangBook:
+    """Gangs and their pods. Mutable; one writer, snapshots for readers."""
+
+    def __init__(self, membership: Callable[[PodRecord], Membership], context: SourceContext | None = None) -> None:
+        self.context = context if context is not None else SourceContext()
+        self._membership = membership
+        self._entries: dict[GangKey, _Entry] = {}
+        self._views: dict[GangKey, GangMembers] = {}
+        self._dirty: dict[GangKey, None] = {}
+        self._pending: dict[GangKey, None] = {}
+        self._holdings: dict[str, dict[HoldingKind, int]] = {}
+        self._orphans: dict[PodKey, str] = {}
+
+    # -- events ------------------------------------------------------------------------------------------------------
+
+    def put(self, gang: Gang) -> None:
+        """Take in a gang that appeared or changed."""
+        entry = self._entry(gang.key)
+        if entry.gang == gang:
+            return
+        self._charge_all(entry, -1)
+        entry.gang = gang
+        entry.view = None
+        self._charge_all(entry, 1)
+        for key in entry.pods:
+            self._orphans.pop(key, None)
+
+    def remove(self, key: GangKey) -> None:
+        """Take out a gang; pods that still name it become orphans."""
+        entry = self._entries.get(key)
+        if entry is None or entry.gang is None:
+            return
+        self._dirty[key] = None
+        self._charge_all(entry, -1)
+        entry.gang = None
+        entry.view = None
+        if not entry.pods:
+            del self._entries[key]
+        for pod in entry.pods:
+            self._orphans[pod] = _missing(key)
+
+    def pod_changed(self, change: PodChange) -> None:
+        """Take in what happened to a pod that this scheduler serves."""
+        old = self._membership(change.old) if change.old is not None else None
+        new = self._membership(change.new) if change.new is not None else None
+        if change.old is not None and old is not None:
+            self._take_out(change.old, old, leaving=new is None or new[0] != old[0])
+        if change.new is not None and new is not None:
+            self._put_in(change.new, new)
+
+    # -- snapshots ---------------------------------------------------------------------------------------------------
+
+    def snapshot(self) -> GangSnapshot:
+        """Return all gangs as they are now, at a cost proportional to what changed since the last snapshot."""
+        for key in self._dirty:
+            entry = self._entries.get(key)
+            if entry is None or entry.gang is None:
+                self._views.pop(key, None)
+                self._pending.pop(key, None)
+                continue
+            if entry.view is None:
+                entry.view = GangMembers(entry.gang, entry.pods, entry.pending)
+                entry.shared = True
+            self._views[key] = entry.view
+            if entry.pending:
+                self._pending[key] = None
+            else:
+                self._pending.pop(key, None)
+        self._dirty.clear()
+        return GangSnapshot(
+            gangs=dict(self._views),
+            pending=tuple(self._pending),
+            holdings={queue: dict(holdings) for queue, holdings in self._holdings.items()},
+            orphans=dict(self._orphans),
+        )
+
+    # -- keeping the book --------------------------------------------------------------------------------------------
+
+    def _entry(self, key: GangKey) -> _Entry:
+        self._dirty[key] = None
+        entry = self._entries.get(key)
+        if entry is None:
+            entry = self._entries[key] = _Entry()
+        return entry
+
+    def _put_in(self, record: PodRecord, membership: Membership) -> None:
+        key, pod_set = membership
+        entry = self._entry(key)
+        if key.source == bare.SOURCE:
+            entry.gang = bare.gang(record, self.context)
+        entry.writable()[record.key] = (pod_set, record)
+        entry.pending += record.status is PodStatus.PENDING
+        if entry.gang is None:
+            self._orphans[record.key] = _missing(key)
+            return
+        self._charge(entry.gang, record, 1)
+
+    def _take_out(self, record: PodRecord, membership: Membership, *, leaving: bool) -> None:
+        key, _ = membership
+        entry = self._entry(key)
+        if entry.gang is not None:
+            self._charge(entry.gang, record, -1)
+        entry.pending -= record.status is PodStatus.PENDING
+        self._orphans.pop(record.key, None)
+        entry.view = None
+        if not leaving:
+            return
+        entry.writable().pop(record.key, None)
+        if not entry.pods and (entry.gang is None or key.source == bare.SOURCE):
+            del self._entries[key]
+
+    def _charge_all(self, entry: _Entry, sign: int) -> None:
+        if entry.gang is not None:
+            for _, record in entry.pods.values():
+                self._charge(entry.gang, record, sign)
+
+    def _charge(self, gang: Gang, record: PodRecord, sign: int) -> None:
+        charged = record.status in CHARGED
+        if not charged and record.status is not PodStatus.PENDING:
+            return
+        by_node = charged and record.request.share is not None and record.request.share.memory > 0
+        kind = HoldingKind(record.request, gang.preemptible, charged, record.node if by_node else "")
+        holdings = self._holdings.setdefault(gang.queue, {})
+        count = holdings.get(kind, 0) + sign
+        if count:
+            holdings[kind] = count
+        else:
+            del holdings[kind]
+
+
+def _missing(key: GangKey) -> str:
+    return f"the {key.source} group {key} that the pod names does not exist"

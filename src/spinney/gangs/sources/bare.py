@@ -1,0 +1,40 @@
+"""Pods that belong to no group: each is a gang of one."""
+
+from typing import Final
+
+from spinney.cluster.pods import PodRecord
+from spinney.gangs.sources.context import (
+    LAST_START_ANNOTATION,
+    PREEMPTIBILITY_LABEL,
+    PRIORITY_CLASS_LABEL,
+    SourceContext,
+    is_preemptible,
+    timestamp_of,
+)
+from spinney.gangs.tree import DEFAULT_POD_SET, Gang, GangKey, PodSet, single
+
+SOURCE: Final = "pod"
+
+
+def membership(record: PodRecord) -> tuple[GangKey, str]:
+    """Return the gang and pod set of a pod that names none."""
+    return GangKey(SOURCE, record.namespace, record.name), DEFAULT_POD_SET
+
+
+def gang(record: PodRecord, context: SourceContext) -> Gang:
+    """Return the gang of a single pod."""
+    class_name = record.labels.get(PRIORITY_CLASS_LABEL) or record.priority_class
+    priority = context.priorities.get(class_name)
+    if priority is None:
+        priority = record.priority if record.priority is not None else context.default_priority
+    return Gang(
+        key=GangKey(SOURCE, record.namespace, record.name),
+        root=single(PodSet(DEFAULT_POD_SET, 1)),
+        uid=record.uid,
+        queue=context.queue(record.labels),
+        priority=priority,
+        priority_class=class_name,
+        preemptible=is_preemptible(record.labels.get(PREEMPTIBILITY_LABEL), priority),
+        created=record.created,
+        last_start=timestamp_of(record.annotations, LAST_START_ANNOTATION),
+    )

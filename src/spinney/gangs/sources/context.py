@@ -1,0 +1,58 @@
+"""What a source needs to know beside the object itself: priorities by class, and what holds where nothing is said."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Final
+
+from spinney.api.time import parse_timestamp
+from spinney.gangs.tree import NON_PREEMPTIBLE_PRIORITY
+
+DEFAULT_QUEUE: Final = "default-queue"
+QUEUE_LABEL: Final = "kai.scheduler/queue"
+PREEMPTIBILITY_LABEL: Final = "kai.scheduler/preemptibility"
+PRIORITY_CLASS_LABEL: Final = "priorityClassName"
+LAST_START_ANNOTATION: Final = "kai.scheduler/last-start-timestamp"
+LAST_EVICTION_ANNOTATION: Final = "kai.scheduler/last-eviction-timestamp"
+STALE_ANNOTATION: Final = "kai.scheduler/stale-podgroup-timestamp"
+
+BUILT_IN_PRIORITIES: Final = {"train": 50, "build-preemptible": 75, "build": 100, "inference": 125}
+DEFAULT_PRIORITY: Final = 50
+
+
+@dataclass(frozen=True)
+class SourceContext:
+    """Priority classes of the cluster and defaults of the scheduler."""
+
+    priorities: Mapping[str, int] = field(default_factory=lambda: dict(BUILT_IN_PRIORITIES))
+    default_priority: int = DEFAULT_PRIORITY
+    default_queue: str = DEFAULT_QUEUE
+    queue_label: str = QUEUE_LABEL
+
+    def priority(self, class_name: str | None) -> int:
+        """Return the value of a priority class; an unknown one counts as the default."""
+        return self.priorities.get(class_name or "", self.default_priority)
+
+    def queue(self, *labels: Mapping[str, str]) -> str:
+        """Return the queue named by the first of ``labels`` that names one."""
+        return next((found for each in labels if (found := each.get(self.queue_label))), self.default_queue)
+
+
+def is_preemptible(word: str | None, priority: int) -> bool:
+    """Tell whether a gang is preemptible: as it says itself, else by its priority."""
+    if word == "preemptible":
+        return True
+    if word == "non-preemptible":
+        return False
+    return priority < NON_PREEMPTIBLE_PRIORITY
+
+
+def timestamp_of(annotations: Mapping[str, str], key: str) -> datetime | None:
+    """Return the time an annotation carries; ``None`` if it is absent or not a time."""
+    text = annotations.get(key)
+    if not text:
+        return None
+    try:
+        return parse_timestamp(text)
+    except ValueError:
+        return None

@@ -1,0 +1,111 @@
+"""Gangs of KAI PodGroups (``scheduling.run.ai/v2alpha2``).
+
+The sub-groups of a PodGroup are a flat list that describes a tree: one with children is a group set, one without is a
+pod set. Without any there is a single pod set named ``default``. Pods say which by label.
+"""
+
+from datetime import timedelta
+from typing import Final
+
+from spinney.api.durations import parse_duration
+from spinney.api.kai import GroupTopologyConstraint, PodGroup, SubGroup
+from spinney.api.labels import KAI_POD_GROUP, KAI_SUB_GROUP
+from spinney.cluster.pods import PodRecord
+from spinney.gangs.sources.context import (
+    LAST_EVICTION_ANNOTATION,
+    LAST_START_ANNOTATION,
+    STALE_ANNOTATION,
+    SourceContext,
+    is_preemptible,
+    timestamp_of,
+)
+from spinney.gangs.tree import DEFAULT_POD_SET, Gang, GangKey, GroupSet, Member, PodSet, TopologyConstraint, single
+
+SOURCE: Final = "kai"
+
+
+def membership(record: PodRecord) -> tuple[GangKey, str] | None:
+    """Return the gang and pod set a pod says it belongs to."""
+    name = record.annotations.get(KAI_POD_GROUP)
+    if not name:
+        return None
+    return GangKey(SOURCE, record.namespace, name), record.labels.get(KAI_SUB_GROUP, DEFAULT_POD_SET)
+
+
+def gang(group: PodGroup, context: SourceContext) -> Gang:
+    """Return the gang of a PodGroup."""
+    metadata, spec = group.metadata, group.spec
+    priority = context.priority(spec.priority_class_name)
+    problem = ""
+    try:
+        root = _tree(group)
+    except InvalidTree as error:
+        root, problem = GroupSet(name=""), str(error)
+    return Gang(
+        key=GangKey(SOURCE, metadata.namespace or "", metadata.name),
+        root=root,
+        uid=metadata.uid or "",
+        queue=spec.queue or context.default_queue,
+        priority=priority,
+        priority_class=spec.priority_class_name or "",
+        preemptible=is_preemptible(spec.preemptibility, priority),
+        created=metadata.creation_timestamp,
+        last_start=timestamp_of(metadata.annotations, LAST_START_ANNOTATION),
+        last_eviction=timestamp_of(metadata.annotations, LAST_EVICTION_ANNOTATION),
+        stale_since=timestamp_of(metadata.annotations, STALE_ANNOTATION),
+        staleness_grace=_duration(spec.staleness_grace_period),
+        preemption_delay=_duration(spec.preemption_delay),
+        mark_unschedulable=spec.mark_unschedulable is not False,
+        problem=problem,
+    )
+
+
+class InvalidTree(ValueError):  # noqa: N818 - named for the situation
+    """Sub-groups that do not describe a tree."""
+
+
+def _tree(group: PodGroup) -> GroupSet:
+    spec = group.spec
+    topology = constraint(spec.topology_constraint)
+    if not spec.sub_groups:
+        floor = 1 if spec.min_member is None else spec.min_member
+        return single(PodSet(DEFAULT_POD_SET, floor), topology=topology)
+    names = [sub_group.name for sub_group in spec.sub_groups]
+    if len(set(names)) < len(names):
+        raise InvalidTree("spec.subGroups: two of them have the same name")
+    children: dict[str, list[SubGroup]] = {}
+    for sub_group in spec.sub_groups:
+        parent = sub_group.parent or ""
+        if parent and parent not in names:
+            raise InvalidTree(f"spec.subGroups[{sub_group.name}].parent: no sub-group is named {parent!r}")
+        children.setdefault(parent, []).append(sub_group)
+    placed: list[str] = []
+
+    def grow(sub_group: SubGroup) -> Member:
+        placed.append(sub_group.name)
+        below = tuple(grow(child) for child in children.get(sub_group.name, ()))
+        own = constraint(sub_group.topology_constraint)
+        if below:
+            return GroupSet(sub_group.name, below, sub_group.min_sub_group, own)
+        return PodSet(sub_group.name, 1 if sub_group.min_member is None else sub_group.min_member, own)
+
+    members = tuple(grow(sub_group) for sub_group in children.get("", ()))
+    if len(placed) < len(names):
+        lost = sorted(set(names) - set(placed))
+        raise InvalidTree(f"spec.subGroups: the parents of {', '.join(lost)} form a cycle")
+    return GroupSet("", members, spec.min_sub_group, topology)
+
+
+def constraint(found: GroupTopologyConstraint | None) -> TopologyConstraint | None:
+    """Return a topology constraint that constrains something, or ``None``."""
+    if found is None or not (found.required_topology_level or found.preferred_topology_level):
+        return None
+    return TopologyConstraint(
+        topology=found.topology or "",
+        required=found.required_topology_level or "",
+        preferred=found.preferred_topology_level or "",
+    )
+
+
+def _duration(text: str | None) -> timedelta | None:
+    return parse_duration(text) if text else None

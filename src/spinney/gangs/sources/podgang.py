@@ -1,0 +1,61 @@
+"""Gangs of PodGangs (``scheduler.grove.io/v1alpha1``).
+
+A PodGang lists groups of pods with their minimums. Groups that share a topology constraint become one group set; the
+others hang below the root. A pod belongs to the group named like its PodClique.
+"""
+
+from typing import Final
+
+from spinney.api.labels import BASE_POD_GANG, KAI_TOPOLOGY, POD_CLIQUE, POD_GANG, TOPOLOGY_NAME
+from spinney.api.podgang import GangTopologyConstraint, PodGang
+from spinney.cluster.pods import PodRecord
+from spinney.gangs.sources.context import PREEMPTIBILITY_LABEL, SourceContext, is_preemptible
+from spinney.gangs.tree import DEFAULT_POD_SET, Gang, GangKey, GroupSet, Member, PodSet, TopologyConstraint
+
+SOURCE: Final = "podgang"
+
+
+def membership(record: PodRecord) -> tuple[GangKey, str] | None:
+    """Return the gang and pod set a pod says it belongs to."""
+    name = record.labels.get(POD_GANG)
+    if not name:
+        return None
+    return GangKey(SOURCE, record.namespace, name), record.labels.get(POD_CLIQUE, DEFAULT_POD_SET)
+
+
+def gang(pod_gang: PodGang, context: SourceContext) -> Gang:
+    """Return the gang of a PodGang."""
+    metadata, spec = pod_gang.metadata, pod_gang.spec
+    topology = metadata.annotations.get(TOPOLOGY_NAME) or metadata.annotations.get(KAI_TOPOLOGY, "")
+    leaves = {
+        group.name: PodSet(group.name, group.min_replicas, _constraint(group.topology_constraint, topology))
+        for group in spec.pod_groups
+    }
+    members: list[Member] = []
+    for config in spec.topology_constraint_group_configs:
+        inside = tuple(leaves.pop(name) for name in config.pod_group_names if name in leaves)
+        if inside:
+            members.append(GroupSet(config.name, inside, None, _constraint(config.topology_constraint, topology)))
+    members += leaves.values()
+    priority = context.priority(spec.priority_class_name)
+    word = metadata.labels.get(PREEMPTIBILITY_LABEL)
+    base = metadata.labels.get(BASE_POD_GANG)
+    return Gang(
+        key=GangKey(SOURCE, metadata.namespace or "", metadata.name),
+        root=GroupSet("", tuple(members), None, _constraint(spec.topology_constraint, topology)),
+        uid=metadata.uid or "",
+        queue=context.queue(metadata.labels, metadata.annotations),
+        priority=priority,
+        priority_class=spec.priority_class_name or "",
+        preemptible=is_preemptible(word, priority),
+        created=metadata.creation_timestamp,
+        owned_by_operator=True,
+        anchor=GangKey(SOURCE, metadata.namespace or "", base) if base else None,
+    )
+
+
+def _constraint(found: GangTopologyConstraint | None, topology: str) -> TopologyConstraint | None:
+    pack = found.pack_constraint if found is not None else None
+    if pack is None or not (pack.required or pack.preferred):
+        return None
+    return TopologyConstraint(topology=topology, required=pack.required or "", preferred=pack.preferred or "")

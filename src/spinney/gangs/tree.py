@@ -1,0 +1,147 @@
+"""The tree of a gang: which pods must be placed together, how many of them, and where.
+
+A gang is a tree. Its leaves are *pod sets*: interchangeable pods with a minimum. Its inner nodes are *group sets*: a
+number of members of which some, or all, must be satisfied. Every node of the tree may carry a topology constraint that
+holds for all pods below it. Pod set names are unique in a gang. Trees are values; who is in a pod set and how far it
+has come is kept elsewhere.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from functools import cached_property
+from typing import Final, NamedTuple
+
+DEFAULT_POD_SET: Final = "default"
+NON_PREEMPTIBLE_PRIORITY: Final = 100
+"""From this priority on a gang that does not say so itself is not preemptible."""
+
+
+@dataclass(frozen=True, slots=True)
+class TopologyConstraint:
+    """Pods must lie in one domain of the required level, and had better lie in one of the preferred level.
+
+    Levels are node label keys of the named topology, or their aliases; empty means unconstrained.
+    """
+
+    topology: str
+    required: str = ""
+    preferred: str = ""
+
+
+@dataclass(frozen=True)
+class PodSet:
+    """Interchangeable pods of which at least ``min_member`` must be placed."""
+
+    name: str
+    min_member: int = 1
+    topology: TopologyConstraint | None = None
+
+    @property
+    def minimum(self) -> int:
+        """Return how many pods satisfy the set."""
+        return self.min_member
+
+    def pod_sets(self) -> Iterator["PodSet"]:
+        """Return the leaves below, which is this one."""
+        yield self
+
+
+@dataclass(frozen=True)
+class GroupSet:
+    """Members of which at least ``min_groups`` must be satisfied; ``None`` means all."""
+
+    name: str
+    members: tuple["Member", ...] = ()
+    min_groups: int | None = None
+    topology: TopologyConstraint | None = None
+
+    @property
+    def minimum(self) -> int:
+        """Return how many members satisfy the set."""
+        return len(self.members) if self.min_groups is None else self.min_groups
+
+    def pod_sets(self) -> Iterator[PodSet]:
+        """Return the leaves below, in order."""
+        for member in self.members:
+            yield from member.pod_sets()
+
+
+Member = PodSet | GroupSet
+"""A node of the tree."""
+
+
+class GangKey(NamedTuple):
+    """Which gang: the kind of object that defines it, and its name."""
+
+    source: str
+    namespace: str
+    name: str
+
+    def __str__(self) -> str:
+        return f"{self.namespace}/{self.name}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Gang:
+    """A gang and what is known about it as a whole."""
+
+    key: GangKey
+    root: GroupSet
+    uid: str = ""
+    queue: str = ""
+    priority: int = 0
+    priority_class: str = ""
+    preemptible: bool = True
+    created: datetime | None = None
+    last_start: datetime | None = None
+    last_eviction: datetime | None = None
+    stale_since: datetime | None = None
+    staleness_grace: timedelta | None = None
+    """How long it may stay below its minimum; ``None``: as the scheduler is configured; negative: for ever."""
+    preemption_delay: timedelta | None = None
+    mark_unschedulable: bool = True
+    owned_by_operator: bool = False
+    """An operator ends this gang when it is broken; the scheduler does not."""
+    problem: str = ""
+    """Why the gang cannot be scheduled whatever happens in the cluster; empty if it can."""
+    anchor: GangKey | None = None
+    """The gang whose pods decide the domain of a required constraint both have at their root."""
+
+    @property
+    def name(self) -> str:
+        """Return the name of the object that defines the gang."""
+        return self.key.name
+
+    @property
+    def namespace(self) -> str:
+        """Return the namespace of the object that defines the gang."""
+        return self.key.namespace
+
+    @cached_property
+    def pod_sets(self) -> dict[str, PodSet]:
+        """Return the leaves by name, in tree order."""
+        return {pod_set.name: pod_set for pod_set in self.root.pod_sets()}
+
+
+def satisfied(member: Member, count: Callable[[PodSet], int]) -> bool:
+    """Tell whether a gang, or a part of one, has what it needs, where ``count`` says how many pods of a set count.
+
+    This is the only definition of satisfaction: with placed pods as the count it says whether a gang may start, with
+    existing ones whether it is complete enough to be tried, with running ones whether it is broken.
+    """
+    if isinstance(member, PodSet):
+        return count(member) >= member.min_member
+    needed = member.minimum
+    if needed <= 0:
+        return True
+    if needed > len(member.members):
+        return False
+    if len(member.members) == 1:
+        return satisfied(member.members[0], count)
+    return sum(satisfied(child, count) for child in member.members) >= needed
+
+
+def single(pod_set: PodSet, *, topology: TopologyConstraint | None = None) -> GroupSet:
+    """Return the tree of a gang that consists of one pod set."""
+    return GroupSet(name="", members=(pod_set,), topology=topology)
