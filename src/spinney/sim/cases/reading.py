@@ -1,0 +1,141 @@
+"""Reading case files, with errors that name the file, the case and the field.
+
+A field this version does not know is no error, because files outlive runners; it is reported as a warning instead, so
+that a misspelt field never passes silently.
+"""
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from spinney.sim.cases.format import Case, Group
+
+_MISSING = re.compile(r"Object missing required field `(?P<field>[^`]+)`")
+
+
+class InvalidCase(ValueError):  # noqa: N818 - named for the situation
+    """A file that is not of the case format."""
+
+
+@dataclass(frozen=True)
+class CaseFile:
+    """The cases of one file, and fields in it that this version ignores."""
+
+    path: Path
+    cases: tuple[Case, ...]
+    warnings: tuple[str, ...] = ()
+
+
+def read_cases(paths: Iterable[Path]) -> list[CaseFile]:
+    """Read case files, and the ``*.json`` files of directories by name; raises :class:`InvalidCase`."""
+    files: list[Path] = []
+    for path in paths:
+        if path.is_dir():
+            found = sorted(path.glob("*.json"))
+            if not found:
+                raise InvalidCase(f"{path}: the directory holds no *.json case files")
+            files += found
+        else:
+            files.append(path)
+    return [read_file(path) for path in files]
+
+
+def read_file(path: Path) -> CaseFile:
+    """Read one file; raises :class:`InvalidCase`."""
+    try:
+        raw = msgspec.json.decode(path.read_bytes())
+    except OSError as error:
+        raise InvalidCase(f"{path}: cannot be read: {error.strerror or error}") from error
+    except msgspec.DecodeError as error:
+        raise InvalidCase(f"{path}: not JSON: {error}") from error
+    if not isinstance(raw, list):
+        raise InvalidCase(f"{path}: a case file is a list of cases, found {_kind(raw)}")
+    cases: list[Case] = []
+    warnings: list[str] = []
+    for position, each in enumerate(raw):
+        where = f"{path.name}: case {_case_name(each, position)}"
+        case = _convert(each, where)
+        _check(case, where)
+        warnings += [f"{where}: {field} is not a field of the format; ignored" for field in _unknown(each, case)]
+        cases.append(case)
+    return CaseFile(path=path, cases=tuple(cases), warnings=tuple(warnings))
+
+
+def _convert(raw: object, where: str) -> Case:
+    try:
+        return msgspec.convert(raw, Case)
+    except msgspec.ValidationError as error:
+        text, _, path = str(error).partition(" - at ")
+        field = path.strip("`").removeprefix("$").removeprefix(".")
+        missing = _MISSING.fullmatch(text)
+        if missing is not None:
+            field = f"{field}.{missing['field']}".lstrip(".")
+            text = "missing, and the format names no default"
+        raise InvalidCase(f"{where}: {field or 'the case'}: {text}") from error
+
+
+def _check(case: Case, where: str) -> None:
+    """Check what refers to something else in the case."""
+    nodes = {node.name for node in case.nodes}
+    queues = {queue.name for queue in (*case.departments, *case.queues)}
+    claims = {claim.name for claim in case.dra.claims} if case.dra else set()
+    for position, queue in enumerate(case.queues):
+        if queue.parent is not None and queue.parent not in queues:
+            raise InvalidCase(f"{where}: queues[{position}].parent: no queue or department {queue.parent!r}")
+    for number, job in enumerate(case.jobs):
+        in_tree = dict(_members(job.root_group))
+        for index, task in enumerate(job.tasks):
+            at = f"{where}: jobs[{number}].tasks[{index}]"
+            if task.node is not None and task.node not in nodes:
+                raise InvalidCase(f"{at}.node: no node {task.node!r}")
+            if task.node is None and task.state in {"Running", "Releasing", "Bound", "Binding"}:
+                raise InvalidCase(f"{at}.node: a {task.state} task must be on a node")
+            if in_tree.get(task.name, task.pod_set) != task.pod_set:
+                raise InvalidCase(f"{at}.pod_set: {task.pod_set!r}, but root_group lists it in {in_tree[task.name]!r}")
+            for claim in task.requests.dra_claims:
+                if claim not in claims:
+                    raise InvalidCase(f"{at}.requests.dra_claims: no claim {claim!r} in dra.claims")
+
+
+def _groups(root: Group) -> Iterator[Group]:
+    yield root
+    for group in root.groups:
+        yield from _groups(group)
+
+
+def _members(root: Group) -> Iterator[tuple[str, str]]:
+    for group in _groups(root):
+        for pod_set in group.pod_sets:
+            for task in pod_set.tasks:
+                yield task, pod_set.name
+
+
+def _unknown(raw: Any, case: Case) -> Iterator[str]:
+    """Name the fields of the file that the structs have no place for."""
+    yield from _surplus(raw, msgspec.to_builtins(case), "")
+
+
+def _surplus(raw: Any, known: Any, path: str) -> Iterator[str]:
+    if isinstance(raw, Mapping) and isinstance(known, Mapping):
+        for key, value in raw.items():
+            field = f"{path}.{key}".lstrip(".")
+            if key in known:
+                yield from _surplus(value, known[key], field)
+            else:
+                yield field
+    elif isinstance(raw, list) and isinstance(known, Sequence):
+        for position, (each, other) in enumerate(zip(raw, known, strict=True)):
+            yield from _surplus(each, other, f"{path}[{position}]")
+
+
+def _case_name(raw: object, position: int) -> str:
+    name = raw.get("id") if isinstance(raw, dict) else None
+    return name if isinstance(name, str) else f"number {position + 1}"
+
+
+def _kind(raw: object) -> str:
+    return {dict: "an object", str: "a string", type(None): "null"}.get(type(raw), type(raw).__name__)

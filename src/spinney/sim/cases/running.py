@@ -1,0 +1,97 @@
+"""Running a case: its sessions in order, each on the cluster the one before left behind.
+
+``single_session`` runs the actions once and compares what the session says. ``multi_round`` runs a number of rounds,
+compares the cluster as a fresh session finds it, and then goes on for more rounds, comparing right after the actions
+of each: an outcome that is right must also stay.
+"""
+
+from collections.abc import Collection, Iterator, Sequence
+from typing import Protocol
+
+import msgspec
+
+from spinney.sim.cases.comparing import differences, over_limits
+from spinney.sim.cases.folding import fold
+from spinney.sim.cases.format import Case
+from spinney.sim.cases.outcome import Outcome
+
+
+class CaseScheduler(Protocol):
+    """A scheduler that can be put in front of a case's cluster."""
+
+    @property
+    def actions(self) -> Collection[str]:
+        """Return the actions it has."""
+
+    def run(self, case: Case, actions: Sequence[str]) -> Outcome:
+        """Open a session on the cluster of ``case``, run ``actions`` in order, and say what came of it."""
+
+
+class CaseReport(msgspec.Struct, frozen=True, kw_only=True):
+    """How a case went. ``rounds`` are the raw outcomes after the actions of every session that ran some, in order."""
+
+    case: Case
+    missing_actions: tuple[str, ...] = ()  # why it was skipped
+    differences: tuple[str, ...] = ()
+    rounds: tuple[Outcome, ...] = ()
+    partial: bool = False  # it ran, but without the missing actions
+
+    @property
+    def skipped(self) -> bool:
+        """Return whether the case was not run."""
+        return bool(self.missing_actions) and not self.partial
+
+    @property
+    def passed(self) -> bool:
+        """Return whether the case was run with all of its actions and nothing differs."""
+        return not self.missing_actions and not self.differences
+
+
+def run_case(case: Case, scheduler: CaseScheduler, *, built_actions_only: bool = False) -> CaseReport:
+    """Run a case; one that needs an action the scheduler lacks is skipped, never passed.
+
+    With ``built_actions_only`` such a case runs with the actions there are, which is of use while the others are being
+    built; its differences are reported but it does not count as passed.
+    """
+    missing = tuple(action for action in case.actions if action not in scheduler.actions)
+    actions = [action for action in case.actions if action in scheduler.actions]
+    if missing and not (built_actions_only and actions):
+        return CaseReport(case=case, missing_actions=missing)
+    rounds: list[Outcome] = []
+    found: list[str] = []
+    try:
+        found.extend(_run(case, scheduler, actions, rounds))
+    except Exception as error:  # noqa: BLE001 - a case that breaks the scheduler has failed; the others still run
+        found.append(f"after {len(rounds)} rounds the scheduler raised {type(error).__name__}: {error}")
+    return CaseReport(
+        case=case, missing_actions=missing, differences=tuple(found), rounds=tuple(rounds), partial=bool(missing)
+    )
+
+
+def _run(case: Case, scheduler: CaseScheduler, actions: Sequence[str], rounds: list[Outcome]) -> Iterator[str]:
+    """Run every session, appending to ``rounds``; yield differences as they are found."""
+
+    def session(state: Case) -> Outcome:
+        outcome = scheduler.run(state, actions)
+        rounds.append(outcome)
+        return outcome
+
+    def labelled(lines: list[str]) -> Iterator[str]:
+        return (f"round {len(rounds)}: {line}" for line in lines)
+
+    limits = case.expected.limits_per_round
+    if case.rounds.mode == "single_session":
+        outcome = session(case)
+        if not case.expected.must_terminate:
+            yield from (*differences(case, outcome), *over_limits(limits, outcome))
+        return
+    state = case
+    for _ in range(case.rounds.until_match):
+        outcome = session(state)
+        yield from labelled(over_limits(limits, outcome))
+        state = fold(state, outcome)
+    yield from labelled(differences(case, scheduler.run(state, ())))
+    for _ in range(case.rounds.after_match):
+        outcome = session(state)
+        yield from labelled([*differences(case, outcome), *over_limits(limits, outcome)])
+        state = fold(state, outcome)
