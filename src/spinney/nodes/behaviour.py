@@ -1,0 +1,111 @@
+"""How one pod is going to live: the cluster's latencies, drawn once, and what the pod's annotations say instead.
+
+=============================  ========================================================================================
+annotation                     meaning
+=============================  ========================================================================================
+``spinney.dev/start-after``    time from binding to the first container (a latency: ``2s``, ``1s..3s``, ``exp(2s)``)
+``spinney.dev/init-takes``     time each init container takes
+``spinney.dev/ready-after``    time from running to ready
+``spinney.dev/stop-takes``     time from deletion to gone, at most the grace period
+``spinney.dev/complete-after`` the containers exit by themselves after this time, with code 0
+``spinney.dev/fail-after``     the containers exit after this time, with code 1
+``spinney.dev/exit-code``      the code they exit with instead
+``spinney.dev/never-start``    ``"true"``: the containers are never created
+``spinney.dev/never-ready``    ``"true"``: the containers run and never become ready
+=============================  ========================================================================================
+
+After an exit the pod's restart policy decides, and the same times run again.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import timedelta
+from random import Random
+
+from spinney.nodes.latency import InvalidLatency, Latency
+from spinney.nodes.spec import PodTimes
+
+PREFIX = "spinney.dev/"
+
+
+class InvalidAnnotation(ValueError):  # noqa: N818 - named for the situation
+    """An annotation of this room that cannot be understood; the message names it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Times:
+    """The latencies of a cluster, parsed."""
+
+    start: Latency
+    init: Latency
+    ready: Latency
+    stop: Latency
+    restart_back_off: Latency
+
+    @classmethod
+    def of(cls, spec: PodTimes) -> "Times":
+        """Parse the latencies of a cluster description."""
+        return cls(
+            start=Latency.parse(spec.start),
+            init=Latency.parse(spec.init),
+            ready=Latency.parse(spec.ready),
+            stop=Latency.parse(spec.stop),
+            restart_back_off=Latency.parse(spec.restart_back_off),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Behaviour:
+    """What one pod will do and how long each step takes it. ``None`` is never."""
+
+    start: timedelta | None
+    init: timedelta
+    ready: timedelta | None
+    stop: timedelta
+    runs_for: timedelta | None
+    exit_code: int
+    restart_back_off: timedelta
+
+
+def behaviour_of(annotations: Mapping[str, str], times: Times, random: Random) -> Behaviour:
+    """Draw the behaviour of a pod; raises :class:`InvalidAnnotation`."""
+    ends = {name: _time(annotations, name, None, random) for name in ("complete-after", "fail-after")}
+    runs_for = min((time for time in ends.values() if time is not None), default=None)
+    fails = runs_for is not None and ends["fail-after"] == runs_for
+    start = _time(annotations, "start-after", times.start, random)
+    ready = _time(annotations, "ready-after", times.ready, random)
+    return Behaviour(
+        start=None if _flag(annotations, "never-start") else start,
+        init=_time(annotations, "init-takes", times.init, random) or timedelta(),
+        ready=None if _flag(annotations, "never-ready") else ready,
+        stop=_time(annotations, "stop-takes", times.stop, random) or timedelta(),
+        runs_for=runs_for,
+        exit_code=_exit_code(annotations, default=1 if fails else 0),
+        restart_back_off=times.restart_back_off.draw(random),
+    )
+
+
+def _time(annotations: Mapping[str, str], name: str, default: Latency | None, random: Random) -> timedelta | None:
+    text = annotations.get(PREFIX + name)
+    if text is None:
+        return default.draw(random) if default is not None else None
+    try:
+        return Latency.parse(text).draw(random)
+    except InvalidLatency as fault:
+        raise InvalidAnnotation(f"annotation {PREFIX}{name}: {fault}") from fault
+
+
+def _flag(annotations: Mapping[str, str], name: str) -> bool:
+    text = annotations.get(PREFIX + name, "false")
+    if text not in {"true", "false"}:
+        raise InvalidAnnotation(f'annotation {PREFIX}{name}: found {text!r}, expected "true" or "false"')
+    return text == "true"
+
+
+def _exit_code(annotations: Mapping[str, str], *, default: int) -> int:
+    text = annotations.get(PREFIX + "exit-code")
+    if text is None:
+        return default
+    if not text.isdecimal() or int(text) > 255:
+        raise InvalidAnnotation(f"annotation {PREFIX}exit-code: found {text!r}, expected a number from 0 to 255")
+    return int(text)

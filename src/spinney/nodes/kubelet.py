@@ -1,0 +1,191 @@
+"""The kubelets of a fleet: one watch of bound pods, one queue, and the writes that the pure decisions ask for.
+
+What a pod does next is decided by :func:`~spinney.nodes.lifecycle.advance`, whether a node takes it by
+:func:`~spinney.nodes.admission.admit`. Here is the rest: the ledger of each node, who waits for whom, and the API
+server. A node gives back what a pod used at the very event that ends or deletes the pod, before any later event is
+looked at: events come in the order of their writes, so a pod that a scheduler placed on freed capacity always fits.
+"""
+
+from collections.abc import Iterable, Mapping
+
+import structlog
+
+from spinney.api.core import POD
+from spinney.kube.cache import Change, WatchCache
+from spinney.kube.client import Client, PatchKind
+from spinney.kube.controller import Controller, Requeue
+from spinney.kube.errors import Conflict, NotFound
+from spinney.kube.keys import Key
+from spinney.nodes.admission import Rejection, admit
+from spinney.nodes.behaviour import InvalidAnnotation, Times, behaviour_of
+from spinney.nodes.lifecycle import Stage, adopt, advance, begin
+from spinney.nodes.node import Addresses, Health, SimulatedNode, Tenant
+from spinney.nodes.pods import BoundPod, Clique
+from spinney.nodes.requests import pod_requests
+from spinney.nodes.startup import InvalidStartup, is_startup, parents
+from spinney.nodes.status import rejected_patch, running_patch, stopped_patch
+from spinney.runtime import Runtime
+
+log = structlog.get_logger()
+
+_READY_BY_CLIQUE = "ready by clique"
+_BY_NODE = "by node"
+_SOONEST = 0.001  # seconds; a wake-up computed in microseconds may come a hair early
+
+
+class Kubelets:
+    """Runs the pods bound to the nodes of ``nodes``. Mutable; pods on other nodes are left alone."""
+
+    def __init__(
+        self,
+        client: Client,
+        nodes: Mapping[str, SimulatedNode],
+        times: Times,
+        runtime: Runtime,
+        *,
+        workers: int = 16,
+    ) -> None:
+        self._client = client
+        self._nodes = nodes
+        self._times = times
+        self._runtime = runtime
+        self._addresses = Addresses()
+        self._waiting: dict[Clique, set[Key]] = {}
+        self.pods: WatchCache[BoundPod] = WatchCache(
+            client,
+            POD,
+            BoundPod,
+            runtime=runtime,
+            field_selector="spec.nodeName!=",
+            indexes={_BY_NODE: lambda pod: (pod.spec.node_name,), _READY_BY_CLIQUE: _ready_clique},
+        )
+        self.pods.subscribe(self._observe)
+        self.controller = Controller("kubelets", self._reconcile, runtime=runtime, workers=workers)
+        self.controller.watch(self.pods)
+        self.controller.watch(self.pods, self._woken_by)
+
+    def pods_on(self, node: str) -> list[BoundPod]:
+        """Return the pods bound to a node, in key order."""
+        return self.pods.index(_BY_NODE, node)
+
+    def look_again(self, node: str) -> None:
+        """Have every pod of a node looked at, because the node has changed."""
+        for key in self.pods.index_keys(_BY_NODE, node):
+            self.controller.enqueue(key)
+
+    # -- what events change -------------------------------------------------------------------------------------------
+
+    def _observe(self, change: Change[BoundPod]) -> None:
+        """Keep the ledgers right: a pod that is gone, ended or replaced uses nothing."""
+        old, new = change.old, change.new
+        if new is not None and new.status.pod_ip:
+            self._addresses.skip_past(new.status.pod_ip)
+        if old is None or (new is not None and not new.terminal):
+            return
+        node = self._nodes.get(old.spec.node_name)
+        tenant = node.release(change.key) if node is not None else None
+        if tenant is not None:
+            self._wait_for(change.key, tenant, ())
+
+    def _woken_by(self, change: Change[BoundPod]) -> Iterable[Key]:
+        """Return the pods whose start-up condition counts the changed pod."""
+        cliques = {clique for pod in (change.old, change.new) if pod is not None for clique in _ready_clique(pod)}
+        return [key for clique in sorted(cliques) for key in sorted(self._waiting.get(clique, ()))]
+
+    # -- what is done about one pod -----------------------------------------------------------------------------------
+
+    async def _reconcile(self, key: Key) -> Requeue | None:
+        pod = self.pods.get(key)
+        node = self._nodes.get(pod.spec.node_name) if pod is not None else None
+        if pod is None or node is None or node.health is not Health.READY:
+            return None
+        if pod.terminal and pod.metadata.deletion_timestamp is None:
+            return None
+        tenant = node.tenants.get(key)
+        if tenant is None:
+            arrival = self._arrive(key, pod, node)
+            if isinstance(arrival, Rejection):
+                log.info("pod rejected", pod=str(key), node=node.name, reason=arrival.reason)
+                await self._write(key, rejected_patch(pod, arrival, now=self._runtime.clock.now()))
+                return None
+            tenant = arrival
+        decision = advance(pod, tenant.run, now=self._runtime.clock.now(), ready_pods=self._ready_pods)
+        tenant.run = decision.run
+        self._wait_for(key, tenant, decision.waits)
+        if decision.remove:
+            await self._remove(key, pod)
+            return None
+        await self._report(key, pod, tenant, host_ip=node.ip)
+        if decision.wake is None:
+            return None
+        return Requeue(max(_SOONEST, (decision.wake - self._runtime.clock.now()).total_seconds()))
+
+    def _arrive(self, key: Key, pod: BoundPod, node: SimulatedNode) -> Tenant | Rejection:
+        """Take a pod that is new here, or say why not."""
+        now = self._runtime.clock.now()
+        try:
+            behaviour = behaviour_of(pod.metadata.annotations, self._times, self._runtime.random)
+            for container in filter(is_startup, pod.spec.init_containers):
+                parents(pod, container)
+        except (InvalidAnnotation, InvalidStartup) as fault:
+            return Rejection("UnexpectedAdmissionError", str(fault))
+        wanted = pod_requests(pod)
+        if pod.status.start_time is not None or pod.metadata.deletion_timestamp is not None:
+            run = adopt(pod, behaviour, ip=self._addresses.pod(), now=now)
+            tenant = Tenant(pod.metadata.uid, wanted, run, reported=run.appearance)
+        else:
+            rejection = admit(
+                pod,
+                wanted,
+                node=node.name,
+                labels=node.spec.labels,
+                allocatable=node.allocatable,
+                used=node.used,
+            )
+            if rejection is not None:
+                return rejection
+            tenant = Tenant(pod.metadata.uid, wanted, begin(behaviour, ip=self._addresses.pod(), now=now))
+        node.take(key, tenant)
+        return tenant
+
+    def _wait_for(self, key: Key, tenant: Tenant, cliques: tuple[Clique, ...]) -> None:
+        """Remember whose readiness wakes this pod."""
+        for clique in tenant.waits:
+            self._waiting[clique].discard(key)
+            if not self._waiting[clique]:
+                del self._waiting[clique]
+        for clique in cliques:
+            self._waiting.setdefault(clique, set()).add(key)
+        tenant.waits = cliques
+
+    def _ready_pods(self, clique: Clique) -> int:
+        return len(self.pods.index_keys(_READY_BY_CLIQUE, clique))
+
+    async def _report(self, key: Key, pod: BoundPod, tenant: Tenant, *, host_ip: str) -> None:
+        """Write what the pod looks like, if that is new. A pod that is being created looks like nothing yet."""
+        appearance = tenant.run.appearance
+        if tenant.run.stage is Stage.CREATING or appearance == tenant.reported:
+            return
+        await self._write(key, running_patch(pod, tenant.run, host_ip=host_ip))
+        tenant.reported = appearance
+
+    async def _remove(self, key: Key, pod: BoundPod) -> None:
+        """End a pod whose deletion was asked for. A finalizer's owner waits for the end before it lets go."""
+        if pod.metadata.finalizers and not pod.terminal:
+            await self._write(key, stopped_patch(pod, now=self._runtime.clock.now()))
+        try:
+            await self._client.delete(POD, key.name, key.namespace, grace_period_seconds=0, uid=pod.metadata.uid)
+        except (NotFound, Conflict):
+            log.debug("pod already gone", pod=str(key))
+
+    async def _write(self, key: Key, patch: dict[str, object]) -> None:
+        try:
+            await self._client.patch(
+                POD, key.name, patch, key.namespace, kind=PatchKind.STRATEGIC, subresource="status"
+            )
+        except (NotFound, Conflict):
+            log.debug("pod gone or replaced before its status was written", pod=str(key))
+
+
+def _ready_clique(pod: BoundPod) -> tuple[Clique, ...]:
+    return (pod.clique,) if pod.clique is not None and pod.is_true("Ready") else ()

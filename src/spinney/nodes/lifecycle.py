@@ -1,0 +1,224 @@
+"""The life of a pod on its node, as a pure function of the pod, what has happened so far, and the time.
+
+A :class:`Run` is what the node remembers of a pod. :func:`advance` moves it through everything that is due by ``now``
+and says when to look again; steps that are due together are taken together, so a pod with no latencies goes from bound
+to ready in one go and one write. Each step happens at the moment it was due, not when somebody looked, so a busy
+process does not stretch the life of its pods.
+
+::
+
+    CREATING -> INITIALISING -> RUNNING -> ENDED
+                                 |   ^
+                                 v   |
+                               BACK_OFF
+"""
+
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from enum import Enum
+
+from spinney.nodes.behaviour import Behaviour
+from spinney.nodes.pods import BoundPod, Clique
+from spinney.nodes.startup import ReadyPods, is_startup, unmet
+
+_LONGEST_BACK_OFF = timedelta(minutes=5)
+_SHORTEST_BACK_OFF = timedelta(seconds=1)  # a pod that ends at once must not be restarted for ever in one instant
+
+
+class Stage(Enum):
+    """Where a pod is in its life."""
+
+    CREATING = "creating"
+    INITIALISING = "initialising"
+    RUNNING = "running"
+    BACK_OFF = "back-off"
+    ENDED = "ended"
+
+
+@dataclass(frozen=True, slots=True)
+class Exit:
+    """How and when the containers ended last."""
+
+    code: int
+    started: datetime
+    finished: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """What a node remembers of a pod it took."""
+
+    behaviour: Behaviour
+    ip: str
+    admitted: datetime
+    since: datetime  # when the stage began; while initialising, when the current init container began
+    stage: Stage = Stage.CREATING
+    sandboxed: datetime | None = None  # when the first container could be created
+    init_finished: tuple[datetime, ...] = ()
+    initialised: datetime | None = None
+    containers_ready: bool = False
+    containers_ready_changed: datetime | None = None
+    ready: bool = False  # the containers are, and the readiness gates are open
+    ready_changed: datetime | None = None
+    restarts: int = 0
+    exit: Exit | None = None
+
+    @property
+    def appearance(self) -> tuple[object, ...]:
+        """Return what the pod's status shows of this run; equal appearances need no new write."""
+        return (self.stage, len(self.init_finished), self.restarts, self.containers_ready, self.ready)
+
+    @property
+    def phase(self) -> str:
+        """Return the phase of the pod."""
+        if self.stage is Stage.ENDED:
+            return "Succeeded" if self.exit is not None and self.exit.code == 0 else "Failed"
+        return "Running" if self.stage in {Stage.RUNNING, Stage.BACK_OFF} else "Pending"
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """The run as it is now; when to look again; whose readiness it waits for; whether the pod is to be removed."""
+
+    run: Run
+    wake: datetime | None = None
+    waits: tuple[Clique, ...] = ()
+    remove: bool = False
+
+
+def begin(behaviour: Behaviour, *, ip: str, now: datetime) -> Run:
+    """Return the run of a pod that the node has just taken."""
+    return Run(behaviour, ip, admitted=now, since=now)
+
+
+def adopt(pod: BoundPod, behaviour: Behaviour, *, ip: str, now: datetime) -> Run:
+    """Return the run of a pod that was on the node already, from what its status says."""
+    admitted = pod.status.start_time or now
+    run = Run(behaviour, pod.status.pod_ip or ip, admitted=admitted, since=admitted)
+    finished = tuple(
+        status.state.terminated.finished_at or now
+        for status in pod.status.init_container_statuses
+        if status.state.terminated is not None
+    )
+    if pod.status.phase != "Running":
+        return replace(run, init_finished=finished)
+    statuses = pod.status.container_statuses
+    started = next((s.state.running.started_at for s in statuses if s.state.running is not None), None) or admitted
+    ready = pod.is_true("Ready")
+    return replace(
+        run,
+        stage=Stage.RUNNING,
+        since=started,
+        sandboxed=admitted,
+        initialised=admitted,
+        init_finished=tuple(admitted for _ in pod.spec.init_containers),
+        restarts=max((status.restart_count for status in statuses), default=0),
+        containers_ready=pod.is_true("ContainersReady"),
+        containers_ready_changed=started,
+        ready=ready,
+        ready_changed=started,
+    )
+
+
+def advance(pod: BoundPod, run: Run, *, now: datetime, ready_pods: ReadyPods) -> Decision:
+    """Take every step that is due and say what comes next."""
+    removal = _removal(pod, run.behaviour)
+    if removal is not None:
+        return Decision(run, remove=True) if removal <= now else Decision(run, wake=removal)
+    while True:
+        decision = _step(pod, run, now, ready_pods)
+        if decision.run is run:
+            return decision
+        run = decision.run
+
+
+def _removal(pod: BoundPod, behaviour: Behaviour) -> datetime | None:
+    """Return when a pod whose deletion was asked for is gone: after its stop time, at most its grace period."""
+    if pod.metadata.deletion_timestamp is None:
+        return None
+    grace = timedelta(seconds=pod.metadata.deletion_grace_period_seconds or 0)
+    return pod.metadata.deletion_timestamp - grace + min(grace, behaviour.stop)
+
+
+def _step(pod: BoundPod, run: Run, now: datetime, ready_pods: ReadyPods) -> Decision:
+    """Take one step if one is due; the same run back means that none is."""
+    match run.stage:
+        case Stage.CREATING:
+            return _create(run, now)
+        case Stage.INITIALISING:
+            return _initialise(pod, run, now, ready_pods)
+        case Stage.RUNNING:
+            return _run(pod, run, now)
+        case Stage.BACK_OFF:
+            due = run.since + _back_off(run)
+            if now < due:
+                return Decision(run, wake=due)
+            return Decision(replace(run, stage=Stage.RUNNING, since=due, restarts=run.restarts + 1))
+        case Stage.ENDED:
+            return Decision(run)
+
+
+def _create(run: Run, now: datetime) -> Decision:
+    if run.behaviour.start is None:
+        return Decision(run)
+    due = run.since + run.behaviour.start
+    if now < due:
+        return Decision(run, wake=due)
+    return Decision(replace(run, stage=Stage.INITIALISING, since=due, sandboxed=due))
+
+
+def _initialise(pod: BoundPod, run: Run, now: datetime, ready_pods: ReadyPods) -> Decision:
+    number = len(run.init_finished)
+    if number == len(pod.spec.init_containers):
+        return Decision(replace(run, stage=Stage.RUNNING, initialised=run.since))
+    container = pod.spec.init_containers[number]
+    if is_startup(container):
+        if waits := unmet(pod, container, ready_pods):
+            return Decision(run, waits=waits)
+        due = now
+    else:
+        due = run.since if container.sidecar else run.since + run.behaviour.init
+    if now < due:
+        return Decision(run, wake=due)
+    return Decision(replace(run, since=due, init_finished=(*run.init_finished, due)))
+
+
+def _run(pod: BoundPod, run: Run, now: datetime) -> Decision:
+    behaviour = run.behaviour
+    ends = run.since + behaviour.runs_for if behaviour.runs_for is not None else None
+    if ends is not None and ends <= now:
+        return Decision(_ended(pod, run, ends))
+    becomes_ready = run.since + behaviour.ready if behaviour.ready is not None else None
+    if not run.containers_ready and becomes_ready is not None and becomes_ready <= now:
+        return Decision(replace(run, containers_ready=True, containers_ready_changed=becomes_ready))
+    ready = run.containers_ready and all(pod.is_true(gate.condition_type) for gate in pod.spec.readiness_gates)
+    if ready != run.ready:
+        changed = now if pod.spec.readiness_gates else run.containers_ready_changed
+        return Decision(replace(run, ready=ready, ready_changed=changed))
+    waking = [moment for moment in (ends, None if run.containers_ready else becomes_ready) if moment is not None]
+    return Decision(run, wake=min(waking, default=None))
+
+
+def _ended(pod: BoundPod, run: Run, moment: datetime) -> Run:
+    code = run.behaviour.exit_code
+    policy = pod.spec.restart_policy
+    again = policy == "Always" or (policy == "OnFailure" and code != 0)
+    return replace(
+        run,
+        stage=Stage.BACK_OFF if again else Stage.ENDED,
+        since=moment,
+        exit=Exit(code, started=run.since, finished=moment),
+        containers_ready=False,
+        containers_ready_changed=moment,
+        ready=False,
+        ready_changed=moment,
+    )
+
+
+def _back_off(run: Run) -> timedelta:
+    """Return how long a pod waits before its next restart: not at all, then twice as long each time."""
+    if run.restarts == 0:
+        return timedelta()
+    first = max(run.behaviour.restart_back_off, _SHORTEST_BACK_OFF)
+    doublings = min(run.restarts - 1, 10)
+    return min(first * (1 << doublings), _LONGEST_BACK_OFF)

@@ -1,0 +1,71 @@
+"""The start-up condition of a pod that waits for other cliques, as its ``grove-initc`` init container states it.
+
+The container's arguments name parents, ``--podcliques=<clique>:<minimum>``: it ends when that many pods of each clique,
+in the same gang as its own pod, are ready. A simulated node evaluates the condition itself instead of running an image.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from spinney.nodes.pods import PODGANG_LABEL, BoundPod, Clique, ContainerSpec
+
+CONTAINER = "grove-initc"
+
+ReadyPods = Callable[[Clique], int]
+"""How many pods of a clique are ready now."""
+
+
+class InvalidStartup(ValueError):  # noqa: N818 - named for the situation
+    """Arguments that state no condition; the message shows them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Parent:
+    """A clique to wait for, and how many of its pods."""
+
+    clique: Clique
+    minimum: int
+
+
+def is_startup(container: ContainerSpec) -> bool:
+    """Tell whether an init container waits for other cliques."""
+    return container.name == CONTAINER
+
+
+def parents(pod: BoundPod, container: ContainerSpec) -> tuple[Parent, ...]:
+    """Return whom the pod waits for; raises :class:`InvalidStartup`."""
+    gang = pod.metadata.labels.get(PODGANG_LABEL)
+    if not gang:
+        raise InvalidStartup(f"the pod has the init container {CONTAINER} and no label {PODGANG_LABEL}")
+    return tuple(_parent(pod.metadata.namespace, gang, text) for text in _podcliques(container.args))
+
+
+def unmet(pod: BoundPod, container: ContainerSpec, ready_pods: ReadyPods) -> tuple[Clique, ...]:
+    """Return the cliques that do not have enough ready pods yet."""
+    return tuple(p.clique for p in parents(pod, container) if ready_pods(p.clique) < p.minimum)
+
+
+def _podcliques(args: tuple[str, ...]) -> list[str]:
+    """Return the values of ``--podcliques`` (or ``-p``), each given as ``flag=value`` or ``flag value``."""
+    values: list[str] = []
+    expect_value = False
+    for argument in args:
+        if expect_value:
+            values += argument.split(",")
+            expect_value = False
+            continue
+        flag, equals, text = argument.partition("=")
+        if flag not in {"--podcliques", "-p"}:
+            raise InvalidStartup(f"argument {argument!r} of {CONTAINER}: expected --podcliques=<clique>:<minimum>")
+        if equals:
+            values += text.split(",")
+        else:
+            expect_value = True
+    return [value for value in values if value]
+
+
+def _parent(namespace: str, gang: str, text: str) -> Parent:
+    clique, colon, minimum = text.rpartition(":")
+    if not colon or not clique or not minimum.isdecimal() or int(minimum) < 1:
+        raise InvalidStartup(f"{text!r} in the arguments of {CONTAINER}: expected <clique>:<minimum>, at least 1")
+    return Parent((namespace, gang, clique), int(minimum))
