@@ -99,13 +99,13 @@ class Quantity:
 
     @property
     def milli(self) -> int:
-        """Return the amount in thousandths, rounded up."""
-        return -(-self.nano // (_NANO // 1000))
+        """Return the amount in thousandths, rounded away from zero."""
+        return _whole(self.nano, _NANO // 1000)
 
     @property
     def value(self) -> int:
-        """Return the amount in whole units, rounded up."""
-        return -(-self.nano // _NANO)
+        """Return the amount in whole units, rounded away from zero."""
+        return _whole(self.nano, _NANO)
 
     def canonical(self) -> "Quantity":
         """Return the same amount without a remembered spelling."""
@@ -165,6 +165,10 @@ def _parse(text: str) -> Quantity:
             format_ = Format.DECIMAL
     kept = _kept_as_written(whole, fraction, suffix, format_, exponent)
     return Quantity(-nano if match["sign"] == "-" else nano, format_, text if kept else None)
+
+
+def _whole(nano: int, unit: int) -> int:
+    return -(-nano // unit) if nano >= 0 else nano // unit
 
 
 def _shift(magnitude: int, places: int) -> int:

@@ -1,0 +1,55 @@
+"""The pod group of scheduler-plugins (``scheduling.x-k8s.io/v1alpha1 PodGroup``).
+
+A pod belongs to it by the label ``scheduling.x-k8s.io/pod-group``, in its own namespace.
+"""
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Annotated, Final
+
+from spinney.api.fields import Count, Int32, described, enum, schema
+from spinney.api.meta import ObjectMeta
+from spinney.api.quantity import RawQuantity
+from spinney.api.resource import Resource
+from spinney.api.struct import Struct, constant
+
+POD_GROUP: Final = Resource("scheduling.x-k8s.io", "v1alpha1", "PodGroup", "podgroups", short_names=("pg", "pgs"))
+
+PENDING: Final = "Pending"
+SCHEDULING: Final = "Scheduling"
+RUNNING: Final = "Running"
+UNKNOWN: Final = "Unknown"
+FINISHED: Final = "Finished"
+FAILED: Final = "Failed"
+# "PreScheduling" and "Scheduled" are phases that earlier releases wrote; objects with them must stay readable.
+PHASES: Final = ("", PENDING, "PreScheduling", SCHEDULING, "Scheduled", RUNNING, UNKNOWN, FINISHED, FAILED)
+
+
+class PodGroupSpec(Struct, frozen=True, kw_only=True):
+    """How many pods, with how much between them, must be placeable before any is; and how long those placed wait."""
+
+    min_member: Annotated[Int32, schema({"minimum": 1})]
+    min_resources: Annotated[Mapping[str, RawQuantity], described("What the minimum needs in total.")] = {}
+    schedule_timeout_seconds: Annotated[Int32, described("How long placed pods wait for the others.")] | None = None
+
+
+class PodGroupStatus(Struct, frozen=True, kw_only=True):
+    """How far a group has come."""
+
+    phase: Annotated[str, enum(*PHASES)] | None = None
+    occupied_by: Annotated[str, described("UID of the workload that owns the pods; empty until known.")] | None = None
+    scheduled: Count = 0
+    running: Count = 0
+    succeeded: Count = 0
+    failed: Count = 0
+    schedule_start_time: datetime | None = None
+
+
+class PodGroup(Struct, frozen=True, kw_only=True):
+    """Pods that are placed together or not at all."""
+
+    api_version: str = constant(POD_GROUP.api_version)
+    kind: str = constant(POD_GROUP.kind)
+    metadata: ObjectMeta = ObjectMeta()
+    spec: PodGroupSpec
+    status: PodGroupStatus = PodGroupStatus()

@@ -1,0 +1,60 @@
+"""Events about objects (``v1 Event``)."""
+
+from datetime import datetime
+from typing import Final
+
+from spinney.api.core import EVENT
+from spinney.api.meta import ObjectMeta
+from spinney.api.struct import Struct, constant
+from spinney.api.time import MicroTime
+
+NORMAL: Final = "Normal"
+WARNING: Final = "Warning"
+
+
+class ObjectReference(Struct, frozen=True, kw_only=True):
+    """Which object, and optionally which part of it."""
+
+    api_version: str = ""
+    kind: str = ""
+    namespace: str = ""
+    name: str = ""
+    uid: str = ""
+    resource_version: str = ""
+    field_path: str = ""
+
+
+class EventSource(Struct, frozen=True, kw_only=True):
+    """Who reported."""
+
+    component: str = ""
+    host: str = ""
+
+
+class EventSeries(Struct, frozen=True, kw_only=True):
+    """How often it happened again."""
+
+    count: int = 0
+    last_observed_time: MicroTime | None = None
+
+
+class Event(Struct, frozen=True, kw_only=True):
+    """Something that happened to an object, for people to read."""
+
+    api_version: str = constant(EVENT.api_version)
+    kind: str = constant(EVENT.kind)
+    metadata: ObjectMeta = ObjectMeta()
+    involved_object: ObjectReference
+    reason: str = ""
+    message: str = ""
+    source: EventSource = EventSource()
+    first_timestamp: datetime | None = None
+    last_timestamp: datetime | None = None
+    count: int = 0
+    type: str = ""
+    event_time: MicroTime | None = None
+    series: EventSeries | None = None
+    action: str = ""
+    related: ObjectReference | None = None
+    reporting_component: str = ""
+    reporting_instance: str = ""

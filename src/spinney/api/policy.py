@@ -1,0 +1,46 @@
+"""Disruption budgets and evictions (``policy/v1``)."""
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Final
+
+from spinney.api.meta import Condition, ObjectMeta
+from spinney.api.resource import Resource
+from spinney.api.selectors import LabelSelector
+from spinney.api.struct import Struct, constant
+
+POD_DISRUPTION_BUDGET: Final = Resource(
+    "policy", "v1", "PodDisruptionBudget", "poddisruptionbudgets", short_names=("pdb",)
+)
+EVICTION: Final = Resource("policy", "v1", "Eviction", "evictions")
+
+
+class PodDisruptionBudgetSpec(Struct, frozen=True, kw_only=True):
+    """How many of which pods may be missing; numbers or percentages. An empty selector matches every pod."""
+
+    min_available: int | str | None = None
+    max_unavailable: int | str | None = None
+    selector: LabelSelector | None = None
+    unhealthy_pod_eviction_policy: str | None = None
+
+
+class PodDisruptionBudgetStatus(Struct, frozen=True, kw_only=True):
+    """How many more disruptions are allowed now."""
+
+    observed_generation: int | None = None
+    disruptions_allowed: int = 0
+    current_healthy: int = 0
+    desired_healthy: int = 0
+    expected_pods: int = 0
+    disrupted_pods: Mapping[str, datetime] = {}
+    conditions: tuple[Condition, ...] = ()
+
+
+class PodDisruptionBudget(Struct, frozen=True, kw_only=True):
+    """A bound on voluntary disruption of a set of pods."""
+
+    api_version: str = constant(POD_DISRUPTION_BUDGET.api_version)
+    kind: str = constant(POD_DISRUPTION_BUDGET.kind)
+    metadata: ObjectMeta = ObjectMeta()
+    spec: PodDisruptionBudgetSpec = PodDisruptionBudgetSpec()
+    status: PodDisruptionBudgetStatus = PodDisruptionBudgetStatus()

@@ -1,0 +1,61 @@
+"""Roles and their bindings (``rbac.authorization.k8s.io/v1``)."""
+
+from typing import Final
+
+import msgspec
+
+from spinney.api.meta import ObjectMeta
+from spinney.api.resource import Resource
+from spinney.api.struct import Struct, constant
+
+GROUP: Final = "rbac.authorization.k8s.io"
+ROLE: Final = Resource(GROUP, "v1", "Role", "roles")
+ROLE_BINDING: Final = Resource(GROUP, "v1", "RoleBinding", "rolebindings")
+CLUSTER_ROLE: Final = Resource(GROUP, "v1", "ClusterRole", "clusterroles", namespaced=False)
+CLUSTER_ROLE_BINDING: Final = Resource(GROUP, "v1", "ClusterRoleBinding", "clusterrolebindings", namespaced=False)
+
+
+class PolicyRule(Struct, frozen=True, kw_only=True):
+    """Verbs allowed on resources."""
+
+    verbs: tuple[str, ...]
+    api_groups: tuple[str, ...] = ()
+    resources: tuple[str, ...] = ()
+    resource_names: tuple[str, ...] = ()
+    non_resource_urls: tuple[str, ...] = msgspec.field(default=(), name="nonResourceURLs")
+
+
+class RoleRef(Struct, frozen=True, kw_only=True):
+    """The role a binding grants."""
+
+    api_group: str
+    kind: str
+    name: str
+
+
+class Subject(Struct, frozen=True, kw_only=True):
+    """To whom a binding grants it."""
+
+    kind: str
+    name: str
+    namespace: str = ""
+    api_group: str = ""
+
+
+class Role(Struct, frozen=True, kw_only=True):
+    """What may be done in a namespace."""
+
+    api_version: str = constant(ROLE.api_version)
+    kind: str = constant(ROLE.kind)
+    metadata: ObjectMeta = ObjectMeta()
+    rules: tuple[PolicyRule, ...] = ()
+
+
+class RoleBinding(Struct, frozen=True, kw_only=True):
+    """Who may do what a role allows, in a namespace."""
+
+    api_version: str = constant(ROLE_BINDING.api_version)
+    kind: str = constant(ROLE_BINDING.kind)
+    metadata: ObjectMeta = ObjectMeta()
+    subjects: tuple[Subject, ...] = ()
+    role_ref: RoleRef

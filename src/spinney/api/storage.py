@@ -1,0 +1,165 @@
+"""Volumes as far as they decide where a pod can run: claims, volumes, classes and what nodes can attach."""
+
+from collections.abc import Mapping
+from typing import Final
+
+import msgspec
+
+from spinney.api.affinity import NodeSelector
+from spinney.api.core import PERSISTENT_VOLUME, PERSISTENT_VOLUME_CLAIM, ResourceRequirements
+from spinney.api.events import ObjectReference
+from spinney.api.meta import Metadata
+from spinney.api.quantity import RawQuantity
+from spinney.api.resource import Resource
+from spinney.api.selectors import LabelSelector
+from spinney.api.struct import Struct, constant
+
+STORAGE_CLASS: Final = Resource(
+    "storage.k8s.io", "v1", "StorageClass", "storageclasses", namespaced=False, short_names=("sc",)
+)
+CSI_NODE: Final = Resource("storage.k8s.io", "v1", "CSINode", "csinodes", namespaced=False)
+CSI_DRIVER: Final = Resource("storage.k8s.io", "v1", "CSIDriver", "csidrivers", namespaced=False)
+CSI_STORAGE_CAPACITY: Final = Resource("storage.k8s.io", "v1", "CSIStorageCapacity", "csistoragecapacities")
+VOLUME_ATTACHMENT: Final = Resource("storage.k8s.io", "v1", "VolumeAttachment", "volumeattachments", namespaced=False)
+
+SELECTED_NODE: Final = "volume.kubernetes.io/selected-node"
+WAIT_FOR_FIRST_CONSUMER: Final = "WaitForFirstConsumer"
+
+
+class PersistentVolumeClaimSpec(Struct, frozen=True, kw_only=True):
+    """What volume is asked for; an absent class means the default one, an empty class none."""
+
+    access_modes: tuple[str, ...] = ()
+    volume_name: str = ""
+    storage_class_name: str | None = None
+    volume_mode: str | None = None
+    selector: LabelSelector | None = None
+    resources: ResourceRequirements = ResourceRequirements()
+
+
+class PersistentVolumeClaimStatus(Struct, frozen=True, kw_only=True):
+    """Whether the claim has its volume."""
+
+    phase: str = ""
+
+
+class PersistentVolumeClaim(Struct, frozen=True, kw_only=True):
+    """A claim, projected."""
+
+    api_version: str = constant(PERSISTENT_VOLUME_CLAIM.api_version)
+    kind: str = constant(PERSISTENT_VOLUME_CLAIM.kind)
+    metadata: Metadata = Metadata()
+    spec: PersistentVolumeClaimSpec = PersistentVolumeClaimSpec()
+    status: PersistentVolumeClaimStatus = PersistentVolumeClaimStatus()
+
+    @property
+    def bound(self) -> bool:
+        """Return whether the claim and its volume have found each other."""
+        return self.spec.volume_name != "" and "pv.kubernetes.io/bind-completed" in self.metadata.annotations
+
+
+class VolumeNodeAffinity(Struct, frozen=True, kw_only=True):
+    """Which nodes can use the volume."""
+
+    required: NodeSelector | None = None
+
+
+class CsiVolumeSource(Struct, frozen=True, kw_only=True):
+    """The driver that attaches the volume."""
+
+    driver: str
+    volume_handle: str = ""
+
+
+class PersistentVolumeSpec(Struct, frozen=True, kw_only=True):
+    """What a volume offers, and where."""
+
+    capacity: Mapping[str, RawQuantity] = {}
+    access_modes: tuple[str, ...] = ()
+    storage_class_name: str = ""
+    volume_mode: str | None = None
+    claim_ref: ObjectReference | None = None
+    node_affinity: VolumeNodeAffinity | None = None
+    csi: CsiVolumeSource | None = None
+
+
+class PersistentVolumeStatus(Struct, frozen=True, kw_only=True):
+    """Whether a volume is free."""
+
+    phase: str = ""
+
+
+class PersistentVolume(Struct, frozen=True, kw_only=True):
+    """A volume, projected."""
+
+    api_version: str = constant(PERSISTENT_VOLUME.api_version)
+    kind: str = constant(PERSISTENT_VOLUME.kind)
+    metadata: Metadata = Metadata()
+    spec: PersistentVolumeSpec = PersistentVolumeSpec()
+    status: PersistentVolumeStatus = PersistentVolumeStatus()
+
+
+class TopologySelectorRequirement(Struct, frozen=True, kw_only=True):
+    """A node label and the values it may have."""
+
+    key: str
+    values: tuple[str, ...]
+
+
+class TopologySelectorTerm(Struct, frozen=True, kw_only=True):
+    """Requirements that must all hold."""
+
+    match_label_expressions: tuple[TopologySelectorRequirement, ...] = ()
+
+
+class StorageClass(Struct, frozen=True, kw_only=True):
+    """How volumes of a class are made."""
+
+    api_version: str = constant(STORAGE_CLASS.api_version)
+    kind: str = constant(STORAGE_CLASS.kind)
+    metadata: Metadata = Metadata()
+    provisioner: str
+    volume_binding_mode: str | None = None
+    allowed_topologies: tuple[TopologySelectorTerm, ...] = ()
+
+
+class VolumeNodeResources(Struct, frozen=True, kw_only=True):
+    """How many volumes of a driver a node can attach; absent is unbounded."""
+
+    count: int | None = None
+
+
+class CsiNodeDriver(Struct, frozen=True, kw_only=True):
+    """A driver installed on a node."""
+
+    name: str
+    node_id: str = msgspec.field(default="", name="nodeID")
+    topology_keys: tuple[str, ...] | None = ()
+    allocatable: VolumeNodeResources | None = None
+
+
+class CsiNodeSpec(Struct, frozen=True, kw_only=True):
+    """Drivers of a node."""
+
+    drivers: tuple[CsiNodeDriver, ...] | None = ()
+
+
+class CsiNode(Struct, frozen=True, kw_only=True):
+    """The drivers of a node; named like it."""
+
+    api_version: str = constant(CSI_NODE.api_version)
+    kind: str = constant(CSI_NODE.kind)
+    metadata: Metadata = Metadata()
+    spec: CsiNodeSpec = CsiNodeSpec()
+
+
+class CsiStorageCapacity(Struct, frozen=True, kw_only=True):
+    """How much room a class has in a part of the cluster."""
+
+    api_version: str = constant(CSI_STORAGE_CAPACITY.api_version)
+    kind: str = constant(CSI_STORAGE_CAPACITY.kind)
+    metadata: Metadata = Metadata()
+    storage_class_name: str
+    node_topology: LabelSelector | None = None
+    capacity: RawQuantity | None = None
+    maximum_volume_size: RawQuantity | None = None
