@@ -74,7 +74,7 @@ def bounds(maximum: int = 20) -> st.SearchStrategy[Amounts]:
 
 
 @st.composite
-def trees(draw: st.DrawFn, largest: int = 12) -> QueueTree:
+def trees(draw: st.DrawFn, largest: int = 8) -> QueueTree:
     """Draw a tree of any shape: each queue hangs below an earlier one, or at the top."""
     size = draw(st.integers(1, largest))
     queues = []

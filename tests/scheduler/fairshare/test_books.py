@@ -1,6 +1,6 @@
 """Queue books: postings reach every ancestor and cancel exactly."""
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from spinney.scheduler.fairshare import ZERO, Amounts, QueueBooks, QueueTree
@@ -31,6 +31,7 @@ def test_what_cannot_be_preempted_is_booked_apart() -> None:
 
 
 @given(st.data())
+@settings(max_examples=40)
 def test_postings_and_their_reversals_cancel_in_any_order(data: st.DataObject) -> None:
     """After any postings and their reversals, in any order, the books are as before."""
     tree = data.draw(trees())
@@ -50,6 +51,7 @@ def test_postings_and_their_reversals_cancel_in_any_order(data: st.DataObject) -
 
 
 @given(st.data())
+@settings(max_examples=40)
 def test_an_inner_queue_holds_what_its_children_hold(data: st.DataObject) -> None:
     """Charged at leaves only, every inner queue's page is the sum of its children's."""
     tree = data.draw(trees())

@@ -1,6 +1,6 @@
 """Capacity: limits bind everyone, quotas bind what cannot be preempted, at every level."""
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from spinney.scheduler.fairshare import GPU, QueueBooks
@@ -57,6 +57,7 @@ def test_limit_zero_means_nothing_may_run() -> None:
 
 
 @given(books(), st.data())
+@settings(max_examples=40)
 def test_admitted_jobs_never_break_a_bound(drawn: QueueBooks, data: st.DataObject) -> None:
     """When only admitted jobs are charged, no queue exceeds its limit, nor its quota with what cannot be preempted."""
     names = st.sampled_from([page.queue.name for page in drawn.pages])

@@ -3,7 +3,7 @@
 from fractions import Fraction
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 
 from spinney.scheduler.fairshare import GPU, QueueBooks
 from spinney.scheduler.fairshare.amounts import UNITS
@@ -106,6 +106,7 @@ def test_shares_agree_with_the_rule_written_plainly(drawn: QueueBooks) -> None:
 
 
 @given(books())
+@settings(max_examples=40)
 def test_siblings_never_get_more_than_there_is(drawn: QueueBooks) -> None:
     """The shares of siblings add up to what their parent has at most, unless quotas alone promise more."""
     tree = drawn.tree
@@ -120,6 +121,7 @@ def test_siblings_never_get_more_than_there_is(drawn: QueueBooks) -> None:
 
 
 @given(books())
+@settings(max_examples=40)
 def test_no_queue_gets_a_unit_more_than_it_can_use(drawn: QueueBooks) -> None:
     """A share exceeds what a queue requests within its limit by less than one unit."""
     for page in drawn.pages:
@@ -132,6 +134,7 @@ def test_no_queue_gets_a_unit_more_than_it_can_use(drawn: QueueBooks) -> None:
 
 
 @given(books())
+@settings(max_examples=40)
 def test_quota_is_guaranteed(drawn: QueueBooks) -> None:
     """Every queue gets what it requests up to its quota, in whichever band it is."""
     for position, page in enumerate(drawn.pages):

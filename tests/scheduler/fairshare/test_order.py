@@ -1,6 +1,6 @@
 """Queue order: which rule decides, and that it is a strict order."""
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from spinney.scheduler.fairshare import GPU, Amounts, Queue, QueueBooks, QueueTree, Weights
@@ -91,6 +91,7 @@ def test_the_smaller_claim_goes_first_among_equally_full() -> None:
 
 
 @given(books(), st.data())
+@settings(max_examples=40)
 def test_any_queues_can_be_sorted(drawn: QueueBooks, data: st.DataObject) -> None:
     """Comparing two queues gives opposite answers from both sides, and never a tie between different queues."""
     for page in drawn.pages:
