@@ -1,0 +1,26 @@
+"""What admission is asked about."""
+
+from dataclasses import dataclass, field
+from typing import Literal
+
+from spinney.api.struct import JSON
+from spinney.server.kinds.kind import Kind
+
+Operation = Literal["CREATE", "UPDATE", "DELETE", "CONNECT"]
+
+
+@dataclass(slots=True, kw_only=True)
+class Attributes:
+    """One write on its way to the store. Mutable: admission changes ``obj`` and collects ``warnings``."""
+
+    kind: Kind
+    operation: Operation
+    namespace: str
+    name: str
+    obj: JSON | None
+    old: JSON | None = None
+    subresource: str = ""
+    dry_run: bool = False
+    user: str = "system:admin"
+    options: JSON = field(default_factory=dict)
+    warnings: list[str] = field(default_factory=list)

@@ -1,0 +1,30 @@
+"""Namespaces must exist before anything is put in them, and take nothing new while they end."""
+
+from spinney.api.core import NAMESPACE
+from spinney.server.admission.attributes import Attributes
+from spinney.server.status import Cause, forbidden, not_found
+from spinney.server.store import Key, Store
+
+IMMORTAL = ("default", "kube-system", "kube-public")
+_TERMINATING = "because it is being terminated"
+
+
+def check_namespace(store: Store, attributes: Attributes) -> None:
+    """Refuse what does not fit the life of its namespace."""
+    kind = attributes.kind
+    if kind.storage == "namespaces":
+        if attributes.operation == "DELETE" and attributes.name in IMMORTAL:
+            raise forbidden(kind.resource, attributes.name, "this namespace may not be deleted")
+        return
+    if attributes.operation != "CREATE" or not kind.resource.namespaced:
+        return
+    namespaces = store.collection("namespaces")
+    found = namespaces.get(Key("", attributes.namespace)) if namespaces else None
+    if found is None:
+        raise not_found(NAMESPACE, attributes.namespace)
+    if found.deleting:
+        why = f"unable to create new content in namespace {attributes.namespace} {_TERMINATING}"
+        cause = Cause(
+            "NamespaceTerminating", "metadata.namespace", f"namespace {attributes.namespace} is being terminated"
+        )
+        raise forbidden(kind.resource, attributes.name, why, causes=[cause])

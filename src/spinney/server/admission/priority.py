@@ -1,0 +1,77 @@
+"""Priority: a pod's class becomes its number, for pods and for native pod groups."""
+
+from spinney.api.struct import JSON
+from spinney.server.admission.attributes import Attributes
+from spinney.server.status import ApiError, forbidden
+from spinney.server.store import Key, Store
+
+_COLLECTION = "priorityclasses.scheduling.k8s.io"
+_GANG_STORAGE = ("podgroups.scheduling.k8s.io", "compositepodgroups.scheduling.k8s.io")
+
+
+def resolve_priority(store: Store, attributes: Attributes) -> None:
+    """Fill ``priority`` and ``preemptionPolicy`` from the priority class when a pod or group is created."""
+    storage = attributes.kind.storage
+    if attributes.operation != "CREATE" or attributes.subresource or attributes.obj is None:
+        return
+    if storage == "pods":
+        spec = attributes.obj.get("spec")
+        if isinstance(spec, dict):
+            _resolve(store, attributes, spec)
+            spec.setdefault("preemptionPolicy", "PreemptLowerPriority")
+    elif storage in _GANG_STORAGE:
+        spec = attributes.obj.get("spec")
+        if isinstance(spec, dict):
+            policy = spec.get("preemptionPolicy")
+            _resolve(store, attributes, spec)
+            if policy is None:
+                spec.pop("preemptionPolicy", None)
+
+
+def _resolve(store: Store, attributes: Attributes, spec: JSON) -> None:
+    name = spec.get("priorityClassName")
+    if name:
+        found = _named(store, name)
+        if found is None:
+            raise _refused(attributes, f"no PriorityClass with name {name} was found")
+    else:
+        found = _global_default(store)
+        if found is not None:
+            spec["priorityClassName"] = found["metadata"]["name"]
+    value = found["value"] if found else 0
+    given = spec.get("priority")
+    if given is not None and given != value:
+        why = (
+            f"the integer value of priority ({given}) must not be provided in pod spec;"
+            f" priority admission controller computed {value} from the given PriorityClass name"
+        )
+        raise _refused(attributes, why)
+    spec["priority"] = value
+    if found and "preemptionPolicy" in found:
+        given, computed = spec.get("preemptionPolicy"), found["preemptionPolicy"]
+        if given is not None and given != computed:
+            why = (
+                f"the string value of PreemptionPolicy ({given}) must not be provided in pod spec;"
+                f" priority admission controller computed {computed} from the given PriorityClass name"
+            )
+            raise _refused(attributes, why)
+        spec["preemptionPolicy"] = computed
+
+
+def _refused(attributes: Attributes, why: str) -> ApiError:
+    return forbidden(attributes.kind.resource, attributes.name, why)
+
+
+def _named(store: Store, name: str) -> JSON | None:
+    classes = store.collection(_COLLECTION)
+    found = classes.get(Key("", name)) if classes else None
+    return None if found is None else found.decode()
+
+
+def _global_default(store: Store) -> JSON | None:
+    """Return the default class; of several the lowest, as Kubernetes decides."""
+    classes = store.collection(_COLLECTION)
+    found = (
+        [record.decode() for record in classes.records() if b'"globalDefault":true' in record.raw] if classes else []
+    )
+    return min(found, key=lambda each: (each["value"], each["metadata"]["name"]), default=None)

@@ -1,0 +1,80 @@
+"""Reading request bodies: JSON, and YAML where kubectl sends it."""
+
+from typing import Any
+
+import msgspec
+import yaml
+
+from spinney.server.exchange import Request
+from spinney.server.status import bad_request, unsupported_media_type
+
+_JSON = "application/json"
+_YAML = "application/yaml"
+
+
+def media_type(request: Request) -> str:
+    """Return the media type of the body, without parameters."""
+    return request.headers.get("content-type", "").partition(";")[0].strip().lower()
+
+
+def read_object(request: Request) -> Any:
+    """Decode the body of a create or replace request."""
+    found = media_type(request)
+    if found in {"", _JSON, "*/*"}:
+        return from_json(request.body)
+    if found in {_YAML, "text/yaml", "application/x-yaml"}:
+        return from_yaml(request.body)
+    raise unsupported_media_type((_JSON, _YAML))
+
+
+def read_options(request: Request) -> dict[str, Any]:
+    """Decode the body of a delete request; an empty one has no options."""
+    if not request.body.strip():
+        return {}
+    options = read_object(request)
+    if not isinstance(options, dict):
+        raise bad_request("the body is not an object: expected DeleteOptions")
+    return options
+
+
+def from_json(body: bytes) -> Any:
+    """Decode JSON; raise a 400 if it is none."""
+    try:
+        return msgspec.json.decode(body)
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise bad_request(f"the body is not valid JSON: {error}") from error
+    except RecursionError as error:
+        raise bad_request("the body is nested too deeply") from error
+
+
+def from_yaml(body: bytes) -> Any:
+    """Decode YAML (or JSON, which is YAML); raise a 400 if it is neither."""
+    if body.lstrip()[:1] == b"{":
+        try:
+            return msgspec.json.decode(body)
+        except (msgspec.DecodeError, UnicodeDecodeError):
+            pass  # flow-style YAML also begins with a brace
+        except RecursionError as error:
+            raise bad_request("the body is nested too deeply") from error
+    try:
+        return yaml.load(body, Loader=_YamlLoader)  # noqa: S506 - a safe loader
+    except (yaml.YAMLError, ValueError, RecursionError) as error:
+        raise bad_request(f"the body is not valid YAML: {error}") from error
+
+
+class _YamlLoader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]
+    """YAML without dates (a timestamp stays text) and without aliases (a small body cannot become a large object)."""
+
+    def fetch_alias(self) -> None:
+        raise yaml.YAMLError("aliases are not accepted")
+
+    def compose_node(self, parent: Any, index: Any) -> Any:
+        if self.check_event(yaml.events.AliasEvent):
+            raise yaml.YAMLError("aliases are not accepted")
+        return super().compose_node(parent, index)
+
+
+_YamlLoader.yaml_implicit_resolvers = {
+    first: [(tag, pattern) for tag, pattern in resolvers if tag != "tag:yaml.org,2002:timestamp"]
+    for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
+}

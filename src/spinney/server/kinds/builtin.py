@@ -1,0 +1,424 @@
+"""The built-in kinds: a table of what each is called, and what is special about serving it."""
+
+from collections.abc import Mapping
+from typing import Literal
+
+from spinney.api.resource import Resource
+from spinney.server.kinds import shapes
+from spinney.server.kinds.events import core_event, grouped_event
+from spinney.server.kinds.kind import ALL_VERBS, BASE_BEHAVIOUR, Behaviour, FieldLabel, Kind, ScalePaths
+from spinney.server.kinds.rules import (
+    ClaimBehaviour,
+    DeploymentBehaviour,
+    JobBehaviour,
+    NamespaceBehaviour,
+    PriorityClassBehaviour,
+    SecretBehaviour,
+    ServiceBehaviour,
+    VolumeBehaviour,
+)
+from spinney.server.kinds.shape import Shape
+from spinney.server.pods.behaviour import PodBehaviour
+
+GangVersion = Literal["v1beta1", "v1alpha3", "v1alpha2", "v1alpha1"]
+
+_REPLICAS = ScalePaths(("spec", "replicas"), ("status", "replicas"))
+_CREATE_ONLY = ("create",)
+
+
+def _kind(
+    plural: str,
+    kind: str,
+    *,
+    group: str = "",
+    version: str = "v1",
+    namespaced: bool = True,
+    short: str = "",
+    storage_version: str = "",
+    storage: str = "",
+    categories: tuple[str, ...] = (),
+    verbs: tuple[str, ...] = ALL_VERBS,
+    status: bool = False,
+    status_at_create: bool = False,
+    scale: ScalePaths | None = None,
+    subresources: Mapping[str, tuple[str, ...]] | None = None,
+    labels: tuple[FieldLabel, ...] = (),
+    generation: bool = False,
+    unconditional: bool = True,
+    create_on_update: bool = False,
+    returns_deleted: bool = False,
+    shape: Shape = shapes.PLAIN,
+    behaviour: Behaviour = BASE_BEHAVIOUR,
+) -> Kind:
+    resource = Resource(group, version, kind, plural, namespaced, tuple(short.split()))
+    return Kind(
+        resource=resource,
+        storage=storage or str(resource),
+        storage_version=storage_version or resource.api_version,
+        singular=kind.lower(),
+        list_kind=kind + "List",
+        categories=categories,
+        verbs=verbs,
+        status=status,
+        status_at_create=status_at_create,
+        scale=scale,
+        subresources=subresources or {},
+        labels=labels,
+        generation=generation,
+        unconditional_update=unconditional,
+        create_on_update=create_on_update,
+        returns_deleted=returns_deleted,
+        shape=shape,
+        behaviour=behaviour,
+    )
+
+
+def _label(name: str, absent: str = "") -> FieldLabel:
+    return FieldLabel(name, tuple(name.split(".")), absent)
+
+
+def _core(pod_gang_fields: tuple[str, ...]) -> list[Kind]:
+    return [
+        _kind(
+            "pods",
+            "Pod",
+            short="po",
+            categories=("all",),
+            status=True,
+            generation=True,
+            returns_deleted=True,
+            shape=shapes.POD,
+            behaviour=PodBehaviour(pod_gang_fields),
+            subresources={
+                "binding": _CREATE_ONLY,
+                "eviction": _CREATE_ONLY,
+                "ephemeralcontainers": ("get", "patch", "update"),
+                "resize": ("get", "patch", "update"),
+            },
+            labels=(
+                _label("spec.nodeName"),
+                _label("spec.restartPolicy"),
+                _label("spec.schedulerName"),
+                _label("spec.serviceAccountName"),
+                _label("spec.hostNetwork", "false"),
+                _label("status.phase"),
+                _label("status.podIP"),
+                _label("status.nominatedNodeName"),
+            ),
+        ),
+        _kind(
+            "nodes",
+            "Node",
+            namespaced=False,
+            short="no",
+            status=True,
+            status_at_create=True,
+            shape=shapes.NODE,
+            labels=(_label("spec.unschedulable", "false"),),
+        ),
+        _kind(
+            "namespaces",
+            "Namespace",
+            namespaced=False,
+            short="ns",
+            status=True,
+            shape=shapes.NAMESPACE,
+            behaviour=NamespaceBehaviour(),
+            subresources={"finalize": ("update",)},
+            verbs=("create", "delete", "get", "list", "patch", "update", "watch"),
+            labels=(_label("status.phase"),),
+        ),
+        _kind("configmaps", "ConfigMap", short="cm"),
+        _kind("secrets", "Secret", behaviour=SecretBehaviour(), labels=(_label("type"),)),
+        _kind(
+            "services",
+            "Service",
+            short="svc",
+            categories=("all",),
+            status=True,
+            returns_deleted=True,
+            shape=shapes.SERVICE,
+            behaviour=ServiceBehaviour(),
+            labels=(_label("spec.clusterIP"), _label("spec.type")),
+        ),
+        _kind("endpoints", "Endpoints", short="ep", create_on_update=True),
+        _kind("serviceaccounts", "ServiceAccount", short="sa", returns_deleted=True, shape=shapes.SERVICE_ACCOUNT),
+        _kind(
+            "persistentvolumes",
+            "PersistentVolume",
+            namespaced=False,
+            short="pv",
+            status=True,
+            returns_deleted=True,
+            shape=shapes.PERSISTENT_VOLUME,
+            behaviour=VolumeBehaviour(),
+        ),
+        _kind(
+            "persistentvolumeclaims",
+            "PersistentVolumeClaim",
+            short="pvc",
+            status=True,
+            returns_deleted=True,
+            shape=shapes.CLAIM,
+            behaviour=ClaimBehaviour(),
+        ),
+        _kind("resourcequotas", "ResourceQuota", short="quota", status=True),
+        _kind("limitranges", "LimitRange", short="limits"),
+        _kind("podtemplates", "PodTemplate", shape=shapes.POD_TEMPLATE),
+        _kind(
+            "replicationcontrollers",
+            "ReplicationController",
+            short="rc",
+            categories=("all",),
+            status=True,
+            generation=True,
+            scale=_REPLICAS,
+            shape=shapes.WORKLOAD_CONTROLLER,
+            behaviour=DeploymentBehaviour(),
+            labels=(_label("status.replicas", "0"),),
+        ),
+        _kind("bindings", "Binding", verbs=_CREATE_ONLY),
+    ]
+
+
+def _events() -> list[Kind]:
+    labels = (
+        *(
+            _label(f"involvedObject.{name}")
+            for name in ("kind", "namespace", "name", "uid", "apiVersion", "resourceVersion", "fieldPath")
+        ),
+        _label("reason"),
+        FieldLabel("reportingComponent", ("reportingComponent",)),
+        FieldLabel("source", ("source", "component")),
+        _label("type"),
+    )
+    core = _kind("events", "Event", short="ev", create_on_update=True, storage="events", labels=labels)
+    grouped = Kind(
+        resource=Resource("events.k8s.io", "v1", "Event", "events", True, ("ev",)),
+        storage="events",
+        storage_version="v1",
+        singular="event",
+        list_kind="EventList",
+        labels=labels,
+        label_aliases={
+            "regarding." + label.name.removeprefix("involvedObject."): label.name
+            for label in labels
+            if label.name.startswith("involvedObject.")
+        }
+        | {"reportingController": "reportingComponent"},
+        generation=False,
+        create_on_update=True,
+        to_storage=core_event,
+        from_storage=grouped_event,
+    )
+    return [core, grouped]
+
+
+def _workload_controllers() -> list[Kind]:
+    return [
+        *(
+            _kind(
+                plural,
+                kind,
+                group="apps",
+                short=short,
+                categories=("all",),
+                status=True,
+                generation=True,
+                scale=scale,
+                shape=shapes.WORKLOAD_CONTROLLER,
+                behaviour=DeploymentBehaviour(),
+                labels=labels,
+            )
+            for plural, kind, short, scale, labels in (
+                ("deployments", "Deployment", "deploy", _REPLICAS, ()),
+                ("replicasets", "ReplicaSet", "rs", _REPLICAS, (_label("status.replicas", "0"),)),
+                ("statefulsets", "StatefulSet", "sts", _REPLICAS, ()),
+                ("daemonsets", "DaemonSet", "ds", None, ()),
+            )
+        ),
+        _kind("controllerrevisions", "ControllerRevision", group="apps"),
+        _kind(
+            "jobs",
+            "Job",
+            group="batch",
+            categories=("all",),
+            status=True,
+            generation=True,
+            shape=shapes.WORKLOAD_CONTROLLER,
+            behaviour=JobBehaviour(),
+            labels=(FieldLabel("status.successful", ("status", "succeeded"), "0"),),
+        ),
+        _kind(
+            "horizontalpodautoscalers",
+            "HorizontalPodAutoscaler",
+            group="autoscaling",
+            version="v2",
+            short="hpa",
+            categories=("all",),
+            status=True,
+            shape=shapes.AUTOSCALER,
+        ),
+        _kind(
+            "poddisruptionbudgets",
+            "PodDisruptionBudget",
+            group="policy",
+            short="pdb",
+            status=True,
+            generation=True,
+            shape=shapes.BUDGET,
+        ),
+    ]
+
+
+def _scheduling(gangs: tuple[GangVersion, ...]) -> list[Kind]:
+    group = "scheduling.k8s.io"
+    kinds = [
+        _kind(
+            "priorityclasses",
+            "PriorityClass",
+            group=group,
+            namespaced=False,
+            short="pc",
+            behaviour=PriorityClassBehaviour(),
+            generation=True,
+        )
+    ]
+    stored = gangs[0] if gangs else "v1beta1"
+    for version in gangs:
+        kinds.append(
+            _kind(
+                "workloads",
+                "Workload",
+                group=group,
+                version=version,
+                storage_version=f"{group}/{stored}",
+                unconditional=False,
+                shape=shapes.NATIVE_WORKLOAD,
+            )
+        )
+        if version == "v1alpha1":
+            continue
+        kinds.append(
+            _kind(
+                "podgroups",
+                "PodGroup",
+                group=group,
+                version=version,
+                storage_version=f"{group}/{stored}",
+                status=True,
+                unconditional=False,
+                shape=shapes.NATIVE_POD_GROUP,
+            )
+        )
+        if version == "v1alpha3":
+            kinds.append(
+                _kind(
+                    "compositepodgroups",
+                    "CompositePodGroup",
+                    group=group,
+                    version=version,
+                    status=True,
+                    unconditional=False,
+                    shape=shapes.NATIVE_POD_GROUP,
+                )
+            )
+    return kinds
+
+
+def _storage() -> list[Kind]:
+    group = "storage.k8s.io"
+    return [
+        _kind("storageclasses", "StorageClass", group=group, namespaced=False, short="sc", shape=shapes.STORAGE_CLASS),
+        _kind("csinodes", "CSINode", group=group, namespaced=False, shape=shapes.CSI_NODE),
+        _kind("csidrivers", "CSIDriver", group=group, namespaced=False),
+        _kind("csistoragecapacities", "CSIStorageCapacity", group=group),
+        _kind("volumeattachments", "VolumeAttachment", group=group, namespaced=False, status=True),
+    ]
+
+
+def _devices() -> list[Kind]:
+    group = "resource.k8s.io"
+    return [
+        _kind("resourceclaims", "ResourceClaim", group=group, status=True, shape=shapes.RESOURCE_CLAIM),
+        _kind("resourceclaimtemplates", "ResourceClaimTemplate", group=group),
+        _kind(
+            "resourceslices",
+            "ResourceSlice",
+            group=group,
+            namespaced=False,
+            generation=True,
+            labels=(_label("spec.nodeName"), _label("spec.driver")),
+        ),
+        _kind("deviceclasses", "DeviceClass", group=group, namespaced=False, generation=True),
+    ]
+
+
+def _rbac() -> list[Kind]:
+    group = "rbac.authorization.k8s.io"
+    return [
+        _kind("roles", "Role", group=group),
+        _kind("rolebindings", "RoleBinding", group=group),
+        _kind("clusterroles", "ClusterRole", group=group, namespaced=False, shape=shapes.CLUSTER_ROLE),
+        _kind("clusterrolebindings", "ClusterRoleBinding", group=group, namespaced=False),
+    ]
+
+
+def _extension() -> list[Kind]:
+    admission = "admissionregistration.k8s.io"
+    return [
+        _kind(
+            "validatingwebhookconfigurations",
+            "ValidatingWebhookConfiguration",
+            group=admission,
+            namespaced=False,
+            categories=("api-extensions",),
+            generation=True,
+            shape=shapes.WEBHOOKS,
+        ),
+        _kind(
+            "mutatingwebhookconfigurations",
+            "MutatingWebhookConfiguration",
+            group=admission,
+            namespaced=False,
+            categories=("api-extensions",),
+            generation=True,
+            shape=shapes.WEBHOOKS,
+        ),
+    ]
+
+
+def _others() -> list[Kind]:
+    return [
+        _kind("leases", "Lease", group="coordination.k8s.io", unconditional=False, create_on_update=True),
+        _kind("endpointslices", "EndpointSlice", group="discovery.k8s.io", generation=True),
+        _kind("runtimeclasses", "RuntimeClass", group="node.k8s.io", namespaced=False),
+        _kind("networkpolicies", "NetworkPolicy", group="networking.k8s.io", short="netpol", generation=True),
+        *(
+            _kind(plural, kind, group=group, namespaced=namespaced, verbs=_CREATE_ONLY)
+            for group, plural, kind, namespaced in (
+                ("authorization.k8s.io", "selfsubjectaccessreviews", "SelfSubjectAccessReview", False),
+                ("authorization.k8s.io", "selfsubjectrulesreviews", "SelfSubjectRulesReview", False),
+                ("authorization.k8s.io", "subjectaccessreviews", "SubjectAccessReview", False),
+                ("authorization.k8s.io", "localsubjectaccessreviews", "LocalSubjectAccessReview", True),
+                ("authentication.k8s.io", "selfsubjectreviews", "SelfSubjectReview", False),
+                ("authentication.k8s.io", "tokenreviews", "TokenReview", False),
+            )
+        ),
+    ]
+
+
+def builtin_kinds(gangs: tuple[GangVersion, ...]) -> list[Kind]:
+    """Return every built-in kind, with the given generations of the native gang API; the first is stored."""
+    pod_gang_fields = ("workloadRef",) if gangs == ("v1alpha1",) else ("schedulingGroup",) if gangs else ()
+    return [
+        *_core(pod_gang_fields),
+        *_events(),
+        *_workload_controllers(),
+        *_scheduling(gangs),
+        *_storage(),
+        *_devices(),
+        *_rbac(),
+        *_extension(),
+        *_others(),
+    ]

@@ -1,0 +1,135 @@
+"""What is special about the smaller built-in kinds: their defaults, first states and fixed fields."""
+
+import base64
+from datetime import datetime
+
+from spinney.api.struct import JSON
+from spinney.server.kinds.kind import Behaviour
+from spinney.server.status import Cause, forbidden_value, invalid_value, required
+
+HIGHEST_USER_PRIORITY = 1_000_000_000
+
+
+class NamespaceBehaviour(Behaviour):
+    """A namespace lives until its contents are gone: it carries the finalizer ``kubernetes`` in its spec."""
+
+    def prepare_create(self, obj: JSON, now: datetime) -> None:
+        obj["spec"] = {"finalizers": ["kubernetes"]}
+        obj["status"] = {"phase": "Active"}
+        metadata = obj["metadata"]
+        metadata["labels"] = {**(metadata.get("labels") or {}), "kubernetes.io/metadata.name": metadata["name"]}
+
+    def prepare_update(self, obj: JSON, old: JSON, subresource: str) -> None:
+        if subresource != "finalize":
+            obj["spec"] = old.get("spec", {})
+        metadata = obj["metadata"]
+        metadata["labels"] = {**(metadata.get("labels") or {}), "kubernetes.io/metadata.name": metadata["name"]}
+
+
+class SecretBehaviour(Behaviour):
+    """A secret has a type; ``stringData`` is written into ``data``."""
+
+    def fill_defaults(self, obj: JSON) -> None:
+        obj.setdefault("type", "Opaque")
+        plain = obj.pop("stringData", None)
+        if isinstance(plain, dict):
+            encoded = {key: base64.b64encode(str(value).encode()).decode() for key, value in plain.items()}
+            obj["data"] = {**(obj.get("data") or {}), **encoded}
+
+
+class ServiceBehaviour(Behaviour):
+    """A service gets a type and ports with a protocol; there is no network, so it gets no address."""
+
+    def fill_defaults(self, obj: JSON) -> None:
+        spec = obj.setdefault("spec", {})
+        spec.setdefault("type", "ClusterIP")
+        spec.setdefault("sessionAffinity", "None")
+        for port in spec.get("ports") or ():
+            port.setdefault("protocol", "TCP")
+            port.setdefault("targetPort", port.get("port"))
+
+    def prepare_create(self, obj: JSON, now: datetime) -> None:
+        obj["status"] = {"loadBalancer": {}}
+        if obj["spec"]["type"] == "ClusterIP":
+            obj["spec"].setdefault("clusterIP", "None")
+
+
+class VolumeBehaviour(Behaviour):
+    """A volume begins Pending; who plays the volume controller moves it on."""
+
+    def fill_defaults(self, obj: JSON) -> None:
+        spec = obj.setdefault("spec", {})
+        spec.setdefault("persistentVolumeReclaimPolicy", "Retain")
+        spec.setdefault("volumeMode", "Filesystem")
+
+    def prepare_create(self, obj: JSON, now: datetime) -> None:
+        obj["status"] = {"phase": "Pending"}
+
+
+class ClaimBehaviour(Behaviour):
+    """A volume claim begins Pending."""
+
+    def fill_defaults(self, obj: JSON) -> None:
+        obj.setdefault("spec", {}).setdefault("volumeMode", "Filesystem")
+
+    def prepare_create(self, obj: JSON, now: datetime) -> None:
+        obj["status"] = {"phase": "Pending"}
+
+
+class DeploymentBehaviour(Behaviour):
+    """Deployments and their like are stored, not run; they get the defaults that clients read back."""
+
+    def fill_defaults(self, obj: JSON) -> None:
+        spec = obj.setdefault("spec", {})
+        if obj.get("kind") != "DaemonSet":
+            spec.setdefault("replicas", 1)
+
+    def validate(self, obj: JSON, old: JSON | None, subresource: str) -> list[Cause]:
+        spec = obj.get("spec") or {}
+        causes = []
+        if obj.get("kind") != "ReplicationController" and not spec.get("selector"):
+            causes.append(required("spec.selector"))
+        replicas = spec.get("replicas", 0)
+        if not isinstance(replicas, int) or replicas < 0:
+            causes.append(invalid_value("spec.replicas", replicas, "must be greater than or equal to 0"))
+        return causes
+
+
+class JobBehaviour(Behaviour):
+    """Jobs are stored, not run."""
+
+    def fill_defaults(self, obj: JSON) -> None:
+        spec = obj.setdefault("spec", {})
+        spec.setdefault("suspend", False)
+        if "completions" not in spec and "parallelism" not in spec:
+            spec["completions"] = spec["parallelism"] = 1
+        spec.setdefault("parallelism", 1)
+        spec.setdefault("backoffLimit", 6)
+        spec.setdefault("completionMode", "NonIndexed")
+
+
+class PriorityClassBehaviour(Behaviour):
+    """The value of a priority class never changes, and users' values stay below the system's."""
+
+    def fill_defaults(self, obj: JSON) -> None:
+        obj.setdefault("preemptionPolicy", "PreemptLowerPriority")
+        obj.setdefault("value", 0)
+
+    def validate(self, obj: JSON, old: JSON | None, subresource: str) -> list[Cause]:
+        causes: list[Cause] = []
+        name, value = obj["metadata"]["name"], obj["value"]
+        if old is None:
+            system = name in {"system-node-critical", "system-cluster-critical"}
+            if name.startswith("system-") and not system:
+                causes.append(
+                    forbidden_value("metadata.name", "priority class names with 'system-' prefix are reserved")
+                )
+            if value > HIGHEST_USER_PRIORITY and not system:
+                detail = f"maximum allowed value of a user defined priority is {HIGHEST_USER_PRIORITY}"
+                causes.append(forbidden_value("value", detail))
+        else:
+            if old.get("value") != value:
+                causes.append(forbidden_value("value", "may not be changed in an update."))
+            if old.get("preemptionPolicy") != obj.get("preemptionPolicy"):
+                causes.append(invalid_value("preemptionPolicy", obj.get("preemptionPolicy"), "field is immutable"))
+        return causes

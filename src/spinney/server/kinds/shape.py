@@ -1,0 +1,77 @@
+"""How the parts of an object merge: which lists are maps or sets, which objects are taken whole.
+
+A shape says only what differs from the rule "objects merge field by field, lists are replaced". Strategic merge
+patches, server-side apply and ownership of fields all read the same shapes. For built-in kinds they are written down
+in :mod:`spinney.server.kinds.shapes`; for custom resources they come from the schema.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+from spinney.api.struct import JSON
+
+Merge = Literal["granular", "atomic", "map", "set"]
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """How one value merges.
+
+    ``granular`` objects merge by field and ``atomic`` values are replaced; ``map`` lists merge their items by
+    ``keys``, ``set`` lists by value. ``items`` is the shape of a list's items or of an object's undeclared fields.
+    """
+
+    merge: Merge = "granular"
+    keys: tuple[str, ...] = ()
+    merge_key: str = ""
+    key_defaults: Mapping[str, str] = field(default_factory=dict)
+    fields: Mapping[str, "Shape"] = field(default_factory=dict)
+    items: "Shape | None" = None
+
+    def child(self, name: str) -> "Shape":
+        """Return the shape of the field ``name``."""
+        found = self.fields.get(name)
+        if found is not None:
+            return found
+        return self.items if self.items is not None else GRANULAR
+
+    @property
+    def item(self) -> "Shape":
+        """The shape of a list's items."""
+        return self.items if self.items is not None else GRANULAR
+
+    @property
+    def associative(self) -> bool:
+        """Whether a list of this shape is merged item by item."""
+        return self.merge in {"map", "set"}
+
+    @property
+    def strategic_key(self) -> str:
+        """The one key by which strategic merge patches find items."""
+        return self.merge_key or (self.keys[0] if self.keys else "")
+
+    def key_of(self, item: JSON) -> tuple[object, ...]:
+        """Return the values that identify an item of a ``map`` list."""
+        return tuple(item.get(key, self.key_defaults.get(key)) for key in self.keys)
+
+
+GRANULAR = Shape()
+ATOMIC = Shape(merge="atomic")
+
+
+def items_by(*keys: str, merge_key: str = "", key_defaults: Mapping[str, str] | None = None, **fields: Shape) -> Shape:
+    """Return the shape of a list whose items are identified by ``keys``."""
+    return Shape(
+        merge="map", keys=keys, merge_key=merge_key, key_defaults=key_defaults or {}, items=Shape(fields=fields)
+    )
+
+
+def values() -> Shape:
+    """Return the shape of a list that is a set of scalars."""
+    return Shape(merge="set")
+
+
+def fields(**children: Shape) -> Shape:
+    """Return the shape of an object, naming the fields that differ from the rule."""
+    return Shape(fields=children)

@@ -1,0 +1,109 @@
+"""Merge shapes of the built-in kinds: the list keys and patch keys that Kubernetes' types declare."""
+
+from spinney.server.kinds.shape import ATOMIC, Shape, fields, items_by, values
+
+METADATA = fields(
+    ownerReferences=items_by("uid"),
+    finalizers=values(),
+)
+CONDITIONS = items_by("type")
+
+_ENV = items_by(
+    "name", valueFrom=fields(secretKeyRef=ATOMIC, configMapKeyRef=ATOMIC, fieldRef=ATOMIC, resourceFieldRef=ATOMIC)
+)
+_PORTS = items_by("containerPort", "protocol", key_defaults={"protocol": "TCP"})
+_CONTAINERS = items_by(
+    "name",
+    env=_ENV,
+    ports=_PORTS,
+    volumeMounts=items_by("mountPath"),
+    volumeDevices=items_by("devicePath"),
+    resources=fields(claims=items_by("name")),
+)
+
+POD_SPEC = fields(
+    containers=_CONTAINERS,
+    initContainers=_CONTAINERS,
+    ephemeralContainers=_CONTAINERS,
+    volumes=items_by("name"),
+    imagePullSecrets=items_by("name"),
+    hostAliases=items_by("ip"),
+    topologySpreadConstraints=items_by(
+        "topologyKey", "whenUnsatisfiable", merge_key="topologyKey", labelSelector=ATOMIC, matchLabelKeys=ATOMIC
+    ),
+    schedulingGates=items_by("name"),
+    resourceClaims=items_by("name"),
+    nodeSelector=ATOMIC,
+    affinity=fields(nodeAffinity=fields(requiredDuringSchedulingIgnoredDuringExecution=ATOMIC)),
+)
+_POD_TEMPLATE = fields(metadata=METADATA, spec=POD_SPEC)
+
+POD = fields(
+    metadata=METADATA,
+    spec=POD_SPEC,
+    status=fields(
+        conditions=CONDITIONS,
+        podIPs=items_by("ip"),
+        hostIPs=ATOMIC,
+        resourceClaimStatuses=items_by("name"),
+    ),
+)
+NODE = fields(
+    metadata=METADATA,
+    spec=fields(podCIDRs=values()),
+    status=fields(conditions=CONDITIONS, addresses=items_by("type")),
+)
+SERVICE = fields(
+    metadata=METADATA,
+    spec=fields(
+        ports=items_by("port", "protocol", merge_key="port", key_defaults={"protocol": "TCP"}), selector=ATOMIC
+    ),
+    status=fields(conditions=CONDITIONS),
+)
+SERVICE_ACCOUNT = fields(metadata=METADATA, secrets=items_by("name"), imagePullSecrets=ATOMIC)
+WORKLOAD_CONTROLLER = fields(
+    metadata=METADATA,
+    spec=fields(template=_POD_TEMPLATE, selector=ATOMIC),
+    status=fields(conditions=CONDITIONS),
+)
+POD_TEMPLATE = fields(metadata=METADATA, template=_POD_TEMPLATE)
+WITH_CONDITIONS = fields(metadata=METADATA, status=fields(conditions=CONDITIONS))
+BUDGET = fields(metadata=METADATA, spec=fields(selector=ATOMIC), status=fields(conditions=CONDITIONS))
+PERSISTENT_VOLUME = fields(metadata=METADATA, spec=fields(nodeAffinity=ATOMIC, claimRef=fields()))
+CLAIM = fields(
+    metadata=METADATA,
+    spec=fields(selector=ATOMIC, accessModes=ATOMIC, dataSource=ATOMIC),
+    status=fields(conditions=CONDITIONS, accessModes=ATOMIC),
+)
+STORAGE_CLASS = fields(metadata=METADATA, parameters=Shape(), allowedTopologies=ATOMIC)
+CSI_NODE = fields(metadata=METADATA, spec=fields(drivers=items_by("name")))
+RESOURCE_CLAIM = fields(
+    metadata=METADATA,
+    spec=fields(devices=fields(requests=ATOMIC, constraints=ATOMIC, config=ATOMIC)),
+    status=fields(reservedFor=items_by("uid"), devices=items_by("driver", "device", "pool")),
+)
+WEBHOOKS = fields(metadata=METADATA, webhooks=items_by("name"))
+CLUSTER_ROLE = fields(metadata=METADATA, aggregationRule=ATOMIC)
+NAMESPACE = fields(metadata=METADATA, spec=fields(finalizers=ATOMIC), status=fields(conditions=CONDITIONS))
+ENDPOINT_SLICE = fields(metadata=METADATA)
+AUTOSCALER = fields(
+    metadata=METADATA,
+    spec=fields(scaleTargetRef=fields()),
+    status=fields(conditions=CONDITIONS),
+)
+CUSTOM_RESOURCE_DEFINITION = fields(
+    metadata=METADATA,
+    status=fields(conditions=CONDITIONS),
+)
+NATIVE_WORKLOAD = fields(
+    metadata=METADATA,
+    spec=fields(
+        podGroups=items_by("name"), podGroupTemplates=items_by("name"), compositePodGroupTemplates=items_by("name")
+    ),
+)
+NATIVE_POD_GROUP = fields(
+    metadata=METADATA,
+    spec=fields(resourceClaims=items_by("name")),
+    status=fields(conditions=CONDITIONS, resourceClaimStatuses=items_by("name")),
+)
+PLAIN = fields(metadata=METADATA)

@@ -1,0 +1,67 @@
+"""Creating objects."""
+
+from typing import Any
+
+from spinney.server.admission.attributes import Attributes
+from spinney.server.context import Context, Target
+from spinney.server.metadata import begin, check_envelope, generated_name
+from spinney.server.operations.write import WriteOptions, admit, check_unknown_fields
+from spinney.server.patches.ownership import own_created
+from spinney.server.status import already_exists, bad_request
+from spinney.server.store import Key, Record
+from spinney.server.store.record import record
+
+_NAME_ATTEMPTS = 8
+
+
+async def create(context: Context, target: Target, body: Any, options: WriteOptions) -> Record:
+    """Create the object that ``body`` describes and return it as stored."""
+    kind = target.kind
+    obj = kind.stored(check_envelope(kind, body))
+    if kind.resource.namespaced and target.namespace is None:
+        raise bad_request(f"an object of kind {kind.resource.kind} can only be created inside a namespace")
+    metadata = obj["metadata"]
+    attributes = Attributes(
+        kind=kind,
+        operation="CREATE",
+        namespace=target.namespace or "",
+        name=metadata.get("name", ""),
+        obj=obj,
+        dry_run=options.dry_run,
+        user=options.user,
+        options={"kind": "CreateOptions", "apiVersion": "meta.k8s.io/v1"},
+        warnings=options.warnings,
+    )
+    check_unknown_fields(attributes, options)
+    begin(kind, obj, target.namespace, context.runtime)
+    collection = context.collection(kind)
+    generated = not metadata.get("name") and metadata.get("generateName")
+    if generated:
+        metadata["name"] = _free_name(context, target, str(generated))
+        attributes.name = metadata["name"]
+    elif collection.get(Key(target.namespace or "", str(metadata.get("name", "")))) is not None:
+        raise already_exists(kind.resource, metadata["name"])
+    if kind.status and not kind.status_at_create:
+        obj.pop("status", None)
+    kind.behaviour.fill_defaults(obj)
+    await admit(context, attributes, options)
+    assert attributes.obj is not None, "only a deletion has no object"
+    obj = attributes.obj
+    kind.behaviour.prepare_create(obj, context.runtime.clock.now())
+    own_created(kind, obj, options.manager, context.runtime.clock.now(), always=context.options.track_all_managers)
+    key = Key(target.namespace or "", obj["metadata"]["name"])
+    if collection.get(key) is not None:
+        raise already_exists(kind.resource, key.name)
+    if options.dry_run:
+        return record(key, context.store.revision, obj, kind.field_values(obj))
+    return context.store.write(collection, key, obj)
+
+
+def _free_name(context: Context, target: Target, base: str) -> str:
+    collection = context.collection(target.kind)
+    name = ""
+    for _ in range(_NAME_ATTEMPTS):
+        name = generated_name(base, context.runtime)
+        if collection.get(Key(target.namespace or "", name)) is None:
+            return name
+    raise already_exists(target.resource, name)

@@ -1,0 +1,170 @@
+"""Deleting objects: grace for pods that run, finalizers, preconditions, and what becomes of dependents.
+
+Unless something holds it, an object is removed at once. A bound pod waits for its kubelet, which deletes it again
+with a grace of zero; an object with finalizers waits until the last one is removed.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any, Literal
+
+from spinney.api.struct import JSON
+from spinney.server.admission.attributes import Attributes
+from spinney.server.context import Context, Target
+from spinney.server.kinds import Kind
+from spinney.server.metadata import mark_deleted
+from spinney.server.operations.write import WriteOptions
+from spinney.server.status import bad_request, conflict, modified, not_found
+from spinney.server.store import Key, Record
+from spinney.server.store.record import record
+
+Propagation = Literal["Background", "Foreground", "Orphan"]
+
+FOREGROUND = "foregroundDeletion"
+ORPHAN = "orphan"
+_POLICIES = ("Background", "Foreground", "Orphan")
+
+
+@dataclass(frozen=True, slots=True)
+class DeleteOptions:
+    """How a deletion was asked for."""
+
+    grace_seconds: int | None = None
+    propagation: Propagation | None = None
+    uid: str | None = None
+    revision: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Deleted:
+    """What a deletion did: the object's last or present state, and whether it is gone."""
+
+    record: Record
+    gone: bool
+
+
+def delete_options(body: Mapping[str, Any], query: Mapping[str, str]) -> DeleteOptions:
+    """Read DeleteOptions from a body, or from parameters where the body has none."""
+    grace = body.get("gracePeriodSeconds", query.get("gracePeriodSeconds"))
+    if isinstance(grace, str):
+        if not grace.lstrip("-").isdecimal():
+            raise bad_request(f"gracePeriodSeconds: Invalid value: {grace!r}: must be a whole number")
+        grace = int(grace)
+    policy = body.get("propagationPolicy", query.get("propagationPolicy"))
+    if policy is not None and policy not in _POLICIES:
+        raise bad_request(f'propagationPolicy: Unsupported value: "{policy}": supported values: {", ".join(_POLICIES)}')
+    orphan = body.get("orphanDependents")
+    if policy is None and orphan is not None:
+        policy = "Orphan" if orphan else "Background"
+    preconditions = body.get("preconditions") or {}
+    return DeleteOptions(grace, policy, preconditions.get("uid"), preconditions.get("resourceVersion"))
+
+
+def dry_run_of(body: Mapping[str, Any], query: Mapping[str, str]) -> bool:
+    """Return whether a deletion is only to be tried."""
+    return query.get("dryRun") == "All" or "All" in (body.get("dryRun") or ())
+
+
+async def delete(context: Context, target: Target, options: DeleteOptions, write: WriteOptions) -> Deleted:
+    """Delete an object, or mark it as being deleted."""
+    kind, key = target.kind, target.key
+    collection = context.collection(kind)
+    found = collection.get(key)
+    if found is None:
+        raise not_found(kind.resource, key.name)
+    attributes = Attributes(
+        kind=kind,
+        operation="DELETE",
+        namespace=key.namespace,
+        name=key.name,
+        obj=None,
+        old=found.decode(),
+        dry_run=write.dry_run,
+        user=write.user,
+        options={"kind": "DeleteOptions", "apiVersion": "meta.k8s.io/v1"},
+        warnings=write.warnings,
+    )
+    context.admission.mutate_builtin(attributes)
+    if context.admission.has_webhooks:
+        await context.admission.mutate_webhooks(attributes)
+        await context.admission.validate_webhooks(attributes)
+        found = collection.get(key)
+        if found is None:
+            raise not_found(kind.resource, key.name)
+    return delete_now(context, kind, found, options, dry_run=write.dry_run)
+
+
+def delete_now(
+    context: Context, kind: Kind, found: Record, options: DeleteOptions, *, dry_run: bool = False
+) -> Deleted:
+    """Delete without asking admission: what garbage collection does."""
+    _check_preconditions(kind, found, options)
+    obj = found.decode()
+    metadata = obj["metadata"]
+    now = context.runtime.clock.now()
+    grace = _grace(kind, obj, options)
+    finalizers = _finalizers(metadata.get("finalizers") or [], options.propagation)
+    held = bool(finalizers) or grace > 0 or _namespace_in_use(kind, obj)
+    if not held:
+        if dry_run:
+            return Deleted(found, gone=True)
+        return Deleted(context.store.remove(context.collection(kind), found.key, obj), gone=True)
+    if found.deleting:
+        sooner = grace < metadata.get("deletionGracePeriodSeconds", 0)
+        if not sooner and finalizers == (metadata.get("finalizers") or []):
+            return Deleted(found, gone=False)
+        if sooner:
+            mark_deleted(obj, now, grace, now + timedelta(seconds=grace))
+    else:
+        mark_deleted(obj, now, grace, now + timedelta(seconds=grace))
+    if finalizers:
+        metadata["finalizers"] = finalizers
+    if kind.storage == "namespaces":
+        obj["status"] = {**(obj.get("status") or {}), "phase": "Terminating"}
+    if dry_run:
+        return Deleted(record(found.key, found.revision, obj, kind.field_values(obj)), gone=False)
+    return Deleted(context.store.write(context.collection(kind), found.key, obj), gone=False)
+
+
+def finish_if_released(context: Context, kind: Kind, key: Key, obj: JSON) -> Record | None:
+    """Remove an object that is being deleted and that nothing holds any more; otherwise do nothing."""
+    metadata = obj["metadata"]
+    if "deletionTimestamp" not in metadata or metadata.get("finalizers"):
+        return None
+    if metadata.get("deletionGracePeriodSeconds") or _namespace_in_use(kind, obj):
+        return None
+    return context.store.remove(context.collection(kind), key, obj)
+
+
+def _check_preconditions(kind: Kind, found: Record, options: DeleteOptions) -> None:
+    if options.uid is not None and options.uid != found.uid:
+        why = f"Precondition failed: UID in precondition: {options.uid}, UID in object meta: {found.uid}"
+        raise conflict(kind.resource, found.key.name, why)
+    if options.revision is not None and options.revision != str(found.revision):
+        raise modified(kind.resource, found.key.name)
+
+
+def _grace(kind: Kind, obj: JSON, options: DeleteOptions) -> int:
+    """Return how long the object may go on; only pods that run on a node have such a time."""
+    if kind.storage != "pods":
+        return 0
+    spec, status = obj.get("spec") or {}, obj.get("status") or {}
+    if not spec.get("nodeName") or status.get("phase") in {"Succeeded", "Failed"}:
+        return 0
+    wanted = options.grace_seconds
+    if wanted is None:
+        wanted = obj["metadata"].get("deletionGracePeriodSeconds", spec.get("terminationGracePeriodSeconds", 30))
+    return 1 if wanted < 0 else int(wanted)
+
+
+def _finalizers(present: list[str], propagation: Propagation | None) -> list[str]:
+    if propagation is None:
+        return present
+    wanted = {"Foreground": FOREGROUND, "Orphan": ORPHAN}.get(propagation)
+    kept = [each for each in present if each not in {FOREGROUND, ORPHAN}]
+    return [*kept, wanted] if wanted else kept
+
+
+def _namespace_in_use(kind: Kind, obj: JSON) -> bool:
+    return kind.storage == "namespaces" and bool((obj.get("spec") or {}).get("finalizers"))

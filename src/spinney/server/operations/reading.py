@@ -1,0 +1,141 @@
+"""Getting one object and listing many, whole or page by page, now or at an earlier revision."""
+
+import base64
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from itertools import islice
+
+import msgspec
+
+from spinney.server.context import Context, Target
+from spinney.server.selection import Selection, selection
+from spinney.server.status import ApiError, Cause, bad_request, expired, invalid_value, not_found
+from spinney.server.store import Key, Record, TooOld
+
+_MATCHES = ("", "Exact", "NotOlderThan")
+
+
+@dataclass(frozen=True, slots=True)
+class Listed:
+    """One page of a list."""
+
+    records: list[Record]
+    revision: int
+    token: str = ""
+    remaining: int | None = None
+
+
+def get(context: Context, target: Target) -> Record:
+    """Return the object; raise a 404 if it does not exist."""
+    found = context.collection(target.kind).get(target.key)
+    if found is None:
+        raise not_found(target.resource, target.key.name)
+    return found
+
+
+def list_objects(context: Context, target: Target, query: Mapping[str, str]) -> Listed:
+    """Return the page of a list that the parameters ask for, in the order of namespace and name."""
+    selected = selection(target.kind, query)
+    revision, exact, after = _position(context, query)
+    collection = context.collection(target.kind)
+    try:
+        if exact:
+            records: Iterable[Record] = list(collection.records_at(revision, target.namespace))
+        else:
+            records = _current(context, target, selected)
+    except TooOld as error:
+        raise expired(f"The provided continue parameter or resourceVersion can no longer be listed: {error}") from error
+    if after is not None:
+        records = (record for record in records if record.key > after)
+    if not selected.everything:
+        records = (record for record in records if selected.matches(record))
+    limit = _whole_number(query, "limit")
+    if limit <= 0:
+        return Listed(list(records), revision)
+    following = iter(records)
+    page = list(islice(following, limit))
+    remaining = sum(1 for _ in following)
+    if not remaining:
+        return Listed(page, revision)
+    return Listed(page, revision, _token(revision, page[-1].key), remaining if selected.everything else None)
+
+
+def check_revision(context: Context, text: str) -> int:
+    """Return a revision that a client sent; raise if it is no revision, or one from the future."""
+    if not text.isdecimal():
+        raise ApiError(400, "BadRequest", f"resourceVersion: Invalid value: {text!r}: must be a whole number")
+    revision = int(text)
+    if revision > context.store.revision:
+        message = f"Too large resource version: {revision}, current: {context.store.revision}"
+        details = {
+            "causes": [Cause("ResourceVersionTooLarge", "", "Too large resource version").to_json()],
+            "retryAfterSeconds": 1,
+        }
+        raise ApiError(504, "Timeout", message, details=details, headers={"retry-after": "1"})
+    return revision
+
+
+def _current(context: Context, target: Target, selected: Selection) -> Iterable[Record]:
+    collection = context.collection(target.kind)
+    if selected.only_name is not None and (target.namespace is not None or not target.resource.namespaced):
+        found = collection.get(Key(target.namespace or "", selected.only_name))
+        return [] if found is None else [found]
+    return collection.records(target.namespace)
+
+
+def _position(context: Context, query: Mapping[str, str]) -> tuple[int, bool, Key | None]:
+    """Return the revision to list at, whether exactly there, and the key to go on after."""
+    text, match, token = query.get("resourceVersion", ""), query.get("resourceVersionMatch", ""), query.get("continue")
+    if match not in _MATCHES:
+        raise _bad_option(invalid_value("resourceVersionMatch", match, "must be Exact or NotOlderThan"))
+    if query.get("sendInitialEvents"):
+        cause = Cause("FieldValueForbidden", "sendInitialEvents", "Forbidden: sendInitialEvents is forbidden for list")
+        raise _bad_option(cause)
+    if token:
+        if match:
+            message = "Forbidden: resourceVersionMatch is forbidden when continue is provided"
+            raise _bad_option(Cause("FieldValueForbidden", "resourceVersionMatch", message))
+        if text not in {"", "0"}:
+            raise bad_request("specifying resource version is not allowed when using continue")
+        revision, key = _read_token(token)
+        return revision, True, key
+    if match and not text:
+        message = "Forbidden: resourceVersionMatch is forbidden unless resourceVersion is provided"
+        raise _bad_option(Cause("FieldValueForbidden", "resourceVersionMatch", message))
+    if match == "Exact" and text == "0":
+        message = 'Forbidden: resourceVersionMatch "Exact" is forbidden for resourceVersion "0"'
+        raise _bad_option(Cause("FieldValueForbidden", "resourceVersionMatch", message))
+    if text in {"", "0"}:
+        return context.store.revision, False, None
+    revision = check_revision(context, text)
+    if match == "Exact" or (not match and _whole_number(query, "limit") > 0):
+        return revision, True, None
+    return context.store.revision, False, None
+
+
+def _bad_option(cause: Cause) -> ApiError:
+    details = {"group": "meta.k8s.io", "kind": "ListOptions", "causes": [cause.to_json()]}
+    return ApiError(
+        422, "Invalid", f'ListOptions.meta.k8s.io "" is invalid: {cause.field}: {cause.message}', details=details
+    )
+
+
+def _whole_number(query: Mapping[str, str], name: str) -> int:
+    text = query.get(name) or "0"
+    if not text.lstrip("-").isdecimal():
+        raise bad_request(f"{name}: Invalid value: {text!r}: must be a whole number")
+    return int(text)
+
+
+def _token(revision: int, last: Key) -> str:
+    content = msgspec.json.encode([revision, last.namespace, last.name])
+    return base64.urlsafe_b64encode(content).decode().rstrip("=")
+
+
+def _read_token(token: str) -> tuple[int, Key]:
+    try:
+        content = base64.urlsafe_b64decode(token + "=" * (-len(token) % 4))
+        revision, namespace, name = msgspec.json.decode(content, type=tuple[int, str, str])
+    except (ValueError, msgspec.DecodeError) as error:
+        raise bad_request(f"continue key is not valid: {error}") from error
+    return revision, Key(namespace, name)

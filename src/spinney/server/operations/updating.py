@@ -1,0 +1,163 @@
+"""Replacing and patching objects, whole or through a subresource.
+
+An update is a function from the present object to the wanted one. If somebody else writes while a webhook is being
+asked, a patch is computed again on the new state; a replace that named a resourceVersion is refused.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+from spinney.api.struct import JSON
+from spinney.server.admission.attributes import Attributes
+from spinney.server.context import Context, Target
+from spinney.server.metadata import bump_generation, check_envelope, keep_system_fields
+from spinney.server.operations.deleting import finish_if_released
+from spinney.server.operations.write import WriteOptions, admit, check_unknown_fields
+from spinney.server.patches.ownership import own_updated
+from spinney.server.status import (
+    ApiError,
+    bad_request,
+    conflict,
+    invalid,
+    invalid_value,
+    modified,
+    not_found,
+)
+from spinney.server.store import Record
+from spinney.server.store.record import record
+
+Change = Callable[[JSON], JSON]
+
+_ATTEMPTS = 5
+
+
+async def replace(context: Context, target: Target, body: Any, options: WriteOptions) -> Record:
+    """Replace the object (or the part of it that the subresource covers) by ``body``."""
+    kind = target.kind
+    wanted = check_envelope(kind, body)
+    name = wanted["metadata"].get("name")
+    if not name:
+        wanted["metadata"]["name"] = target.name
+    elif name != target.name:
+        raise bad_request(f"the name of the object ({name}) does not match the name on the URL ({target.name})")
+    given = wanted["metadata"].get("namespace")
+    if given and target.namespace is not None and given != target.namespace:
+        raise bad_request("the namespace of the provided object does not match the namespace sent on the request")
+    if not kind.unconditional_update and not wanted["metadata"].get("resourceVersion"):
+        cause = invalid_value("metadata.resourceVersion", 0, "must be specified for an update")
+        raise invalid(kind.resource, target.key.name, [cause])
+    return await update(context, target, lambda _: wanted, options, attempts=1)
+
+
+async def update(
+    context: Context,
+    target: Target,
+    change: Change,
+    options: WriteOptions,
+    *,
+    attempts: int = _ATTEMPTS,
+    applied: bool = False,
+) -> Record:
+    """Change an object and return it as stored. ``change`` gets a private copy, in the version of the request."""
+    for attempt in range(attempts):
+        current = context.collection(target.kind).get(target.key)
+        if current is None:
+            raise not_found(target.resource, target.key.name)
+        written = await _update_once(context, target, current, change, options, applied=applied)
+        if written is not None:
+            return written
+        if attempt + 1 < attempts:
+            options.warnings.clear()
+    raise modified(target.resource, target.key.name)
+
+
+async def _update_once(
+    context: Context, target: Target, current: Record, change: Change, options: WriteOptions, *, applied: bool
+) -> Record | None:
+    """Return the new record, or ``None`` if somebody else wrote meanwhile."""
+    kind = target.kind
+    old = current.decode()
+    wanted = change(kind.served(current.decode()))
+    obj = kind.stored(check_envelope(kind, wanted))
+    _check_preconditions(target, obj, old)
+    keep_system_fields(obj, old)
+    attributes = Attributes(
+        kind=kind,
+        operation="UPDATE",
+        namespace=target.namespace or "",
+        name=target.key.name,
+        obj=obj,
+        old=old,
+        subresource=target.subresource,
+        dry_run=options.dry_run,
+        user=options.user,
+        options={"kind": "PatchOptions" if applied else "UpdateOptions", "apiVersion": "meta.k8s.io/v1"},
+        warnings=options.warnings,
+    )
+    check_unknown_fields(attributes, options)
+    _keep_other_endpoints(target, obj, old)
+    kind.behaviour.fill_defaults(obj)
+    await admit(context, attributes, options)
+    admitted = attributes.obj
+    assert admitted is not None
+    bump_generation(kind, admitted, old)
+    own_updated(
+        kind,
+        admitted,
+        old,
+        options.manager,
+        context.runtime.clock.now(),
+        subresource=target.subresource,
+        applied=applied,
+        always=context.options.track_all_managers,
+    )
+    admitted["metadata"]["resourceVersion"] = old["metadata"]["resourceVersion"]
+    if admitted == old:
+        return current
+    collection = context.collection(kind)
+    if collection.get(target.key) is not current:
+        return None
+    if options.dry_run:
+        return record(target.key, current.revision, admitted, kind.field_values(admitted))
+    finished = finish_if_released(context, kind, target.key, admitted)
+    return finished or context.store.write(collection, target.key, admitted)
+
+
+def _check_preconditions(target: Target, obj: JSON, old: JSON) -> None:
+    metadata, before = obj["metadata"], old["metadata"]
+    if metadata.get("name") not in {None, before["name"]}:
+        cause = invalid_value("metadata.name", metadata.get("name"), "field is immutable")
+        raise invalid(target.resource, before["name"], [cause])
+    uid = metadata.get("uid")
+    if uid and uid != before.get("uid"):
+        raise _uid_mismatch(target, uid, str(before.get("uid")))
+    version = metadata.get("resourceVersion")
+    if version and version != before["resourceVersion"]:
+        raise modified(target.resource, before["name"])
+
+
+def _uid_mismatch(target: Target, wanted: str, found: str) -> ApiError:
+    why = f"Precondition failed: UID in precondition: {wanted}, UID in object meta: {found}"
+    return conflict(target.resource, target.key.name, why)
+
+
+def _keep_other_endpoints(target: Target, obj: JSON, old: JSON) -> None:
+    """Undo what belongs to another endpoint: the status on the main one, everything else on ``status``."""
+    kind = target.kind
+    if target.subresource == "status":
+        for name in [*obj]:
+            if name not in {"status", "metadata", "apiVersion", "kind"}:
+                del obj[name]
+        for name, value in old.items():
+            if name not in {"status", "metadata"}:
+                obj[name] = value
+        if kind.custom:
+            managed = obj["metadata"].get("managedFields")
+            obj["metadata"] = {**old["metadata"]}
+            if managed is not None:
+                obj["metadata"]["managedFields"] = managed
+    elif kind.status:
+        if "status" in old:
+            obj["status"] = old["status"]
+        else:
+            obj.pop("status", None)

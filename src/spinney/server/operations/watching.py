@@ -1,0 +1,162 @@
+"""Watching: the changes of a collection as a stream, from now or from a revision on.
+
+The stream reads the collection's history with a cursor of its own. Events that are ready together go out in one
+chunk. An object that leaves the selection is sent as DELETED, one that enters it as ADDED.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Iterator, Mapping
+from dataclasses import dataclass
+
+import msgspec
+
+from spinney.api.struct import JSON
+from spinney.server.context import Context, Target
+from spinney.server.operations.reading import check_revision
+from spinney.server.representation import Representation
+from spinney.server.selection import Selection, selection
+from spinney.server.status import ApiError, Cause, bad_request, expired
+from spinney.server.store import Event, Key, Record, TooOld
+from spinney.server.store.history import History
+
+_BATCH = 256  # events per chunk
+_END_ANNOTATION = "k8s.io/initial-events-end"
+
+
+@dataclass(frozen=True, slots=True)
+class WatchRequest:
+    """What a watch asks for."""
+
+    selected: Selection
+    revision: int | None  # None: the present state first
+    bookmarks: bool
+    marks_end: bool  # a bookmark says when the present state is complete
+    timeout: float
+
+
+def watch_request(context: Context, target: Target, query: Mapping[str, str]) -> WatchRequest:
+    """Read and check the parameters of a watch."""
+    selected = selection(target.kind, query, target.name)
+    bookmarks = query.get("allowWatchBookmarks") in {"true", "1"}
+    text, match = query.get("resourceVersion", ""), query.get("resourceVersionMatch", "")
+    initial = query.get("sendInitialEvents")
+    if initial is None and match:
+        raise _bad_option(
+            "resourceVersionMatch", "resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided"
+        )
+    if initial is not None and match != "NotOlderThan":
+        raise _bad_option(
+            "resourceVersionMatch", "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan"
+        )
+    wants_state = initial in {"true", "1"} or (initial is None and text in {"", "0"})
+    revision = None
+    if text not in {"", "0"}:
+        revision = check_revision(context, text)
+    if wants_state:
+        revision = None
+    elif revision is None:
+        revision = context.store.revision
+    seconds = query.get("timeoutSeconds", "")
+    if seconds and not seconds.isdecimal():
+        raise bad_request(f"timeoutSeconds: Invalid value: {seconds!r}: must be a whole number")
+    timeout = float(seconds) if seconds and seconds != "0" else context.options.watch_timeout.total_seconds()
+    return WatchRequest(selected, revision, bookmarks, bookmarks and initial in {"true", "1"}, timeout)
+
+
+async def watch(
+    context: Context, target: Target, request: WatchRequest, representation: Representation
+) -> AsyncIterator[bytes]:
+    """Yield chunks of newline-delimited watch events until the timeout, or until the history is lost."""
+    history = context.collection(target.kind).history
+    loop = asyncio.get_running_loop()
+    deadline = loop.time() + request.timeout
+    every = context.options.bookmark_interval.total_seconds() if request.bookmarks else request.timeout
+    try:
+        if request.revision is None:
+            records = list(_present(context, target, request.selected))
+            cursor, revision = history.end, context.store.revision
+            for start in range(0, len(records), _BATCH):
+                yield b"".join([representation.event("ADDED", each) for each in records[start : start + _BATCH]])
+            if request.marks_end:
+                yield _bookmark(representation, revision, {_END_ANNOTATION: "true"})
+        else:
+            cursor = history.cursor_after(request.revision)
+        marked = loop.time()
+        while (now := loop.time()) < deadline:
+            if events := history.read(cursor, _BATCH):
+                cursor += len(events)
+                if chunk := b"".join(_lines(events, target, request.selected, representation)):
+                    yield chunk
+                else:
+                    await asyncio.sleep(0)  # nothing for this watcher, however much there is: let others run
+            elif request.bookmarks and now >= marked + every:
+                marked = now
+                yield _bookmark(representation, context.store.revision)
+            else:
+                await _changed(history, min(deadline, marked + every) - now)
+        if request.bookmarks and cursor == history.end:
+            yield _bookmark(representation, context.store.revision)
+    except TooOld as error:
+        yield msgspec.json.encode({"type": "ERROR", "object": expired(str(error)).to_json()}) + b"\n"
+
+
+async def _changed(history: History, timeout: float) -> None:
+    """Wait for the next event, or for ``timeout`` seconds."""
+    waiter = history.changed()
+    try:
+        await asyncio.wait((waiter,), timeout=timeout)
+    finally:
+        history.forget(waiter)
+
+
+def _present(context: Context, target: Target, selected: Selection) -> Iterator[Record]:
+    collection = context.collection(target.kind)
+    if selected.only_name is not None and (target.namespace is not None or not target.resource.namespaced):
+        found = collection.get(Key(target.namespace or "", selected.only_name))
+        if found is not None and selected.matches(found):
+            yield found
+        return
+    everything = selected.everything
+    for record in collection.records(target.namespace):
+        if everything or selected.matches(record):
+            yield record
+
+
+def _lines(events: list[Event], target: Target, selected: Selection, representation: Representation) -> Iterator[bytes]:
+    namespace, everything = target.namespace, selected.everything
+    for event in events:
+        if namespace is not None and event.record.key.namespace != namespace:
+            continue
+        if everything:
+            yield representation.event(event.type, event.record)
+            continue
+        before = event.previous is not None and selected.matches(event.previous)
+        if event.type == "DELETED":
+            if before:
+                yield representation.event("DELETED", event.record)
+            continue
+        after = selected.matches(event.record)
+        if after:
+            yield representation.event("MODIFIED" if before else "ADDED", event.record)
+        elif before and event.previous is not None:
+            yield representation.event("DELETED", _left(event.previous, event.revision))
+
+
+def _left(previous: Record, revision: int) -> Record:
+    """Return the last state that was selected, with the revision at which it left."""
+    obj = previous.decode()
+    obj["metadata"]["resourceVersion"] = str(revision)
+    return msgspec.structs.replace(previous, revision=revision, raw=msgspec.json.encode(obj))
+
+
+def _bookmark(representation: Representation, revision: int, annotations: Mapping[str, str] | None = None) -> bytes:
+    metadata: JSON = {"resourceVersion": str(revision), "creationTimestamp": None}
+    if annotations:
+        metadata["annotations"] = annotations
+    return representation.bookmark(metadata)
+
+
+def _bad_option(field: str, why: str) -> ApiError:
+    cause = Cause("FieldValueForbidden", field, f"Forbidden: {why}")
+    details = {"group": "meta.k8s.io", "kind": "ListOptions", "causes": [cause.to_json()]}
+    return ApiError(422, "Invalid", f'ListOptions.meta.k8s.io "" is invalid: {field}: {cause.message}', details=details)

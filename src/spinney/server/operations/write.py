@@ -1,0 +1,78 @@
+"""What every write has in common: its options, and the way through admission and validation."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from spinney.server.admission.attributes import Attributes
+from spinney.server.context import Context
+from spinney.server.metadata import validate_metadata
+from spinney.server.status import bad_request, invalid
+
+_DEFAULT_MANAGER = "unknown"
+_VALIDATIONS = ("Ignore", "Warn", "Strict")
+
+
+@dataclass(slots=True)
+class WriteOptions:
+    """How a write was asked for. ``warnings`` collects what the client is told besides the answer."""
+
+    dry_run: bool = False
+    manager: str = _DEFAULT_MANAGER
+    field_validation: str = "Warn"
+    force: bool = False
+    user: str = "system:admin"
+    warnings: list[str] = field(default_factory=list)
+
+
+def write_options(query: Mapping[str, str], headers: Mapping[str, str], user: str) -> WriteOptions:
+    """Read the parameters of a write."""
+    dry_run = query.get("dryRun", "")
+    if dry_run not in {"", "All"}:
+        raise bad_request(f'dryRun: Unsupported value: "{dry_run}": supported values: "All"')
+    validation = query.get("fieldValidation") or "Warn"
+    if validation not in _VALIDATIONS:
+        raise bad_request(f'fieldValidation: Unsupported value: "{validation}": supported values: {_VALIDATIONS}')
+    manager = query.get("fieldManager") or headers.get("user-agent", "").partition("/")[0] or _DEFAULT_MANAGER
+    return WriteOptions(
+        dry_run=dry_run == "All",
+        manager=manager[:128],
+        field_validation=validation,
+        force=query.get("force") in {"true", "1"},
+        user=user,
+    )
+
+
+async def admit(context: Context, attributes: Attributes, options: WriteOptions) -> None:
+    """Take a create or update through mutation, validation and webhooks; raise if it is refused."""
+    admission = context.admission
+    admission.mutate_builtin(attributes)
+    if admission.has_webhooks:
+        await admission.mutate_webhooks(attributes)
+    obj = attributes.obj
+    assert obj is not None, "only a deletion has no object"
+    kind = attributes.kind
+    if attributes.operation == "UPDATE" and attributes.old is not None:
+        kind.behaviour.prepare_update(obj, attributes.old, attributes.subresource)
+    causes = validate_metadata(kind, obj, attributes.old)
+    causes += kind.behaviour.validate(obj, attributes.old, attributes.subresource)
+    if causes:
+        raise invalid(kind.resource, attributes.name or obj["metadata"].get("name", ""), causes)
+    if admission.has_webhooks:
+        await admission.validate_webhooks(attributes)
+    attributes.warnings += kind.behaviour.warnings(obj)
+
+
+def check_unknown_fields(attributes: Attributes, options: WriteOptions) -> None:
+    """Drop fields that the kind does not have, and say so as the client asked."""
+    obj = attributes.obj
+    if obj is None:
+        return
+    unknown = attributes.kind.behaviour.unknown_fields(obj)
+    if not unknown or options.field_validation == "Ignore":
+        return
+    texts = [f'unknown field "{path}"' for path in unknown]
+    if options.field_validation == "Strict":
+        resource = attributes.kind.resource
+        what = f'{resource.kind} in version "{resource.version}" cannot be handled as a {resource.kind}'
+        raise bad_request(f"{what}: strict decoding error: {', '.join(texts)}")
+    options.warnings += texts

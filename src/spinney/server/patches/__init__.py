@@ -1,0 +1,1 @@
+"""Changing objects by patches: JSON patch, merge patch, strategic merge patch, server-side apply."""

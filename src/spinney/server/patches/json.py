@@ -1,0 +1,115 @@
+"""JSON patch (RFC 6902), applied in place to a private copy."""
+
+from typing import Any
+
+import msgspec
+
+_LIMIT = 10_000
+_OPERATIONS = ("add", "remove", "replace", "move", "copy", "test")
+
+
+class PatchFailed(ValueError):  # noqa: N818 - named for the situation
+    """An operation cannot be applied to this document."""
+
+
+def apply_json_patch(document: Any, patch: Any) -> Any:
+    """Apply every operation in order and return the document; raise :class:`PatchFailed` at the first that fails."""
+    if not isinstance(patch, list):
+        raise PatchFailed("a JSON patch is an array of operations")
+    if len(patch) > _LIMIT:
+        raise PatchFailed(f"a JSON patch has at most {_LIMIT} operations, this one has {len(patch)}")
+    holder = {"": document}
+    for index, operation in enumerate(patch):
+        if not isinstance(operation, dict) or operation.get("op") not in _OPERATIONS:
+            raise PatchFailed(f"operation {index} needs an op that is one of {', '.join(_OPERATIONS)}")
+        try:
+            _apply(holder, operation)
+        except PatchFailed as error:
+            raise PatchFailed(f"operation {index} ({operation['op']} {operation.get('path')}): {error}") from None
+    return holder[""]
+
+
+def _apply(holder: dict[str, Any], operation: dict[str, Any]) -> None:
+    path = _steps(operation, "path")
+    match operation["op"]:
+        case "add":
+            _add(holder, path, _value(operation))
+        case "replace":
+            _get(holder, path)
+            _remove_or_set(holder, path, _value(operation))
+        case "remove":
+            _remove(holder, path)
+        case "move":
+            source = _steps(operation, "from")
+            moved = _get(holder, source)
+            _remove(holder, source)
+            _add(holder, path, moved)
+        case "copy":
+            copied = msgspec.json.decode(msgspec.json.encode(_get(holder, _steps(operation, "from"))))
+            _add(holder, path, copied)
+        case "test":
+            found = _get(holder, path)
+            if found != operation.get("value"):
+                raise PatchFailed("the value is another one")
+
+
+def _value(operation: dict[str, Any]) -> Any:
+    if "value" not in operation:
+        raise PatchFailed("has no value")
+    return operation["value"]
+
+
+def _steps(operation: dict[str, Any], name: str) -> list[str]:
+    pointer = operation.get(name)
+    if not isinstance(pointer, str) or (pointer and not pointer.startswith("/")):
+        raise PatchFailed(f"{name} must be a JSON pointer, found {pointer!r}")
+    return [step.replace("~1", "/").replace("~0", "~") for step in ("" + pointer).split("/")]
+
+
+def _get(holder: Any, path: list[str]) -> Any:
+    at = holder
+    for step in path:
+        if isinstance(at, dict):
+            if step not in at:
+                raise PatchFailed(f"there is no {step!r}")
+            at = at[step]
+        elif isinstance(at, list):
+            at = at[_index(at, step, end=False)]
+        else:
+            raise PatchFailed(f"there is no {step!r}")
+    return at
+
+
+def _add(holder: dict[str, Any], path: list[str], value: Any) -> None:
+    parent = _get(holder, path[:-1])
+    if isinstance(parent, dict):
+        parent[path[-1]] = value
+    elif isinstance(parent, list):
+        parent.insert(_index(parent, path[-1], end=True), value)
+    else:
+        raise PatchFailed("the parent is neither an object nor an array")
+
+
+def _remove_or_set(holder: dict[str, Any], path: list[str], value: Any) -> None:
+    parent = _get(holder, path[:-1])
+    if isinstance(parent, list):
+        parent[_index(parent, path[-1], end=False)] = value
+    else:
+        parent[path[-1]] = value
+
+
+def _remove(holder: dict[str, Any], path: list[str]) -> None:
+    _get(holder, path)
+    parent = _get(holder, path[:-1])
+    if isinstance(parent, list):
+        del parent[_index(parent, path[-1], end=False)]
+    else:
+        del parent[path[-1]]
+
+
+def _index(items: list[Any], step: str, *, end: bool) -> int:
+    if step == "-" and end:
+        return len(items)
+    if not step.isdecimal() or int(step) >= len(items) + end:
+        raise PatchFailed(f"there is no item {step!r}")
+    return int(step)

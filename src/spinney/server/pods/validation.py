@@ -1,0 +1,131 @@
+"""The rules of a pod that are enforced: what a spec must have, and what may change once the pod exists."""
+
+import re
+from typing import Any
+
+from spinney.api.quantity import InvalidQuantity, Quantity
+from spinney.api.struct import JSON
+from spinney.server.status import Cause, duplicate_value, forbidden_value, invalid_value, required, unsupported_value
+
+_LABEL = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?\Z")
+_RESTART_POLICIES = ("Always", "OnFailure", "Never")
+_LABEL_RULE = "must be a DNS label: lower case letters, digits and '-', at most 63 characters"
+_IMMUTABLE = (
+    "pod updates may only change `spec.containers[*].image`, `spec.initContainers[*].image`,"
+    " `spec.activeDeadlineSeconds`, `spec.tolerations` (only additions) and remove `spec.schedulingGates`"
+)
+
+
+def validate_pod(pod: JSON) -> list[Cause]:
+    """Return what is wrong with a new pod."""
+    spec = pod.get("spec")
+    if not isinstance(spec, dict) or not spec:
+        return [required("spec")]
+    causes: list[Cause] = []
+    containers = spec.get("containers")
+    if not isinstance(containers, list) or not containers:
+        causes.append(required("spec.containers"))
+    seen: set[str] = set()
+    for field in ("containers", "initContainers"):
+        for index, container in enumerate(spec.get(field) or ()):
+            causes += _validate_container(f"spec.{field}[{index}]", container, seen)
+    if spec.get("restartPolicy") not in _RESTART_POLICIES:
+        causes.append(unsupported_value("spec.restartPolicy", spec.get("restartPolicy"), _RESTART_POLICIES))
+    causes += _unique("spec.volumes", spec.get("volumes"))
+    causes += _unique("spec.schedulingGates", spec.get("schedulingGates"))
+    if spec.get("schedulingGates") and spec.get("nodeName"):
+        causes.append(forbidden_value("spec.nodeName", "cannot be set until all schedulingGates have been cleared"))
+    return causes
+
+
+def _validate_container(path: str, container: Any, seen: set[str]) -> list[Cause]:
+    if not isinstance(container, dict):
+        return [invalid_value(path, container, "must be an object")]
+    causes = []
+    name = container.get("name")
+    if not name:
+        causes.append(required(f"{path}.name"))
+    elif not isinstance(name, str) or not _LABEL.match(name):
+        causes.append(invalid_value(f"{path}.name", name, _LABEL_RULE))
+    elif name in seen:
+        causes.append(duplicate_value(f"{path}.name", name))
+    seen.add(str(name))
+    if not container.get("image"):
+        causes.append(required(f"{path}.image"))
+    return causes + _validate_resources(f"{path}.resources", container.get("resources") or {})
+
+
+def _validate_resources(path: str, resources: JSON) -> list[Cause]:
+    causes = []
+    amounts: dict[str, dict[str, Quantity]] = {"requests": {}, "limits": {}}
+    for field, found in amounts.items():
+        for name, text in (resources.get(field) or {}).items():
+            try:
+                found[name] = Quantity.parse(str(text))
+            except InvalidQuantity as error:
+                causes.append(invalid_value(f"{path}.{field}[{name}]", text, str(error)))
+    for name, request in amounts["requests"].items():
+        limit = amounts["limits"].get(name)
+        if limit is not None and request > limit:
+            detail = f"must be less than or equal to {name} limit of {limit}"
+            causes.append(invalid_value(f"{path}.requests", str(request), detail))
+    return causes
+
+
+def _unique(path: str, items: Any) -> list[Cause]:
+    causes, seen = [], set()
+    for index, item in enumerate(items or ()):
+        name = item.get("name")
+        if not name:
+            causes.append(required(f"{path}[{index}].name"))
+        elif name in seen:
+            causes.append(duplicate_value(f"{path}[{index}].name", name))
+        seen.add(name)
+    return causes
+
+
+def validate_pod_update(pod: JSON, old: JSON, subresource: str) -> list[Cause]:
+    """Return what an update changes that it may not."""
+    new_spec, old_spec = pod.get("spec") or {}, old.get("spec") or {}
+    if new_spec == old_spec:
+        return []
+    causes: list[Cause] = []
+    old_gates = [gate.get("name") for gate in old_spec.get("schedulingGates") or ()]
+    for gate in new_spec.get("schedulingGates") or ():
+        if gate.get("name") not in old_gates:
+            detail = f"only deletion is allowed, but found new scheduling gate '{gate.get('name')}'"
+            causes.append(forbidden_value("spec.schedulingGates", detail))
+    new_tolerations = new_spec.get("tolerations") or []
+    for toleration in old_spec.get("tolerations") or ():
+        if toleration not in new_tolerations:
+            causes.append(
+                forbidden_value(
+                    "spec.tolerations", "existing toleration can not be modified except its tolerationSeconds"
+                )
+            )
+            break
+    if _fixed_part(new_spec, subresource, gated=bool(old_gates)) != _fixed_part(
+        old_spec, subresource, gated=bool(old_gates)
+    ):
+        causes.append(forbidden_value("spec", _IMMUTABLE))
+    return causes
+
+
+def _fixed_part(spec: JSON, subresource: str, *, gated: bool) -> JSON:
+    """Return the part of a pod spec that may not change."""
+    free = {"activeDeadlineSeconds", "tolerations", "schedulingGates"}
+    if subresource == "ephemeralcontainers":
+        free |= {"ephemeralContainers"}
+    if gated:
+        free |= {"nodeSelector", "affinity"}
+    fixed = {name: value for name, value in spec.items() if name not in free}
+    if fixed.get("terminationGracePeriodSeconds", 0) < 0:
+        fixed["terminationGracePeriodSeconds"] = 1
+    open_fields = {"image", "resources", "resizePolicy"} if subresource == "resize" else {"image"}
+    for containers in ("containers", "initContainers"):
+        if containers in fixed:
+            fixed[containers] = [
+                {name: value for name, value in container.items() if name not in open_fields}
+                for container in fixed[containers]
+            ]
+    return fixed

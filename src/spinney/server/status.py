@@ -1,0 +1,234 @@
+"""Errors as Kubernetes says them: an exception that carries a ``Status`` object.
+
+Every constructor makes one kind of answer (not found, conflict, invalid, ...), with the reason, code, details and
+causes that clients act on.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Literal
+
+from spinney.api.resource import Resource
+from spinney.api.struct import JSON
+
+CauseReason = Literal[
+    "FieldValueRequired",
+    "FieldValueInvalid",
+    "FieldValueForbidden",
+    "FieldValueNotSupported",
+    "FieldValueDuplicate",
+    "FieldValueTypeInvalid",
+    "FieldValueTooLong",
+    "FieldValueTooMany",
+    "FieldManagerConflict",
+    "DisruptionBudget",
+    "NamespaceTerminating",
+    "ResourceVersionTooLarge",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Cause:
+    """One reason why a request failed, with the field it is about."""
+
+    reason: CauseReason
+    field: str
+    message: str
+
+    def to_json(self) -> JSON:
+        """Return it as it stands in ``status.details.causes``."""
+        cause: JSON = {"reason": self.reason, "message": self.message}
+        if self.field:
+            cause["field"] = self.field
+        return cause
+
+
+def required(field: str, detail: str = "") -> Cause:
+    """Say that a field must be given."""
+    return Cause("FieldValueRequired", field, "Required value" + (f": {detail}" if detail else ""))
+
+
+def invalid_value(field: str, value: object, detail: str) -> Cause:
+    """Say that a value is not acceptable, and why."""
+    return Cause("FieldValueInvalid", field, f"Invalid value: {shown(value)}: {detail}")
+
+
+def forbidden_value(field: str, detail: str) -> Cause:
+    """Say that a field may not be set, or not be changed, here."""
+    return Cause("FieldValueForbidden", field, f"Forbidden: {detail}")
+
+
+def unsupported_value(field: str, value: object, supported: Iterable[str]) -> Cause:
+    """Say that a value is not one of the supported ones."""
+    names = ", ".join(f'"{name}"' for name in supported)
+    return Cause("FieldValueNotSupported", field, f"Unsupported value: {shown(value)}: supported values: {names}")
+
+
+def duplicate_value(field: str, value: object) -> Cause:
+    """Say that a value stands twice where it may stand once."""
+    return Cause("FieldValueDuplicate", field, f"Duplicate value: {shown(value)}")
+
+
+def shown(value: object) -> str:
+    """Render a value inside a message: strings quoted, large structures by their shape only."""
+    if isinstance(value, str):
+        return f'"{value}"' if len(value) <= 256 else f'"{value[:256]}..."'
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if value is None:
+        return "null"
+    if isinstance(value, dict):
+        return "object"
+    if isinstance(value, list):
+        return "array"
+    return str(value)
+
+
+class ApiError(Exception):
+    """A request that is answered with a ``Status`` object instead of what it asked for."""
+
+    def __init__(
+        self,
+        code: int,
+        reason: str,
+        message: str,
+        *,
+        details: JSON | None = None,
+        headers: dict[str, str] | None = None,
+    ) -> None:
+        super().__init__(message)
+        self.code = code
+        self.reason = reason
+        self.message = message
+        self.details = details
+        self.headers = headers or {}
+
+    def to_json(self) -> JSON:
+        """Return the ``Status`` object."""
+        status: JSON = {
+            "kind": "Status",
+            "apiVersion": "v1",
+            "metadata": {},
+            "status": "Failure",
+            "message": self.message,
+            "reason": self.reason,
+            "code": self.code,
+        }
+        if self.details:
+            status["details"] = self.details
+        return status
+
+
+def success(resource: Resource, name: str, uid: str) -> JSON:
+    """Return the ``Status`` of something done, such as a deletion."""
+    details: JSON = {"name": name, "kind": resource.plural, "uid": uid}
+    if resource.group:
+        details["group"] = resource.group
+    return {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "details": details}
+
+
+def created() -> JSON:
+    """Return the ``Status`` that answers a binding or an eviction."""
+    return {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 201}
+
+
+def _details(resource: Resource, name: str, *, causes: Iterable[Cause] = ()) -> JSON:
+    details: JSON = {"name": name, "kind": resource.plural}
+    if resource.group:
+        details["group"] = resource.group
+    if listed := [cause.to_json() for cause in causes]:
+        details["causes"] = listed
+    return details
+
+
+def not_found(resource: Resource, name: str) -> ApiError:
+    """404: there is no such object."""
+    return ApiError(404, "NotFound", f'{resource} "{name}" not found', details=_details(resource, name))
+
+
+def no_such_path() -> ApiError:
+    """404: nothing is served at that path."""
+    return ApiError(404, "NotFound", "the server could not find the requested resource", details={})
+
+
+def already_exists(resource: Resource, name: str) -> ApiError:
+    """409: the name is taken."""
+    return ApiError(409, "AlreadyExists", f'{resource} "{name}" already exists', details=_details(resource, name))
+
+
+def conflict(resource: Resource, name: str, why: str) -> ApiError:
+    """409: the object is not in the state the request assumed."""
+    message = f'Operation cannot be fulfilled on {resource} "{name}": {why}'
+    return ApiError(409, "Conflict", message, details=_details(resource, name))
+
+
+def modified(resource: Resource, name: str) -> ApiError:
+    """409: somebody else wrote first."""
+    why = "the object has been modified; please apply your changes to the latest version and try again"
+    return conflict(resource, name, why)
+
+
+def invalid(resource: Resource, name: str, causes: Iterable[Cause]) -> ApiError:
+    """422: the object breaks the rules of its kind."""
+    listed = list(causes)
+    details: JSON = {"name": name, "kind": resource.kind, "causes": [cause.to_json() for cause in listed]}
+    if resource.group:
+        details["group"] = resource.group
+    texts = [f"{cause.field}: {cause.message}" if cause.field else cause.message for cause in listed]
+    text = texts[0] if len(texts) == 1 else "[" + ", ".join(texts) + "]"
+    kind = f"{resource.kind}.{resource.group}" if resource.group else resource.kind
+    return ApiError(422, "Invalid", f'{kind} "{name}" is invalid: {text}', details=details)
+
+
+def forbidden(resource: Resource, name: str, why: str, *, causes: Iterable[Cause] = ()) -> ApiError:
+    """403: admission, or the state of the object, does not allow it."""
+    return ApiError(
+        403, "Forbidden", f'{resource} "{name}" is forbidden: {why}', details=_details(resource, name, causes=causes)
+    )
+
+
+def bad_request(message: str) -> ApiError:
+    """400: the request itself makes no sense."""
+    return ApiError(400, "BadRequest", message)
+
+
+def expired(message: str) -> ApiError:
+    """410: the revision asked for is compacted; list again."""
+    return ApiError(410, "Expired", message)
+
+
+def unauthorized() -> ApiError:
+    """401: no valid credentials."""
+    return ApiError(401, "Unauthorized", "Unauthorized")
+
+
+def method_not_allowed() -> ApiError:
+    """405: the resource exists, the verb does not."""
+    return ApiError(405, "MethodNotAllowed", "the server does not allow this method on the requested resource")
+
+
+def not_acceptable(accepted: Iterable[str]) -> ApiError:
+    """406: no representation that the client accepts."""
+    message = "only the following media types are accepted: " + ", ".join(accepted)
+    return ApiError(406, "NotAcceptable", message)
+
+
+def unsupported_media_type(accepted: Iterable[str]) -> ApiError:
+    """415: the body is in a form the server does not read."""
+    message = "the body of the request was in an unknown format - accepted media types include: " + ", ".join(accepted)
+    return ApiError(415, "UnsupportedMediaType", message)
+
+
+def too_many_requests(message: str, *, causes: Iterable[Cause] = (), retry_after: int = 0) -> ApiError:
+    """429: not now; a disruption budget says so."""
+    details: JSON = {"causes": [cause.to_json() for cause in causes]}
+    headers = {}
+    if retry_after:
+        details["retryAfterSeconds"] = retry_after
+        headers["retry-after"] = str(retry_after)
+    return ApiError(429, "TooManyRequests", message, details=details, headers=headers)
+
+
+def internal_error(message: str) -> ApiError:
+    """500: the server, or something it had to call, failed."""
+    return ApiError(500, "InternalError", f"Internal error occurred: {message}")

@@ -1,0 +1,8 @@
+"""Where objects live: records, the history of their changes, and the one revision counter."""
+
+from spinney.server.store.collection import Collection, Page
+from spinney.server.store.history import Event, EventType, TooOld
+from spinney.server.store.record import Key, Record
+from spinney.server.store.store import Store
+
+__all__ = ["Collection", "Event", "EventType", "Key", "Page", "Record", "Store", "TooOld"]

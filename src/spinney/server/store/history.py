@@ -1,0 +1,120 @@
+"""What happened to a collection, as far back as it is kept.
+
+A watcher is a cursor on this history, not a buffer of its own: writing an event costs the same however many watch, a
+slow watcher holds up nobody and takes no memory. When the ring has overtaken a cursor, that watcher is told to list
+again (:class:`TooOld`), as Kubernetes does after compaction.
+"""
+
+import asyncio
+from collections import deque
+from typing import Literal
+
+import msgspec
+
+from spinney.server.store.record import Record
+
+EventType = Literal["ADDED", "MODIFIED", "DELETED"]
+
+
+class TooOld(Exception):  # noqa: N818 - named for the situation
+    """The revision asked for is no longer in the history."""
+
+    def __init__(self, asked: int, oldest: int) -> None:
+        super().__init__(f"too old resource version: {asked} ({oldest})")
+
+
+class Event(msgspec.Struct, frozen=True, gc=False):
+    """One change: the object after it (before it, for a deletion, with the deletion's revision) and before it."""
+
+    type: EventType
+    record: Record
+    previous: Record | None
+
+    @property
+    def revision(self) -> int:
+        """The revision this change made."""
+        return self.record.revision
+
+
+class History:
+    """A bounded run of events; mutable, owned by its collection."""
+
+    def __init__(self, limit: int, revision: int) -> None:
+        self._events: deque[Event] = deque()
+        self._limit = limit
+        self._first = 0  # sequence number of the oldest event kept
+        self._compacted = revision  # events up to this revision are gone
+        self._waiters: list[asyncio.Future[None]] = []
+
+    @property
+    def compacted(self) -> int:
+        """The newest revision whose event is no longer kept."""
+        return self._compacted
+
+    @property
+    def end(self) -> int:
+        """The cursor behind the newest event."""
+        return self._first + len(self._events)
+
+    def append(self, event: Event) -> None:
+        """Add an event, let go of the oldest one if the ring is full, and wake who waits."""
+        self._events.append(event)
+        if len(self._events) > self._limit:
+            self._compacted = self._events.popleft().revision
+            self._first += 1
+        if self._waiters:
+            waiters, self._waiters = self._waiters, []
+            for waiter in waiters:
+                if not waiter.done():
+                    waiter.set_result(None)
+
+    def compact(self, revision: int) -> None:
+        """Let go of every event up to ``revision``."""
+        while self._events and self._events[0].revision <= revision:
+            self._events.popleft()
+            self._first += 1
+        self._compacted = max(self._compacted, revision)
+
+    def cursor_after(self, revision: int) -> int:
+        """Return the cursor of the first event after ``revision``; raise :class:`TooOld` if some are gone."""
+        if revision < self._compacted:
+            raise TooOld(revision, self._compacted)
+        low, high = 0, len(self._events)
+        while low < high:
+            middle = (low + high) // 2
+            if self._events[middle].revision <= revision:
+                low = middle + 1
+            else:
+                high = middle
+        return self._first + low
+
+    def read(self, cursor: int, limit: int) -> list[Event]:
+        """Return up to ``limit`` events from ``cursor`` on; raise :class:`TooOld` if the ring has overtaken it."""
+        offset = cursor - self._first
+        if offset < 0:
+            raise TooOld(0, self._compacted)
+        count = min(limit, len(self._events) - offset)
+        return [self._events[offset + index] for index in range(count)]
+
+    def newest_first(self, after: int) -> list[Event]:
+        """Return the events after ``after``, newest first; raise :class:`TooOld` if some are gone."""
+        if after < self._compacted:
+            raise TooOld(after, self._compacted)
+        found = []
+        for event in reversed(self._events):
+            if event.revision <= after:
+                break
+            found.append(event)
+        return found
+
+    def changed(self) -> asyncio.Future[None]:
+        """Return a future that is done at the next event."""
+        waiter = asyncio.get_running_loop().create_future()
+        self._waiters.append(waiter)
+        return waiter
+
+    def forget(self, waiter: asyncio.Future[None]) -> None:
+        """Stop a future from :meth:`changed` that nobody waits for any more."""
+        if not waiter.done():
+            waiter.cancel()
+            self._waiters = [other for other in self._waiters if other is not waiter]

@@ -1,0 +1,117 @@
+"""The store: collections, one revision counter over all of them, and the index of owners.
+
+Writes are synchronous and atomic: there is no await between looking at the current record and replacing it, so no
+lock is needed. Every write draws the next revision, appends to the collection's history and tells the listeners
+(garbage collection, namespaces, CRDs), which only take notes.
+"""
+
+from collections.abc import Callable
+
+from spinney.api.struct import JSON
+from spinney.server.store.collection import Collection
+from spinney.server.store.history import Event
+from spinney.server.store.record import Key, Record, record
+
+FIRST_REVISION = 100  # well above 1, so that nobody mistakes a revision for a generation or a count
+
+Listener = Callable[[Collection, Event], None]
+FieldValues = Callable[[JSON], tuple[str, ...]]
+
+
+class Store:
+    """Every object of the cluster; mutable, and the only place where it changes."""
+
+    def __init__(self, *, history: int) -> None:
+        self._history = history
+        self._revision = FIRST_REVISION
+        self._collections: dict[str, Collection] = {}
+        self._field_values: dict[str, FieldValues] = {}
+        self._dependents: dict[str, dict[tuple[str, Key], None]] = {}
+        self._uids: dict[str, tuple[str, Key]] = {}
+        self._listeners: list[Listener] = []
+
+    @property
+    def revision(self) -> int:
+        """The revision of the newest write."""
+        return self._revision
+
+    def listen(self, listener: Listener) -> None:
+        """Call ``listener`` after every write, in the writer's turn: it must be quick and must not write."""
+        self._listeners.append(listener)
+
+    def open(self, name: str, field_values: FieldValues) -> Collection:
+        """Return the collection ``name``, made on first sight."""
+        collection = self._collections.get(name)
+        if collection is None:
+            collection = Collection(name, history=self._history, revision=self._revision)
+            self._collections[name] = collection
+        self._field_values[name] = field_values
+        return collection
+
+    def collections(self) -> list[Collection]:
+        """Return every collection, in the order they were opened."""
+        return list(self._collections.values())
+
+    def collection(self, name: str) -> Collection | None:
+        """Return the collection ``name`` if it was opened."""
+        return self._collections.get(name)
+
+    def dependents(self, uid: str) -> list[tuple[Collection, Record]]:
+        """Return the objects that name ``uid`` as an owner, oldest reference first."""
+        found = []
+        for name, key in self._dependents.get(uid, ()):
+            collection = self._collections[name]
+            dependent = collection.get(key)
+            if dependent is not None:
+                found.append((collection, dependent))
+        return found
+
+    def by_uid(self, uid: str) -> tuple[Collection, Record] | None:
+        """Return the living object with this uid."""
+        place = self._uids.get(uid)
+        if place is None:
+            return None
+        collection = self._collections[place[0]]
+        found = collection.get(place[1])
+        return None if found is None else (collection, found)
+
+    def write(self, collection: Collection, key: Key, obj: JSON) -> Record:
+        """Create or replace the object at ``key``; ``obj`` is taken over. The caller has looked at the present one."""
+        previous = collection.get(key)
+        self._revision += 1
+        written = record(key, self._revision, obj, self._field_values[collection.name](obj))
+        self._commit(collection, Event("MODIFIED" if previous else "ADDED", written, previous))
+        return written
+
+    def remove(self, collection: Collection, key: Key, last: JSON) -> Record:
+        """Delete the object at ``key``; ``last`` is its final state, which watchers are sent."""
+        previous = collection.get(key)
+        assert previous is not None, f"{collection.name} {key} is not there to be removed"
+        self._revision += 1
+        written = record(key, self._revision, last, self._field_values[collection.name](last))
+        self._commit(collection, Event("DELETED", written, previous))
+        return written
+
+    def _commit(self, collection: Collection, event: Event) -> None:
+        previous, current = event.previous, event.record
+        place = (collection.name, current.key)
+        gone = event.type == "DELETED"
+        if previous is None:
+            self._uids[current.uid] = place
+        elif gone:
+            self._uids.pop(previous.uid, None)
+        before = previous.owners if previous else ()
+        after = () if gone else current.owners
+        if before != after:
+            for uid in before:
+                if uid not in after:
+                    dependents = self._dependents.get(uid)
+                    if dependents is not None:
+                        dependents.pop(place, None)
+                        if not dependents:
+                            del self._dependents[uid]
+            for uid in after:
+                self._dependents.setdefault(uid, {})[place] = None
+        collection.put(event)
+        for listener in self._listeners:
+            listener(collection, event)

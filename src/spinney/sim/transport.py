@@ -1,0 +1,99 @@
+"""The client's transport without sockets: a call into the embedded server in the same process.
+
+Every request lets other tasks run once, so that a loop of writes cannot starve the watchers that follow it, and so
+that what happens under virtual time happens in one order.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+
+from spinney.kube.errors import ConnectionFailed
+from spinney.kube.transport import Response
+from spinney.server import ApiServer, Request
+
+
+class InProcessTransport:
+    """Carries a client's requests to an :class:`ApiServer` in this process; fills ``kube.transport.Transport``."""
+
+    def __init__(self, server: ApiServer) -> None:
+        self._server = server
+        self._closed = False
+
+    async def request(
+        self,
+        method: str,
+        path: str,
+        *,
+        query: Mapping[str, str] = {},
+        headers: Mapping[str, str] = {},
+        body: bytes | None = None,
+        timeout: float | None = None,
+    ) -> Response:
+        """Send one request and return its complete answer, whatever its status."""
+        await asyncio.sleep(0)
+        async with asyncio.timeout(timeout):
+            answer = await self._server.handle(self._asked(method, path, query, headers, body))
+            if isinstance(answer.body, bytes):
+                return Response(answer.status, answer.headers, answer.body)
+            return Response(answer.status, answer.headers, b"".join([chunk async for chunk in answer.body]))
+
+    @asynccontextmanager
+    async def stream(
+        self,
+        method: str,
+        path: str,
+        *,
+        query: Mapping[str, str] = {},
+        headers: Mapping[str, str] = {},
+        timeout: float | None = None,
+    ) -> AsyncIterator["InProcessStream"]:
+        """Send one request and hand out its answer as it arrives."""
+        await asyncio.sleep(0)
+        async with asyncio.timeout(timeout):
+            answer = await self._server.handle(self._asked(method, path, query, headers, None))
+        stream = InProcessStream(answer.status, answer.headers, answer.body)
+        try:
+            yield stream
+        finally:
+            await stream.close()
+
+    async def close(self) -> None:
+        """Refuse further requests; streams end with their contexts."""
+        self._closed = True
+
+    def _asked(
+        self, method: str, path: str, query: Mapping[str, str], headers: Mapping[str, str], body: bytes | None
+    ) -> Request:
+        if self._closed:
+            raise ConnectionFailed(f"{method} {path}: the transport is closed")
+        lowered = {name.lower(): value for name, value in headers.items()}
+        return Request(method, path, query, lowered, body or b"")
+
+
+class InProcessStream:
+    """An answer that arrives bit by bit."""
+
+    def __init__(self, status: int, headers: Mapping[str, str], body: bytes | AsyncIterator[bytes]) -> None:
+        self.status = status
+        self.headers = headers
+        self._body = body
+
+    async def body(self) -> bytes:
+        """Read the rest of the body at once."""
+        return b"".join([chunk async for chunk in self])
+
+    def __aiter__(self) -> AsyncIterator[bytes]:
+        """Iterate over the chunks of the body until the server ends it."""
+        return _once(self._body) if isinstance(self._body, bytes) else self._body
+
+    async def close(self) -> None:
+        """Stop the server's side of the stream."""
+        if not isinstance(self._body, bytes):
+            closing = getattr(self._body, "aclose", None)
+            if closing is not None:
+                await closing()
+
+
+async def _once(body: bytes) -> AsyncIterator[bytes]:
+    yield body
