@@ -1,0 +1,56 @@
+"""What a scheduler decided: which pod goes where, and which pods belong together."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from spinney.api.core import POD
+from spinney.kube.errors import ApiError
+from spinney.kube.events import ObjectReference
+from spinney.kube.keys import Key
+
+
+@dataclass(frozen=True, slots=True)
+class Placement:
+    """One pod on one node. ``uid`` makes a bind of a recreated pod of the same name fail instead of succeed."""
+
+    pod: Key
+    uid: str
+    node: str
+    annotations: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class GangPlacement:
+    """Pods that were placed in one decision and mean something only together."""
+
+    gang: str
+    placements: tuple[Placement, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class BindFailure:
+    """A placement the API server refused, and its answer."""
+
+    placement: Placement
+    error: ApiError
+
+
+@dataclass(frozen=True, slots=True)
+class GangOutcome:
+    """What became of a gang's placements; every placement is in exactly one of the two."""
+
+    gang: str
+    bound: tuple[Placement, ...]
+    failed: tuple[BindFailure, ...]
+
+    @property
+    def complete(self) -> bool:
+        """Return whether every pod was bound."""
+        return not self.failed
+
+
+def pod_reference(pod: Key, uid: str) -> ObjectReference:
+    """Return what an event about a pod points at."""
+    return ObjectReference(
+        api_version=POD.api_version, kind=POD.kind, name=pod.name, namespace=pod.namespace, uid=uid
+    )

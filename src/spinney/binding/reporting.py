@@ -1,0 +1,151 @@
+"""Telling people: the PodScheduled condition and events of pods, and the Scheduled condition of gangs.
+
+A verdict is written when it is new and not again while it stays the same: a gang that waits for hours costs one write
+per pod, not one per cycle. What was said about a pod is forgotten with the pod.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+import structlog
+
+from spinney.api.conditions import find_condition
+from spinney.api.core import POD
+from spinney.api.meta import Condition
+from spinney.api.podgang import POD_GANG, SCHEDULED, PodGang
+from spinney.api.struct import JSON
+from spinney.api.time import timestamp
+from spinney.binding.placement import pod_reference
+from spinney.kube.client import Client, PatchKind
+from spinney.kube.errors import Conflict, KubeError, NotFound
+from spinney.kube.events import EventRecorder, reference
+from spinney.kube.keys import Key, key_of
+from spinney.runtime import Clock
+
+log = structlog.get_logger()
+
+UNSCHEDULABLE = "Unschedulable"
+
+
+@dataclass(frozen=True, slots=True)
+class PodVerdict:
+    """Why a pod was not placed. ``message`` goes into its condition, ``event`` into an event on it."""
+
+    pod: Key
+    uid: str
+    message: str
+    event: str
+
+
+@dataclass(frozen=True, slots=True)
+class GangVerdict:
+    """How far a gang has come: ``placed`` of ``wanted`` pods, and the one sentence about it."""
+
+    scheduled: bool
+    placed: int
+    wanted: int
+    message: str
+    placement_score: float | None = None
+
+
+class Reporter:
+    """Writes verdicts of one scheduler. Mutable: it remembers what it said."""
+
+    def __init__(self, client: Client, clock: Clock, events: EventRecorder, *, event_reason: str) -> None:
+        self._client = client
+        self._clock = clock
+        self._events = events
+        self._event_reason = event_reason
+        self._said: dict[Key, tuple[str, str]] = {}
+
+    async def unschedulable(self, verdicts: Sequence[PodVerdict]) -> None:
+        """Say why pods wait, where that was not said before."""
+        for verdict in verdicts:
+            if self._said.get(verdict.pod) == (verdict.uid, verdict.message):
+                continue
+            self._said[verdict.pod] = (verdict.uid, verdict.message)
+            self._events.event(pod_reference(verdict.pod, verdict.uid), "Warning", self._event_reason, verdict.event)
+            await self._write_pod_condition(verdict)
+
+    def forget(self, pod: Key) -> None:
+        """Drop what was said about a pod that was bound or is gone."""
+        self._said.pop(pod, None)
+
+    async def gang(self, gang: PodGang, verdict: GangVerdict) -> None:
+        """Write how far a PodGang has come, unless its status says so already."""
+        status = gang_status(gang, verdict, now=self._clock.now())
+        if status is None:
+            return
+        key = key_of(gang)
+        body: JSON = {"metadata": {"name": key.name, "namespace": key.namespace}, "status": status}
+        try:
+            await self._client.apply(POD_GANG, body, subresource="status")
+        except NotFound:
+            return
+        was = find_condition(gang.status.conditions, SCHEDULED)
+        if verdict.scheduled and (was is None or was.status != "True"):
+            self._events.event(reference(POD_GANG, gang), "Normal", SCHEDULED, verdict.message)
+        elif not verdict.scheduled and (was is None or was.message != verdict.message):
+            self._events.event(reference(POD_GANG, gang), "Warning", UNSCHEDULABLE, verdict.message)
+
+    async def _write_pod_condition(self, verdict: PodVerdict) -> None:
+        condition = {
+            "type": "PodScheduled",
+            "status": "False",
+            "reason": UNSCHEDULABLE,
+            "message": verdict.message,
+            "lastTransitionTime": timestamp(self._clock.now()),
+        }
+        # The uid makes the write fail for a pod of the same name that came later.
+        patch = {"metadata": {"uid": verdict.uid}, "status": {"conditions": [condition]}}
+        try:
+            await self._client.patch(
+                POD, verdict.pod.name, patch, verdict.pod.namespace, kind=PatchKind.STRATEGIC, subresource="status"
+            )
+        except (NotFound, Conflict):
+            self.forget(verdict.pod)
+        except KubeError as error:
+            self.forget(verdict.pod)
+            log.warning("condition not written", pod=str(verdict.pod), error=str(error))
+
+
+def gang_status(gang: PodGang, verdict: GangVerdict, *, now: datetime) -> JSON | None:
+    """Return the scheduler's part of a PodGang's status, or None if it stands there already."""
+    present = gang.status
+    condition = Condition(
+        type=SCHEDULED,
+        status="True" if verdict.scheduled else "False",
+        reason=SCHEDULED if verdict.scheduled else UNSCHEDULABLE,
+        message=verdict.message,
+        observed_generation=gang.metadata.generation,
+    )
+    was = find_condition(present.conditions, SCHEDULED)
+    scheduled = f"{verdict.placed}/{verdict.wanted}"
+    if (
+        was is not None
+        and (was.status, was.message) == (condition.status, condition.message)
+        and present.scheduled == scheduled
+        and present.placement_score == verdict.placement_score
+    ):
+        return None
+    same = was is not None and was.status == condition.status and was.last_transition_time is not None
+    since = was.last_transition_time if same and was is not None else None
+    status: JSON = {"conditions": [_condition_json(condition, since or now)], "scheduled": scheduled}
+    if verdict.placement_score is not None:
+        status["placementScore"] = verdict.placement_score
+    return status
+
+
+def _condition_json(condition: Condition, since: datetime) -> Mapping[str, object]:
+    fields: dict[str, object] = {
+        "type": condition.type,
+        "status": condition.status,
+        "reason": condition.reason,
+        "message": condition.message,
+        "lastTransitionTime": timestamp(since),
+    }
+    if condition.observed_generation is not None:
+        fields["observedGeneration"] = condition.observed_generation
+    return fields
+
