@@ -1,0 +1,316 @@
+"""The pods on the nodes, counted the ways filters and scores ask about them.
+
+For every selector that was ever asked about there is one vector: how many pods it means on each node, ``[node]``.
+Placing or removing a pod adds or takes one at its row, in the vectors of the selectors that mean it; nothing is counted
+again. Counts per zone or rack are summed from the vector with the label column, in one pass over nodes in C; so a node
+that changes its labels, or a constraint that leaves out some nodes, needs no table of its own.
+
+The rules that placed pods impose on newcomers (required anti-affinity, and the affinities that count for scores) are
+kept the same way: per distinct rule, how many pods on each node carry it. So are host ports and claims in use.
+
+All of it is integer arithmetic, so removing what was placed restores every count exactly.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from enum import Enum
+from threading import Lock
+from typing import Final
+from weakref import WeakValueDictionary
+
+import numpy as np
+import numpy.typing as npt
+
+from spinney.api.core import Pod
+from spinney.api.selectors import Selector
+from spinney.cluster.filters.candidate import Candidate, host_ports, nonzero_requests
+from spinney.cluster.filters.pod_selectors import AffinityRule, Labels, PodSelector, SelectorIndex
+
+Counts = npt.NDArray[np.int64]
+"""Pods per node, ``[node]``."""
+PodKey = tuple[str, str]
+"""Namespace and name."""
+
+ANY_ADDRESS: Final = "0.0.0.0"  # noqa: S104 - what an unset hostIP means
+_KEEP: Final = 2048
+
+
+class Role(Enum):
+    """What a rule that a placed pod carries means for a newcomer that it selects."""
+
+    FORBIDS = "required anti-affinity"
+    REQUIRED = "required affinity"
+    PREFERRED = "preferred affinity or anti-affinity"
+
+
+@dataclass(frozen=True, slots=True)
+class CarriedRule:
+    """A rule placed pods carry; ``weight`` is signed, 1 for required ones."""
+
+    role: Role
+    weight: int
+    rule: AffinityRule
+    _hash: int = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "_hash", hash((self.role, self.weight, self.rule)))
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    @property
+    def selector(self) -> Selector | None:
+        """Return the selector to index by."""
+        return self.rule.selector
+
+
+class _Kind:
+    """What pods have in common that selectors cannot tell apart. Holds the selectors that mean them."""
+
+    __slots__ = ("__weakref__", "labels", "namespace", "selectors", "terminating")
+
+    def __init__(self, namespace: str, labels: Labels, *, terminating: bool) -> None:
+        self.namespace = namespace
+        self.labels = labels
+        self.terminating = terminating
+        self.selectors: frozenset[PodSelector] = frozenset()
+
+    def meant_by(self, selector: PodSelector) -> bool:
+        return selector.matches(self.namespace, self.labels, terminating=self.terminating)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Placed:
+    row: int
+    kind: _Kind
+    carried: tuple[CarriedRule, ...]
+    ports: tuple[tuple[str, str, int], ...]
+    claims: tuple[PodKey, ...]
+    weight: tuple[int, int]
+
+
+class _Books:
+    """Selectors and kinds of pods, and which mean which. Mutable.
+
+    Shared by all forks, one of which may be at work in another thread: hence the lock, and sets replaced whole.
+    """
+
+    def __init__(self) -> None:
+        self.edition = 0
+        self._kinds: WeakValueDictionary[tuple[str, tuple[tuple[str, str], ...], bool], _Kind] = WeakValueDictionary()
+        self._selectors: set[PodSelector] = set()
+        self._index: SelectorIndex[PodSelector] = SelectorIndex()
+        self._lock = Lock()
+
+    def kind(self, namespace: str, labels: Labels, *, terminating: bool) -> _Kind:
+        key = (namespace, tuple(sorted(labels.items())), terminating)
+        with self._lock:
+            kind = self._kinds.get(key)
+            if kind is None:
+                kind = self._kinds[key] = _Kind(namespace, labels, terminating=terminating)
+                kind.selectors = frozenset(s for s in self._index.candidates(labels) if kind.meant_by(s))
+            return kind
+
+    def register(self, selector: PodSelector) -> None:
+        with self._lock:
+            if selector in self._selectors:
+                return
+            if len(self._selectors) >= _KEEP:
+                self._start_afresh()
+            self._selectors.add(selector)
+            self._index.add(selector)
+            for kind in list(self._kinds.values()):
+                if kind.meant_by(selector):
+                    kind.selectors |= {selector}
+
+    def _start_afresh(self) -> None:
+        """Forget all selectors: most belong to jobs long gone. Counts of an earlier edition are no longer kept up."""
+        self.edition += 1
+        self._selectors.clear()
+        self._index = SelectorIndex()
+        for kind in list(self._kinds.values()):
+            kind.selectors = frozenset()
+
+
+class PlacedPods:
+    """The pods on nodes, by namespace and name. Mutable: :meth:`place` and :meth:`remove` undo each other exactly."""
+
+    def __init__(self) -> None:
+        self._capacity = 0
+        self._books = _Books()
+        self._pods: dict[PodKey, _Placed] = {}
+        self._counts: dict[PodSelector, Counts] = {}
+        self._edition = 0
+        self._carried: dict[CarriedRule, Counts] = {}
+        self._rules: SelectorIndex[CarriedRule] = SelectorIndex()
+        self._ports: dict[tuple[str, int], dict[str, Counts]] = {}
+        self._claims: dict[PodKey, int] = {}
+        self._weights = np.zeros((0, 2), dtype=np.int64)
+
+    def __len__(self) -> int:
+        return len(self._pods)
+
+    def __contains__(self, key: object) -> bool:
+        return key in self._pods
+
+    # -- pods coming and going ---------------------------------------------------------------------------------------
+
+    def place(self, pod: Pod, row: int) -> None:
+        """Put ``pod`` on a row of the node table; a pod of that name that was placed before is replaced."""
+        key = _key(pod)
+        self.remove(key)
+        self.reserve(row + 1)
+        candidate = Candidate(pod, _NO_REQUESTS)
+        terminating = pod.metadata.deletion_timestamp is not None
+        placed = _Placed(
+            row=row,
+            kind=self._books.kind(key[0], pod.metadata.labels, terminating=terminating),
+            carried=_carried_by(candidate) if pod.spec.affinity is not None else (),
+            ports=tuple(
+                (port.host_ip or ANY_ADDRESS, port.protocol or "TCP", port.host_port) for port in host_ports(pod)
+            ),
+            claims=_claims_of(pod) if pod.spec.volumes else (),
+            weight=nonzero_requests(pod),
+        )
+        self._pods[key] = placed
+        self._book(placed, 1)
+
+    def remove(self, key: PodKey) -> None:
+        """Take the pod called ``key`` off its node; nothing happens if it is on none."""
+        placed = self._pods.pop(key, None)
+        if placed is not None:
+            self._book(placed, -1)
+
+    def clear_row(self, row: int) -> None:
+        """Forget the pods of a node that is gone, before its row is used again."""
+        for key in [key for key, placed in self._pods.items() if placed.row == row]:
+            self.remove(key)
+
+    def reserve(self, capacity: int) -> None:
+        """Make every vector at least ``capacity`` rows long."""
+        if capacity <= self._capacity:
+            return
+        self._capacity = max(capacity, 2 * self._capacity)
+        self._counts = {selector: self._longer(counts) for selector, counts in self._counts.items()}
+        self._carried = {rule: self._longer(counts) for rule, counts in self._carried.items()}
+        self._ports = {
+            port: {address: self._longer(counts) for address, counts in addresses.items()}
+            for port, addresses in self._ports.items()
+        }
+        weights = np.zeros((self._capacity, 2), dtype=np.int64)
+        weights[: self._weights.shape[0]] = self._weights
+        self._weights = weights
+
+    def fork(self) -> "PlacedPods":
+        """Return an independent copy, to try placements on."""
+        copy = PlacedPods()
+        copy._capacity = self._capacity
+        copy._books = self._books
+        copy._pods = dict(self._pods)
+        copy._counts = {selector: counts.copy() for selector, counts in self._counts.items()}
+        copy._edition = self._edition
+        copy._carried = {rule: counts.copy() for rule, counts in self._carried.items()}
+        copy._rules = self._rules.fork()
+        copy._ports = {
+            port: {address: counts.copy() for address, counts in addresses.items()}
+            for port, addresses in self._ports.items()
+        }
+        copy._claims = dict(self._claims)
+        copy._weights = self._weights.copy()
+        return copy
+
+    # -- questions ---------------------------------------------------------------------------------------------------
+
+    def counts(self, selector: PodSelector, capacity: int) -> Counts:
+        """Return how many pods ``selector`` means on each of ``capacity`` rows. Not to be written to."""
+        self.reserve(capacity)
+        self._books.register(selector)
+        if self._edition != self._books.edition:
+            self._edition = self._books.edition
+            self._counts.clear()
+        counts = self._counts.get(selector)
+        if counts is None:
+            rows = [placed.row for placed in self._pods.values() if selector in placed.kind.selectors]
+            counts = np.bincount(np.array(rows, dtype=np.intp), minlength=self._capacity).astype(np.int64)
+            self._counts[selector] = counts
+        return counts[:capacity]
+
+    def rules_about(
+        self, namespace: str, namespace_labels: Labels, labels: Labels, capacity: int
+    ) -> Iterator[tuple[CarriedRule, Counts]]:
+        """Yield the rules of placed pods that mean a pod like this, with how many pods per row carry each."""
+        self.reserve(capacity)
+        for carried in self._rules.candidates(labels):
+            if carried.rule.matches(namespace, namespace_labels, labels):
+                yield carried, self._carried[carried][:capacity]
+
+    def port_users(self, protocol: str, port: int, capacity: int) -> dict[str, Counts]:
+        """Return, by host address, how many pods per row hold ``port``."""
+        self.reserve(capacity)
+        return {address: counts[:capacity] for address, counts in self._ports.get((protocol, port), {}).items()}
+
+    def claim_users(self, namespace: str, name: str) -> int:
+        """Return how many placed pods use a persistent volume claim."""
+        return self._claims.get((namespace, name), 0)
+
+    def nonzero_requested(self, capacity: int) -> Counts:
+        """Return cpu and memory in use as scores count them, ``[node, 2]``. Not to be written to."""
+        self.reserve(capacity)
+        return self._weights[:capacity]
+
+    # -- bookkeeping -------------------------------------------------------------------------------------------------
+
+    def _book(self, placed: _Placed, sign: int) -> None:
+        row = placed.row
+        for selector in placed.kind.selectors:
+            counts = self._counts.get(selector)
+            if counts is not None:
+                counts[row] += sign
+        for carried in placed.carried:
+            self._book_rule(carried, row, sign)
+        for address, protocol, port in placed.ports:
+            addresses = self._ports.setdefault((protocol, port), {})
+            if address not in addresses:
+                addresses[address] = np.zeros(self._capacity, dtype=np.int64)
+            addresses[address][row] += sign
+        for claim in placed.claims:
+            self._claims[claim] = self._claims.get(claim, 0) + sign
+            if not self._claims[claim]:
+                del self._claims[claim]
+        self._weights[row] += np.multiply(placed.weight, sign)
+
+    def _book_rule(self, carried: CarriedRule, row: int, sign: int) -> None:
+        counts = self._carried.get(carried)
+        if counts is None:
+            counts = self._carried[carried] = np.zeros(self._capacity, dtype=np.int64)
+            self._rules.add(carried)
+        counts[row] += sign
+        if sign < 0 and not counts[row] and not counts.any():
+            del self._carried[carried]
+            self._rules.discard(carried)
+
+    def _longer(self, counts: Counts) -> Counts:
+        longer = np.zeros(self._capacity, dtype=np.int64)
+        longer[: counts.shape[0]] = counts
+        return longer
+
+
+_NO_REQUESTS: Final = np.zeros(0, dtype=np.int64)
+
+
+def _key(pod: Pod) -> PodKey:
+    return pod.metadata.namespace or "", pod.metadata.name
+
+
+def _carried_by(pod: Candidate) -> tuple[CarriedRule, ...]:
+    return (
+        *(CarriedRule(Role.FORBIDS, 1, rule) for rule in pod.required_anti_affinity),
+        *(CarriedRule(Role.REQUIRED, 1, rule) for rule in pod.required_affinity),
+        *(CarriedRule(Role.PREFERRED, weight, rule) for weight, rule in pod.preferred_affinity),
+    )
+
+
+def _claims_of(pod: Pod) -> tuple[PodKey, ...]:
+    namespace = pod.metadata.namespace or ""
+    names = (volume.persistent_volume_claim for volume in pod.spec.volumes)
+    return tuple(dict.fromkeys((namespace, claim.claim_name) for claim in names if claim is not None))

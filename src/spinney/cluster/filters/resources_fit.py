@@ -1,0 +1,55 @@
+"""NodeResourcesFit: the node has room for what the pod requests, resource by resource.
+
+Two meanings of room: kube-scheduler counts what terminating pods hold as taken; a scheduler that pipelines pods onto
+what is being released counts it as available.
+"""
+
+from typing import Final
+
+import numpy as np
+
+from spinney.cluster.filters.candidate import Candidate
+from spinney.cluster.filters.verdict import Filter, Refusal
+from spinney.cluster.filters.view import ClusterView
+from spinney.cluster.resources import PODS
+from spinney.cluster.table import Mask
+
+NAME: Final = "NodeResourcesFit"
+TOO_MANY_PODS: Final = "Too many pods"
+
+
+def refuse_now(view: ClusterView, pod: Candidate) -> tuple[Refusal, ...]:
+    """Refuse nodes where some request is above what is idle."""
+    return _refuse(view, pod, after_release=False)
+
+
+def refuse_after_release(view: ClusterView, pod: Candidate) -> tuple[Refusal, ...]:
+    """Refuse nodes where some request is above what is idle or being released."""
+    return _refuse(view, pod, after_release=True)
+
+
+def _refuse(view: ClusterView, pod: Candidate, *, after_release: bool) -> tuple[Refusal, ...]:
+    table = view.table
+    refusals = []
+    for column in np.flatnonzero(pod.requests > 0).tolist():
+        wanted = int(pod.requests[column])
+        if column < table.idle.shape[1]:
+            free = table.idle[:, column]
+            if after_release:
+                free = free + table.releasing[:, column]
+            lacking: Mask = table.alive & (free < wanted)
+            too_small: Mask = lacking & (table.allocatable[:, column] < wanted)
+        else:
+            lacking = too_small = table.alive
+        if not lacking.any():
+            continue
+        if column == PODS:
+            # A full node can always be emptied, even one that allows no pods; preemption finds that out by itself.
+            refusals.append(Refusal.evictable(NAME, TOO_MANY_PODS, lacking))
+        else:
+            refusals.append(Refusal(NAME, f"Insufficient {table.axis.name(column)}", lacking, too_small))
+    return tuple(refusals)
+
+
+NOW: Final = Filter(NAME, refuse_now)
+AFTER_RELEASE: Final = Filter(NAME, refuse_after_release)

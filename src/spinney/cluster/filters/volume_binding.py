@@ -1,0 +1,164 @@
+"""VolumeBinding: the node can reach the pod's volumes, or can be given them.
+
+A bound claim pins the pod to the nodes its volume's affinity allows. A claim that waits for its first consumer needs,
+on the node, either an available volume that matches it or a class that can provision one there. Several such claims
+must find different volumes: as kube-scheduler does, the smallest claim chooses first and takes the smallest volume.
+The choice is made for all nodes at once: each volume has a mask of the nodes that reach it and of those where it is
+taken.
+"""
+
+from typing import Final
+
+import numpy as np
+
+from spinney.api.core import NodeSelectorRequirement
+from spinney.api.storage import SELECTED_NODE, PersistentVolume, PersistentVolumeClaim, StorageClass
+from spinney.cluster.filters.candidate import Candidate
+from spinney.cluster.filters.label_masks import matches_expression, matches_term
+from spinney.cluster.filters.storage import claim_size, claim_uses, class_name, kept_for, volume_size
+from spinney.cluster.filters.verdict import Filter, Refusal, Restriction
+from spinney.cluster.filters.view import ClusterView
+from spinney.cluster.table import Mask
+
+NAME: Final = "VolumeBinding"
+NO_VOLUME: Final = "node(s) didn't find available persistent volumes to bind"
+UNREACHABLE: Final = "node(s) didn't match PersistentVolume's node affinity"
+VOLUME_GONE: Final = "node(s) unavailable due to one or more pvc(s) bound to non-existent pv(s)"
+UNBOUND: Final = "pod has unbound immediate PersistentVolumeClaims"
+_NO_PROVISIONER: Final = "kubernetes.io/no-provisioner"
+
+
+def restrict(view: ClusterView, pod: Candidate) -> Restriction | None:
+    """Refuse a pod whose claims are missing, lost, or still to be bound by the volume controller."""
+    unbound = False
+    for use in claim_uses(pod.pod):
+        claim = view.storage.claim(pod.pod, use.name)
+        if claim is None and use.ephemeral:
+            waiting = "waiting for ephemeral volume controller to create the persistentvolumeclaim"
+            return Restriction(reason=f'{waiting} "{use.name}"')
+        if claim is None:
+            return Restriction(reason=f'persistentvolumeclaim "{use.name}" not found')
+        if claim.status.phase == "Lost":
+            lost = f'bound to non-existent persistentvolume "{claim.spec.volume_name}"'
+            return Restriction(reason=f'persistentvolumeclaim "{use.name}" {lost}')
+        if claim.metadata.deletion_timestamp is not None:
+            return Restriction(reason=f'persistentvolumeclaim "{use.name}" is being deleted')
+        waits = view.storage.waits_for_consumer(claim) and not claim.spec.volume_name
+        unbound = unbound or not (claim.bound or waits)
+    return Restriction(reason=UNBOUND) if unbound else None
+
+
+def refuse(view: ClusterView, pod: Candidate) -> tuple[Refusal, ...]:
+    """Refuse nodes that cannot reach a bound volume, or where an unbound claim finds none."""
+    uses = claim_uses(pod.pod)
+    if not uses:
+        return ()
+    claims = [claim for claim in (view.storage.claim(pod.pod, use.name) for use in uses) if claim is not None]
+    alive = view.table.alive
+    unreachable, gone = _bound(view, [claim for claim in claims if claim.bound])
+    unbound = [claim for claim in claims if not claim.bound]
+    return (
+        Refusal.final(NAME, UNREACHABLE, alive & unreachable),
+        Refusal.final(NAME, NO_VOLUME, alive & ~_bindable(view, unbound)),
+        Refusal.final(NAME, VOLUME_GONE, alive & gone),
+    )
+
+
+def _bound(view: ClusterView, claims: list[PersistentVolumeClaim]) -> tuple[Mask, Mask]:
+    """Return the nodes that fail to reach a bound volume, and those for which the first failure is a missing volume."""
+    unreachable = np.zeros(view.table.capacity, dtype=np.bool_)
+    gone = unreachable.copy()
+    for claim in claims:
+        volume = view.storage.volumes.get(claim.spec.volume_name)
+        if volume is None:
+            gone |= ~unreachable
+        else:
+            unreachable |= ~gone & ~_reaches(view, volume)
+    return unreachable, gone
+
+
+def _reaches(view: ClusterView, volume: PersistentVolume) -> Mask:
+    affinity = volume.spec.node_affinity
+    if affinity is None or affinity.required is None:
+        return view.table.alive
+    rows = np.arange(view.table.capacity)
+    mask = np.zeros(view.table.capacity, dtype=np.bool_)
+    for term in affinity.required.node_selector_terms:
+        # Volumes are matched against the labels of a node only.
+        mask |= matches_term(view.table, rows, term, with_fields=False)
+    return mask
+
+
+def _bindable(view: ClusterView, claims: list[PersistentVolumeClaim]) -> Mask:
+    """Return the nodes where every unbound claim finds a volume or can be provisioned, ``[node]``."""
+    bindable = view.table.alive.copy()
+    to_match: list[PersistentVolumeClaim] = []
+    for claim in claims:
+        selected = claim.metadata.annotations.get(SELECTED_NODE)
+        if selected is None:
+            to_match.append(claim)
+            continue
+        chosen = np.zeros(view.table.capacity, dtype=np.bool_)
+        row = view.table.find(selected)
+        if row is not None:
+            chosen[row] = True
+        bindable &= chosen & _provisionable(view, claim)
+    taken: dict[str, Mask] = {}
+    for claim in sorted(to_match, key=claim_size):
+        found = _match(view, claim, taken)
+        bindable &= found | _provisionable(view, claim)
+    return bindable
+
+
+def _match(view: ClusterView, claim: PersistentVolumeClaim, taken: dict[str, Mask]) -> Mask:
+    """Return the nodes where ``claim`` finds a volume, and mark there the volume it takes."""
+    found = np.zeros(view.table.capacity, dtype=np.bool_)
+    offered = [volume for volume in view.storage.volumes.values() if class_name(volume) == class_name(claim)]
+    for volume in sorted(
+        offered, key=lambda volume: (not kept_for(volume, claim), volume_size(volume), volume.metadata.name)
+    ):
+        if not _suits(volume, claim):
+            continue
+        busy = taken.setdefault(volume.metadata.name, np.zeros_like(found))
+        here = _reaches(view, volume) & ~busy & ~found
+        busy |= here
+        found |= here
+        if kept_for(volume, claim):
+            break
+    return found
+
+
+def _suits(volume: PersistentVolume, claim: PersistentVolumeClaim) -> bool:
+    if volume.metadata.deletion_timestamp is not None or volume_size(volume) < claim_size(claim):
+        return False
+    if (volume.spec.volume_mode or "Filesystem") != (claim.spec.volume_mode or "Filesystem"):
+        return False
+    if volume.spec.claim_ref is not None:
+        return kept_for(volume, claim)
+    selected = claim.spec.selector is None or claim.spec.selector.matches(volume.metadata.labels)
+    modes = set(claim.spec.access_modes) <= set(volume.spec.access_modes)
+    return volume.status.phase == "Available" and selected and modes
+
+
+def _provisionable(view: ClusterView, claim: PersistentVolumeClaim) -> Mask:
+    storage_class = view.storage.class_of(claim)
+    if storage_class is None or storage_class.provisioner in {"", _NO_PROVISIONER}:
+        return np.zeros(view.table.capacity, dtype=np.bool_)
+    return _allowed(view, storage_class)
+
+
+def _allowed(view: ClusterView, storage_class: StorageClass) -> Mask:
+    if not storage_class.allowed_topologies:
+        return view.table.alive
+    rows = np.arange(view.table.capacity)
+    allowed = np.zeros(view.table.capacity, dtype=np.bool_)
+    for term in storage_class.allowed_topologies:
+        here = view.table.alive & bool(term.match_label_expressions)
+        for label in term.match_label_expressions:
+            within = NodeSelectorRequirement(key=label.key, operator="In", values=label.values)
+            here = here & matches_expression(view.table, rows, within)
+        allowed |= here
+    return allowed
+
+
+FILTER: Final = Filter(NAME, refuse, restrict)
