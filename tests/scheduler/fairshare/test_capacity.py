@@ -3,7 +3,7 @@
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from spinney.scheduler.fairshare import GPU, QueueBooks
+from spinney.scheduler.fairshare import QueueBooks
 from spinney.scheduler.fairshare.capacity import CapacityReason, over_capacity
 from tests.scheduler.fairshare.strategies import a_queue, amounts, books, books_of, gpus
 
@@ -21,8 +21,8 @@ def test_a_limit_refuses_with_its_figures() -> None:
     assert refusal is not None
     assert (refusal.reason, refusal.queue, refusal.resource) == (CapacityReason.OVER_LIMIT, "a", "nvidia.com/gpu")
     assert refusal.message == "queue a: nvidia.com/gpu limit is 4, in use 3, requested 1500m"
-    assert refusal.details.queue_allocated.gpu == 3 * GPU
-    assert not refusal.details.pod_group_requested_non_preemptible
+    assert refusal.details.queue_allocated["nvidia.com/gpu"] == "3"
+    assert refusal.details.pod_group_requested_non_preemptible["nvidia.com/gpu"] == "0"
 
 
 def test_an_ancestor_refuses_too() -> None:

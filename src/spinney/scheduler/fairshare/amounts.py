@@ -9,6 +9,7 @@ from typing import Final
 import msgspec
 
 from spinney.cluster.devices import DEVICE
+from spinney.cluster.resources import CPU_NAME, GPU_NAME, MEMORY_NAME
 
 UNLIMITED: Final = -1
 """In a quota or limit: no bound."""
@@ -17,8 +18,13 @@ GPU: Final = DEVICE
 """One whole device, in the unit GPU amounts are counted in."""
 
 RESOURCES: Final = ("cpu", "memory", "gpu")
+NAMES: Final = (CPU_NAME, MEMORY_NAME, GPU_NAME)
+"""What Kubernetes calls each of :data:`RESOURCES`."""
 UNITS: Final = (1, 1, GPU)
 """The indivisible unit of each resource when fair shares are rounded (one millicore, one byte, one device)."""
+
+
+_UNLIMITED: Final = "unlimited"
 
 
 class Amounts(msgspec.Struct, frozen=True, gc=False):
@@ -54,12 +60,16 @@ class Amounts(msgspec.Struct, frozen=True, gc=False):
         return self.cpu > bound.cpu >= 0 and self.memory > bound.memory >= 0 and self.gpu > bound.gpu >= 0
 
     def describe(self) -> dict[str, str]:
-        """Render as a Kubernetes resource map: cores, bytes, devices; unlimited as ``unlimited``."""
+        """Render by resource name: cores, bytes, devices, and the word ``unlimited``."""
         return {
-            "cpu": _decimal(self.cpu, 1000),
-            "memory": "unlimited" if self.memory < 0 else str(self.memory),
-            "nvidia.com/gpu": _decimal(self.gpu, GPU),
+            CPU_NAME: _decimal(self.cpu, 1000),
+            MEMORY_NAME: _decimal(self.memory, 1),
+            GPU_NAME: _decimal(self.gpu, GPU),
         }
+
+    def quantities(self) -> dict[str, str]:
+        """Render as a Kubernetes resource list; what is unlimited is left out."""
+        return {name: text for name, text in self.describe().items() if text != _UNLIMITED}
 
 
 ZERO: Final = Amounts()
@@ -69,7 +79,7 @@ NO_BOUND: Final = Amounts(UNLIMITED, UNLIMITED, UNLIMITED)
 def _decimal(amount: int, unit: int) -> str:
     """Render as a Kubernetes quantity: units, or thousandths of one where that is needed."""
     if amount < 0:
-        return "unlimited"
+        return _UNLIMITED
     if amount % unit == 0:
         return str(amount // unit)
     return f"{-(-amount * 1000 // unit)}m"

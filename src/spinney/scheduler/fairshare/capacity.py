@@ -9,7 +9,9 @@ from enum import StrEnum
 
 import msgspec
 
-from spinney.scheduler.fairshare.amounts import RESOURCES, ZERO, Amounts
+from spinney.api.kai import QueueDetails
+from spinney.explain import QueueReport
+from spinney.scheduler.fairshare.amounts import NAMES, UNITS, ZERO, Amounts
 from spinney.scheduler.fairshare.books import QueueBook, QueueBooks
 
 
@@ -20,27 +22,15 @@ class CapacityReason(StrEnum):
     NON_PREEMPTIBLE_OVER_QUOTA = "NonPreemptibleOverQuota"
 
 
-class QueueDetails(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
-    """The figures behind a refusal."""
-
-    name: str
-    queue_requested: Amounts
-    queue_deserved: Amounts
-    queue_allocated: Amounts
-    queue_allocated_non_preemptible: Amounts
-    queue_resource_limits: Amounts
-    pod_group_requested: Amounts
-    pod_group_requested_non_preemptible: Amounts
-
-
 class OverCapacity(msgspec.Struct, frozen=True, kw_only=True):
-    """A refusal: which rule, at which queue, in which resource."""
+    """A refusal: which rule, at which queue, in which resource, and the figures it was decided on."""
 
     reason: CapacityReason
     queue: str
-    resource: str
+    resource: str  # as Kubernetes calls it
     message: str
     details: QueueDetails
+    report: QueueReport
 
 
 def over_capacity(books: QueueBooks, queue: str, request: Amounts, *, preemptible: bool) -> OverCapacity | None:
@@ -52,59 +42,61 @@ def over_capacity(books: QueueBooks, queue: str, request: Amounts, *, preemptibl
 
 
 def over_limit(books: QueueBooks, queue: str, request: Amounts, *, preemptible: bool) -> OverCapacity | None:
-    """Return the lowest queue whose limit ``request`` would break."""
+    """Return the refusal of the lowest queue whose limit ``request`` would break."""
     for position in books.tree.path(queue):
         book = books.pages[position]
-        found = _first_above(book.allocated + request, book.queue.limit)
-        if found is not None:
-            return _refusal(CapacityReason.OVER_LIMIT, book, found, request, preemptible=preemptible)
+        if not (book.allocated + request).within(book.queue.limit):
+            return _refusal(CapacityReason.OVER_LIMIT, book, request, preemptible=preemptible)
     return None
 
 
 def non_preemptible_over_quota(books: QueueBooks, queue: str, request: Amounts) -> OverCapacity | None:
-    """Return the lowest queue whose quota ``request``, which nobody could take back, would break."""
+    """Return the refusal of the lowest queue whose quota ``request``, which nobody could take back, would break."""
     for position in books.tree.path(queue):
         book = books.pages[position]
-        found = _first_above(book.allocated_non_preemptible + request, book.queue.quota)
-        if found is not None:
-            return _refusal(CapacityReason.NON_PREEMPTIBLE_OVER_QUOTA, book, found, request, preemptible=False)
+        if not (book.allocated_non_preemptible + request).within(book.queue.quota):
+            return _refusal(CapacityReason.NON_PREEMPTIBLE_OVER_QUOTA, book, request, preemptible=False)
     return None
 
 
-def _first_above(amounts: Amounts, bound: Amounts) -> str | None:
-    """Return the first resource above ``bound``, GPUs first: they are what people ask about."""
-    if amounts.within(bound):
-        return None
-    return next(
-        resource for resource in reversed(RESOURCES) if getattr(amounts, resource) > getattr(bound, resource) >= 0
-    )
-
-
-def _refusal(
-    reason: CapacityReason, book: QueueBook, resource: str, request: Amounts, *, preemptible: bool
-) -> OverCapacity:
+def _refusal(reason: CapacityReason, book: QueueBook, request: Amounts, *, preemptible: bool) -> OverCapacity:
     over = reason is CapacityReason.OVER_LIMIT
     bound = book.queue.limit if over else book.queue.quota
     used = book.allocated if over else book.allocated_non_preemptible
-    name = "nvidia.com/gpu" if resource == "gpu" else resource
+    column = _first_above(used + request, bound)
+    resource, unit = NAMES[column], UNITS[column]
     what = "limit" if over else "quota, which bounds what cannot be preempted,"
-    details = QueueDetails(
-        name=book.queue.name,
-        queue_requested=book.requested,
-        queue_deserved=book.queue.quota,
-        queue_allocated=book.allocated,
-        queue_allocated_non_preemptible=book.allocated_non_preemptible,
-        queue_resource_limits=book.queue.limit,
-        pod_group_requested=request,
-        pod_group_requested_non_preemptible=ZERO if preemptible else request,
-    )
     return OverCapacity(
         reason=reason,
         queue=book.queue.name,
-        resource=name,
+        resource=resource,
         message=(
-            f"queue {book.queue.name}: {name} {what} is {bound.describe()[name]}, "
-            f"in use {used.describe()[name]}, requested {request.describe()[name]}"
+            f"queue {book.queue.name}: {resource} {what} is {bound.describe()[resource]}, "
+            f"in use {used.describe()[resource]}, requested {request.describe()[resource]}"
         ),
-        details=details,
+        details=QueueDetails(
+            name=book.queue.name,
+            queue_requested=book.requested.quantities(),
+            queue_deserved=book.queue.quota.quantities(),
+            queue_allocated=book.allocated.quantities(),
+            queue_allocated_non_preemptible=book.allocated_non_preemptible.quantities(),
+            queue_resource_limits=book.queue.limit.quantities(),
+            pod_group_requested=request.quantities(),
+            pod_group_requested_non_preemptible=(ZERO if preemptible else request).quantities(),
+        ),
+        # Reports count whole devices: what is used or asked for of a device counts as the device.
+        report=QueueReport(
+            queue=book.queue.name,
+            rule=reason.value,
+            resource=resource,
+            bound=bound.astuple()[column] // unit,
+            used=-(-used.astuple()[column] // unit),
+            requested=-(-request.astuple()[column] // unit),
+        ),
     )
+
+
+def _first_above(amounts: Amounts, bound: Amounts) -> int:
+    """Return the resource above ``bound``, GPUs first: they are what people ask about."""
+    above = [amount > most >= 0 for amount, most in zip(amounts.astuple(), bound.astuple(), strict=True)]
+    return max(column for column, is_above in enumerate(above) if is_above)
