@@ -1,0 +1,107 @@
+"""Who we say we are, and how that is kept fresh.
+
+A :class:`CredentialSource` is asked before every request and answers from memory while what it holds is good. When the
+server answers 401 the transport says so, and the source fetches anew: a rotated token costs one extra request.
+"""
+
+import base64
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Protocol
+
+from spinney.kube.errors import ConfigurationError
+from spinney.kube.tls import ClientCertificate
+from spinney.runtime import Runtime
+
+TOKEN_FILE_SECONDS = 60.0
+
+Header = tuple[str, str]
+"""A header's name and value; a name may come more than once."""
+
+
+@dataclass(frozen=True, slots=True)
+class Credential:
+    """What a request carries: headers and, on its connection, a client certificate."""
+
+    headers: tuple[Header, ...] = field(default=(), repr=False)
+    certificate: ClientCertificate | None = None
+
+    def carrying(self, *headers: Header) -> "Credential":
+        """Return this credential with more headers."""
+        return Credential(self.headers + headers, self.certificate)
+
+
+class CredentialSource(Protocol):
+    """Gives the credential to use now."""
+
+    async def credential(self) -> Credential:
+        """Return a credential that is believed to be good."""
+        ...
+
+    def reject(self, credential: Credential) -> bool:
+        """Hear that the server refused ``credential``; returns whether the next one may differ."""
+        ...
+
+
+class FixedCredential:
+    """A credential that never changes."""
+
+    def __init__(self, credential: Credential = Credential()) -> None:  # noqa: B008 - a frozen value
+        self._credential = credential
+
+    async def credential(self) -> Credential:
+        """Return the credential."""
+        return self._credential
+
+    def reject(self, _credential: Credential) -> bool:
+        """Have nothing better to offer."""
+        return False
+
+
+class TokenFile:
+    """A bearer token in a file that somebody else rotates; read again every minute, and after a 401."""
+
+    def __init__(self, path: Path, runtime: Runtime, *, base: Credential = Credential()) -> None:  # noqa: B008
+        self._path = path
+        self._runtime = runtime
+        self._base = base
+        self._credential: Credential | None = None
+        self._read_at = 0.0
+
+    async def credential(self) -> Credential:
+        """Return the token as last read, at most a minute ago."""
+        now = self._runtime.clock.monotonic()
+        if self._credential is None or now - self._read_at >= TOKEN_FILE_SECONDS:
+            self._credential = self._read(self._credential)
+            self._read_at = now
+        return self._credential
+
+    def reject(self, credential: Credential) -> bool:
+        """Read the file again; it helps if the token has changed."""
+        self._credential = self._read(self._credential)
+        self._read_at = self._runtime.clock.monotonic()
+        return self._credential != credential
+
+    def _read(self, before: Credential | None) -> Credential:
+        try:
+            token = self._path.read_text(encoding="utf-8").strip()
+        except OSError as problem:
+            if before is not None:
+                return before  # a rotation in progress: the old token is good for a while
+            raise ConfigurationError(f"token file {self._path} cannot be read: {problem.strerror}") from problem
+        if not token:
+            if before is not None:
+                return before
+            raise ConfigurationError(f"token file {self._path} is empty; expected a bearer token")
+        return self._base.carrying(bearer(token))
+
+
+def bearer(token: str) -> Header:
+    """Return the header that carries a bearer token."""
+    return ("authorization", f"Bearer {token}")
+
+
+def basic(username: str, password: str) -> Header:
+    """Return the header that carries a user name and password."""
+    encoded = base64.b64encode(f"{username}:{password}".encode()).decode("ascii")
+    return ("authorization", f"Basic {encoded}")

@@ -1,0 +1,199 @@
+"""The transport over HTTP: one pooled aiohttp session to one API server.
+
+The pool has no size limit of its own: every watch holds a connection for minutes, and a limit would have them starve
+the writes. Redirects are not followed and cookies not kept, so credentials go nowhere but to the server they are for.
+"""
+
+import asyncio
+import ssl
+from collections.abc import AsyncIterator, Iterator, Mapping
+from contextlib import asynccontextmanager, contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import aiohttp
+from yarl import URL
+
+from spinney.kube.credentials import Credential, CredentialSource, FixedCredential
+from spinney.kube.errors import ConnectionFailed, ConnectionRefused, ConnectionTimedOut
+from spinney.kube.tls import ClientCertificate, client_context
+from spinney.kube.transport import Response
+
+CONNECT_SECONDS = 10.0
+READ_BUFFER = 1 << 18
+
+
+@dataclass(frozen=True, slots=True)
+class Endpoint:
+    """Where an API server is and how to reach and recognise it."""
+
+    url: str
+    authorities: bytes | None = None  # PEM; None trusts what the system trusts
+    insecure: bool = False
+    server_name: str | None = None
+    proxy: str | None = None
+    compression: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class _Request:
+    method: str
+    path: str
+    query: Mapping[str, str]
+    headers: Mapping[str, str]
+    body: bytes | None = None
+    total: float | None = None  # seconds for the whole answer
+    head: float | None = None  # seconds until the answer begins
+
+
+class HttpTransport:
+    """Carries requests to one API server over HTTP; fills the ``Transport`` protocol."""
+
+    def __init__(
+        self,
+        endpoint: Endpoint,
+        credentials: CredentialSource | None = None,
+        *,
+        user_agent: str = "spinney",
+    ) -> None:
+        self.endpoint = endpoint
+        self._base = endpoint.url.rstrip("/")
+        self._credentials = credentials or FixedCredential()
+        self._user_agent = user_agent
+        self._session: aiohttp.ClientSession | None = None
+        self._contexts: dict[ClientCertificate | None, ssl.SSLContext] = {}
+
+    async def request(
+        self,
+        method: str,
+        path: str,
+        *,
+        query: Mapping[str, str] = {},
+        headers: Mapping[str, str] = {},
+        body: bytes | None = None,
+        timeout: float | None = None,
+    ) -> Response:
+        """Send one request and return its complete answer; a 401 is answered once with a fresh credential."""
+        wanted = _Request(method, path, query, headers, body, total=timeout)
+        credential = await self._credentials.credential()
+        response = await self._send(wanted, credential)
+        if response.status == 401 and self._credentials.reject(credential):
+            response = await self._send(wanted, await self._credentials.credential())
+        return response
+
+    @asynccontextmanager
+    async def stream(
+        self,
+        method: str,
+        path: str,
+        *,
+        query: Mapping[str, str] = {},
+        headers: Mapping[str, str] = {},
+        timeout: float | None = None,
+    ) -> AsyncIterator["HttpStream"]:
+        """Send one request and hand out its answer as it arrives; only the wait for its head is bounded."""
+        wanted = _Request(method, path, query, headers, head=timeout)
+        credential = await self._credentials.credential()
+        response = await self._open(wanted, credential)
+        if response.status == 401 and self._credentials.reject(credential):
+            response.close()
+            response = await self._open(wanted, await self._credentials.credential())
+        try:
+            yield HttpStream(response, self._where(wanted))
+        finally:
+            response.close()
+
+    async def close(self) -> None:
+        """Close every connection."""
+        if self._session is not None:
+            await self._session.close()
+
+    async def _send(self, wanted: _Request, credential: Credential) -> Response:
+        response = await self._open(wanted, credential)
+        with translated(self._where(wanted)):
+            async with response:
+                return Response(response.status, _lower(response.headers), await response.read())
+
+    async def _open(self, wanted: _Request, credential: Credential) -> aiohttp.ClientResponse:
+        secure = self._base.startswith("https:")
+        options: dict[str, Any] = {"ssl": self._context(credential.certificate)} if secure else {}
+        if secure and self.endpoint.server_name:
+            options["server_hostname"] = self.endpoint.server_name
+        with translated(self._where(wanted)):
+            async with asyncio.timeout(wanted.head):
+                return await self._connected().request(
+                    wanted.method,
+                    URL(self._base + wanted.path),
+                    params=wanted.query,
+                    headers=[*credential.headers, *wanted.headers.items()],
+                    data=wanted.body,
+                    timeout=aiohttp.ClientTimeout(total=wanted.total, sock_connect=CONNECT_SECONDS),
+                    proxy=self.endpoint.proxy,
+                    allow_redirects=False,
+                    **options,
+                )
+
+    def _connected(self) -> aiohttp.ClientSession:
+        if self._session is None:
+            encoding = "gzip" if self.endpoint.compression else "identity"
+            self._session = aiohttp.ClientSession(
+                connector=aiohttp.TCPConnector(limit=0, keepalive_timeout=90),
+                cookie_jar=aiohttp.DummyCookieJar(),
+                headers={"user-agent": self._user_agent, "accept-encoding": encoding},
+                read_bufsize=READ_BUFFER,
+            )
+        return self._session
+
+    def _context(self, certificate: ClientCertificate | None) -> ssl.SSLContext:
+        """Return the context for this client certificate; connections made with another are not reused."""
+        context = self._contexts.get(certificate)
+        if context is None:
+            context = client_context(
+                authorities=self.endpoint.authorities, insecure=self.endpoint.insecure, certificate=certificate
+            )
+            self._contexts = {certificate: context}
+        return context
+
+    def _where(self, wanted: _Request) -> str:
+        return f"{wanted.method} {self._base}{wanted.path}"
+
+
+class HttpStream:
+    """An HTTP answer as it arrives; fills the ``StreamingResponse`` protocol."""
+
+    def __init__(self, response: aiohttp.ClientResponse, where: str) -> None:
+        self.status = response.status
+        self.headers: Mapping[str, str] = _lower(response.headers)
+        self._response = response
+        self._where = where
+
+    async def body(self) -> bytes:
+        """Read the rest of the body at once."""
+        with translated(self._where):
+            return await self._response.read()
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        with translated(self._where):
+            async for chunk in self._response.content.iter_any():
+                yield chunk
+
+
+@contextmanager
+def translated(where: str) -> Iterator[None]:
+    """Turn the HTTP library's errors into ours, naming the request."""
+    try:
+        yield
+    except (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError, aiohttp.ClientHttpProxyError) as problem:
+        raise ConnectionRefused(f"{where}: no connection: {_say(problem)}") from problem
+    except TimeoutError as problem:
+        raise ConnectionTimedOut(f"{where}: no complete answer in time") from problem
+    except aiohttp.ClientError as problem:
+        raise ConnectionFailed(f"{where}: the connection broke: {_say(problem)}") from problem
+
+
+def _say(problem: Exception) -> str:
+    return str(problem) or type(problem).__name__
+
+
+def _lower(headers: Mapping[str, str]) -> Mapping[str, str]:
+    return {name.lower(): value for name, value in headers.items()}

@@ -1,0 +1,242 @@
+"""Reading kubeconfig files, merging them, and choosing a context.
+
+Of several files the first to name something wins, be it the current context, a cluster, a user or a context; a file of
+the list that does not exist is passed over. Relative paths are relative to the file they stand in.
+"""
+
+import base64
+import binascii
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import yaml
+
+from spinney.kube.errors import ConfigurationError
+
+EXEC_EXTENSION = "client.authentication.k8s.io/exec"
+
+
+class _Part(msgspec.Struct, frozen=True, kw_only=True, rename="kebab"):
+    """Base of the parts of a kubeconfig, which spells its fields with hyphens, mostly."""
+
+
+class NamedExtension(_Part, frozen=True, kw_only=True):
+    """Something another tool keeps in the file."""
+
+    name: str
+    extension: Any = None
+
+
+class Cluster(_Part, frozen=True, kw_only=True):
+    """Where an API server is, and how to know that it is the right one."""
+
+    server: str = ""
+    certificate_authority: str = ""
+    certificate_authority_data: str = ""
+    insecure_skip_tls_verify: bool = False
+    tls_server_name: str = ""
+    proxy_url: str = ""
+    disable_compression: bool = False
+    extensions: tuple[NamedExtension, ...] | None = None
+
+
+class ExecVariable(msgspec.Struct, frozen=True, kw_only=True):
+    """An environment variable of a credential plugin."""
+
+    name: str
+    value: str
+
+
+class ExecConfig(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    """A command that prints credentials."""
+
+    command: str
+    api_version: str = ""
+    args: tuple[str, ...] | None = None
+    env: tuple[ExecVariable, ...] | None = None
+    install_hint: str = ""
+    provide_cluster_info: bool = False
+    interactive_mode: str = ""
+
+
+class User(_Part, frozen=True, kw_only=True):
+    """How to say who we are."""
+
+    client_certificate: str = ""
+    client_certificate_data: str = ""
+    client_key: str = ""
+    client_key_data: str = ""
+    token: str = ""
+    token_file: str = msgspec.field(default="", name="tokenFile")
+    username: str = ""
+    password: str = ""
+    impersonate: str = msgspec.field(default="", name="as")
+    impersonate_uid: str = msgspec.field(default="", name="as-uid")
+    impersonate_groups: tuple[str, ...] | None = msgspec.field(default=None, name="as-groups")
+    exec: ExecConfig | None = None
+    auth_provider: Any = None
+
+
+class Context(_Part, frozen=True, kw_only=True):
+    """A user on a cluster, and the namespace to start in."""
+
+    cluster: str = ""
+    user: str = ""
+    namespace: str = ""
+
+
+class _NamedCluster(_Part, frozen=True, kw_only=True):
+    name: str
+    cluster: Cluster | None = None
+
+
+class _NamedUser(_Part, frozen=True, kw_only=True):
+    name: str
+    user: User | None = None
+
+
+class _NamedContext(_Part, frozen=True, kw_only=True):
+    name: str
+    context: Context | None = None
+
+
+class _File(_Part, frozen=True, kw_only=True):
+    current_context: str = ""
+    clusters: tuple[_NamedCluster, ...] | None = None
+    users: tuple[_NamedUser, ...] | None = None
+    contexts: tuple[_NamedContext, ...] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """What a context comes to: where to connect, as whom, and the namespace to start in."""
+
+    context: str
+    cluster: Cluster
+    user: User
+    namespace: str
+
+
+@dataclass(frozen=True, slots=True)
+class Kubeconfig:
+    """One or several kubeconfig files, merged; paths inside are absolute."""
+
+    current_context: str
+    clusters: Mapping[str, Cluster]
+    users: Mapping[str, User]
+    contexts: Mapping[str, Context]
+
+    def select(self, context: str | None = None) -> Selection:
+        """Return what a context comes to; without a name, the current one."""
+        name = context or self.current_context
+        if not name:
+            raise ConfigurationError(
+                f"the kubeconfig has no current-context; name one of: {', '.join(sorted(self.contexts)) or '(none)'}"
+            )
+        chosen = _named(self.contexts, name, "context")
+        cluster = _named(self.clusters, chosen.cluster, f"cluster of context {name!r}")
+        user = _named(self.users, chosen.user, f"user of context {name!r}") if chosen.user else User()
+        if not cluster.server:
+            raise ConfigurationError(f"cluster {chosen.cluster!r} of the kubeconfig has no server; expected a URL")
+        return Selection(name, cluster, user, chosen.namespace or "default")
+
+
+def kubeconfig_paths(environ: Mapping[str, str] = os.environ) -> Sequence[Path]:
+    """Return the files kubectl would read: those in ``KUBECONFIG``, else ``~/.kube/config``."""
+    listed = [Path(part) for part in environ.get("KUBECONFIG", "").split(os.pathsep) if part]
+    return listed or [Path.home() / ".kube" / "config"]
+
+
+def read_kubeconfig(paths: Iterable[Path]) -> Kubeconfig:
+    """Read and merge kubeconfig files; at least one must exist."""
+    paths = list(paths)
+    files = [_read(path) for path in paths if path.is_file()]
+    if not files:
+        raise ConfigurationError(
+            f"no kubeconfig found at {', '.join(map(str, paths))}; set KUBECONFIG or pass the path of one"
+        )
+    clusters: dict[str, Cluster] = {}
+    users: dict[str, User] = {}
+    contexts: dict[str, Context] = {}
+    for file in files:
+        for cluster in file.clusters or ():
+            clusters.setdefault(cluster.name, cluster.cluster or Cluster())
+        for user in file.users or ():
+            users.setdefault(user.name, user.user or User())
+        for context in file.contexts or ():
+            contexts.setdefault(context.name, context.context or Context())
+    current = next((file.current_context for file in files if file.current_context), "")
+    return Kubeconfig(current, clusters, users, contexts)
+
+
+def data_or_file(data: str, path: str, *, what: str) -> bytes | None:
+    """Return PEM given in line as base64, or in a file; None when neither is given."""
+    if data:
+        try:
+            return base64.b64decode(data, validate=True)
+        except binascii.Error as problem:
+            raise ConfigurationError(f"{what}-data of the kubeconfig is not base64: {problem}") from problem
+    if path:
+        try:
+            return Path(path).read_bytes()
+        except OSError as problem:
+            raise ConfigurationError(f"{what} {path} of the kubeconfig cannot be read: {problem.strerror}") from problem
+    return None
+
+
+def _read(path: Path) -> _File:
+    try:
+        content = yaml.safe_load(path.read_text(encoding="utf-8")) or {}
+        file = msgspec.convert(content, type=_File)
+    except (yaml.YAMLError, msgspec.ValidationError, UnicodeDecodeError) as problem:
+        raise ConfigurationError(f"kubeconfig {path} cannot be understood: {problem}") from problem
+    except OSError as problem:
+        raise ConfigurationError(f"kubeconfig {path} cannot be read: {problem.strerror}") from problem
+    return _anchored(file, path.resolve().parent)
+
+
+def _anchored(file: _File, directory: Path) -> _File:
+    """Return the file with its relative paths made absolute."""
+
+    def anchor(path: str) -> str:
+        return str(directory / path) if path else ""
+
+    def cluster(named: _NamedCluster) -> _NamedCluster:
+        if named.cluster is None:
+            return named
+        authority = anchor(named.cluster.certificate_authority)
+        return msgspec.structs.replace(
+            named, cluster=msgspec.structs.replace(named.cluster, certificate_authority=authority)
+        )
+
+    def user(named: _NamedUser) -> _NamedUser:
+        if named.user is None:
+            return named
+        plugin = named.user.exec
+        if plugin is not None and os.sep in plugin.command:
+            plugin = msgspec.structs.replace(plugin, command=anchor(plugin.command))
+        anchored = msgspec.structs.replace(
+            named.user,
+            client_certificate=anchor(named.user.client_certificate),
+            client_key=anchor(named.user.client_key),
+            token_file=anchor(named.user.token_file),
+            exec=plugin,
+        )
+        return msgspec.structs.replace(named, user=anchored)
+
+    return msgspec.structs.replace(
+        file,
+        clusters=tuple(map(cluster, file.clusters or ())),
+        users=tuple(map(user, file.users or ())),
+    )
+
+
+def _named(parts: Mapping[str, Any], name: str, what: str) -> Any:
+    if name not in parts:
+        defined = ", ".join(sorted(parts)) or "(none)"
+        raise ConfigurationError(f"the {what} is {name!r}, which the kubeconfig does not define; it has: {defined}")
+    return parts[name]
