@@ -4,7 +4,7 @@ They describe, they do not enforce: an object that breaks a rule still decodes, 
 with its path instead of stopping at the first. Schema keywords are those of structural OpenAPI v3 schemas.
 """
 
-from typing import Annotated, Final
+from typing import Annotated, Final, TypeAlias
 
 import msgspec
 
@@ -58,7 +58,7 @@ Int64 = Annotated[int, schema({"format": "int64"})]
 Count = Annotated[int, schema({"format": "int32", "default": 0})]
 """A counter in a status: absent is zero, and the API server fills that in."""
 
-OpenObject = Annotated[JSON, schema({"type": "object", "x-kubernetes-preserve-unknown-fields": True})]
+OpenObject: TypeAlias = JSON
 """Somebody else's object inside ours, carried verbatim."""
 
 Duration = Annotated[str, described("A duration such as 4h30m.")]

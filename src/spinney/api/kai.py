@@ -19,7 +19,7 @@ from spinney.api.resource import Resource
 from spinney.api.struct import Struct, constant
 
 QUEUE: Final = Resource("scheduling.run.ai", "v2", "Queue", "queues", namespaced=False)
-POD_GROUP: Final = Resource("scheduling.run.ai", "v2alpha2", "PodGroup", "podgroups", short_names=("pg", "pgs"))
+POD_GROUP: Final = Resource("scheduling.run.ai", "v2alpha2", "PodGroup", "podgroups", short_names=("pg",))
 BIND_REQUEST: Final = Resource("scheduling.run.ai", "v1alpha2", "BindRequest", "bindrequests")
 TOPOLOGY: Final = Resource("kai.scheduler", "v1alpha1", "Topology", "topologies", namespaced=False)
 

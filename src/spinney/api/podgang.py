@@ -77,7 +77,7 @@ class PodGangSpec(Struct, frozen=True, kw_only=True):
 class PodGangStatus(Struct, frozen=True, kw_only=True):
     """How far a gang has come."""
 
-    phase: Annotated[str, enum("Pending", "Starting", "Running")] | None = None
+    phase: Annotated[str, enum("Pending", "Starting", "Running", default="Pending")] | None = None
     conditions: Conditions = ()
     placement_score: (
         Annotated[float, described("1.0 when every constraint holds at its preferred level, less with each fallback.")]
