@@ -1,0 +1,86 @@
+"""Pods that have a node and wait for permission to be bound to it.
+
+A waiting pod holds its node in the ledger. It leaves when every Permit plugin that asked it to wait has allowed it,
+when any rejects it, or when the shortest of their times runs out, which counts as a rejection by the plugin whose time
+it was.
+"""
+
+import asyncio
+from collections.abc import Callable, Iterator, Mapping
+
+from spinney.coscheduling.framework import SUCCESS, Code, CycleState, QueuedPod, Status
+from spinney.kube.keys import Key
+
+
+class WaitingPod:
+    """One pod that waits at Permit. Mutable; its outcome is settled once."""
+
+    def __init__(self, queued: QueuedPod, node: str, state: CycleState, timeouts: Mapping[str, float]) -> None:
+        self.queued = queued
+        self.node = node
+        self.state = state
+        self._pending = dict(timeouts)
+        self._outcome: asyncio.Future[Status] = asyncio.get_running_loop().create_future()
+
+    @property
+    def key(self) -> Key:
+        """Return the key of the pod."""
+        return self.queued.key
+
+    @property
+    def pending_plugins(self) -> frozenset[str]:
+        """Return the plugins that have not allowed the pod yet."""
+        return frozenset(self._pending)
+
+    def allow(self, plugin: str) -> None:
+        """Note that ``plugin`` no longer holds the pod; the last one to do so lets it go."""
+        self._pending.pop(plugin, None)
+        if not self._pending:
+            self._settle(SUCCESS)
+
+    def reject(self, plugin: str, reason: str) -> None:
+        """Send the pod back; later answers do not count."""
+        self._settle(Status(Code.UNSCHEDULABLE, (reason,), plugin))
+
+    async def outcome(self) -> Status:
+        """Wait for the verdict."""
+        plugin, seconds = min(self._pending.items(), key=lambda item: (item[1], item[0]), default=("", 0.0))
+        if self._pending:
+            timer = asyncio.get_running_loop().call_later(
+                seconds, self.reject, plugin, f"waited {seconds:g}s for permission to bind and did not get it"
+            )
+            self._outcome.add_done_callback(lambda _: timer.cancel())
+        return await self._outcome
+
+    def _settle(self, status: Status) -> None:
+        if not self._outcome.done():
+            self._outcome.set_result(status)
+
+
+class WaitingPods:
+    """The pods that wait at Permit, by key and by any group a plugin asks for. Mutable."""
+
+    def __init__(self) -> None:
+        self._pods: dict[Key, WaitingPod] = {}
+
+    def add(self, pod: WaitingPod) -> None:
+        """Take in a pod."""
+        self._pods[pod.key] = pod
+
+    def remove(self, key: Key) -> None:
+        """Forget a pod whose outcome is settled."""
+        self._pods.pop(key, None)
+
+    def get(self, key: Key) -> WaitingPod | None:
+        """Return a waiting pod."""
+        return self._pods.get(key)
+
+    def where(self, condition: Callable[[WaitingPod], bool]) -> list[WaitingPod]:
+        """Return the waiting pods that meet ``condition``, in the order in which they began to wait."""
+        return [pod for pod in self._pods.values() if condition(pod)]
+
+    def __iter__(self) -> Iterator[WaitingPod]:
+        return iter(list(self._pods.values()))
+
+    def __len__(self) -> int:
+        return len(self._pods)
