@@ -1,30 +1,21 @@
 """Serving resource requests: from the verb of a request to the operation, and back to a response."""
 
-from collections.abc import Callable
-from typing import Any
-
 from spinney.api.struct import JSON
 from spinney.server.actions import serve_action
-from spinney.server.bodies import from_json, media_type, read_object, read_options
+from spinney.server.bodies import read_object, read_options
 from spinney.server.context import Context, Target
 from spinney.server.exchange import Request, Response
 from spinney.server.operations.creating import create
 from spinney.server.operations.deleting import delete, delete_options, dry_run_of
+from spinney.server.operations.patching import patch
 from spinney.server.operations.reading import get, list_objects
-from spinney.server.operations.updating import replace, update
+from spinney.server.operations.updating import replace
 from spinney.server.operations.watching import watch, watch_request
 from spinney.server.operations.write import WriteOptions, write_options
-from spinney.server.patches.json import PatchFailed, apply_json_patch
-from spinney.server.patches.merge import merge
-from spinney.server.patches.strategic import strategic_merge
 from spinney.server.representation import Plain, Representation
 from spinney.server.responding import reply, reply_json
 from spinney.server.routing import resolve, verb
-from spinney.server.status import bad_request, invalid, invalid_value, success, unsupported_media_type
-
-_JSON_PATCH = "application/json-patch+json"
-_MERGE_PATCH = "application/merge-patch+json"
-_STRATEGIC = "application/strategic-merge-patch+json"
+from spinney.server.status import success
 
 
 async def serve_resource(context: Context, request: Request) -> Response:
@@ -53,8 +44,8 @@ async def serve_resource(context: Context, request: Request) -> Response:
             record = await replace(context, target, read_object(request), options)
             return reply(representation.single(record), warnings=options.warnings)
         case "patch":
-            record = await update(context, target, _patch(target, request), options)
-            return reply(representation.single(record), warnings=options.warnings)
+            record, made = await patch(context, target, request, options)
+            return reply(representation.single(record), status=201 if made else 200, warnings=options.warnings)
         case "delete":
             return await _delete(context, target, request, options, representation)
         case _:
@@ -101,27 +92,3 @@ async def _delete_collection(
             deleted.append((await delete(context, each, wanted, options)).record)
     metadata: JSON = {"resourceVersion": str(context.store.revision)}
     return reply(representation.many(deleted, metadata), warnings=options.warnings)
-
-
-def _patch(target: Target, request: Request) -> Callable[[JSON], JSON]:
-    """Return the change that a patch request asks for."""
-    kind = media_type(request)
-    accepted = [_JSON_PATCH, _MERGE_PATCH] + ([] if target.kind.custom else [_STRATEGIC])
-    if kind not in accepted:
-        raise unsupported_media_type(accepted)
-    patch: Any = from_json(request.body)
-    if kind == _JSON_PATCH:
-        return lambda obj: _json_patched(target, obj, patch)
-    if not isinstance(patch, dict):
-        raise bad_request(f"a patch of type {kind} is an object")
-    if kind == _MERGE_PATCH:
-        return lambda obj: merge(obj, patch)
-    return lambda obj: strategic_merge(obj, patch, target.kind.shape)
-
-
-def _json_patched(target: Target, obj: JSON, patch: Any) -> JSON:
-    try:
-        patched: JSON = apply_json_patch(obj, patch)
-    except PatchFailed as error:
-        raise invalid(target.resource, target.key.name, [invalid_value("patch", "", str(error))]) from error
-    return patched

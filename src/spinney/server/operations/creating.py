@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from spinney.api.struct import JSON
 from spinney.server.admission.attributes import Attributes
 from spinney.server.context import Context, Target
 from spinney.server.metadata import begin, check_envelope, generated_name
@@ -14,8 +15,10 @@ from spinney.server.store.record import record
 _NAME_ATTEMPTS = 8
 
 
-async def create(context: Context, target: Target, body: Any, options: WriteOptions) -> Record:
-    """Create the object that ``body`` describes and return it as stored."""
+async def create(
+    context: Context, target: Target, body: Any, options: WriteOptions, *, managed: list[JSON] | None = None
+) -> Record:
+    """Create the object that ``body`` describes and return it as stored. An apply says what is ``managed``."""
     kind = target.kind
     obj = kind.stored(check_envelope(kind, body))
     if kind.resource.namespaced and target.namespace is None:
@@ -47,8 +50,11 @@ async def create(context: Context, target: Target, body: Any, options: WriteOpti
     await admit(context, attributes, options)
     assert attributes.obj is not None, "only a deletion has no object"
     obj = attributes.obj
-    kind.behaviour.prepare_create(obj, context.runtime.clock.now())
-    own_created(kind, obj, options.manager, context.runtime.clock.now(), always=context.options.track_all_managers)
+    now = context.runtime.clock.now()
+    kind.behaviour.prepare_create(obj, now)
+    own_created(kind, obj, options.manager, now, always=context.options.track_all_managers)
+    if managed:
+        obj["metadata"]["managedFields"] = managed
     key = Key(target.namespace or "", obj["metadata"]["name"])
     if collection.get(key) is not None:
         raise already_exists(kind.resource, key.name)

@@ -101,16 +101,16 @@ async def _update_once(
     admitted = attributes.obj
     assert admitted is not None
     bump_generation(kind, admitted, old)
-    own_updated(
-        kind,
-        admitted,
-        old,
-        options.manager,
-        context.runtime.clock.now(),
-        subresource=target.subresource,
-        applied=applied,
-        always=context.options.track_all_managers,
-    )
+    if not applied:
+        own_updated(
+            kind,
+            admitted,
+            old,
+            options.manager,
+            context.runtime.clock.now(),
+            subresource=target.subresource,
+            always=context.options.track_all_managers,
+        )
     admitted["metadata"]["resourceVersion"] = old["metadata"]["resourceVersion"]
     if admitted == old:
         return current

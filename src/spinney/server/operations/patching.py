@@ -1,0 +1,103 @@
+"""Patch requests: from the media type of a patch to the change it makes."""
+
+from collections.abc import Callable
+from typing import Any
+
+from spinney.api.struct import JSON
+from spinney.server.bodies import from_json, from_yaml, media_type
+from spinney.server.context import Context, Target
+from spinney.server.exchange import Request
+from spinney.server.metadata import check_envelope
+from spinney.server.operations.creating import create
+from spinney.server.operations.updating import Change, update
+from spinney.server.operations.write import WriteOptions
+from spinney.server.patches.apply import apply, apply_to_nothing, without_nulls
+from spinney.server.patches.json import PatchFailed, apply_json_patch
+from spinney.server.patches.merge import merge
+from spinney.server.patches.strategic import strategic_merge
+from spinney.server.status import bad_request, conflict, invalid, invalid_value, not_found, unsupported_media_type
+from spinney.server.store import Record
+
+JSON_PATCH = "application/json-patch+json"
+MERGE_PATCH = "application/merge-patch+json"
+STRATEGIC_MERGE_PATCH = "application/strategic-merge-patch+json"
+APPLY_PATCH = "application/apply-patch+yaml"
+
+
+async def patch(context: Context, target: Target, request: Request, options: WriteOptions) -> tuple[Record, bool]:
+    """Patch an object; return it as stored, and whether it was created (which only an apply does)."""
+    if media_type(request) == APPLY_PATCH:
+        return await _apply(context, target, request, options)
+    return await update(context, target, patch_change(target, request), options), False
+
+
+def patch_change(target: Target, request: Request) -> Change:
+    """Return the change that a JSON, merge or strategic merge patch asks for."""
+    kind = media_type(request)
+    accepted = [JSON_PATCH, MERGE_PATCH] + ([] if target.kind.custom else [STRATEGIC_MERGE_PATCH])
+    if kind not in accepted:
+        raise unsupported_media_type([*accepted, APPLY_PATCH])
+    body: Any = from_json(request.body)
+    if kind == JSON_PATCH:
+        return lambda obj: _json_patched(target, obj, body)
+    if not isinstance(body, dict):
+        raise bad_request(f"a patch of type {kind} is an object")
+    if kind == MERGE_PATCH:
+        return lambda obj: merge(obj, body)
+    return lambda obj: strategic_merge(obj, body, target.kind.shape)
+
+
+def _json_patched(target: Target, obj: JSON, body: Any) -> JSON:
+    try:
+        patched: JSON = apply_json_patch(obj, body)
+    except PatchFailed as error:
+        raise invalid(target.resource, target.key.name, [invalid_value("patch", "", str(error))]) from error
+    return patched
+
+
+async def _apply(context: Context, target: Target, request: Request, options: WriteOptions) -> tuple[Record, bool]:
+    if not request.query.get("fieldManager"):
+        details = [invalid_value("fieldManager", "", "is required for apply patch")]
+        raise invalid(target.resource, target.key.name, details)
+    config = check_envelope(target.kind, from_yaml(request.body))
+    metadata = config["metadata"]
+    if metadata.get("managedFields"):
+        raise bad_request("metadata.managedFields must be nil")
+    if metadata.setdefault("name", target.name) != target.name:
+        raise bad_request(
+            f"the name of the object ({metadata['name']}) does not match the name on the URL ({target.name})"
+        )
+    if context.collection(target.kind).get(target.key) is None:
+        return await _create_by_apply(context, target, config, options), True
+    return await update(context, target, _applying(context, target, config, options), options, applied=True), False
+
+
+async def _create_by_apply(context: Context, target: Target, config: JSON, options: WriteOptions) -> Record:
+    if target.subresource:
+        raise not_found(target.resource, target.key.name)
+    if config["metadata"].get("uid"):
+        why = "uid mismatch: the provided object specified a uid, and no existing object was found"
+        raise conflict(target.resource, target.key.name, why)
+    config = without_nulls(config)
+    managed = apply_to_nothing(target.kind, config, options.manager, context.runtime.clock.now())
+    config["metadata"].pop("resourceVersion", None)
+    return await create(context, target, config, options, managed=managed)
+
+
+def _applying(context: Context, target: Target, config: JSON, options: WriteOptions) -> Callable[[JSON], JSON]:
+    def change(live: JSON) -> JSON:
+        applied = apply(
+            target.kind,
+            live,
+            config,
+            options.manager,
+            context.runtime.clock.now(),
+            force=options.force,
+            subresource=target.subresource,
+        )
+        for field in ("uid", "resourceVersion"):
+            if config["metadata"].get(field):
+                applied["metadata"][field] = config["metadata"][field]
+        return applied
+
+    return change

@@ -1,0 +1,158 @@
+"""Server-side apply: a manager says which fields it wants, and owns exactly those.
+
+The applied configuration is merged into the live object. A field that it would change and that somebody else owns is
+a conflict, unless forced. A field that the manager owned, no longer applies and nobody else owns is removed.
+"""
+
+from dataclasses import replace
+from datetime import datetime
+from typing import Any
+
+from spinney.api.struct import JSON
+from spinney.api.time import timestamp
+from spinney.server.kinds.kind import Kind
+from spinney.server.kinds.shape import Shape
+from spinney.server.patches.fieldset import Path, changes, fields_of, item_step, owned_part, shown
+from spinney.server.patches.ownership import Owner, first_owners, in_order, owners_of, record_owners
+from spinney.server.status import ApiError, Cause
+
+
+def apply_to_nothing(kind: Kind, config: JSON, manager: str, now: datetime) -> list[JSON]:
+    """Return the ``managedFields`` of an object that is created by applying ``config``."""
+    owner = Owner(manager, "Apply", kind.resource.api_version, "", timestamp(now), _wanted(kind, config, ""))
+    return [owner.to_json()] if owner.fields else []
+
+
+def apply(kind: Kind, live: JSON, config: JSON, manager: str, now: datetime, *, force: bool, subresource: str) -> JSON:
+    """Return ``live`` with ``config`` applied and ownership updated; raise a 409 that names every conflict."""
+    shape = kind.shape
+    config = without_nulls(config)
+    wanted = _wanted(kind, config, subresource)
+    part = owned_part(config)
+    if subresource:
+        part = {name: value for name, value in part.items() if name == subresource}
+    elif kind.status:
+        part.pop("status", None)
+    merged: JSON = merge_applied(live, part, shape)
+    applier = Owner(manager, "Apply", kind.resource.api_version, subresource, timestamp(now), wanted)
+    present = first_owners(kind, live, now)
+    others = [owner for owner in present if not owner.same(applier)]
+    before = next((owner for owner in present if owner.same(applier)), None)
+    changed, _ = changes(owned_part(live), owned_part(merged), shape)
+    conflicts = [(owner, sorted(owner.fields & changed & wanted)) for owner in others]
+    conflicts = [(owner, paths) for owner, paths in conflicts if paths]
+    if conflicts and not force:
+        raise _conflict(conflicts)
+    others = [replace(owner, fields=owner.fields - changed) for owner in others]
+    if before is not None:
+        abandoned = before.fields - wanted - frozenset().union(*(owner.fields for owner in others))
+        merged = remove_fields(merged, abandoned, shape)
+        _, removed = changes(owned_part(live), owned_part(merged), shape)
+        others = [replace(owner, fields=owner.fields - removed) for owner in others]
+        if before.fields == wanted:
+            applier = replace(applier, time=before.time)
+    record_owners(merged, in_order(present, [*others, applier]))
+    if merged["metadata"].get("managedFields") and owners_of(merged) == owners_of(live):
+        merged["metadata"]["managedFields"] = live["metadata"]["managedFields"]
+    return merged
+
+
+def _wanted(kind: Kind, config: JSON, subresource: str) -> frozenset[Path]:
+    fields = fields_of(owned_part(config), kind.shape)
+    if subresource:
+        return frozenset(path for path in fields if path[0] == f"f:{subresource}")
+    if kind.status:
+        return frozenset(path for path in fields if path[0] != "f:status")
+    return frozenset(fields)
+
+
+def without_nulls(value: Any) -> Any:
+    """Return ``value`` without fields that are null: applying null is applying nothing."""
+    if isinstance(value, dict):
+        return {name: without_nulls(child) for name, child in value.items() if child is not None}
+    if isinstance(value, list):
+        return [without_nulls(item) for item in value]
+    return value
+
+
+def merge_applied(live: Any, config: Any, shape: Shape) -> Any:
+    """Return ``live`` with ``config`` merged in by shape; unchanged parts are shared."""
+    if isinstance(config, dict) and isinstance(live, dict) and shape.merge != "atomic":
+        merged = {**live}
+        for name, value in config.items():
+            merged[name] = merge_applied(live[name], value, shape.child(name)) if name in live else value
+        return merged
+    if isinstance(config, list) and isinstance(live, list) and shape.associative:
+        return _merge_items(live, config, shape)
+    return config
+
+
+def _merge_items(live: list[Any], config: list[Any], shape: Shape) -> list[Any]:
+    """Merge items by key. Applied items keep the order of the configuration; others keep their place among them."""
+    wanted = {item_step(item, shape): item for item in config}
+    present = {item_step(item, shape): item for item in live}
+    queue = [
+        merge_applied(present[step], item, shape.item) if step in present else item for step, item in wanted.items()
+    ]
+    merged: list[Any] = []
+    taken = 0
+    for step, item in present.items():
+        if step in wanted:
+            merged.append(queue[taken])
+            taken += 1
+        else:
+            merged.append(item)
+    return merged + queue[taken:]
+
+
+def remove_fields(value: Any, paths: frozenset[Path], shape: Shape) -> Any:
+    """Return ``value`` without the given fields; what becomes empty by that goes too."""
+    if not paths:
+        return value
+    here = {path[0] for path in paths if len(path) == 1}
+    deeper: dict[str, set[Path]] = {}
+    for path in paths:
+        if len(path) > 1:
+            deeper.setdefault(path[0], set()).add(path[1:])
+    if isinstance(value, dict):
+        kept: JSON = {}
+        for name, child in value.items():
+            step = f"f:{name}"
+            if step in deeper:
+                rest = remove_fields(child, frozenset(deeper[step]), shape.child(name))
+                if rest not in ({}, []):
+                    kept[name] = rest
+            elif step not in here:
+                kept[name] = child
+        return kept
+    if isinstance(value, list):
+        items = []
+        for item in value:
+            step = item_step(item, shape)
+            if step in here:
+                continue
+            items.append(remove_fields(item, frozenset(deeper[step]), shape.item) if step in deeper else item)
+        return items
+    return value
+
+
+def _conflict(conflicts: list[tuple[Owner, list[Path]]]) -> ApiError:
+    causes = [
+        Cause("FieldManagerConflict", shown(path), f"conflict with {_named(owner)}")
+        for owner, paths in conflicts
+        for path in paths
+    ]
+    texts = [
+        f"conflict with {_named(owner)}: {shown(paths[0])}"
+        if len(paths) == 1
+        else f"conflicts with {_named(owner)}:" + "".join(f"\n- {shown(path)}" for path in paths)
+        for owner, paths in conflicts
+    ]
+    count = len(causes)
+    message = f"Apply failed with {count} conflict{'s' if count > 1 else ''}: " + "\n".join(texts)
+    return ApiError(409, "Conflict", message, details={"causes": [cause.to_json() for cause in causes]})
+
+
+def _named(owner: Owner) -> str:
+    subresource = f' with subresource "{owner.subresource}"' if owner.subresource else ""
+    return f'"{owner.manager}"{subresource} using {owner.api_version}'

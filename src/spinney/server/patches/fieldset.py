@@ -1,0 +1,160 @@
+"""Sets of fields: which parts of an object somebody owns.
+
+A path is a tuple of steps as they stand in ``FieldsV1``: ``f:name`` for a field, ``k:{...}`` for an item of a list
+that is a map, ``v:...`` for an item of a set. A set of fields is a Python set of paths, so that the algebra of
+ownership is the algebra of sets.
+"""
+
+from typing import Any
+
+import msgspec
+
+from spinney.api.struct import JSON
+from spinney.server.kinds.shape import Shape
+
+Path = tuple[str, ...]
+
+_SYSTEM_METADATA = (
+    "name",
+    "namespace",
+    "generateName",
+    "uid",
+    "resourceVersion",
+    "generation",
+    "creationTimestamp",
+    "deletionTimestamp",
+    "deletionGracePeriodSeconds",
+    "managedFields",
+    "selfLink",
+)
+
+
+def owned_part(obj: JSON) -> JSON:
+    """Return ``obj`` without what belongs to nobody: its type, and the metadata that the server keeps."""
+    part = {name: value for name, value in obj.items() if name not in {"apiVersion", "kind", "metadata"}}
+    metadata = {name: value for name, value in obj.get("metadata", {}).items() if name not in _SYSTEM_METADATA}
+    if metadata:
+        part["metadata"] = metadata
+    return part
+
+
+def fields_of(value: Any, shape: Shape) -> set[Path]:
+    """Return the fields that ``value`` sets."""
+    found: set[Path] = set()
+    _collect(value, shape, (), found)
+    return found
+
+
+def _collect(value: Any, shape: Shape, path: Path, found: set[Path]) -> None:
+    parts = _parts(value, shape)
+    if not parts:
+        if path:
+            found.add(path)
+        return
+    for step, (child, child_shape) in parts.items():
+        if isinstance(value, list):
+            found.add((*path, step))
+        _collect(child, child_shape, (*path, step), found)
+
+
+def _parts(value: Any, shape: Shape) -> dict[str, tuple[Any, Shape]] | None:
+    """Return what a value consists of, by step; ``None`` if it is owned as a whole."""
+    if isinstance(value, dict) and shape.merge != "atomic":
+        return {f"f:{name}": (child, shape.child(name)) for name, child in value.items()}
+    if isinstance(value, list) and shape.associative:
+        return {item_step(item, shape): (item, shape.item) for item in value}
+    return None
+
+
+def item_step(item: Any, shape: Shape) -> str:
+    """Return the step to an item of a list that is a map or a set."""
+    if shape.merge == "map" and isinstance(item, dict):
+        keys = {key: value for key, value in zip(shape.keys, shape.key_of(item), strict=True) if value is not None}
+        return "k:" + msgspec.json.encode(dict(sorted(keys.items()))).decode()
+    return "v:" + msgspec.json.encode(item).decode()
+
+
+def changes(old: Any, new: Any, shape: Shape) -> tuple[set[Path], set[Path]]:
+    """Return the fields that ``new`` sets to something else than ``old`` (or newly), and those it removes."""
+    comparison = _Comparison()
+    comparison.compare(old, new, shape, ())
+    return comparison.changed, comparison.removed
+
+
+class _Comparison:
+    """Walks two values side by side and notes what differs; mutable."""
+
+    def __init__(self) -> None:
+        self.changed: set[Path] = set()
+        self.removed: set[Path] = set()
+
+    def compare(self, old: Any, new: Any, shape: Shape, path: Path) -> None:
+        if old == new:
+            return
+        before, after = _parts(old, shape), _parts(new, shape)
+        if before is None or after is None or type(old) is not type(new):
+            self.changed.add(path)
+            if before is not None:
+                _collect(old, shape, path, self.removed)
+                self.removed.discard(path)
+            return
+        for step, (child, child_shape) in before.items():
+            if step not in after:
+                self.removed.add((*path, step))
+                _collect(child, child_shape, (*path, step), self.removed)
+            else:
+                self.compare(child, after[step][0], child_shape, (*path, step))
+        for step, (child, child_shape) in after.items():
+            if step not in before:
+                self.changed.add((*path, step))
+                _collect(child, child_shape, (*path, step), self.changed)
+
+
+def to_fields_v1(paths: set[Path]) -> JSON:
+    """Return a set of fields as ``FieldsV1``."""
+    root: JSON = {}
+    for path in sorted(paths):
+        at = root
+        for step in path[:-1]:
+            at = at.setdefault(step, {})
+        last = at.setdefault(path[-1], {})
+        last["."] = {}
+    _drop_lone_dots(root)
+    return root
+
+
+def _drop_lone_dots(node: JSON) -> None:
+    for child in node.values():
+        _drop_lone_dots(child)
+    if len(node) == 1 and "." in node:
+        del node["."]
+
+
+def from_fields_v1(fields: JSON) -> set[Path]:
+    """Return the set that a ``FieldsV1`` stands for."""
+    found: set[Path] = set()
+    _read(fields, (), found)
+    return found
+
+
+def _read(node: JSON, path: Path, found: set[Path]) -> None:
+    if path and (not node or "." in node):
+        found.add(path)
+    for step, child in node.items():
+        if step != "." and isinstance(child, dict):
+            _read(child, (*path, step), found)
+
+
+def shown(path: Path) -> str:
+    """Return a path as messages show it: ``.spec.containers[name="c"].image``."""
+    text = ""
+    for step in path:
+        kind, _, rest = step.partition(":")
+        if kind == "f":
+            text += f".{rest}"
+        elif kind == "k":
+            keys = msgspec.json.decode(rest)
+            text += "[" + ",".join(f"{key}={msgspec.json.encode(value).decode()}" for key, value in keys.items()) + "]"
+        else:
+            text += f"[={rest}]"
+    return text
