@@ -121,6 +121,6 @@ def own_updated(
 
 
 def in_order(before: list[Owner], owners: list[Owner]) -> list[Owner]:
-    """Return ``owners`` in the places they had before, new ones last, so that writing the same twice changes nothing."""
+    """Return ``owners`` in the places they had before, new ones last: writing the same twice changes nothing."""
     places = [owner.identity for owner in before]
     return sorted(owners, key=lambda owner: places.index(owner.identity) if owner.identity in places else len(places))
