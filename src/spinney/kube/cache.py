@@ -30,7 +30,7 @@ from spinney.kube.errors import ApiError, Expired, KubeError
 from spinney.kube.indexes import Index, IndexFunction
 from spinney.kube.keys import Identity, Key, identify
 from spinney.kube.metrics import KubeMetrics
-from spinney.kube.watching import Bookmark, EventDecoder, Undecodable
+from spinney.kube.watching import EventDecoder, Undecodable, WatchEvent
 from spinney.runtime import Runtime
 
 T = TypeVar("T")
@@ -270,22 +270,31 @@ class WatchCache(Generic[T]):
 
     def _absorb(self, line: bytes) -> None:
         event = self._decoder.decode(line)
-        if isinstance(event, Bookmark):
-            self._version = event.resource_version
-            return
-        if isinstance(event, Undecodable):
-            self._lament(event)
-            self._drop(Key(event.namespace, event.name), event.resource_version)
-            self._version = event.resource_version
-            return
-        identity = identify(event.object)
-        if event.type == "DELETED":
-            self._take(identity)
-        else:
-            known = self._known.get(identity.key)
-            if known is None or not _older(identity, known):
+        if isinstance(event, WatchEvent):
+            identity = identify(event.object)
+            version = identity.resource_version
+            if self._already_seen(version):
+                return
+            if event.type == "DELETED":
+                self._drop(identity.key, version)
+            else:
                 self._put(identity, event.object)
-        self._version = identity.resource_version
+        else:
+            version = event.resource_version
+            if self._already_seen(version):
+                return
+            if isinstance(event, Undecodable):
+                self._lament(event)
+                self._drop(Key(event.namespace, event.name), version)
+        self._version = version
+
+    def _already_seen(self, version: str) -> bool:
+        """Tell whether what the server sends is from before the version it was asked to go on from.
+
+        Versions grow as decimal numbers; one that is no such number is taken as news.
+        """
+        seen = self._version or ""
+        return version.isdecimal() and seen.isdecimal() and int(version) <= int(seen)
 
     # ------------------------------------------------------------------------------------------------ changing
 
@@ -302,12 +311,6 @@ class WatchCache(Generic[T]):
         self._rows[identity.key] = row
         self._known[identity.key] = identity
         self._tell(Change(identity.key, old, row, identity.resource_version))
-
-    def _take(self, identity: Identity) -> None:
-        """Drop the object this deletion speaks of, unless a later incarnation is held."""
-        known = self._known.get(identity.key)
-        if known is not None and not (known.uid != identity.uid and _older(identity, known)):
-            self._drop(identity.key, identity.resource_version)
 
     def _drop(self, key: Key, version: str) -> None:
         old = self._rows.pop(key, None)
@@ -329,9 +332,3 @@ class WatchCache(Generic[T]):
             object=str(Key(item.namespace, item.name)),
             problem=item.problem,
         )
-
-
-def _older(one: Identity, other: Identity) -> bool:
-    """Tell whether ``one`` is surely a version before ``other``; versions are decimal numbers that grow."""
-    first, second = one.resource_version, other.resource_version
-    return first.isdecimal() and second.isdecimal() and int(first) < int(second)

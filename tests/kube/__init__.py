@@ -1,0 +1,1 @@
+"""Tests of talking to an API server."""
