@@ -4,29 +4,22 @@ A test that asks for ``cluster`` runs twice: on the embedded cluster, in process
 ``real``) on a real control plane in real time. Session fixtures start the real planes when first asked for.
 """
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
-from spinney.api.resource import Resource
+from spinney.api.coordination import LEASE
+from spinney.api.core import NAMESPACE, NODE, POD, SERVICE_ACCOUNT
+from spinney.kube.client import Client
+from spinney.kube.config import load_kubeconfig
 from spinney.runtime import Runtime, VirtualTimeLoop
+from spinney.server import ApiServer
+from spinney.sim.transport import InProcessTransport
 from spinney.testing.controlplane import ControlPlane, GoMissing
-
-if TYPE_CHECKING:
-    from spinney.kube.client import Client
-    from spinney.server import ApiServer
-
-NAMESPACE = Resource("", "v1", "Namespace", "namespaces", namespaced=False)
-NODE = Resource("", "v1", "Node", "nodes", namespaced=False)
-POD = Resource("", "v1", "Pod", "pods")
-LEASE = Resource("coordination.k8s.io", "v1", "Lease", "leases")
-SERVICE_ACCOUNT = Resource("", "v1", "ServiceAccount", "serviceaccounts")
 
 
 @dataclass(frozen=True)
@@ -48,8 +41,6 @@ class Cluster:
 
     def connect(self, field_manager: str = "spinney") -> Client:
         """Return a further client of the same cluster, over the same connection."""
-        from spinney.kube.client import Client  # noqa: PLC0415
-
         return Client(self.client.transport, self.runtime, field_manager=field_manager)
 
 
@@ -106,27 +97,29 @@ async def cluster(cluster_name: str, request: pytest.FixtureRequest) -> AsyncIte
 
 
 async def _embedded_cluster() -> AsyncIterator[Cluster]:
-    from spinney.sim.transport import InProcessTransport  # noqa: PLC0415
-
-    from spinney.kube.client import Client  # noqa: PLC0415
-    from spinney.server import ApiServer  # noqa: PLC0415
-
     runtime = Runtime.virtual(seed=1)
     server = ApiServer(runtime)
+    running, stopping = asyncio.Event(), asyncio.Event()
+
+    async def serve() -> None:  # a fixture is left in another task than it was entered in; this one stays
+        async with server.running():
+            running.set()
+            await stopping.wait()
+
+    serving = asyncio.create_task(serve())
+    await running.wait()
     client = Client(InProcessTransport(server), runtime)
     namespace = "test"
     await client.create(NAMESPACE, {"metadata": {"name": namespace}})
     yield Cluster("embedded", client, runtime, namespace, kubeconfig=None, server=server, plane=None)
     await client.transport.close()
+    stopping.set()
+    await serving
 
 
 async def _real_cluster(plane: ControlPlane) -> AsyncIterator[Cluster]:
-    from spinney.kube.config import load_kubeconfig  # noqa: PLC0415
-
-    from spinney.kube.client import Client  # noqa: PLC0415
-
     runtime = Runtime.system()
-    client = Client(load_kubeconfig(plane.kubeconfig), runtime)
+    client = Client(load_kubeconfig(plane.kubeconfig, runtime=runtime), runtime)
     try:
         created = await client.create(NAMESPACE, {"metadata": {"generateName": "test-"}})
         namespace: str = created["metadata"]["name"]

