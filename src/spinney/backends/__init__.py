@@ -1,1 +1,43 @@
-"""The scheduler backend framework: the interface, the registry, and one module per built-in backend."""
+"""The scheduler backend framework: how gangs reach whichever scheduler the cluster has.
+
+A backend author imports from here; ``docs/backends.md`` is the guide.
+"""
+
+from spinney.backends.builtin import every_backend
+from spinney.backends.catalogue import Catalogue, UnusableBackend
+from spinney.backends.interface import (
+    INTERFACE_VERSION,
+    BackendContext,
+    BackendUnavailable,
+    Capabilities,
+    Degradation,
+    GangLookup,
+    PodManifest,
+    Rejected,
+    SchedulerBackend,
+    TopologyAware,
+    TopologyState,
+)
+from spinney.backends.profiles import Profile, Profiles
+from spinney.backends.registry import InitializationFailed, Registry
+
+__all__ = [
+    "INTERFACE_VERSION",
+    "BackendContext",
+    "BackendUnavailable",
+    "Capabilities",
+    "Catalogue",
+    "Degradation",
+    "GangLookup",
+    "InitializationFailed",
+    "PodManifest",
+    "Profile",
+    "Profiles",
+    "Registry",
+    "Rejected",
+    "SchedulerBackend",
+    "TopologyAware",
+    "TopologyState",
+    "UnusableBackend",
+    "every_backend",
+]

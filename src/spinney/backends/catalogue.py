@@ -1,0 +1,92 @@
+"""Which backends can be enabled: the built-in ones and those that installed packages bring.
+
+A package brings a backend by an entry point in the group ``spinney.backends`` whose object is the backend class. The
+built-in ones go through the same :meth:`Catalogue.register`. An entry point is only imported when its name is asked
+for: an installed backend that does not import must not stop an operator that never enables it.
+"""
+
+from collections.abc import Iterable
+from importlib.metadata import EntryPoint, entry_points
+
+from spinney.backends.interface import INTERFACE_VERSION, SchedulerBackend, is_compatible
+
+GROUP = "spinney.backends"
+
+
+class UnusableBackend(ValueError):  # noqa: N818 - named for the thing
+    """A backend is installed, and cannot be served."""
+
+
+class Catalogue:
+    """Backend classes by profile name. Mutable while it is filled, at start; read-only afterwards by convention."""
+
+    def __init__(self) -> None:
+        self._classes: dict[str, type[SchedulerBackend]] = {}
+        self._entry_points: dict[str, EntryPoint] = {}
+        self._aliases: dict[str, str] = {}
+
+    def discover(self, installed: Iterable[EntryPoint] | None = None) -> None:
+        """Add the backends that installed packages bring."""
+        for entry_point in entry_points(group=GROUP) if installed is None else installed:
+            self.register_entry_point(entry_point)
+
+    def register(self, backend: type[SchedulerBackend]) -> None:
+        """Add a backend class under its name and aliases; a name already taken is an error."""
+        if not is_compatible(backend.interface_version):
+            raise UnusableBackend(
+                f"backend {backend.name!r} ({backend.__module__}.{backend.__qualname__}) is written for backend "
+                f"interface {backend.interface_version}, this operator serves {INTERFACE_VERSION}; "
+                "install a release of the backend made for this major version"
+            )
+        self._claim(backend.name, f"{backend.__module__}.{backend.__qualname__}")
+        self._classes[backend.name] = backend
+        for alias in backend.aliases:
+            self._claim(alias, f"{backend.__module__}.{backend.__qualname__}")
+            self._aliases[alias] = backend.name
+
+    def register_entry_point(self, entry_point: EntryPoint) -> None:
+        """Add a backend that is imported when it is first asked for."""
+        self._claim(entry_point.name, entry_point.value)
+        self._entry_points[entry_point.name] = entry_point
+
+    def names(self) -> list[str]:
+        """Return every name a profile may use, aliases included, in order."""
+        return sorted([*self._classes, *self._entry_points, *self._aliases])
+
+    def canonical(self, name: str) -> str:
+        """Return the name an alias stands for; other names are returned as they are."""
+        return self._aliases.get(name, name)
+
+    def get(self, name: str) -> type[SchedulerBackend] | None:
+        """Return the backend class for a name or alias, importing it if need be; ``None`` when there is none."""
+        name = self.canonical(name)
+        if name in self._entry_points:
+            self._load(self._entry_points.pop(name))
+        return self._classes.get(name)
+
+    def _load(self, entry_point: EntryPoint) -> None:
+        try:
+            backend = entry_point.load()
+        except Exception as error:
+            raise UnusableBackend(
+                f"backend {entry_point.name!r}: importing {entry_point.value} failed: {type(error).__name__}: {error}"
+            ) from error
+        if not (isinstance(backend, type) and issubclass(backend, SchedulerBackend)):
+            raise UnusableBackend(
+                f"backend {entry_point.name!r}: {entry_point.value} is {backend!r}, "
+                "expected a subclass of spinney.backends.SchedulerBackend"
+            )
+        if backend.name != entry_point.name:
+            raise UnusableBackend(
+                f"backend {entry_point.name!r}: {entry_point.value} calls itself {backend.name!r}; "
+                "the entry point must have the backend's name"
+            )
+        self.register(backend)
+
+    def _claim(self, name: str, by: str) -> None:
+        taken = self._classes.get(name) or self._classes.get(self._aliases.get(name, ""))
+        holder = f"{taken.__module__}.{taken.__qualname__}" if taken else None
+        if name in self._entry_points:
+            holder = self._entry_points[name].value
+        if holder is not None:
+            raise UnusableBackend(f"two backends are called {name!r}: {holder} and {by}; uninstall one of them")

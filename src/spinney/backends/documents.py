@@ -1,0 +1,199 @@
+"""YAML documents that remember their lines, and strict decoding of them into typed configuration.
+
+Configuration is read by people at the worst of times, so everything that is wrong is said at once, each with its line,
+its path and, for an unknown key, the nearest key that exists. Decoding goes in two passes over the parsed value:
+:func:`_walk` collects unknown keys and turns Go durations (``4h30m``) into ``timedelta``; msgspec then checks types.
+"""
+
+import difflib
+import re
+from collections.abc import Hashable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, TypeVar
+
+import msgspec
+import yaml
+
+from spinney.api.durations import parse_duration
+
+Step = str | int
+T = TypeVar("T", bound=msgspec.Struct)
+
+
+@dataclass(frozen=True)
+class Problem:
+    """Something wrong in a document, and where."""
+
+    source: str
+    line: int
+    path: str
+    message: str
+
+    def __str__(self) -> str:
+        return f"{self.source}:{self.line}: {self.path or 'document'}: {self.message}"
+
+
+class InvalidDocument(ValueError):  # noqa: N818 - named for the thing
+    """A document cannot be used; ``problems`` has everything that is wrong with it."""
+
+    def __init__(self, problems: list[Problem]) -> None:
+        super().__init__("\n".join(str(problem) for problem in problems))
+        self.problems = problems
+
+
+@dataclass(frozen=True)
+class Document:
+    """A parsed YAML document: its plain value, and the line of each part of it."""
+
+    source: str
+    value: Any
+    lines: Mapping[tuple[Step, ...], int] = field(default_factory=dict)
+
+    def line(self, *path: Step) -> int:
+        """Return the line of a part, or of the nearest part around it that exists."""
+        for length in range(len(path), -1, -1):
+            found = self.lines.get(path[:length])
+            if found is not None:
+                return found
+        return 1
+
+    def problem(self, path: tuple[Step, ...], message: str) -> Problem:
+        """Return a problem at ``path`` of this document."""
+        return Problem(self.source, self.line(*path), spelled(path), message)
+
+    def at(self, *path: Step) -> "Document":
+        """Return a part as a document of its own that keeps its lines; an absent part is an empty mapping."""
+        value = self.value
+        for step in path:
+            try:
+                value = value[step]
+            except (KeyError, IndexError, TypeError):
+                value = {}
+        n = len(path)
+        lines = {key[n:]: line for key, line in self.lines.items() if key[:n] == path}
+        return Document(self.source, value, lines or {(): self.line(*path)})
+
+
+def parse(text: str, source: str) -> Document:
+    """Parse one YAML document; a syntax error, or a key given twice, is an :class:`InvalidDocument`."""
+    try:
+        node = yaml.compose(text, Loader=yaml.SafeLoader)
+    except yaml.MarkedYAMLError as error:
+        line = error.problem_mark.line + 1 if error.problem_mark else 1
+        raise InvalidDocument([Problem(source, line, "", error.problem or "not valid YAML")]) from error
+    if node is None:
+        return Document(source, {}, {(): 1})
+    lines: dict[tuple[Step, ...], int] = {}
+    problems: list[Problem] = []
+    for path, line, duplicate in _positions(node, ()):
+        if duplicate:
+            problems.append(Problem(source, line, spelled(path), f"given twice, first in line {lines[path]}"))
+        lines.setdefault(path, line)
+    if problems:
+        raise InvalidDocument(problems)
+    return Document(source, yaml.load(text, Loader=yaml.SafeLoader), lines)
+
+
+def read(path: Path) -> Document:
+    """Read and parse a file."""
+    return parse(path.read_text(encoding="utf-8"), str(path))
+
+
+def decode(kind: type[T], document: Document, at: tuple[Step, ...] = ()) -> T:
+    """Decode a document strictly into ``kind``; ``at`` is where it stands in the file, for messages."""
+    problems: list[Problem] = []
+
+    def report(path: tuple[Step, ...], message: str) -> None:
+        problems.append(Problem(document.source, document.line(*path), spelled(at + path), message))
+
+    value = document.value if document.value is not None else {}
+    if not isinstance(value, Mapping):
+        report((), f"found {_named(value)}, expected a mapping of keys to values")
+        raise InvalidDocument(problems)
+    prepared = _walk(msgspec.inspect.type_info(kind), value, (), report)
+    try:
+        decoded = msgspec.convert(prepared, type=kind)
+    except msgspec.ValidationError as error:
+        message, _, where = str(error).partition(" - at ")
+        path = _path_of(where)
+        if not any(problem.path == spelled(at + path) for problem in problems):
+            report(path, message[:1].lower() + message[1:])
+        raise InvalidDocument(problems) from error
+    if problems:
+        raise InvalidDocument(problems)
+    return decoded
+
+
+def nearest(word: str, known: list[str]) -> str:
+    """Return a hint that names the key somebody probably meant, or all that exist when none is near."""
+    close = difflib.get_close_matches(word.lower(), [each.lower() for each in known], n=1, cutoff=0.6)
+    if close:
+        return f"did you mean {next(each for each in known if each.lower() == close[0])!r}?"
+    return f"expected one of {', '.join(sorted(known))}" if known else "nothing is expected here"
+
+
+def spelled(path: tuple[Step, ...]) -> str:
+    """Return a path as people write it: ``scheduler.profiles[0].name``."""
+    text = ""
+    for step in path:
+        text += f"[{step}]" if isinstance(step, int) else f".{step}"
+    return text.removeprefix(".")
+
+
+def _positions(node: yaml.Node, path: tuple[Step, ...]) -> Iterator[tuple[tuple[Step, ...], int, bool]]:
+    """Yield each part's path, its line, and whether its key had been given before."""
+    if not path:
+        yield path, node.start_mark.line + 1, False
+    if isinstance(node, yaml.MappingNode):
+        seen: set[Hashable] = set()
+        for key, value in node.value:
+            inner = (*path, str(key.value))
+            yield inner, key.start_mark.line + 1, key.value in seen
+            seen.add(key.value)
+            yield from _positions(value, inner)
+    elif isinstance(node, yaml.SequenceNode):
+        for index, value in enumerate(node.value):
+            inner = (*path, index)
+            yield inner, value.start_mark.line + 1, False
+            yield from _positions(value, inner)
+
+
+def _walk(kind: msgspec.inspect.Type, value: Any, path: tuple[Step, ...], report: Any) -> Any:
+    """Return ``value`` with durations parsed, reporting keys that ``kind`` does not have."""
+    kind = _non_null(kind)
+    if isinstance(kind, msgspec.inspect.StructType) and isinstance(value, Mapping):
+        known = {each.encode_name: each.type for each in kind.fields}
+        for key in value:
+            if key not in known:
+                report((*path, str(key)), f"unknown key; {nearest(str(key), list(known))}")
+        return {key: _walk(known[key], part, (*path, key), report) for key, part in value.items() if key in known}
+    if isinstance(kind, msgspec.inspect.ListType | msgspec.inspect.VarTupleType) and isinstance(value, list):
+        return [_walk(kind.item_type, part, (*path, index), report) for index, part in enumerate(value)]
+    if isinstance(kind, msgspec.inspect.TimeDeltaType):
+        try:
+            return parse_duration(value)
+        except (TypeError, ValueError):
+            report(path, f"found {value!r}, expected a duration such as 15s or 4h30m")
+            return parse_duration("0s")
+    return value
+
+
+def _non_null(kind: msgspec.inspect.Type) -> msgspec.inspect.Type:
+    if isinstance(kind, msgspec.inspect.UnionType):
+        return next(each for each in kind.types if not isinstance(each, msgspec.inspect.NoneType))
+    return kind
+
+
+_STEP = re.compile(r"\.([^.\[`]+)|\[(\d+)\]")
+
+
+def _path_of(where: str) -> tuple[Step, ...]:
+    """Return the path in a msgspec message such as ``$.profiles[0].name``."""
+    return tuple(int(index) if index else name for name, index in _STEP.findall(where.strip("`").removeprefix("$")))
+
+
+def _named(value: object) -> str:
+    return {list: "a list", str: "text", int: "a number", float: "a number", bool: "a truth value"}.get(
+        type(value), type(value).__name__
+    )

@@ -1,0 +1,76 @@
+"""The backends of one process: built once from the profiles, initialised, and handed to whoever needs one by name."""
+
+from collections.abc import Mapping
+
+import structlog
+
+from spinney.backends.catalogue import Catalogue
+from spinney.backends.interface import BackendContext, SchedulerBackend, TopologyAware
+from spinney.backends.profiles import Profile, Profiles
+
+log = structlog.get_logger()
+
+
+class InitializationFailed(RuntimeError):  # noqa: N818 - named for the situation
+    """A backend could not be initialised; the message names the backend, its profile and the reason."""
+
+
+class Registry:
+    """Enabled backends by name. Filled once by :meth:`initialize`, read-only afterwards."""
+
+    def __init__(self) -> None:
+        self._backends: Mapping[str, SchedulerBackend] | None = None
+        self._default = ""
+
+    async def initialize(self, catalogue: Catalogue, context: BackendContext, profiles: Profiles) -> None:
+        """Create and initialise every enabled backend, in the order listed."""
+        if self._backends is not None:
+            raise RuntimeError("the backend registry is already initialised; a process has one, made at its start")
+        backends: dict[str, SchedulerBackend] = {}
+        for profile in profiles.enabled:
+            backends[profile.name] = await _initialized(catalogue, context, profile)
+        self._backends = backends
+        self._default = profiles.default
+
+    def get(self, name: str) -> SchedulerBackend | None:
+        """Return the enabled backend of that exact name, else ``None``."""
+        return self._ready.get(name)
+
+    def get_default(self) -> SchedulerBackend:
+        """Return the backend of workloads that name none."""
+        return self._ready[self._default]
+
+    def named_or_default(self, name: str | None) -> SchedulerBackend | None:
+        """Return the backend of that name, the default for an empty name, ``None`` for one that is not enabled."""
+        return self.get(name) if name else self.get_default()
+
+    def names(self) -> list[str]:
+        """Return the names of the enabled backends, in order."""
+        return sorted(self._ready)
+
+    def topology_aware(self) -> dict[str, TopologyAware]:
+        """Return the enabled backends that manage a topology object, by name, in order."""
+        return {name: each for name, each in sorted(self._ready.items()) if isinstance(each, TopologyAware)}
+
+    @property
+    def _ready(self) -> Mapping[str, SchedulerBackend]:
+        if self._backends is None:
+            raise RuntimeError(
+                "the backend registry is not initialised yet; call initialize() before controllers start"
+            )
+        return self._backends
+
+
+async def _initialized(catalogue: Catalogue, context: BackendContext, profile: Profile) -> SchedulerBackend:
+    kind = catalogue.get(profile.name)
+    if kind is None:
+        raise InitializationFailed(f"profile {profile.name!r} ({profile.where}): no backend of that name is installed")
+    backend = kind(context, profile.config)
+    try:
+        await backend.init()
+    except Exception as error:
+        raise InitializationFailed(
+            f"profile {profile.name!r} ({profile.where}): {type(error).__name__}: {error}"
+        ) from error
+    log.info("backend initialised", backend=backend.name, interface=backend.interface_version)
+    return backend

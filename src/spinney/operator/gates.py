@@ -1,0 +1,67 @@
+"""When pods may be created, and when their gate may be opened.
+
+* Pods are created once the backend has said that its own objects stand (``BackendReady`` for this uid and structure).
+* A gate is opened only when the gang is ``Initialized`` and refers to the pod; in a scaled gang only when the base gang
+  of the replica is scheduled; and then only if the backend agrees.
+
+A gang that is Initialized but has not taken note of a PodClique is about to be recycled, or is about to learn of it:
+until then that PodClique creates nothing.
+"""
+
+from collections.abc import Callable, Iterable
+
+from spinney.api.conditions import find_condition, is_true
+from spinney.api.core import Pod
+from spinney.api.grove import PodClique
+from spinney.api.podgang import BACKEND_READY, INITIALIZED, PodGang
+from spinney.operator import gangs, incarnations
+from spinney.operator.pod_states import has_gate, is_active
+
+MayRelease = Callable[[Pod, PodGang], bool]
+
+
+def backend_ready_message(gang: PodGang) -> str:
+    """Return what the condition BackendReady says when it is about this gang as it now stands."""
+    return f"ready for structure {gangs.structure_hash(gang)} of {gang.metadata.uid}"
+
+
+def is_backend_ready(gang: PodGang) -> bool:
+    """Say whether the backend has made what the gang, in its present structure, needs."""
+    condition = find_condition(gang.status.conditions, BACKEND_READY)
+    return condition is not None and condition.status == "True" and condition.message == backend_ready_message(gang)
+
+
+def may_create_pods(clique: PodClique, gang: PodGang | None) -> bool:
+    """Say whether pods of a PodClique may be created now."""
+    if gang is None or gang.metadata.deleting or not is_backend_ready(gang):
+        return False
+    return not is_true(gang.status.conditions, INITIALIZED) or incarnations.belongs(clique, gang)
+
+
+def is_scheduled(gang: PodGang, cliques: Callable[[str], PodClique | None]) -> bool:
+    """Say whether every group of a gang has its minimum placed; ``cliques`` finds a PodClique by name."""
+    for group in gang.spec.pod_groups:
+        clique = cliques(group.name)
+        if clique is None or clique.status.scheduled_replicas < group.min_replicas:
+            return False
+    return bool(gang.spec.pod_groups)
+
+
+def releasable(
+    clique: PodClique, gang: PodGang | None, pods: Iterable[Pod], *, base_scheduled: bool, may_release: MayRelease
+) -> list[Pod]:
+    """Return the gated pods of a PodClique whose gate may be opened now, by name."""
+    if gang is None or gang.metadata.deleting or not base_scheduled or not is_true(gang.status.conditions, INITIALIZED):
+        return []
+    if not incarnations.belongs(clique, gang):
+        return []
+    group = next((group for group in gang.spec.pod_groups if group.name == clique.metadata.name), None)
+    referenced = {reference.name for reference in group.pod_references} if group is not None else set()
+    return sorted(
+        (
+            pod
+            for pod in pods
+            if has_gate(pod) and is_active(pod) and pod.metadata.name in referenced and may_release(pod, gang)
+        ),
+        key=lambda pod: pod.metadata.name,
+    )

@@ -1,0 +1,95 @@
+"""The manifests of PodCliques and PodCliqueScalingGroups, and whether an existing one still agrees.
+
+Both are created once and then changed by an update that carries the version it was made from: ``spec.replicas`` is in
+other hands after creation (an autoscaler's, a user's) and must come from the same version as the rest.
+"""
+
+import copy
+
+import msgspec
+
+from spinney.api.grove import (
+    POD_CLIQUE_SCALING_GROUP,
+    POD_CLIQUE_SET,
+    PodClique,
+    PodCliqueScalingGroup,
+    PodCliqueScalingGroupSpec,
+    PodCliqueSpec,
+)
+from spinney.api.meta import ObjectMeta, OwnerReference, owner_reference
+from spinney.api.struct import JSON
+from spinney.operator import environment, labels, mnnvl, names, startup
+from spinney.operator.layout import Layout, Place, min_available
+
+
+def desired_clique(layout: Layout, place: Place, template_hash: str, owner: OwnerReference) -> PodClique:
+    """Return a PodClique as it is to be created; ``owner`` is the set or the scaling group."""
+    template = place.template
+    spec = template.spec
+    return PodClique(
+        metadata=ObjectMeta(
+            name=place.name,
+            namespace=layout.pcs.metadata.namespace,
+            labels=labels.of_clique(place, template_hash),
+            annotations=dict(template.annotations),
+            owner_references=(owner,),
+        ),
+        spec=PodCliqueSpec(
+            role_name=spec.role_name,
+            pod_spec=_pod_spec(layout, place),
+            replicas=spec.replicas or 1,
+            min_available=place.minimum,
+            starts_after=tuple(startup.starts_after(layout, place)),
+            auto_scaling_config=spec.auto_scaling_config,
+        ),
+    )
+
+
+def corrected_clique(existing: PodClique, desired: PodClique) -> PodClique | None:
+    """Return the existing PodClique with the desired template and its own replicas; ``None`` when it agrees."""
+    spec = msgspec.structs.replace(desired.spec, replicas=existing.spec.replicas)
+    metadata = existing.metadata
+    wanted = {**metadata.labels, **desired.metadata.labels}
+    notes = {**metadata.annotations, **desired.metadata.annotations}
+    if spec == existing.spec and wanted == metadata.labels and notes == metadata.annotations:
+        return None
+    return msgspec.structs.replace(
+        existing, metadata=msgspec.structs.replace(metadata, labels=wanted, annotations=notes), spec=spec
+    )
+
+
+def desired_scaling_group(layout: Layout, i: int, group: str) -> PodCliqueScalingGroup:
+    """Return a PodCliqueScalingGroup as it is to be created."""
+    config = layout.group_configs[group]
+    name = names.scaling_group(layout.name, i, group)
+    extra = labels.replica_selector(layout.name, i)
+    return PodCliqueScalingGroup(
+        metadata=ObjectMeta(
+            name=name,
+            namespace=layout.pcs.metadata.namespace,
+            labels=labels.component(layout.name, labels.SCALING_GROUP, name) | extra,
+            annotations=dict(config.annotations),
+            owner_references=(owner_reference(POD_CLIQUE_SET, layout.pcs.metadata),),
+        ),
+        spec=PodCliqueScalingGroupSpec(
+            replicas=1 if config.replicas is None else config.replicas,
+            min_available=min_available(config),
+            clique_names=config.clique_names,
+        ),
+    )
+
+
+def owned_by_scaling_group(group: PodCliqueScalingGroup) -> OwnerReference:
+    """Return the owner reference of a scaling group's members."""
+    return owner_reference(POD_CLIQUE_SCALING_GROUP, group.metadata)
+
+
+def _pod_spec(layout: Layout, place: Place) -> JSON:
+    """Return the clique's pod spec with what all its pods share beyond the template."""
+    spec: JSON = copy.deepcopy(place.template.spec.pod_spec)
+    if place.group is not None:
+        environment.prepend(spec, environment.of_group_member(layout, place))
+    group = mnnvl.group_of(layout, place)
+    if group is not None:
+        mnnvl.inject(spec, names.compute_domain(layout.name, place.replica, group))
+    return spec
