@@ -1,0 +1,53 @@
+"""InterPodAffinity as a score: be near pods one likes, and near pods that like this one.
+
+Counted are the pod's own preferred terms and, the other way round, the preferred and required affinity of those placed
+pods that mean this one.
+"""
+
+from typing import Final
+
+import numpy as np
+
+from spinney.cluster.filters.candidate import Candidate
+from spinney.cluster.filters.placed_pods import Counts, Role
+from spinney.cluster.filters.pod_selectors import PodSelector
+from spinney.cluster.filters.view import ClusterView
+from spinney.cluster.scores.scoring import MAX_SCORE, Score, Scores
+from spinney.cluster.table import Mask
+
+NAME: Final = "InterPodAffinity"
+
+
+def raw_score(view: ClusterView, pod: Candidate) -> Scores | None:
+    """Return the summed weights of all terms in each node's domains, unbounded and possibly negative; or nothing."""
+    total = np.zeros(view.table.capacity, dtype=np.int64)
+    concerned = False
+
+    def add(key: str, weight: int, counts: Counts) -> bool:
+        domains = view.domains(key)
+        sums = domains.sums(counts, view.table.alive)
+        np.add(total, weight * domains.spread(sums), out=total)
+        return bool(sums.any())
+
+    for weight, rule in pod.preferred_affinity:
+        counts = view.pods.counts(PodSelector((rule.term(view.namespaces),)), view.table.capacity)
+        concerned |= add(rule.topology_key, weight, counts)
+    own_labels = view.namespaces.get(pod.namespace, {})
+    for carried, counts in view.pods.rules_about(pod.namespace, own_labels, pod.labels, view.table.capacity):
+        if carried.role is not Role.FORBIDS:
+            concerned |= add(carried.rule.topology_key, carried.weight, counts)
+    return total if concerned else None
+
+
+def score(view: ClusterView, pod: Candidate, mask: Mask) -> Scores | None:
+    """Return :func:`raw_score` stretched so that the lowest node in ``mask`` has 0 and the highest 100."""
+    raw = raw_score(view, pod)
+    if raw is None or not mask.any():
+        return None
+    lowest, highest = int(raw[mask].min()), int(raw[mask].max())
+    if lowest == highest:
+        return np.zeros_like(raw)
+    return (MAX_SCORE * ((raw - lowest) / (highest - lowest))).astype(np.int64)
+
+
+INTER_POD_AFFINITY: Final = Score(NAME, score, weight=2)
