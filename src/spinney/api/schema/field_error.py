@@ -1,0 +1,126 @@
+"""Faults of an object, each with the path of the field it is in.
+
+Validation collects every fault it finds. A path reads as in Kubernetes (``spec.template.cliques[0].name``), and so does
+a fault as text, so that what an admission webhook answers looks like the API server's own answer.
+"""
+
+import json
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any
+
+from spinney.api.struct import JSON
+
+
+@dataclass(frozen=True, slots=True)
+class FieldPath:
+    """The path of a field, built from the root downwards."""
+
+    text: str = ""
+
+    def child(self, *names: str) -> "FieldPath":
+        """Return the path of a field inside this one."""
+        return FieldPath(".".join((self.text, *names) if self.text else names))
+
+    def index(self, position: int) -> "FieldPath":
+        """Return the path of an item of this list."""
+        return FieldPath(f"{self.text}[{position}]")
+
+    def key(self, key: str) -> "FieldPath":
+        """Return the path of an entry of this mapping."""
+        return FieldPath(f"{self.text}[{key}]")
+
+    def __str__(self) -> str:
+        return self.text
+
+
+class FaultKind(Enum):
+    """What is wrong with a field."""
+
+    REQUIRED = "Required"
+    INVALID = "Invalid"
+    DUPLICATE = "Duplicate"
+    NOT_SUPPORTED = "NotSupported"
+    FORBIDDEN = "Forbidden"
+    NOT_FOUND = "NotFound"
+    TOO_LONG = "TooLong"
+
+    @property
+    def cause(self) -> str:
+        """Return the reason a ``Status`` gives for a fault of this kind."""
+        return f"FieldValue{self.value}"
+
+
+_PHRASES = {
+    FaultKind.REQUIRED: "Required value",
+    FaultKind.INVALID: "Invalid value",
+    FaultKind.DUPLICATE: "Duplicate value",
+    FaultKind.NOT_SUPPORTED: "Unsupported value",
+    FaultKind.FORBIDDEN: "Forbidden",
+    FaultKind.NOT_FOUND: "Not found",
+    FaultKind.TOO_LONG: "Too long",
+}
+# Kinds whose value says nothing a reader needs: it is absent, or the field must not be there at all.
+_WITHOUT_VALUE = frozenset({FaultKind.REQUIRED, FaultKind.FORBIDDEN, FaultKind.TOO_LONG})
+
+
+@dataclass(frozen=True, slots=True)
+class FieldError:
+    """One fault of an object."""
+
+    path: str
+    kind: FaultKind
+    value: Any
+    message: str
+
+    def cause(self) -> JSON:
+        """Return this fault as a cause in the details of a ``Status``."""
+        return {"reason": self.kind.cause, "message": self._without_path(), "field": self.path}
+
+    def _without_path(self) -> str:
+        shown = "" if self.kind in _WITHOUT_VALUE else f": {json.dumps(self.value, default=str, ensure_ascii=False)}"
+        return f"{_PHRASES[self.kind]}{shown}{f': {self.message}' if self.message else ''}"
+
+    def __str__(self) -> str:
+        return f"{self.path}: {self._without_path()}"
+
+
+def required(path: FieldPath, message: str = "") -> FieldError:
+    """Return the fault of a field that is missing."""
+    return FieldError(str(path), FaultKind.REQUIRED, None, message)
+
+
+def invalid(path: FieldPath, value: Any, message: str) -> FieldError:
+    """Return the fault of a value that breaks a rule."""
+    return FieldError(str(path), FaultKind.INVALID, value, message)
+
+
+def duplicate(path: FieldPath, value: Any, message: str = "") -> FieldError:
+    """Return the fault of a value that must be unique and is not."""
+    return FieldError(str(path), FaultKind.DUPLICATE, value, message)
+
+
+def not_supported(path: FieldPath, value: Any, supported: tuple[str, ...]) -> FieldError:
+    """Return the fault of a value outside a closed set."""
+    listed = ", ".join(json.dumps(each) for each in supported)
+    return FieldError(str(path), FaultKind.NOT_SUPPORTED, value, f"supported values: {listed}")
+
+
+def forbidden(path: FieldPath, message: str, value: Any = None) -> FieldError:
+    """Return the fault of a field that may not be set, or not be changed, here."""
+    return FieldError(str(path), FaultKind.FORBIDDEN, value, message)
+
+
+def not_found(path: FieldPath, value: Any, message: str = "") -> FieldError:
+    """Return the fault of a name that names nothing."""
+    return FieldError(str(path), FaultKind.NOT_FOUND, value, message)
+
+
+def too_long(path: FieldPath, value: Any, message: str) -> FieldError:
+    """Return the fault of a text that is too long."""
+    return FieldError(str(path), FaultKind.TOO_LONG, value, message)
+
+
+def immutable(path: FieldPath, new: Any, old: Any) -> list[FieldError]:
+    """Return the fault of a field that changed and must not."""
+    return [] if new == old else [invalid(path, new, "field is immutable")]

@@ -1,0 +1,159 @@
+"""Rules for the cliques of a PodCliqueSet: names, sizes, start-up order and autoscaling."""
+
+from collections.abc import Mapping, Sequence
+
+from spinney.api.grove import EXPLICIT, AutoScalingConfig, PodCliqueSetTemplateSpec, PodCliqueTemplateSpec
+from spinney.api.schema.field_error import FieldError, FieldPath, duplicate, invalid, not_found, required
+from spinney.api.schema.validate_metadata import name_faults, validate_annotations, validate_labels
+from spinney.api.schema.validate_pod_spec import validate_pod_spec
+
+
+def validate_cliques(template: PodCliqueSetTemplateSpec, path: FieldPath, *, creating: bool) -> list[FieldError]:
+    """Check every clique, and what holds between them."""
+    where = path.child("cliques")
+    if not template.cliques:
+        return [required(where, "at least one clique is needed")]
+    members = {name for group in template.pod_clique_scaling_groups for name in group.clique_names}
+    errors = _unique(template.cliques, where)
+    for i, clique in enumerate(template.cliques):
+        errors += _clique(clique, where.index(i), member=clique.name in members, creating=creating)
+    if template.clique_startup_type == EXPLICIT:
+        errors += _starts_after(template.cliques, where)
+    return errors
+
+
+def validate_replicas(replicas: int | None, min_available: int | None, path: FieldPath) -> list[FieldError]:
+    """Check a number of replicas and how few of them will do."""
+    errors = []
+    if replicas is None or replicas <= 0:
+        errors.append(invalid(path.child("replicas"), replicas, "must be greater than 0"))
+    if min_available is None:
+        errors.append(required(path.child("minAvailable"), "minAvailable is needed"))
+    elif min_available <= 0:
+        errors.append(invalid(path.child("minAvailable"), min_available, "must be greater than 0"))
+    elif replicas is not None and min_available > replicas:
+        errors.append(
+            invalid(path.child("minAvailable"), min_available, f"must not be greater than replicas ({replicas})")
+        )
+    return errors
+
+
+def validate_auto_scaling(
+    config: AutoScalingConfig, path: FieldPath, *, replicas: int | None, min_available: int | None
+) -> list[FieldError]:
+    """Check the bounds of an autoscaler against each other and against what it scales."""
+    errors = []
+    low, high = config.min_replicas, config.max_replicas
+    if low is not None and min_available is not None and low < min_available:
+        errors.append(
+            invalid(path.child("minReplicas"), low, f"must be at least minAvailable ({min_available})"),
+        )
+    if low is not None and high < low:
+        errors.append(invalid(path.child("maxReplicas"), high, f"must be at least minReplicas ({low})"))
+    if replicas is not None and high < replicas:
+        errors.append(invalid(path.child("maxReplicas"), high, f"must be at least replicas ({replicas})"))
+    return errors
+
+
+def _clique(clique: PodCliqueTemplateSpec, path: FieldPath, *, member: bool, creating: bool) -> list[FieldError]:
+    if clique.name:
+        errors = name_faults(clique.name, path.child("name"))
+    else:
+        errors = [required(path.child("name"), "a clique needs a name")]
+    errors += validate_labels(clique.labels, path.child("labels"))
+    errors += validate_annotations(clique.annotations, path.child("annotations"))
+    spec, where = clique.spec, path.child("spec")
+    errors += validate_replicas(spec.replicas, spec.min_available, where)
+    if spec.auto_scaling_config is not None:
+        scaling = where.child("autoScalingConfig")
+        if member:
+            errors.append(
+                invalid(scaling, clique.name, "must not be set on a member of a scaling group: scale the group instead")
+            )
+        errors += validate_auto_scaling(
+            spec.auto_scaling_config, scaling, replicas=spec.replicas, min_available=spec.min_available
+        )
+    return errors + validate_pod_spec(spec.pod_spec, where.child("podSpec"), creating=creating)
+
+
+def _unique(cliques: Sequence[PodCliqueTemplateSpec], path: FieldPath) -> list[FieldError]:
+    errors = []
+    names: set[str] = set()
+    roles: set[str] = set()
+    for i, clique in enumerate(cliques):
+        if clique.name and clique.name in names:
+            errors.append(duplicate(path.index(i).child("name"), clique.name))
+        # A role left out is no role, so several cliques may leave it out.
+        role = clique.spec.role_name
+        if role and role in roles:
+            errors.append(duplicate(path.index(i).child("spec", "roleName"), role))
+        names.add(clique.name)
+        roles.add(role)
+    return errors
+
+
+def _starts_after(cliques: Sequence[PodCliqueTemplateSpec], path: FieldPath) -> list[FieldError]:
+    names = {clique.name for clique in cliques}
+    errors = []
+    for i, clique in enumerate(cliques):
+        seen: set[str] = set()
+        for k, parent in enumerate(clique.spec.starts_after):
+            where = path.index(i).child("spec", "startsAfter").index(k)
+            if not parent:
+                errors.append(required(where, "name a clique"))
+            elif parent == clique.name:
+                errors.append(invalid(where, parent, "a clique cannot start after itself"))
+            elif parent in seen:
+                errors.append(duplicate(where, parent))
+            elif parent not in names:
+                errors.append(not_found(where, parent, "no such clique"))
+            seen.add(parent)
+    after = {clique.name: clique.spec.starts_after for clique in cliques}
+    return errors + [
+        invalid(path, " -> ".join(cycle), "cliques wait for each other in a circle") for cycle in cycles(after)
+    ]
+
+
+def cycles(after: Mapping[str, Sequence[str]]) -> list[list[str]]:
+    """Return each circle of names that wait for each other, closed (``a b a``); a name waiting for itself is none.
+
+    One circle is reported per group of names that reach each other, found by following each name's way back to it.
+    """
+    found: list[list[str]] = []
+    reported: set[str] = set()
+    for name in after:
+        if name in reported:
+            continue
+        way = _way_back(name, after)
+        if way is not None:
+            found.append(way)
+            reported.update(n for n in after if _reaches(name, n, after) and _reaches(n, name, after))
+    return found
+
+
+def _way_back(start: str, after: Mapping[str, Sequence[str]]) -> list[str] | None:
+    """Return the shortest way from ``start`` back to it over at least one other name, breadth first."""
+    ways = [[start, parent] for parent in after[start] if parent != start and parent in after]
+    visited: set[str] = set()
+    for way in ways:
+        if way[-1] in visited:
+            continue
+        visited.add(way[-1])
+        for parent in after[way[-1]]:
+            if parent == start:
+                return [*way, start]
+            if parent in after:
+                ways.append([*way, parent])
+    return None
+
+
+def _reaches(start: str, goal: str, after: Mapping[str, Sequence[str]]) -> bool:
+    stack, visited = [start], {start}
+    while stack:
+        for parent in after.get(stack.pop(), ()):
+            if parent == goal:
+                return True
+            if parent not in visited:
+                visited.add(parent)
+                stack.append(parent)
+    return False

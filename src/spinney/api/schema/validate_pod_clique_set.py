@@ -1,0 +1,177 @@
+"""Validation of a PodCliqueSet as a whole: what a user may create, and what may change afterwards.
+
+The object is expected to be defaulted. What depends on the operator's configuration and on the cluster (schedulers,
+topologies, multi-node NVLink) is passed in as :class:`AdmissionPolicy`. What a scheduler backend has to say is asked
+for elsewhere.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Final
+
+from spinney.api.durations import InvalidDuration, parse_duration
+from spinney.api.grove import (
+    ANY_ORDER,
+    EXPLICIT,
+    IN_ORDER,
+    ON_DELETE,
+    ROLLING_RECREATE,
+    ClusterTopologyBinding,
+    PodCliqueSet,
+    PodCliqueSetTemplateSpec,
+)
+from spinney.api.labels import MNNVL_GROUP
+from spinney.api.names import dns_label_faults
+from spinney.api.schema.field_error import FieldError, FieldPath, immutable, invalid, not_supported, required
+from spinney.api.schema.validate_cliques import validate_cliques
+from spinney.api.schema.validate_metadata import validate_metadata
+from spinney.api.schema.validate_pod_spec import scheduler_name
+from spinney.api.schema.validate_resource_sharing import validate_resource_sharing
+from spinney.api.schema.validate_scaling_groups import validate_name_budget, validate_scaling_groups
+from spinney.api.schema.validate_topology import (
+    constraints,
+    repaired,
+    topology_warnings,
+    validate_domains,
+    validate_shape,
+    validate_topology_update,
+)
+from spinney.api.schema.validate_update import validate_immutability
+
+DEFAULT_SCHEDULER: Final = "default-scheduler"
+MNNVL_OPT_OUT: Final = "none"
+STARTUP_TYPES: Final = (ANY_ORDER, IN_ORDER, EXPLICIT)
+UPDATE_STRATEGIES: Final = (ROLLING_RECREATE, ON_DELETE)
+
+_TEMPLATE: Final = FieldPath("spec.template")
+
+
+@dataclass(frozen=True, slots=True)
+class AdmissionPolicy:
+    """What this operator allows: its schedulers by the name pods use, and the features that are on."""
+
+    schedulers: tuple[str, ...] = (DEFAULT_SCHEDULER,)
+    default_scheduler: str = DEFAULT_SCHEDULER
+    topology_aware: bool = False
+    topologies: Mapping[str, ClusterTopologyBinding] = field(default_factory=dict)
+    mnnvl: bool = False
+
+
+def validate_pod_clique_set(
+    pcs: PodCliqueSet, policy: AdmissionPolicy, old: PodCliqueSet | None = None
+) -> list[FieldError]:
+    """Return every fault of ``pcs``, as created or as an update of ``old``.
+
+    An update that leaves the spec alone is only held to the rules for metadata, so that an object can always be
+    labelled, and lose its finalizers, whatever has become of the schedulers it names.
+    """
+    if old is not None and old.spec == pcs.spec:
+        return _mnnvl_update(pcs, old)
+    errors = validate_metadata(pcs.metadata) + _spec(pcs, policy, creating=old is None)
+    placed = constraints(pcs.spec.template, _TEMPLATE)
+    if old is None:
+        errors += validate_shape(placed, creating=True)
+        if policy.topology_aware:
+            errors += validate_domains(placed, policy.topologies)
+        else:
+            errors += [
+                invalid(each.path, each.constraint.required, "topology-aware scheduling is not enabled")
+                for each in placed
+            ]
+        return errors + _mnnvl(pcs, policy)
+    former = constraints(old.spec.template, _TEMPLATE)
+    errors += validate_shape(placed, creating=False)
+    errors += validate_immutability(pcs.spec.template, old.spec.template, _TEMPLATE)
+    errors += validate_topology_update(placed, former)
+    if repaired(placed, former):
+        errors += validate_domains(placed, policy.topologies)
+    return errors + _mnnvl_update(pcs, old)
+
+
+def pod_clique_set_warnings(pcs: PodCliqueSet, policy: AdmissionPolicy) -> list[str]:
+    """Return what a user should be told although the object is accepted."""
+    return topology_warnings(constraints(pcs.spec.template, _TEMPLATE), policy.topologies)
+
+
+def _spec(pcs: PodCliqueSet, policy: AdmissionPolicy, *, creating: bool) -> list[FieldError]:
+    spec, template = pcs.spec, pcs.spec.template
+    errors: list[FieldError] = []
+    if spec.replicas is not None and spec.replicas < 0:
+        errors.append(invalid(FieldPath("spec.replicas"), spec.replicas, "must not be negative"))
+    if spec.update_strategy is not None and spec.update_strategy.type not in (None, *UPDATE_STRATEGIES):
+        where = FieldPath("spec.updateStrategy.type")
+        errors.append(not_supported(where, spec.update_strategy.type, UPDATE_STRATEGIES))
+    errors += _startup_type(template) + _termination_delay(template)
+    errors += validate_resource_sharing(template, _TEMPLATE)
+    errors += validate_cliques(template, _TEMPLATE, creating=creating)
+    errors += validate_scaling_groups(template, _TEMPLATE)
+    errors += validate_name_budget(pcs)
+    return errors + _schedulers(template, policy)
+
+
+def _startup_type(template: PodCliqueSetTemplateSpec) -> list[FieldError]:
+    where, found = _TEMPLATE.child("cliqueStartupType"), template.clique_startup_type
+    if not found:
+        return [required(where, "how cliques start must be said")]
+    if found not in STARTUP_TYPES:
+        return [invalid(where, found, f"must be one of {', '.join(STARTUP_TYPES)}")]
+    return []
+
+
+def _termination_delay(template: PodCliqueSetTemplateSpec) -> list[FieldError]:
+    where, text = _TEMPLATE.child("terminationDelay"), template.termination_delay
+    if text is None:
+        return [required(where, "terminationDelay is needed")]
+    try:
+        delay = parse_duration(text)
+    except InvalidDuration as fault:
+        return [invalid(where, text, str(fault))]
+    return [] if delay.total_seconds() > 0 else [invalid(where, text, "must be greater than 0")]
+
+
+def _schedulers(template: PodCliqueSetTemplateSpec, policy: AdmissionPolicy) -> list[FieldError]:
+    """Check that all cliques resolve to one enabled scheduler; an empty name means the default one."""
+    enabled = ", ".join(policy.schedulers)
+    errors: list[FieldError] = []
+    first: str | None = None
+    for i, clique in enumerate(template.cliques):
+        where = _TEMPLATE.child("cliques").index(i).child("spec", "podSpec", "schedulerName")
+        name = scheduler_name(clique.spec.pod_spec) or policy.default_scheduler
+        first = first or name
+        if name not in policy.schedulers:
+            errors.append(invalid(where, name, f"is not an enabled scheduler; enabled are: {enabled}"))
+        elif name != first:
+            errors.append(invalid(where, name, f"all cliques must use one scheduler, and the first uses {first!r}"))
+    return errors
+
+
+def _mnnvl_groups(pcs: PodCliqueSet) -> list[tuple[FieldPath, str]]:
+    template = pcs.spec.template
+    places = [
+        (FieldPath("metadata.annotations"), pcs.metadata.annotations),
+        *(
+            (_TEMPLATE.child("podCliqueScalingGroups").index(i).child("annotations"), group.annotations)
+            for i, group in enumerate(template.pod_clique_scaling_groups)
+        ),
+        *(
+            (_TEMPLATE.child("cliques").index(i).child("annotations"), clique.annotations)
+            for i, clique in enumerate(template.cliques)
+        ),
+    ]
+    return [(path.key(MNNVL_GROUP), found[MNNVL_GROUP]) for path, found in places if MNNVL_GROUP in found]
+
+
+def _mnnvl(pcs: PodCliqueSet, policy: AdmissionPolicy) -> list[FieldError]:
+    errors = []
+    for path, group in _mnnvl_groups(pcs):
+        if group == MNNVL_OPT_OUT:
+            continue
+        errors += [invalid(path, group, f"{fault}, or {MNNVL_OPT_OUT!r}") for fault in dns_label_faults(group)]
+        if not policy.mnnvl:
+            errors.append(invalid(path, group, f"multi-node NVLink is not enabled; only {MNNVL_OPT_OUT!r} is accepted"))
+    return errors
+
+
+def _mnnvl_update(pcs: PodCliqueSet, old: PodCliqueSet) -> list[FieldError]:
+    where = FieldPath("metadata.annotations").key(MNNVL_GROUP)
+    return immutable(where, pcs.metadata.annotations.get(MNNVL_GROUP), old.metadata.annotations.get(MNNVL_GROUP))

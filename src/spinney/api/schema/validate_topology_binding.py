@@ -1,0 +1,64 @@
+"""Validation of a ClusterTopologyBinding."""
+
+import re
+from collections.abc import Collection
+from typing import Final
+
+from spinney.api.grove import ClusterTopologyBinding
+from spinney.api.names import qualified_name_faults
+from spinney.api.schema.field_error import FieldError, FieldPath, duplicate, invalid, required
+from spinney.api.schema.validate_metadata import validate_metadata
+from spinney.api.topology_constraint import DOMAIN_PATTERN
+
+_DOMAIN: Final = re.compile(DOMAIN_PATTERN)
+_MAX_DOMAIN: Final = 63
+
+
+def validate_topology_binding(
+    binding: ClusterTopologyBinding, *, schedulers: Collection[str], topology_aware: Collection[str]
+) -> list[FieldError]:
+    """Return every fault of ``binding``, given the enabled schedulers and those of them that know topologies."""
+    return (
+        validate_metadata(binding.metadata)
+        + _levels(binding, FieldPath("spec.levels"))
+        + _bindings(binding, FieldPath("spec.schedulerTopologyBindings"), schedulers, topology_aware)
+    )
+
+
+def _levels(binding: ClusterTopologyBinding, path: FieldPath) -> list[FieldError]:
+    if not binding.spec.levels:
+        return [required(path, "at least one level is needed")]
+    errors = []
+    domains: set[str] = set()
+    keys: set[str] = set()
+    for i, level in enumerate(binding.spec.levels):
+        here = path.index(i)
+        if len(level.domain) > _MAX_DOMAIN or _DOMAIN.fullmatch(level.domain) is None:
+            fault = f"must match {DOMAIN_PATTERN} and have 1 to {_MAX_DOMAIN} characters"
+            errors.append(invalid(here.child("domain"), level.domain, fault))
+        elif level.domain in domains:
+            errors.append(duplicate(here.child("domain"), level.domain))
+        faults = qualified_name_faults(level.key)
+        errors += [invalid(here.child("key"), level.key, fault) for fault in faults]
+        if not faults and level.key in keys:
+            errors.append(duplicate(here.child("key"), level.key))
+        domains.add(level.domain)
+        keys.add(level.key)
+    return errors
+
+
+def _bindings(
+    binding: ClusterTopologyBinding, path: FieldPath, schedulers: Collection[str], topology_aware: Collection[str]
+) -> list[FieldError]:
+    errors = []
+    seen: set[str] = set()
+    for i, each in enumerate(binding.spec.scheduler_topology_bindings):
+        where, name = path.index(i).child("schedulerName"), each.scheduler_name
+        if name in seen:
+            errors.append(duplicate(where, name))
+        elif name not in schedulers:
+            errors.append(invalid(where, name, f"is not an enabled scheduler; enabled are: {', '.join(schedulers)}"))
+        elif name not in topology_aware:
+            errors.append(invalid(where, name, "is enabled but manages no topology"))
+        seen.add(name)
+    return errors

@@ -1,0 +1,79 @@
+"""What of a PodCliqueSet cannot change once it exists.
+
+Cliques and scaling groups are compared by name, so that reordering them (where allowed) is no change of each.
+"""
+
+from spinney.api.grove import (
+    EXPLICIT,
+    IN_ORDER,
+    PodCliqueScalingGroupConfig,
+    PodCliqueSetTemplateSpec,
+    PodCliqueTemplateSpec,
+)
+from spinney.api.labels import MNNVL_GROUP
+from spinney.api.schema.field_error import FieldError, FieldPath, forbidden, immutable, invalid
+from spinney.api.schema.validate_pod_spec import scheduler_name
+
+
+def validate_immutability(
+    new: PodCliqueSetTemplateSpec, old: PodCliqueSetTemplateSpec, path: FieldPath
+) -> list[FieldError]:
+    """Check that an update leaves alone what it must."""
+    errors = immutable(path.child("cliqueStartupType"), new.clique_startup_type, old.clique_startup_type)
+    errors += immutable(
+        path.child("resourceClaimTemplates"), new.resource_claim_templates, old.resource_claim_templates
+    )
+    errors += immutable(path.child("resourceSharing"), new.resource_sharing, old.resource_sharing)
+    return errors + _cliques(new, old, path.child("cliques")) + _groups(new, old, path.child("podCliqueScalingGroups"))
+
+
+def _cliques(new: PodCliqueSetTemplateSpec, old: PodCliqueSetTemplateSpec, path: FieldPath) -> list[FieldError]:
+    names, former = [c.name for c in new.cliques], [c.name for c in old.cliques]
+    errors = _same_set(names, former, path, "cliques")
+    if not errors and names != former and old.clique_startup_type in {IN_ORDER, EXPLICIT}:
+        errors.append(invalid(path, names, f"the order of cliques cannot change with {old.clique_startup_type}"))
+    before = {clique.name: clique for clique in old.cliques}
+    for i, clique in enumerate(new.cliques):
+        if clique.name in before:
+            errors += _clique(clique, before[clique.name], path.index(i))
+    return errors
+
+
+def _clique(new: PodCliqueTemplateSpec, old: PodCliqueTemplateSpec, path: FieldPath) -> list[FieldError]:
+    spec = path.child("spec")
+    errors = immutable(spec.child("roleName"), new.spec.role_name, old.spec.role_name)
+    errors += immutable(spec.child("minAvailable"), new.spec.min_available, old.spec.min_available)
+    errors += immutable(spec.child("startsAfter"), new.spec.starts_after, old.spec.starts_after)
+    errors += immutable(
+        spec.child("podSpec", "schedulerName"), scheduler_name(new.spec.pod_spec), scheduler_name(old.spec.pod_spec)
+    )
+    errors += immutable(path.child("resourceSharing"), new.resource_sharing, old.resource_sharing)
+    where = path.child("annotations").key(MNNVL_GROUP)
+    return errors + immutable(where, new.annotations.get(MNNVL_GROUP), old.annotations.get(MNNVL_GROUP))
+
+
+def _groups(new: PodCliqueSetTemplateSpec, old: PodCliqueSetTemplateSpec, path: FieldPath) -> list[FieldError]:
+    groups, former = new.pod_clique_scaling_groups, old.pod_clique_scaling_groups
+    errors = _same_set([g.name for g in groups], [g.name for g in former], path, "scaling groups")
+    before = {group.name: group for group in former}
+    for i, group in enumerate(groups):
+        if group.name in before:
+            errors += _group(group, before[group.name], path.index(i))
+    return errors
+
+
+def _group(new: PodCliqueScalingGroupConfig, old: PodCliqueScalingGroupConfig, path: FieldPath) -> list[FieldError]:
+    errors = immutable(path.child("cliqueNames"), new.clique_names, old.clique_names)
+    errors += immutable(path.child("minAvailable"), new.min_available, old.min_available)
+    errors += immutable(path.child("resourceSharing"), new.resource_sharing, old.resource_sharing)
+    where = path.child("annotations").key(MNNVL_GROUP)
+    return errors + immutable(where, new.annotations.get(MNNVL_GROUP), old.annotations.get(MNNVL_GROUP))
+
+
+def _same_set(names: list[str], former: list[str], path: FieldPath, noun: str) -> list[FieldError]:
+    added = sorted(set(names) - set(former))
+    removed = sorted(set(former) - set(names))
+    if not added and not removed:
+        return []
+    changes = [f"{verb} {', '.join(which)}" for verb, which in (("added", added), ("removed", removed)) if which]
+    return [forbidden(path, f"{noun} cannot be added, removed or renamed: {'; '.join(changes)}", names)]
