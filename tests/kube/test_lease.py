@@ -1,0 +1,296 @@
+"""Leader election: at most one leader, who stops before anybody can take over. All on virtual time."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from spinney.api.coordination import LEASE, Lease
+from spinney.kube import Client, Response
+from spinney.kube.errors import ConnectionRefused
+from spinney.kube.fencing import FencedTransport, NotLeading
+from spinney.kube.lease import LeaderElection, LeaseLost, LeaseTimes
+from spinney.kube.transport import StreamingResponse
+from spinney.runtime import Runtime, run_virtual
+from tests.kube.model import THING, ModelServer, stopped
+
+
+class Partition:
+    """A transport that can be cut off from the server, at once or in the middle of a request."""
+
+    def __init__(self, server: ModelServer) -> None:
+        self.server = server
+        self.cut = False
+
+    async def request(self, method: str, path: str, **options: Any) -> Response:
+        """Pass a request on, unless cut off; an answer that was under way is lost too."""
+        if self.cut:
+            raise ConnectionRefused(f"{method} {path}: cut off")
+        response = await self.server.request(method, path, **options)
+        if self.cut:
+            raise ConnectionRefused(f"{method} {path}: cut off")
+        return response
+
+    @asynccontextmanager
+    async def stream(self, method: str, path: str, **options: Any) -> AsyncIterator[StreamingResponse]:
+        """Pass a stream on."""
+        async with self.server.stream(method, path, **options) as response:
+            yield response
+
+    async def close(self) -> None:
+        """Do nothing."""
+
+
+def election(server: ModelServer, runtime: Runtime, identity: str) -> tuple[LeaderElection, Partition]:
+    """Return a candidate and the line that connects it."""
+    line = Partition(server)
+    return LeaderElection(Client(line, runtime), "op", "x", identity=identity, runtime=runtime), line
+
+
+async def forever() -> None:
+    """Lead without end."""
+    await asyncio.Event().wait()
+
+
+async def the_lease(server: ModelServer, runtime: Runtime) -> Lease:
+    """Read the lease."""
+    return await Client(server, runtime).get(LEASE, "op", "x", type=Lease)
+
+
+def test_one_leads_and_the_other_waits() -> None:
+    """The first candidate leads for as long as it renews; the second does not get the lease."""
+
+    async def main() -> None:
+        runtime = Runtime.virtual()
+        server = ModelServer(runtime)
+        first, _ = election(server, runtime, "first")
+        second, _ = election(server, runtime, "second")
+        leading = asyncio.create_task(first.run(forever))
+        await runtime.clock.sleep(1)
+        waiting = asyncio.create_task(second.run(forever))
+        await runtime.clock.sleep(600)
+        assert (first.leading, second.leading) == (True, False)
+        lease = await the_lease(server, runtime)
+        assert (lease.spec.holder_identity, lease.spec.lease_duration_seconds) == ("first", 15)
+        await stopped(waiting)
+        await stopped(leading)
+
+    run_virtual(main())
+
+
+def test_a_stopped_leader_releases_at_once() -> None:
+    """When the leader stops, the next candidate need not wait for the lease to expire."""
+
+    async def main() -> None:
+        runtime = Runtime.virtual()
+        server = ModelServer(runtime)
+        first, _ = election(server, runtime, "first")
+        second, _ = election(server, runtime, "second")
+        leading = asyncio.create_task(first.run(forever))
+        await runtime.clock.sleep(1)
+        waiting = asyncio.create_task(second.run(forever))
+        await runtime.clock.sleep(60)
+        await stopped(leading)
+        await runtime.clock.sleep(5)
+        assert second.leading
+        assert (await the_lease(server, runtime)).spec.lease_transitions == 1
+        await stopped(waiting)
+
+    run_virtual(main())
+
+
+def test_a_cut_off_leader_stops_before_another_takes_over() -> None:
+    """A leader that cannot renew cancels its work after the deadline; the other takes over only after that."""
+
+    async def main() -> None:
+        runtime = Runtime.virtual()
+        server = ModelServer(runtime)
+        first, line = election(server, runtime, "first")
+        second, _ = election(server, runtime, "second")
+        times: dict[str, float] = {}
+
+        async def lead(name: str) -> None:
+            times[f"{name} started"] = runtime.clock.monotonic()
+            try:
+                await forever()
+            finally:
+                times[f"{name} stopped"] = runtime.clock.monotonic()
+
+        leading = asyncio.create_task(first.run(lambda: lead("first")))
+        await runtime.clock.sleep(1)
+        waiting = asyncio.create_task(second.run(lambda: lead("second")))
+        await runtime.clock.sleep(30)
+        line.cut = True
+        with pytest.raises(LeaseLost, match="x/op of first"):
+            await leading
+        await runtime.clock.sleep(30)
+        assert times["first stopped"] - 31 <= 12
+        assert times["first stopped"] < times["second started"]
+        await stopped(waiting)
+
+    run_virtual(main())
+
+
+def test_a_short_outage_does_not_cost_the_lease() -> None:
+    """An outage shorter than the deadline goes by unnoticed."""
+
+    async def main() -> None:
+        runtime = Runtime.virtual()
+        server = ModelServer(runtime)
+        first, line = election(server, runtime, "first")
+        leading = asyncio.create_task(first.run(forever))
+        for _ in range(10):
+            await runtime.clock.sleep(20)
+            line.cut = True
+            await runtime.clock.sleep(5)
+            line.cut = False
+        assert first.leading
+        assert not leading.done()
+        await stopped(leading)
+
+    run_virtual(main())
+
+
+def test_a_lease_taken_by_force_is_noticed() -> None:
+    """If somebody else's name is written into the lease, the leader stops at its next renewal."""
+
+    async def main() -> None:
+        runtime = Runtime.virtual()
+        server = ModelServer(runtime)
+        first, _ = election(server, runtime, "first")
+        leading = asyncio.create_task(first.run(forever))
+        await runtime.clock.sleep(10)
+        await Client(server, runtime).patch(LEASE, "op", {"spec": {"holderIdentity": "usurper"}}, "x")
+        with pytest.raises(LeaseLost, match="usurper"):
+            await leading
+        assert not first.leading
+
+    run_virtual(main())
+
+
+def test_an_error_of_the_leader_is_raised_and_the_lease_released() -> None:
+    """What the led function raises comes out of run, and the lease is free at once."""
+
+    async def main() -> None:
+        runtime = Runtime.virtual()
+        server = ModelServer(runtime)
+        first, _ = election(server, runtime, "first")
+
+        async def crash() -> None:
+            await runtime.clock.sleep(3)
+            raise ZeroDivisionError
+
+        with pytest.raises(ZeroDivisionError):
+            await first.run(crash)
+        assert (await the_lease(server, runtime)).spec.holder_identity == ""
+
+    run_virtual(main())
+
+
+def test_a_suspended_leader_cannot_write_when_it_wakes() -> None:
+    """A process that slept through its lease has its next write refused before it reaches the server."""
+
+    async def main() -> None:
+        runtime = Runtime.virtual()
+        server = ModelServer(runtime)
+        first, line = election(server, runtime, "first")
+        fenced = Client(FencedTransport(server, first, runtime), runtime)
+        with pytest.raises(NotLeading):
+            await fenced.create(THING, {"metadata": {"name": "early"}}, "x")
+        await first.acquire()
+        await fenced.create(THING, {"metadata": {"name": "a"}}, "x")
+        line.cut = True  # nothing renews: as if every task of the process stood still
+        await runtime.clock.sleep(10.5)
+        with pytest.raises(NotLeading, match="first does not hold lease x/op"):
+            await fenced.create(THING, {"metadata": {"name": "b"}}, "x")
+        assert (await fenced.get(THING, "a", "x"))["metadata"]["name"] == "a"
+
+    run_virtual(main())
+
+
+def test_a_write_is_given_no_longer_than_the_lease_lasts() -> None:
+    """A write under way is abandoned before another process could take the lease."""
+
+    async def main() -> None:
+        runtime = Runtime.virtual()
+        server = ModelServer(runtime)
+        first, _ = election(server, runtime, "first")
+        await first.acquire()
+        await runtime.clock.sleep(9)
+        timeouts: list[float] = []
+
+        class Recording(Partition):
+            async def request(self, method: str, path: str, **options: Any) -> Response:
+                timeouts.append(options["timeout"])
+                return await super().request(method, path, **options)
+
+        fenced = Client(FencedTransport(Recording(server), first, runtime), runtime)
+        await fenced.create(THING, {"metadata": {"name": "a"}}, "x")
+        assert timeouts == [pytest.approx(6)]
+
+    run_virtual(main())
+
+
+@pytest.mark.parametrize("times", [(15, 15, 2), (15, 10, 6), (15, 10, 0)])
+def test_impossible_times_are_refused(times: tuple[float, float, float]) -> None:
+    """Periods under which two could lead, or nobody could renew, are refused with the rule."""
+    with pytest.raises(ValueError, match="renew_deadline < lease_duration"):
+        LeaseTimes(*times)
+
+
+cuts = st.lists(st.tuples(st.sampled_from([0, 1, 2]), st.booleans(), st.floats(0.1, 25)), max_size=25)
+
+
+@settings(max_examples=60, deadline=None)
+@given(cuts=cuts, seed=st.integers(0, 5), latency=st.sampled_from([0.0, 0.3, 2.0]))
+def test_never_two_leaders(cuts: list[tuple[int, bool, float]], seed: int, latency: float) -> None:
+    """Whatever the network does to three candidates, no two ever believe to lead, and no two are led."""
+
+    async def main() -> None:
+        runtime = Runtime.virtual(seed)
+        server = ModelServer(runtime)
+        server.latency = latency
+        candidates = [election(server, runtime, name) for name in "abc"]
+        leading: set[str] = set()
+
+        def lead(name: str) -> Callable[[], Any]:
+            async def run() -> None:
+                assert not leading
+                leading.add(name)
+                try:
+                    await forever()
+                finally:
+                    leading.remove(name)
+
+            return run
+
+        async def campaign(candidate: LeaderElection) -> None:
+            while True:
+                try:
+                    await candidate.run(lead(candidate.identity))
+                except LeaseLost:
+                    await runtime.clock.sleep(1)
+
+        tasks = [asyncio.create_task(campaign(candidate)) for candidate, _ in candidates]
+
+        async def check(seconds: float) -> None:
+            end = runtime.clock.monotonic() + seconds
+            while runtime.clock.monotonic() < end:
+                await runtime.clock.sleep(0.25)
+                assert sum(candidate.leading for candidate, _ in candidates) <= 1
+
+        for who, cut, seconds in cuts:
+            candidates[who][1].cut = cut
+            await check(seconds)
+        for _, line in candidates:
+            line.cut = False
+        await check(60)
+        assert sum(candidate.leading for candidate, _ in candidates) == 1
+        for task in tasks:
+            await stopped(task)
+
+    run_virtual(main())
