@@ -2,6 +2,7 @@
 
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from typing import Any
 
 import pytest
 
@@ -152,7 +153,7 @@ async def test_a_failing_pod_is_restarted(cluster: Cluster) -> None:
 async def test_a_worker_starts_when_its_leader_is_ready(cluster: Cluster) -> None:
     """A start-up condition on another clique of the gang holds a pod in its init container until it is met."""
 
-    def member(name: str, clique: str, **extra: object) -> JSON:
+    def member(name: str, clique: str, **extra: Any) -> JSON:
         labels = {"grove.io/podgang": "g-0", "grove.io/podclique": clique}
         return a_pod_manifest(name, labels=labels, **extra)
 
