@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cached_property
 
+from spinney.api.apiextensions import PrinterColumn
 from spinney.api.resource import Resource
 from spinney.api.struct import JSON
 from spinney.server.kinds.shape import Shape
@@ -102,6 +103,8 @@ class Kind:
     behaviour: Behaviour = BASE_BEHAVIOUR
     to_storage: Callable[[JSON], JSON] | None = None
     from_storage: Callable[[JSON], JSON] | None = None
+    schema: JSON | None = None  # of a custom kind
+    columns: tuple[PrinterColumn, ...] = ()  # of a custom kind
 
     @property
     def stored_as_is(self) -> bool:

@@ -59,7 +59,8 @@ async def admit(context: Context, attributes: Attributes, options: WriteOptions)
         raise invalid(kind.resource, attributes.name or obj["metadata"].get("name", ""), causes)
     if admission.has_webhooks:
         await admission.validate_webhooks(attributes)
-    attributes.warnings += kind.behaviour.warnings(obj)
+    if not attributes.subresource:
+        attributes.warnings += kind.behaviour.warnings(obj)
 
 
 def check_unknown_fields(attributes: Attributes, options: WriteOptions) -> None:

@@ -1,0 +1,1 @@
+"""What the cluster does on its own: collecting garbage, ending namespaces and kinds, expiring events."""

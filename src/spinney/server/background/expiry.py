@@ -1,0 +1,50 @@
+"""Events are forgotten an hour after they were last written."""
+
+import asyncio
+from collections import deque
+
+from spinney.server.context import Context
+from spinney.server.store import Collection, Event, Key
+
+_EVENTS = "events"
+
+
+class EventExpiry:
+    """Deletes events whose time is over; mutable, runs as one task."""
+
+    def __init__(self, context: Context) -> None:
+        self._context = context
+        self._ttl = context.options.event_ttl.total_seconds()
+        self._due: deque[tuple[float, Key, int]] = deque()  # in the order of writing, which is the order of expiry
+        self._waiter: asyncio.Future[None] | None = None
+        context.store.listen(self._on_write)
+
+    async def run(self) -> None:
+        """Expire events until cancelled."""
+        clock = self._context.runtime.clock
+        while True:
+            if not self._due:
+                self._waiter = asyncio.get_running_loop().create_future()
+                await self._waiter
+                continue
+            due, key, revision = self._due[0]
+            wait = due - clock.monotonic()
+            if wait > 0:
+                await clock.sleep(wait)
+                continue
+            self._due.popleft()
+            self._expire(key, revision)
+
+    def _expire(self, key: Key, revision: int) -> None:
+        collection = self._context.store.collection(_EVENTS)
+        record = collection.get(key) if collection else None
+        if collection is not None and record is not None and record.revision == revision:
+            self._context.store.remove(collection, key, record.decode())
+
+    def _on_write(self, collection: Collection, event: Event) -> None:
+        if collection.name != _EVENTS or event.type == "DELETED":
+            return
+        due = self._context.runtime.clock.monotonic() + self._ttl
+        self._due.append((due, event.record.key, event.record.revision))
+        if self._waiter is not None and not self._waiter.done():
+            self._waiter.set_result(None)

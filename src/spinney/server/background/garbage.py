@@ -1,0 +1,139 @@
+"""Garbage collection: what belongs to an owner goes with it.
+
+The collector listens to the store and takes notes; nothing is scanned. It looks at an object when one of its owners is
+gone, when it names an owner that does not exist, and when its own deletion waits for (or lets go of) its dependents.
+"""
+
+from spinney.api.struct import JSON
+from spinney.server.background.notes import Notes
+from spinney.server.context import Context
+from spinney.server.kinds import Kind
+from spinney.server.operations.deleting import (
+    FOREGROUND,
+    ORPHAN,
+    DeleteOptions,
+    Propagation,
+    delete_now,
+    finish_if_released,
+)
+from spinney.server.store import Collection, Event, Key, Record
+
+Place = tuple[str, Key]
+
+
+class GarbageCollector:
+    """Deletes dependents of owners that are gone; mutable, runs as one task."""
+
+    def __init__(self, context: Context) -> None:
+        self._context = context
+        self._notes: Notes[Place] = Notes()
+        context.store.listen(self._on_write)
+
+    async def run(self) -> None:
+        """Collect until cancelled."""
+        while True:
+            name, key = await self._notes.take()
+            collection = self._context.store.collection(name)
+            record = collection.get(key) if collection else None
+            kind = self._context.registry.storing(name)
+            if collection is not None and record is not None and kind is not None:
+                self._look_at(collection, kind, record)
+
+    def _on_write(self, collection: Collection, event: Event) -> None:
+        record = event.record
+        if event.type == "DELETED":
+            for dependents, dependent in self._context.store.dependents(record.uid):
+                self._notes.note((dependents.name, dependent.key))
+            for owner in record.owners:
+                found = self._context.store.by_uid(owner)
+                if found is not None and found[1].deleting:
+                    self._notes.note((found[0].name, found[1].key))
+        elif record.deleting or (record.owners and not self._settled(event)):
+            self._notes.note((collection.name, record.key))
+
+    def _settled(self, event: Event) -> bool:
+        """Return whether there is nothing to look at: the owners are the same as before, or all alive and well."""
+        record = event.record
+        if event.previous is not None and event.previous.owners == record.owners:
+            return True
+        owners = [self._context.store.by_uid(uid) for uid in record.owners]
+        reachable = ("", record.key.namespace)
+        return all(owner and not owner[1].deleting and owner[1].key.namespace in reachable for owner in owners)
+
+    def _look_at(self, collection: Collection, kind: Kind, record: Record) -> None:
+        if record.deleting:
+            self._advance_deletion(collection, kind, record)
+            return
+        obj = record.decode()
+        references = obj["metadata"].get("ownerReferences") or []
+        present = [reference for reference in references if self._exists(reference, record)]
+        if len(present) == len(references):
+            self._follow_foreground(kind, record, present)
+            return
+        if present:
+            obj["metadata"]["ownerReferences"] = present
+            self._context.store.write(collection, record.key, obj)
+        else:
+            delete_now(self._context, kind, record, DeleteOptions(propagation=self._policy(obj), uid=record.uid))
+
+    def _follow_foreground(self, kind: Kind, record: Record, owners: list[JSON]) -> None:
+        """Delete a dependent whose only remaining owners wait for their dependents to go."""
+        for owner in owners:
+            found = self._context.store.by_uid(owner.get("uid", ""))
+            if found is None or not _holds(found[1], FOREGROUND):
+                return
+        if owners:
+            policy: Propagation = "Foreground" if self._context.store.dependents(record.uid) else "Background"
+            delete_now(self._context, kind, record, DeleteOptions(propagation=policy, uid=record.uid))
+
+    def _advance_deletion(self, collection: Collection, kind: Kind, record: Record) -> None:
+        dependents = self._context.store.dependents(record.uid)
+        if _holds(record, ORPHAN):
+            for place, dependent in dependents:
+                _disown(self._context, place, dependent, record.uid)
+            self._release(collection, kind, record, ORPHAN)
+        elif _holds(record, FOREGROUND):
+            for place, dependent in dependents:
+                if not dependent.deleting:
+                    self._notes.note((place.name, dependent.key))
+            if not any(_blocks(dependent, record.uid) for _, dependent in dependents):
+                self._release(collection, kind, record, FOREGROUND)
+
+    def _release(self, collection: Collection, kind: Kind, record: Record, finalizer: str) -> None:
+        obj = record.decode()
+        metadata = obj["metadata"]
+        metadata["finalizers"] = [each for each in metadata.get("finalizers") or () if each != finalizer]
+        if not metadata["finalizers"]:
+            del metadata["finalizers"]
+        if finish_if_released(self._context, kind, record.key, obj) is None:
+            self._context.store.write(collection, record.key, obj)
+
+    def _exists(self, reference: JSON, dependent: Record) -> bool:
+        found = self._context.store.by_uid(reference.get("uid", ""))
+        if found is not None:
+            return found[1].key.namespace in {"", dependent.key.namespace}
+        known = self._context.registry.find_kind(reference.get("apiVersion", ""), reference.get("kind", ""))
+        return known is None  # an owner of a kind that is not served cannot be looked up: leave its dependents alone
+
+    @staticmethod
+    def _policy(obj: JSON) -> Propagation:
+        finalizers = obj["metadata"].get("finalizers") or ()
+        return "Orphan" if ORPHAN in finalizers else "Foreground" if FOREGROUND in finalizers else "Background"
+
+
+def _holds(record: Record, finalizer: str) -> bool:
+    return record.deleting and finalizer in (record.decode()["metadata"].get("finalizers") or ())
+
+
+def _blocks(dependent: Record, uid: str) -> bool:
+    references = dependent.decode()["metadata"].get("ownerReferences") or ()
+    return any(each.get("uid") == uid and each.get("blockOwnerDeletion") for each in references)
+
+
+def _disown(context: Context, collection: Collection, dependent: Record, uid: str) -> None:
+    obj = dependent.decode()
+    metadata = obj["metadata"]
+    metadata["ownerReferences"] = [each for each in metadata.get("ownerReferences") or () if each.get("uid") != uid]
+    if not metadata["ownerReferences"]:
+        del metadata["ownerReferences"]
+    context.store.write(collection, dependent.key, obj)

@@ -1,0 +1,1 @@
+"""Custom resources: kinds that are defined while the server runs."""

@@ -1,0 +1,32 @@
+"""How objects of a custom kind behave: pruned, defaulted and validated by their schema."""
+
+from spinney.api.struct import JSON
+from spinney.server.crd.rules import SchemaRules
+from spinney.server.crd.structure import fill_defaults, prune
+from spinney.server.crd.validation import SchemaValidator
+from spinney.server.kinds.kind import Behaviour
+from spinney.server.status import Cause
+
+
+class CustomBehaviour(Behaviour):
+    """The schema of one version, applied to its objects."""
+
+    def __init__(self, schema: JSON, *, deprecation: str | None = None) -> None:
+        self._schema = schema
+        self._validator = SchemaValidator(schema)
+        self._rules = SchemaRules(schema)
+        self._deprecation = [deprecation] if deprecation else []
+
+    def fill_defaults(self, obj: JSON) -> None:
+        prune(obj, self._schema, root=True)
+        fill_defaults(obj, self._schema)
+
+    def unknown_fields(self, obj: JSON) -> list[str]:
+        return prune(obj, self._schema, root=True)
+
+    def validate(self, obj: JSON, old: JSON | None, subresource: str) -> list[Cause]:
+        causes = self._validator.validate(obj, old)
+        return causes or self._rules.validate(obj, old)
+
+    def warnings(self, obj: JSON) -> list[str]:
+        return [*self._deprecation, *self._rules.not_evaluated]

@@ -1,0 +1,188 @@
+"""From a CustomResourceDefinition to the kinds it defines, and the life of definitions themselves."""
+
+from datetime import datetime
+from typing import Any
+
+import jsonschema_rs
+import msgspec
+
+from spinney.api.apiextensions import (
+    CUSTOM_RESOURCE_DEFINITION,
+    CustomResourceDefinition,
+    CustomResourceVersion,
+)
+from spinney.api.resource import Resource
+from spinney.api.struct import JSON, convert
+from spinney.api.time import timestamp
+from spinney.server.crd.behaviour import CustomBehaviour
+from spinney.server.crd.structure import shape_of
+from spinney.server.kinds.kind import Behaviour, FieldLabel, Kind, ScalePaths
+from spinney.server.kinds.shape import Shape
+from spinney.server.kinds.shapes import CUSTOM_RESOURCE_DEFINITION as DEFINITION_SHAPE
+from spinney.server.kinds.shapes import METADATA
+from spinney.server.status import Cause, invalid_value, required, unsupported_value
+
+COLLECTION = str(CUSTOM_RESOURCE_DEFINITION)
+CLEANUP = "customresourcecleanup.apiextensions.k8s.io"
+
+
+def definition_kind() -> Kind:
+    """Return the kind of definitions."""
+    return Kind(
+        resource=CUSTOM_RESOURCE_DEFINITION,
+        storage=COLLECTION,
+        storage_version=CUSTOM_RESOURCE_DEFINITION.api_version,
+        singular="customresourcedefinition",
+        list_kind="CustomResourceDefinitionList",
+        categories=("api-extensions",),
+        status=True,
+        shape=DEFINITION_SHAPE,
+        behaviour=DefinitionBehaviour(),
+    )
+
+
+class DefinitionBehaviour(Behaviour):
+    """Definitions are accepted and established in the write that brings them."""
+
+    def fill_defaults(self, obj: JSON) -> None:
+        spec = obj.get("spec")
+        if not isinstance(spec, dict):
+            return
+        names = spec.get("names")
+        if isinstance(names, dict) and names.get("kind"):
+            if not names.get("singular"):
+                names["singular"] = str(names["kind"]).lower()
+            if not names.get("listKind"):
+                names["listKind"] = f"{names['kind']}List"
+        if not spec.get("conversion"):
+            spec["conversion"] = {"strategy": "None"}
+
+    def prepare_create(self, obj: JSON, now: datetime) -> None:
+        metadata, spec = obj["metadata"], obj["spec"]
+        metadata["finalizers"] = [*(metadata.get("finalizers") or ()), CLEANUP]
+        stored = [version["name"] for version in spec["versions"] if version.get("storage")]
+        obj["status"] = {
+            "acceptedNames": spec["names"],
+            "storedVersions": stored,
+            "conditions": [
+                _condition("NamesAccepted", "NoConflicts", "no conflicts found", now),
+                _condition("Established", "InitialNamesAccepted", "the initial names have been accepted", now),
+            ],
+        }
+
+    def prepare_update(self, obj: JSON, old: JSON, subresource: str) -> None:
+        if subresource or not isinstance(obj.get("spec"), dict):
+            return
+        status = {**(obj.get("status") or {})}
+        status["acceptedNames"] = obj["spec"].get("names")
+        known = list(status.get("storedVersions") or ())
+        for version in obj["spec"].get("versions") or ():
+            if isinstance(version, dict) and version.get("storage") and version.get("name") not in known:
+                known.append(version["name"])
+        status["storedVersions"] = known
+        obj["status"] = status
+
+    def validate(self, obj: JSON, old: JSON | None, subresource: str) -> list[Cause]:
+        if subresource:
+            return []
+        try:
+            definition = convert(CustomResourceDefinition, obj)
+        except msgspec.ValidationError as error:
+            return [invalid_value("spec", "", str(error))]
+        spec = definition.spec
+        expected = f"{spec.names.plural}.{spec.group}"
+        causes: list[Cause] = []
+        if definition.metadata.name != expected:
+            detail = f'must be spec.names.plural+"."+spec.group, which is {expected}'
+            causes.append(invalid_value("metadata.name", definition.metadata.name, detail))
+        if spec.scope not in {"Namespaced", "Cluster"}:
+            causes.append(unsupported_value("spec.scope", spec.scope, ("Cluster", "Namespaced")))
+        if sum(version.storage for version in spec.versions) != 1:
+            detail = "must have exactly one version marked as storage version"
+            causes.append(invalid_value("spec.versions", len(spec.versions), detail))
+        strategy = (spec.conversion or {}).get("strategy", "None")
+        if strategy != "None":
+            causes.append(unsupported_value("spec.conversion.strategy", strategy, ("None",)))
+        for index, version in enumerate(spec.versions):
+            causes += _version_causes(version, f"spec.versions[{index}]")
+        return causes
+
+
+def kinds_of(obj: JSON) -> list[Kind]:
+    """Return the kinds that a definition serves; it has been validated."""
+    definition = convert(CustomResourceDefinition, obj)
+    stored = next(version for version in definition.spec.versions if version.storage)
+    return [
+        _kind(definition, version, stored, raw)
+        for version, raw in zip(definition.spec.versions, obj["spec"]["versions"], strict=True)
+        if version.served
+    ]
+
+
+def _kind(
+    definition: CustomResourceDefinition, version: CustomResourceVersion, stored: CustomResourceVersion, raw: JSON
+) -> Kind:
+    spec = definition.spec
+    names = spec.names
+    schema = ((raw.get("schema") or {}).get("openAPIV3Schema")) or {}
+    subresources = version.subresources
+    scale = subresources.scale if subresources else None
+    shape = shape_of(schema)
+    deprecation = None
+    if version.deprecated:
+        default = f"{spec.group}/{version.name} {names.kind} is deprecated"
+        deprecation = version.deprecation_warning or default
+    return Kind(
+        resource=Resource(
+            spec.group, version.name, names.kind, names.plural, spec.scope == "Namespaced", names.short_names
+        ),
+        storage=f"{names.plural}.{spec.group}",
+        storage_version=f"{spec.group}/{stored.name}",
+        singular=names.singular or names.kind.lower(),
+        list_kind=names.list_kind or f"{names.kind}List",
+        categories=names.categories,
+        status=bool(subresources and subresources.status is not None),
+        scale=None
+        if scale is None
+        else ScalePaths(
+            _steps(scale.spec_replicas_path), _steps(scale.status_replicas_path), _steps(scale.label_selector_path)
+        ),
+        labels=tuple(
+            FieldLabel(str(field["jsonPath"]).lstrip("."), _steps(field["jsonPath"]))
+            for field in version.selectable_fields
+        ),
+        unconditional_update=False,
+        custom=True,
+        shape=Shape(merge=shape.merge, fields={**shape.fields, "metadata": METADATA}, items=shape.items),
+        behaviour=CustomBehaviour(schema, deprecation=deprecation),
+        schema=schema,
+        columns=version.additional_printer_columns,
+    )
+
+
+def _version_causes(version: CustomResourceVersion, path: str) -> list[Cause]:
+    schema = version.schema.open_api_v3_schema if version.schema else None
+    where = f"{path}.schema.openAPIV3Schema"
+    if schema is None:
+        return [required(where, "schemas are required")]
+    if schema.get("type") != "object":
+        return [invalid_value(f"{where}.type", schema.get("type"), "must be object at the root")]
+    try:
+        CustomBehaviour(schema)
+    except (jsonschema_rs.ValidationError, jsonschema_rs.ReferencingError, ValueError) as error:
+        return [invalid_value(where, "", f"is not a valid schema: {error}")]
+    return []
+
+
+def _condition(kind: str, reason: str, message: str, now: datetime) -> JSON:
+    return {
+        "type": kind,
+        "status": "True",
+        "reason": reason,
+        "message": message,
+        "lastTransitionTime": timestamp(now),
+    }
+
+
+def _steps(path: Any) -> tuple[str, ...]:
+    return tuple(str(path).lstrip(".").split(".")) if path else ()

@@ -1,0 +1,150 @@
+"""Checking custom resources against their schema, compiled once per version.
+
+The structural schema is turned into JSON Schema (nullable, int-or-string and Kubernetes' extensions translated) for a
+compiled validator; lists that are maps or sets are checked for duplicates here. On updates, what was wrong before and
+was not touched is tolerated, so that a stricter schema does not lock old objects.
+"""
+
+from typing import Any
+
+import jsonschema_rs
+
+from spinney.api.struct import JSON
+from spinney.server.status import Cause, duplicate_value, invalid_value, required, shown, unsupported_value
+
+_ANNOTATIONS = ("default", "description", "example", "externalDocs", "title", "nullable")
+_ABSENT = object()
+
+
+class SchemaValidator:
+    """Validates objects of one version of one kind."""
+
+    def __init__(self, schema: JSON) -> None:
+        self._schema = schema
+        self._compiled = jsonschema_rs.Draft4Validator(json_schema(schema), validate_formats=True)
+        self._has_unique_lists = _has_unique_lists(schema)
+
+    def validate(self, obj: JSON, old: JSON | None) -> list[Cause]:
+        """Return what is wrong with ``obj``, leaving out what ``old`` had wrong in the same place."""
+        causes: list[Cause] = []
+        if not self._compiled.is_valid(obj):
+            for error in self._compiled.iter_errors(obj):
+                path = list(error.instance_path)
+                if old is not None and _at(old, path) == _at(obj, path):
+                    continue
+                causes.append(_cause(error, path))
+        if self._has_unique_lists:
+            causes += _duplicates(obj, old, self._schema, "")
+        return causes
+
+
+def json_schema(schema: JSON) -> JSON:
+    """Return a structural schema as JSON Schema."""
+    translated: JSON = {}
+    for name, value in schema.items():
+        if name.startswith("x-") or name in _ANNOTATIONS:
+            continue
+        if name == "properties":
+            translated[name] = {key: json_schema(child) for key, child in value.items()}
+        elif name in {"items", "not"} or (name == "additionalProperties" and isinstance(value, dict)):
+            translated[name] = json_schema(value)
+        elif name in {"allOf", "anyOf", "oneOf"}:
+            translated[name] = [json_schema(each) for each in value]
+        else:
+            translated[name] = value
+    if schema.get("x-kubernetes-int-or-string"):
+        translated["type"] = ["integer", "string"]
+    if not translated.get("required", True):
+        del translated["required"]  # an empty list is not allowed in this draft
+    if schema.get("nullable"):
+        if "type" in translated:
+            types = translated["type"]
+            translated["type"] = [*(types if isinstance(types, list) else [types]), "null"]
+        if "enum" in translated:
+            translated["enum"] = [*translated["enum"], None]
+    return translated
+
+
+def field_path(path: list[str | int]) -> str:
+    """Return a path as causes name it: ``spec.roles[0].name``."""
+    text = ""
+    for step in path:
+        text += f"[{step}]" if isinstance(step, int) else f".{step}" if text else step
+    return text
+
+
+def _cause(error: jsonschema_rs.ValidationError, path: list[str | int]) -> Cause:
+    field, value, kind = field_path(path), error.instance, error.kind
+    facts = kind.as_dict()
+    match kind.name:
+        case "required":
+            return required(field_path([*path, facts["property"]]))
+        case "enum":
+            return unsupported_value(field, value, [str(each) for each in facts.get("options") or ()])
+        case "type":
+            types = facts.get("types") or facts.get("type") or ()
+            wanted = types if isinstance(types, str) else ",".join(str(each) for each in types)
+            detail = f"{field} in body must be of type {wanted}: {shown(value)}"
+            return Cause("FieldValueTypeInvalid", field, f"Invalid value: {shown(value)}: {detail}")
+        case "maxItems":
+            count = len(value) if isinstance(value, list) else 0
+            return Cause("FieldValueTooMany", field, f"Too many: {count}: must have at most {facts['limit']} items")
+        case "maxLength":
+            return Cause("FieldValueTooLong", field, f"Too long: may not be more than {facts['limit']} bytes")
+    return invalid_value(field, value, f"{field} in body is not acceptable: {error.message}")
+
+
+def _at(value: Any, path: list[str | int]) -> Any:
+    for step in path:
+        found = isinstance(value, dict) and step in value
+        if not found and isinstance(value, list) and isinstance(step, int):
+            found = step < len(value)
+        if not found:
+            return _ABSENT
+        value = value[step]
+    return value
+
+
+def _has_unique_lists(schema: JSON) -> bool:
+    if schema.get("x-kubernetes-list-type") in {"map", "set"}:
+        return True
+    children = [*(schema.get("properties") or {}).values(), schema.get("items"), schema.get("additionalProperties")]
+    return any(_has_unique_lists(child) for child in children if isinstance(child, dict))
+
+
+def _duplicates(value: Any, old: Any, schema: JSON, path: str) -> list[Cause]:
+    causes: list[Cause] = []
+    if isinstance(value, dict):
+        additional = schema.get("additionalProperties")
+        properties = schema.get("properties") or {}
+        for name, child in value.items():
+            below = properties.get(name, additional)
+            if isinstance(below, dict):
+                before = old.get(name) if isinstance(old, dict) else None
+                causes += _duplicates(child, before, below, f"{path}.{name}" if path else name)
+    elif isinstance(value, list) and isinstance(schema.get("items"), dict):
+        if value != old:
+            causes += _repeated(value, schema, path)
+        for index, item in enumerate(value):
+            before = old[index] if isinstance(old, list) and index < len(old) else None
+            causes += _duplicates(item, before, schema["items"], f"{path}[{index}]")
+    return causes
+
+
+def _repeated(items: list[Any], schema: JSON, path: str) -> list[Cause]:
+    kind = schema.get("x-kubernetes-list-type")
+    if kind not in {"map", "set"}:
+        return []
+    keys = schema.get("x-kubernetes-list-map-keys") or ()
+    causes: list[Cause] = []
+    seen: list[Any] = []
+    for index, item in enumerate(items):
+        if kind == "map" and isinstance(item, dict):
+            identity: Any = {key: item.get(key) for key in keys}
+            told = ", ".join(f"{key}={item.get(key)}" for key in keys)
+        else:
+            identity = told = item
+        if identity in seen:
+            causes.append(duplicate_value(f"{path}[{index}]", told))
+        seen.append(identity)
+    return causes
