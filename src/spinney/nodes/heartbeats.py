@@ -69,9 +69,14 @@ class Heart:
         """Beat until cancelled; with an interval of 0, never."""
         if not self._interval:
             return
+        clock = self._runtime.clock
+        due = clock.monotonic()
         while True:
             turns = max(1, min(len(self._nodes), int(self._interval / _SHORTEST_PAUSE)))
-            await self._runtime.clock.sleep(self._interval / turns)
+            # From turn to turn, not from the end of one to the next, or a slow server would stretch the interval; but
+            # what a stalled process missed is not made up for.
+            due = max(due + self._interval / turns, clock.monotonic() - self._interval)
+            await clock.sleep(max(0.0, due - clock.monotonic()))
             self._turn = (self._turn + 1) % turns
             names = list(self._nodes)[self._turn :: turns]
             await self._beat([self._nodes[name] for name in names if self._nodes[name].health is Health.READY])

@@ -1,0 +1,1 @@
+"""What simulated nodes cost: `python -m benchmarks.nodes`."""

@@ -1,0 +1,131 @@
+"""Measures what a fleet of simulated nodes costs: memory and processor at rest, and how quickly pods come up.
+
+Fleet and embedded API server run in one process, as they do in an embedded cluster, and the time inside the server is
+taken separately; what remains is the fleet's own. In a process of its own the fleet would be charged for HTTP, of which
+the figure would then mostly speak. The heartbeats are real: one lease renewal per node every ten seconds.
+
+usage: python -m benchmarks.nodes [--nodes 10000] [--pods 5000] [--seconds 30]
+"""
+
+import argparse
+import asyncio
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import structlog
+
+from spinney.api.core import POD
+from spinney.api.struct import JSON
+from spinney.kube.client import Client
+from spinney.nodes import ClusterSpec, Fleet
+from spinney.runtime import Runtime
+from spinney.server import ApiServer, Request, Response
+from spinney.sim.transport import InProcessTransport
+
+MEGABYTES_ALLOWED = 500.0
+CORE_ALLOWED = 0.10
+
+GROUP: JSON = {
+    "name": "n{index:05d}",
+    "capacity": {"cpu": 64, "memory": "512Gi", "pods": 110, "nvidia.com/gpu": 8},
+    "topology": [
+        {"label": "topology.kubernetes.io/zone", "size": 1024},
+        {"label": "topology.kubernetes.io/block", "size": 128},
+        {"label": "topology.kubernetes.io/rack", "size": 16},
+    ],
+}
+
+
+class MeteredServer(ApiServer):
+    """An API server that knows how much processor time it has used, in seconds, and for how many requests."""
+
+    seconds = 0.0
+    requests = 0
+
+    async def handle(self, request: Request) -> Response:
+        """Serve a request; nothing in it waits here, so the thread's time is the request's."""
+        started = time.thread_time()
+        try:
+            return await super().handle(request)
+        finally:
+            self.seconds += time.thread_time() - started
+            self.requests += 1
+
+
+def resident() -> float:
+    """Return the resident memory of this process in megabytes."""
+    return int(Path("/proc/self/statm").read_text().split()[1]) * 4096 / 1e6
+
+
+async def at_rest(server: MeteredServer, seconds: float) -> tuple[float, float, float]:
+    """Return the shares of a core that fleet and server use while nothing happens, and requests per second."""
+    began, used, served, requests = time.perf_counter(), time.process_time(), server.seconds, server.requests
+    await asyncio.sleep(seconds)
+    wall = time.perf_counter() - began
+    of_server = (server.seconds - served) / wall
+    return (time.process_time() - used) / wall - of_server, of_server, (server.requests - requests) / wall
+
+
+async def pods_up(client: Client, fleet: Fleet, pods: int) -> float:
+    """Bind pods to the nodes and return the seconds until all of them are ready."""
+    began = time.perf_counter()
+    ready: set[str] = set()
+    start = (await client.list(POD, "default")).resource_version
+
+    async def watch() -> None:
+        async for event in client.watch(POD, "default", resource_version=start):
+            if any(
+                c["type"] == "Ready" and c["status"] == "True" for c in event.object["status"].get("conditions", [])
+            ):
+                ready.add(event.object["metadata"]["name"])
+                if len(ready) == pods:
+                    return
+
+    watching = asyncio.create_task(watch())
+    for number in range(pods):
+        spec = {"nodeName": fleet.names[number % len(fleet.names)], "containers": [{"name": "main", "image": "pause"}]}
+        await client.create(POD, {"metadata": {"name": f"p{number}"}, "spec": spec}, "default")
+    await watching
+    return time.perf_counter() - began
+
+
+async def measure(nodes: int, pods: int, seconds: float, say: Callable[[str], None]) -> bool:
+    """Measure, say what was found, and return whether it is within what is allowed."""
+    runtime = Runtime.system()
+    server = MeteredServer(runtime)
+    client = Client(InProcessTransport(server), runtime)
+    before = resident()
+    began = time.perf_counter()
+    async with Fleet(
+        client, ClusterSpec.from_document({"nodes": [GROUP | {"count": nodes}]}), runtime=runtime
+    ).running() as fleet:
+        say(f"{nodes} nodes registered in {time.perf_counter() - began:.1f} s")
+        own, of_server, rate = await at_rest(server, seconds)
+        memory = resident() - before
+        say(
+            f"at rest: nodes {own:.1%} of a core, API server {of_server:.1%}, {rate:.0f} requests/s; "
+            f"nodes and their objects {memory:.0f} MB"
+        )
+        processor, room = own / CORE_ALLOWED, memory / MEGABYTES_ALLOWED
+        say(f"of what is allowed: processor {processor:.2f}, memory {room:.2f} (1.00 is the limit)")
+        took = await pods_up(client, fleet, pods)
+        say(f"{pods} pods created, run and reported ready in {took:.1f} s: {pods / took:.0f} pods/s")
+    runtime.executor.close()
+    return own <= CORE_ALLOWED and memory <= MEGABYTES_ALLOWED
+
+
+def main() -> int:
+    """Run the benchmark; exit code 1 is over the limit."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.nodes", description="What simulated nodes cost.")
+    parser.add_argument("--nodes", type=int, default=10_000)
+    parser.add_argument("--pods", type=int, default=5_000)
+    parser.add_argument("--seconds", type=float, default=30.0)
+    options = parser.parse_args()
+    structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(30))
+    return 0 if asyncio.run(measure(options.nodes, options.pods, options.seconds, print)) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
