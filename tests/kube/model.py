@@ -55,6 +55,7 @@ class ModelServer:
         self.fail_next: deque[Response | Exception] = deque()
         self.down = False
         self.latency = 0.0
+        self.lag = 0.0  # seconds a watch is behind
         self.listed: list[int] = []  # the revisions of complete lists
         self.writes_between_pages: deque[Any] = deque()
         self._news = asyncio.Event()
@@ -210,6 +211,7 @@ class ModelServer:
                     continue
                 if fault is not None and sent >= fault.after:
                     break
+                await asyncio.sleep(self.lag)
                 position = version.revision
                 sent += 1
                 yield _line(version.type, version.obj)

@@ -6,19 +6,10 @@ from typing import Any
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from spinney.api.meta import ObjectMeta
-from spinney.api.struct import Struct
 from spinney.kube import Change, Client, WatchCache
 from spinney.runtime import Runtime, run_virtual
 from tests.kube.model import THING, ModelServer, WatchFault, stopped
-
-
-class Thing(Struct, frozen=True, kw_only=True):
-    """What the cache decodes; ``value`` is an int so that a bookmark's does not decode."""
-
-    metadata: ObjectMeta = ObjectMeta()
-    value: int | None = None
-
+from tests.kube.things import Thing
 
 names = st.sampled_from(["a", "b", "c", "d"])
 steps = st.one_of(
@@ -60,7 +51,7 @@ class Witness:
         self.changes.append(change)
 
 
-@settings(max_examples=120, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=250, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(script=st.lists(steps, max_size=40), seed=st.integers(0, 3))
 def test_every_version_is_reported_once_and_in_order(script: list[tuple[str, Any]], seed: int) -> None:
     """After any mixture of writes and faults the cache equals the server, and its reports form an unbroken chain."""

@@ -92,6 +92,10 @@ class LeaderElection:
         If the lease is lost, ``lead`` is cancelled and :class:`LeaseLost` is raised.
         """
         await self.acquire()
+        await self.hold(lead)
+
+    async def hold(self, lead: Callable[[], Awaitable[None]]) -> None:
+        """Run ``lead`` while renewing the lease just acquired; release it when ``lead`` ends."""
         leading = asyncio.ensure_future(lead())
         renewing = asyncio.create_task(self._renew_until_lost(), name=f"renew lease {self.name}")
         try:

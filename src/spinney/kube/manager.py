@@ -66,7 +66,6 @@ class Manager:
         self._controllers: list[Controller] = []
         self._runnables: list[Runnable] = []
         self._recorders: list[EventRecorder] = []
-        self._running: asyncio.Future[None] | None = None
         self._stopping = asyncio.Event()
         self._ready = asyncio.Event()
 
@@ -144,33 +143,14 @@ class Manager:
                 for runnable in self._runnables:
                     if not runnable.needs_lease:
                         parts.start(runnable.name, runnable.run())
-                await self._lead_with_lease(parts)
+                if self._election is None:
+                    await parts.watch_over(self._lead())
+                elif await self._reaches(self._election.acquire(), parts):
+                    await parts.watch_over(self._election.hold(self._lead))
         finally:
             if self._health is not None:
                 await self._health.stop()
             log.info("stopped")
-
-    async def _lead_with_lease(self, parts: "_Parts") -> None:
-        if self._election is None:
-            await parts.watch_over(self._lead())
-        else:
-            await parts.watch_over(self._with_stop(self._election.run(self._lead)))
-
-    async def _with_stop(self, running: Awaitable[None]) -> None:
-        """Await ``running``, but give up waiting for the lease when asked to stop."""
-        task = asyncio.ensure_future(running)
-        stopping = asyncio.create_task(self._stopping.wait())
-        try:
-            await asyncio.wait({task, stopping}, return_when=asyncio.FIRST_COMPLETED)
-            if stopping.done() and not self._ready.is_set():
-                task.cancel()
-                await asyncio.wait({task})
-                return
-            await task
-        finally:
-            stopping.cancel()
-            task.cancel()
-            await asyncio.wait({task, stopping})
 
     async def _sync(self) -> None:
         for cache in self._caches.values():
@@ -183,7 +163,9 @@ class Manager:
         stopping = asyncio.create_task(self._stopping.wait())
         try:
             await parts.watch_over(_first(reached, stopping))
-            return not stopping.done()
+            if reached.done():
+                await reached
+            return reached.done()
         finally:
             reached.cancel()
             stopping.cancel()
@@ -199,14 +181,14 @@ class Manager:
                 for controller in self._controllers:
                     controllers.start(f"controller {controller.name}", controller.run())
                 self._ready.set()
-                await parts.watch_over(controllers.watch_over(self._stopped()))
+                await parts.watch_over(controllers.watch_over(self._asked_to_stop()))
                 for controller in self._controllers:
                     controller.stop()
                 await controllers.finish(self._grace_seconds)
-            for recorder in self._recorders:
-                await recorder.flush()
+        for recorder in self._recorders:
+            await recorder.flush()
 
-    async def _stopped(self) -> None:
+    async def _asked_to_stop(self) -> None:
         await self._stopping.wait()
 
     def _unsynced(self) -> str | None:
@@ -228,15 +210,12 @@ class _Parts:
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        for task in reversed(self._tasks):
-            task.cancel()
-            await asyncio.wait({task})
-            if not task.cancelled() and (error := task.exception()) is not None:
-                log.error("failed while stopping", part=self._tasks[task], exc_info=error)
+        for task, name in reversed(self._tasks.items()):
+            if not task.done():
+                await _cancelled(task, name)
 
     def start(self, name: str, run: Awaitable[None]) -> None:
-        task = asyncio.ensure_future(run)
-        self._tasks[task] = name
+        self._tasks[asyncio.ensure_future(run)] = name
 
     async def watch_over(self, main: Awaitable[None]) -> None:
         """Await ``main``; if one of the parts ends before it, cancel it and raise what happened."""
@@ -246,20 +225,32 @@ class _Parts:
             self._raise_if_any_ended()
             await task
         finally:
-            task.cancel()
-            await asyncio.wait({task})
+            if not task.done():
+                await _cancelled(task, "the rest")
 
     async def finish(self, seconds: float) -> None:
         """Wait for the parts to end on their own; those that do not in time are left to be cancelled."""
-        if self._tasks:
-            await asyncio.wait(self._tasks, timeout=seconds)
-            for task in self._tasks:
-                if task.done() and not task.cancelled() and (error := task.exception()) is not None:
-                    raise ComponentFailed(f"{self._tasks[task]} failed while stopping: {error}") from error
+        if not self._tasks:
+            return
+        ended, late = await asyncio.wait(self._tasks, timeout=seconds)
+        for task in ended:
+            if not task.cancelled() and (error := task.exception()) is not None:
+                raise ComponentFailed(f"{self._tasks[task]} failed while stopping: {error}") from error
+        if late:
+            names = sorted(self._tasks[task] for task in late)
+            log.warning("not finished in time, cancelling", parts=names, seconds=seconds)
 
     def _raise_if_any_ended(self) -> None:
         for task, name in self._tasks.items():
             if task.done():
                 error = None if task.cancelled() else task.exception()
-                problem = f"failed: {error}" if error is not None else "ended, though it should run until stopped"
+                problem = f"failed: {error!r}" if error is not None else "ended, though it should run until stopped"
                 raise ComponentFailed(f"{name} {problem}") from error
+
+
+async def _cancelled(task: "asyncio.Future[None]", name: str) -> None:
+    """Cancel a task and wait for its end; an error of its clean-up is reported, for nobody awaits it."""
+    task.cancel()
+    await asyncio.wait({task})
+    if not task.cancelled() and (error := task.exception()) is not None:
+        log.error("failed while stopping", part=name, exc_info=error)

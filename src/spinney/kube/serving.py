@@ -4,6 +4,7 @@ Alive means that the event loop answers and no liveness check complains; ready m
 synced. A failing answer lists which checks failed.
 """
 
+import asyncio
 from collections.abc import Callable, Mapping
 
 from aiohttp import web
@@ -25,6 +26,11 @@ class HealthServer:
         self._ready: dict[str, Check] = {}
         self._runner: web.ServerRunner | None = None
         self._address: tuple[str, int] | None = None
+        self._serving = asyncio.Event()
+
+    async def wait_until_serving(self) -> None:
+        """Wait until the endpoints are being served."""
+        await self._serving.wait()
 
     @property
     def address(self) -> tuple[str, int]:
@@ -49,6 +55,7 @@ class HealthServer:
         await site.start()
         host, port = self._runner.addresses[0][:2]
         self._address = (host, port)
+        self._serving.set()
 
     async def stop(self) -> None:
         """Stop serving."""

@@ -1,0 +1,141 @@
+"""The event recorder: counted, combined, rationed, and never in the caller's way."""
+
+from typing import Any
+
+from spinney.api.core import EVENT
+from spinney.kube import Client
+from spinney.kube.events import EventRecorder, ObjectReference, reference
+from spinney.kube.metrics import KubeMetrics
+from spinney.kube.writes import counting_writes
+from spinney.runtime import Runtime, run_virtual
+from tests.kube.model import THING, ModelServer
+from tests.kube.things import a_thing
+
+ABOUT = ObjectReference("v1", "Pod", "web-0", "x", "u1")
+
+
+async def events(client: Client) -> list[dict[str, Any]]:
+    """Return the events the server holds."""
+    return list((await client.list(EVENT, "x")).items)
+
+
+def recorded(scenario: Any) -> None:
+    """Run a scenario with a recorder on a model server."""
+
+    async def main() -> None:
+        runtime = Runtime.virtual()
+        server = ModelServer(runtime)
+        client = Client(server, runtime)
+        await scenario(EventRecorder(client, "spinney", metrics=KubeMetrics()), client, server, runtime)
+
+    run_virtual(main())
+
+
+def test_an_event_says_what_kubectl_shows() -> None:
+    """An event names its object, reason, message, type, source and times."""
+
+    async def scenario(recorder: EventRecorder, client: Client, _: ModelServer, __: Runtime) -> None:
+        recorder.event(ABOUT, "Warning", "Unschedulable", "no node fits")
+        await recorder.flush()
+        (event,) = await events(client)
+        assert event["involvedObject"] == {
+            "apiVersion": "v1", "kind": "Pod", "name": "web-0", "namespace": "x", "uid": "u1",
+        }  # fmt: skip
+        assert (event["type"], event["reason"], event["message"]) == ("Warning", "Unschedulable", "no node fits")
+        assert (event["count"], event["source"]) == (1, {"component": "spinney"})
+        assert event["firstTimestamp"] == event["lastTimestamp"] == "2026-01-01T00:00:00Z"
+
+    recorded(scenario)
+
+
+def test_the_same_event_again_raises_its_count() -> None:
+    """A repeated event updates count and last time of the one that is there."""
+
+    async def scenario(recorder: EventRecorder, client: Client, _: ModelServer, runtime: Runtime) -> None:
+        for version in ("5", "6", "7"):
+            about = ObjectReference("v1", "Pod", "web-0", "x", "u1", resource_version=version)
+            recorder.event(about, "Warning", "Unschedulable", "no node fits")
+            await recorder.flush()
+            await runtime.clock.sleep(60)
+        (event,) = await events(client)
+        assert event["count"] == 3
+        assert (event["firstTimestamp"], event["lastTimestamp"]) == ("2026-01-01T00:00:00Z", "2026-01-01T00:02:00Z")
+
+    recorded(scenario)
+
+
+def test_an_event_that_expired_is_written_anew() -> None:
+    """When the server has dropped the old event, the count goes on in a new one."""
+
+    async def scenario(recorder: EventRecorder, client: Client, server: ModelServer, _: Runtime) -> None:
+        recorder.event(ABOUT, "Normal", "Scheduled", "on n1")
+        await recorder.flush()
+        for event in await events(client):
+            server.remove(event["metadata"]["name"], resource=EVENT)
+        recorder.event(ABOUT, "Normal", "Scheduled", "on n1")
+        await recorder.flush()
+        assert [event["count"] for event in await events(client)] == [2]
+
+    recorded(scenario)
+
+
+def test_similar_events_are_combined() -> None:
+    """Events that differ only in their message are combined once there are ten of them."""
+
+    async def scenario(recorder: EventRecorder, client: Client, _: ModelServer, __: Runtime) -> None:
+        for number in range(20):
+            recorder.event(ABOUT, "Warning", "Unschedulable", f"attempt {number}")
+        await recorder.flush()
+        messages = {event["message"]: event["count"] for event in await events(client)}
+        assert len(messages) == 11
+        (combined,) = [message for message in messages if "combined" in message]
+        assert messages[combined] == 10
+
+    recorded(scenario)
+
+
+def test_an_object_in_trouble_cannot_flood_the_server() -> None:
+    """Each object has a budget of 25 events that refills one every five minutes; other objects have their own."""
+
+    async def scenario(recorder: EventRecorder, client: Client, server: ModelServer, runtime: Runtime) -> None:
+        for _ in range(200):
+            recorder.event(ABOUT, "Warning", "Unschedulable", "no node fits")
+            await recorder.flush()
+        assert [event["count"] for event in await events(client)] == [25]
+        recorder.event(ObjectReference("v1", "Pod", "web-1", "x", "u2"), "Normal", "Scheduled", "on n1")
+        await runtime.clock.sleep(601)
+        for _ in range(10):
+            recorder.event(ABOUT, "Warning", "Unschedulable", "no node fits")
+        await recorder.flush()
+        assert sorted(event["count"] for event in await events(client)) == [1, 27]
+
+    recorded(scenario)
+
+
+def test_a_server_that_is_down_does_not_disturb_the_caller() -> None:
+    """An event that cannot be stored is given up; later ones are stored."""
+
+    async def scenario(recorder: EventRecorder, client: Client, server: ModelServer, _: Runtime) -> None:
+        server.down = True
+        recorder.event(ABOUT, "Normal", "Scheduled", "on n1")
+        await recorder.flush()
+        server.down = False
+        recorder.event(ABOUT, "Normal", "Scheduled", "on n1")
+        await recorder.flush()
+        assert [event["count"] for event in await events(client)] == [2]
+
+    recorded(scenario)
+
+
+def test_an_event_is_not_a_write_of_the_reconcile() -> None:
+    """Recording inside a block that counts writes counts nothing."""
+
+    async def scenario(recorder: EventRecorder, client: Client, _: ModelServer, __: Runtime) -> None:
+        with counting_writes() as writes:
+            recorder.event(reference(THING, a_thing()), "Normal", "Seen", "hello")
+            await recorder.flush()
+            assert writes.count == 0
+            await client.create(THING, {"metadata": {"name": "a"}}, "x")
+            assert writes.count == 1
+
+    recorded(scenario)

@@ -1,0 +1,211 @@
+"""A process starts and stops in order, and names the part that failed."""
+
+import asyncio
+from typing import Any
+
+import aiohttp
+import pytest
+from prometheus_client import CollectorRegistry
+
+from spinney.api.coordination import LEASE
+from spinney.kube import Client, Controller, Key
+from spinney.kube.lease import LeaderElection, LeaseLost
+from spinney.kube.manager import ComponentFailed, Manager
+from spinney.kube.metrics import KubeMetrics
+from spinney.kube.serving import HealthServer
+from spinney.runtime import Runtime, run_virtual
+from tests.kube.model import THING, ModelServer
+from tests.kube.things import Thing
+
+
+class Process:
+    """A manager with one controller, whose story is written down."""
+
+    def __init__(self, *, with_lease: bool = True, identity: str = "one", server: ModelServer | None = None) -> None:
+        self.runtime = Runtime.virtual()
+        self.server = server or ModelServer(self.runtime)
+        self.client = Client(self.server, self.runtime)
+        self.election = LeaderElection(self.client, "op", "x", identity=identity, runtime=self.runtime)
+        self.manager = Manager(self.client, self.runtime, election=self.election if with_lease else None)
+        self.cache = self.manager.cache(THING, Thing)
+        self.story: list[Any] = []
+        self.controller = Controller("things", self.reconcile, runtime=self.runtime)
+        self.controller.watch(self.cache)
+        self.manager.add(self.controller)
+        self.seconds = 0.0
+
+    async def reconcile(self, key: Key) -> None:
+        """Write down that it ran; take as long as the test says."""
+        assert self.cache.synced
+        assert self.election.leading
+        self.story.append(("began", key.name))
+        await self.runtime.clock.sleep(self.seconds)
+        self.story.append(("ended", key.name))
+
+
+def test_controllers_run_once_caches_have_synced_and_the_lease_is_held() -> None:
+    """Reconciles begin only after sync and with the lease, and a stop releases it."""
+
+    async def main() -> None:
+        process = Process()
+        process.server.put("a", 1)
+        running = asyncio.create_task(process.manager.run())
+        await process.manager.wait_until_ready()
+        await process.runtime.clock.sleep(1)
+        assert process.story == [("began", "a"), ("ended", "a")]
+        process.manager.stop()
+        await running
+        assert (await process.client.get(LEASE, "op", "x"))["spec"]["holderIdentity"] == ""
+
+    run_virtual(main())
+
+
+def test_a_stop_lets_reconciles_finish_and_then_releases_the_lease() -> None:
+    """The reconcile under way ends before the lease is given up."""
+
+    async def main() -> None:
+        process = Process()
+        process.seconds = 5
+        process.server.put("a", 1)
+        running = asyncio.create_task(process.manager.run())
+        await process.manager.wait_until_ready()
+        await process.runtime.clock.sleep(1)
+        process.manager.stop()
+        await process.runtime.clock.sleep(1)
+        assert process.election.leading
+        await running
+        assert process.story == [("began", "a"), ("ended", "a")]
+        assert not process.election.leading
+
+    run_virtual(main())
+
+
+def test_a_reconcile_that_does_not_end_is_cancelled_after_the_grace_period() -> None:
+    """A stop takes no longer than the grace period."""
+
+    async def main() -> None:
+        process = Process()
+        process.seconds = 1000
+        process.server.put("a", 1)
+        running = asyncio.create_task(process.manager.run())
+        await process.manager.wait_until_ready()
+        await process.runtime.clock.sleep(1)
+        process.manager.stop()
+        before = process.runtime.clock.monotonic()
+        await running
+        assert process.runtime.clock.monotonic() - before == pytest.approx(10, abs=1)
+
+    run_virtual(main())
+
+
+@pytest.mark.parametrize("situation", ["unsynced", "not leading"])
+def test_a_process_can_be_stopped_before_it_leads(situation: str) -> None:
+    """A stop while waiting for caches or for the lease ends the process without error."""
+
+    async def main() -> None:
+        process = Process()
+        if situation == "unsynced":
+            process.server.down = True
+        else:
+            other = LeaderElection(process.client, "op", "x", identity="other", runtime=process.runtime)
+            await other.acquire()
+        running = asyncio.create_task(process.manager.run())
+        await process.runtime.clock.sleep(5)
+        process.manager.stop()
+        await running
+        assert process.story == []
+
+    run_virtual(main())
+
+
+def test_a_part_that_fails_is_named_and_stops_the_process() -> None:
+    """An error in a runnable, a cache's subscriber or a controller ends the process with an error that names it."""
+
+    async def main(breaks: str) -> None:
+        process = Process()
+
+        async def runnable() -> None:
+            await process.runtime.clock.sleep(3)
+            if breaks == "webhook":
+                raise OSError("port taken")
+            await asyncio.Event().wait()
+
+        def subscriber(_: object) -> None:
+            if breaks == "cache of things":
+                raise OSError("ledger broken")
+
+        process.manager.add_runnable("webhook", runnable)
+        process.cache.subscribe(subscriber)
+        process.server.put("a", 1)
+        with pytest.raises(ComponentFailed, match=breaks) as caught:
+            await process.manager.run()
+        assert isinstance(caught.value.__cause__, OSError)
+        assert not process.election.leading
+
+    run_virtual(main("webhook"))
+    run_virtual(main("cache of things"))
+
+
+def test_losing_the_lease_ends_the_process() -> None:
+    """When renewals fail for too long, reconciles are cancelled and the reason is raised."""
+
+    async def main() -> None:
+        process = Process()
+        process.seconds = 1000
+        process.server.put("a", 1)
+        running = asyncio.create_task(process.manager.run())
+        await process.manager.wait_until_ready()
+        await process.runtime.clock.sleep(1)
+        process.server.down = True
+        with pytest.raises(LeaseLost):
+            await running
+        assert process.story == [("began", "a")]
+
+    run_virtual(main())
+
+
+def test_a_cache_is_shared() -> None:
+    """Whoever asks for the same kind and selection gets the same cache, with the indexes of both."""
+
+    async def main() -> None:
+        process = Process(with_lease=False)
+        again = process.manager.cache(THING, Thing, indexes={"value": lambda thing: [thing.value]})
+        assert again is process.cache
+        assert again.has_index("value")
+        assert process.manager.cache(THING, Thing, label_selector="a=b") is not process.cache
+
+    run_virtual(main())
+
+
+async def test_health_and_metrics_are_served() -> None:
+    """The endpoints say whether the process is alive and ready and what it counted, naming what is wrong."""
+    runtime = Runtime.system()
+    server = ModelServer(runtime)
+    server.down = True
+    metrics = KubeMetrics(CollectorRegistry())
+    health = HealthServer(metrics.registry, host="127.0.0.1", port=0)
+    manager = Manager(Client(server, runtime), runtime, health=health, metrics=metrics)
+    cache = manager.cache(THING, Thing)
+    running = asyncio.create_task(manager.run())
+    await health.wait_until_serving()
+    host, port = health.address
+    async with aiohttp.ClientSession(f"http://{host}:{port}") as session:
+
+        async def get(path: str) -> tuple[int, str]:
+            async with session.get(path) as response:
+                return response.status, await response.text()
+
+        assert await get("/livez") == (200, "ok\n")
+        assert await get("/readyz") == (503, "caches: not synced: things.test.spinney.dev\n")
+        server.down = False
+        await cache.wait_for_sync()
+        assert await get("/readyz") == (200, "ok\n")
+        status, text = await get("/metrics")
+        assert status == 200
+        assert 'spinney_cached_objects{resource="things.test.spinney.dev"} 0.0' in text
+        health.check_live("plugins", lambda: "plugin x hangs")
+        assert await get("/healthz") == (503, "plugins: plugin x hangs\n")
+        assert (await get("/nonsense"))[0] == 404
+    manager.stop()
+    await running
+    runtime.executor.close()
