@@ -89,7 +89,7 @@ class GangLookup(Protocol):
     def pod_clique_set(self, gang: PodGang) -> PodCliqueSet | None:
         """Return the PodCliqueSet a gang belongs to; ``None`` once that is gone."""
 
-    def pods(self, gang: PodGang) -> list[Pod]:
+    def pods_of_gang(self, gang: PodGang) -> list[Pod]:
         """Return the pods labelled as the gang's, in order of name."""
 
 

@@ -8,6 +8,8 @@ PodCliques; a group's references are its live pods.
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
+import msgspec
+
 from spinney.api import labels as marks
 from spinney.api.core import Pod
 from spinney.api.grove import TopologyConstraint
@@ -78,6 +80,14 @@ def scaled_gangs(layout: Layout, i: int, group: str, live_replicas: Mapping[str,
     ]
 
 
+def plan_of(layout: Layout, i: int, gang: str, live_replicas: Mapping[str, int]) -> GangPlan | None:
+    """Return the plan of one gang of replica ``i`` by name; ``None`` when the set has no such gang."""
+    if gang == names.base_gang(layout.name, i):
+        return GangPlan(gang, i, tuple(layout.base(i)))
+    plans = (plan for group in layout.group_configs for plan in scaled_gangs(layout, i, group, live_replicas))
+    return next((plan for plan in plans if plan.name == gang), None)
+
+
 def content(plan: GangPlan, layout: Layout, topology: Topology, pods: Mapping[str, Iterable[Pod]]) -> GangContent:
     """Return the spec of a gang; ``pods`` are those of each PodClique by its name."""
     template = layout.pcs.spec.template
@@ -115,6 +125,28 @@ def content(plan: GangPlan, layout: Layout, topology: Topology, pods: Mapping[st
         priority_class_name=template.priority_class_name,
     )
     return GangContent(spec, tuple(held))
+
+
+def with_references_of(spec: PodGangSpec, other: PodGangSpec | None) -> PodGangSpec:
+    """Return a spec whose groups refer to the same pods as those of ``other``; to none without one."""
+    known = {group.name: group.pod_references for group in other.pod_groups} if other is not None else {}
+    groups = tuple(
+        msgspec.structs.replace(group, pod_references=known.get(group.name, ())) for group in spec.pod_groups
+    )
+    return msgspec.structs.replace(spec, pod_groups=groups)
+
+
+def with_constraints_of(spec: PodGangSpec, other: PodGangSpec) -> PodGangSpec:
+    """Return a spec with the topology constraints of ``other``, which hold until they can be translated again."""
+    known = {group.name: group.topology_constraint for group in other.pod_groups}
+    return msgspec.structs.replace(
+        spec,
+        topology_constraint=other.topology_constraint,
+        topology_constraint_group_configs=other.topology_constraint_group_configs,
+        pod_groups=tuple(
+            msgspec.structs.replace(group, topology_constraint=known.get(group.name)) for group in spec.pod_groups
+        ),
+    )
 
 
 def references(gang: str, pods: Iterable[Pod]) -> tuple[NamespacedName, ...]:
@@ -165,6 +197,11 @@ def structure_hash(gang: PodGang) -> str:
             "incarnation": gang.metadata.annotations.get(additions.INCARNATION),
         }
     )
+
+
+def whole_hash(gang: PodGang) -> str:
+    """Return a hash of everything a backend may look at in a gang's spec, references included."""
+    return hashes.digest([structure_hash(gang), gang.spec])
 
 
 def _constrained_groups(plan: GangPlan) -> list[tuple[GroupPlace, list[Place]]]:

@@ -1,0 +1,146 @@
+"""What the operator watches, indexed the way its controllers look things up."""
+
+from collections.abc import Callable, Hashable, Iterable
+from dataclasses import dataclass
+
+from spinney.api import labels as marks
+from spinney.api.core import POD, Pod
+from spinney.api.grove import (
+    CLUSTER_TOPOLOGY_BINDING,
+    POD_CLIQUE,
+    POD_CLIQUE_SCALING_GROUP,
+    POD_CLIQUE_SET,
+    ClusterTopologyBinding,
+    PodClique,
+    PodCliqueScalingGroup,
+    PodCliqueSet,
+)
+from spinney.api.meta import Metadata
+from spinney.api.podgang import POD_GANG, PodGang
+from spinney.kube.cache import WatchCache
+from spinney.kube.keys import Key
+from spinney.kube.manager import Manager
+from spinney.operator import topologies
+from spinney.operator.topologies import Topology
+
+MANAGED = f"{marks.MANAGED_BY}={marks.MANAGED_BY_GROVE}"
+
+BY_OWNER = "controller uid"
+BY_SET = "PodCliqueSet"
+BY_SCALING_GROUP = "PodCliqueScalingGroup"
+BY_GANG = "PodGang"
+BY_BASE_GANG = "base PodGang"
+BY_TOPOLOGY = "topology"
+
+
+Labelled = PodClique | PodCliqueScalingGroup | PodGang | Pod
+
+
+@dataclass(frozen=True)
+class Caches:
+    """The shared caches of the operator, and the questions its controllers ask them."""
+
+    sets: WatchCache[PodCliqueSet]
+    cliques: WatchCache[PodClique]
+    groups: WatchCache[PodCliqueScalingGroup]
+    gangs: WatchCache[PodGang]
+    pods: WatchCache[Pod]
+    bindings: WatchCache[ClusterTopologyBinding]
+    topology_enabled: bool
+
+    @classmethod
+    def of(cls, manager: Manager, *, topology_enabled: bool) -> "Caches":
+        """Declare the caches with the manager, which runs them."""
+        by_labels = {
+            BY_SET: _by_label(marks.PART_OF),
+            BY_SCALING_GROUP: _by_label(marks.SCALING_GROUP),
+            BY_GANG: _by_label(marks.POD_GANG),
+            BY_BASE_GANG: _by_label(marks.BASE_POD_GANG),
+        }
+        by_set = {BY_SET: _by_label(marks.PART_OF)}
+        return cls(
+            sets=manager.cache(POD_CLIQUE_SET, PodCliqueSet, indexes={BY_TOPOLOGY: _topology_of}),
+            cliques=manager.cache(POD_CLIQUE, PodClique, indexes=by_labels),
+            groups=manager.cache(POD_CLIQUE_SCALING_GROUP, PodCliqueScalingGroup, indexes=by_set),
+            gangs=manager.cache(POD_GANG, PodGang, indexes=by_set),
+            pods=manager.cache(
+                POD, Pod, label_selector=MANAGED, indexes={BY_OWNER: _owner, BY_GANG: _by_label(marks.POD_GANG)}
+            ),
+            bindings=manager.cache(CLUSTER_TOPOLOGY_BINDING, ClusterTopologyBinding),
+            topology_enabled=topology_enabled,
+        )
+
+    def set_of(self, metadata: Metadata) -> PodCliqueSet | None:
+        """Return the PodCliqueSet a generated object belongs to, unless that is gone or going."""
+        name = metadata.labels.get(marks.PART_OF)
+        found = self.sets.get(Key(metadata.namespace or "", name)) if name else None
+        return None if found is None or found.metadata.deleting else found
+
+    def cliques_of_set(self, key: Key) -> list[PodClique]:
+        """Return every PodClique of a set, members of scaling groups included."""
+        return self.cliques.index(BY_SET, key)
+
+    def members_of(self, group: Key) -> list[PodClique]:
+        """Return the PodCliques of a scaling group."""
+        return self.cliques.index(BY_SCALING_GROUP, group)
+
+    def groups_of(self, key: Key) -> list[PodCliqueScalingGroup]:
+        """Return the scaling groups of a set."""
+        return self.groups.index(BY_SET, key)
+
+    def gangs_of(self, key: Key) -> list[PodGang]:
+        """Return the gangs of a set."""
+        return self.gangs.index(BY_SET, key)
+
+    def pods_of(self, clique: PodClique) -> list[Pod]:
+        """Return the pods that a PodClique controls, by name."""
+        return self.pods.index(BY_OWNER, clique.metadata.uid)
+
+    def clique(self, namespace: str | None, name: str) -> PodClique | None:
+        """Return a PodClique by name."""
+        return self.cliques.get(Key(namespace or "", name))
+
+    def live_replicas(self, key: Key) -> dict[str, int]:
+        """Return the replicas of a set's scaling groups that exist, by name."""
+        return {
+            group.metadata.name: group.spec.replicas
+            for group in self.groups_of(key)
+            if group.spec.replicas is not None and not group.metadata.deleting
+        }
+
+    def topology_of(self, pcs: PodCliqueSet) -> Topology:
+        """Return the topology in force for a set."""
+        name = topologies.topology_name(pcs)
+        binding = self.bindings.get(Key("", name)) if name is not None else None
+        return Topology(self.topology_enabled, name, binding)
+
+    def pod_gang(self, namespace: str, name: str) -> PodGang | None:
+        """Return a gang as last seen (for backends)."""
+        return self.gangs.get(Key(namespace, name))
+
+    def pod_clique_set(self, gang: PodGang) -> PodCliqueSet | None:
+        """Return the PodCliqueSet a gang belongs to (for backends)."""
+        name = gang.metadata.labels.get(marks.PART_OF, "")
+        return self.sets.get(Key(gang.metadata.namespace or "", name))
+
+    def pods_of_gang(self, gang: PodGang) -> list[Pod]:
+        """Return the pods labelled as a gang's."""
+        return self.pods.index(BY_GANG, Key(gang.metadata.namespace or "", gang.metadata.name))
+
+
+def _by_label(label: str) -> Callable[[Labelled], Iterable[Hashable]]:
+    def values(obj: Labelled) -> Iterable[Hashable]:
+        name = obj.metadata.labels.get(label)
+        return () if name is None else (Key(obj.metadata.namespace or "", name),)
+
+    return values
+
+
+def _owner(pod: Pod) -> Iterable[Hashable]:
+    controller = pod.metadata.controller
+    return () if controller is None else (controller.uid,)
+
+
+def _topology_of(pcs: PodCliqueSet) -> Iterable[Hashable]:
+    name = topologies.topology_name(pcs)
+    return () if name is None else (name,)

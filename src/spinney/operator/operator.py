@@ -1,0 +1,72 @@
+"""The operator: caches, backends and controllers, composed."""
+
+from dataclasses import dataclass
+
+from spinney.backends.builtin import every_backend
+from spinney.backends.catalogue import Catalogue
+from spinney.backends.interface import BackendContext
+from spinney.backends.profiles import Profiles
+from spinney.backends.registry import Registry
+from spinney.kube.client import Client
+from spinney.kube.manager import Manager
+from spinney.operator.caches import Caches
+from spinney.operator.podclique import PodCliqueController
+from spinney.operator.podcliquescalinggroup import PodCliqueScalingGroupController
+from spinney.operator.podcliqueset import PodCliqueSetController
+from spinney.operator.podgang import PodGangController
+from spinney.operator.possessions import Possessions
+
+COMPONENT = "grove-operator"
+DEFAULT_INIT_IMAGE = "spinney:latest"
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What the controllers need to know of the configuration."""
+
+    profiles: Profiles = Profiles()
+    topology_enabled: bool = False
+    mnnvl_enabled: bool = False
+    init_image: str = DEFAULT_INIT_IMAGE
+    set_workers: int = 10
+    clique_workers: int = 10
+    group_workers: int = 5
+    gang_workers: int = 5
+
+
+class Operator:
+    """One operator process, or the operator's part of a simulation. Mutable until it runs."""
+
+    def __init__(
+        self, client: Client, settings: Settings, *, manager: Manager | None = None, catalogue: Catalogue | None = None
+    ) -> None:
+        self.manager = manager or Manager(client, client.runtime)
+        self.registry = Registry()
+        self._settings = settings
+        self._catalogue = catalogue or every_backend()
+        self._events = self.manager.recorder(COMPONENT)
+        self.caches = Caches.of(self.manager, topology_enabled=settings.topology_enabled)
+        possessions = Possessions.of(self.manager, mnnvl=settings.mnnvl_enabled)
+        sets = PodCliqueSetController(
+            client, self.caches, self.registry, self._events, possessions, mnnvl_enabled=settings.mnnvl_enabled
+        )
+        cliques = PodCliqueController(client, self.caches, self.registry, self._events, init_image=settings.init_image)
+        groups = PodCliqueScalingGroupController(client, self.caches, self._events)
+        gangs = PodGangController(client, self.caches, self.registry, self._events)
+        self.controllers = (
+            sets.register(self.manager, workers=settings.set_workers),
+            cliques.register(self.manager, workers=settings.clique_workers),
+            groups.register(self.manager, workers=settings.group_workers),
+            gangs.register(self.manager, workers=settings.gang_workers),
+        )
+
+    async def run(self) -> None:
+        """Initialise the backends, then run until stopped. A backend that cannot be initialised ends it at once."""
+        clock = self.manager.runtime.clock
+        context = BackendContext(self.manager.client, self._events, clock, self.caches)
+        await self.registry.initialize(self._catalogue, context, self._settings.profiles)
+        await self.manager.run()
+
+    def stop(self) -> None:
+        """Ask for a graceful stop."""
+        self.manager.stop()

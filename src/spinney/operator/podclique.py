@@ -1,0 +1,319 @@
+"""The PodClique controller: as many pods as asked for, created gated, released when the gate rule says so.
+
+Creation waits for the gang's backend; the gate waits for the gang. Both rules are in :mod:`spinney.operator.gates`. A
+pod's name follows from its PodClique, its index and how many pods of that index have come and gone, so a creation that
+is repeated finds the pod already there.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import msgspec
+import structlog
+
+from spinney.api import labels as marks
+from spinney.api.core import POD, Pod
+from spinney.api.grove import POD_CLIQUE, PodClique, PodCliqueSet
+from spinney.api.meta import Metadata
+from spinney.api.podgang import BACKEND_READY, PodGang
+from spinney.api.struct import JSON
+from spinney.backends.interface import SchedulerBackend
+from spinney.backends.registry import Registry
+from spinney.kube.cache import Change
+from spinney.kube.client import Client, PatchKind
+from spinney.kube.controller import Controller, Requeue
+from spinney.kube.errors import AlreadyExists, Conflict, Invalid, NotFound
+from spinney.kube.events import EventRecorder, reference
+from spinney.kube.expectations import Expectations
+from spinney.kube.finalizers import remove_finalizer
+from spinney.kube.keys import Key
+from spinney.kube.manager import Manager
+from spinney.kube.mapping import to_controller_of
+from spinney.operator import gates, pods
+from spinney.operator.caches import BY_BASE_GANG, BY_GANG, BY_SET, Caches
+from spinney.operator.clique_status import clique_status
+from spinney.operator.clique_update import CliqueUpdate, clique_update
+from spinney.operator.hashes import template_hashes
+from spinney.operator.layout import Layout, Place
+from spinney.operator.pod_states import deletion_order, free_indexes, is_active, pod_index
+from spinney.operator.set_update import is_on_delete, is_selected
+from spinney.operator.writing import Latest, write_each
+
+log = structlog.get_logger()
+
+STATUS_MANAGER = "spinney-operator"
+
+
+@dataclass(frozen=True)
+class Scene:
+    """Everything a reconcile of one PodClique looks at."""
+
+    key: Key
+    clique: PodClique
+    layout: Layout
+    place: Place
+    gang: PodGang | None
+    backend: SchedulerBackend | None
+    pods: Sequence[Pod]
+
+
+class PodCliqueController:
+    """Reconciles PodCliques. Mutable: expectations, and how many pods of each index have gone."""
+
+    def __init__(
+        self, client: Client, caches: Caches, registry: Registry, events: EventRecorder, *, init_image: str
+    ) -> None:
+        self._client = client
+        self._clock = client.runtime.clock
+        self._caches = caches
+        self._registry = registry
+        self._events = events
+        self._init_image = init_image
+        self._expectations = Expectations(client.runtime)
+        self._latest: Latest[PodClique] = Latest()
+        self._lives: dict[str, dict[int, int]] = defaultdict(dict)
+
+    def register(self, manager: Manager, *, workers: int) -> Controller:
+        """Run under a manager: woken by PodCliques, their pods, their gangs and what those wait for."""
+        controller = Controller(
+            "podclique", self.reconcile, runtime=manager.runtime, workers=workers, metrics=manager.metrics
+        )
+        self._caches.pods.subscribe(self._observe)
+        controller.watch(self._caches.cliques)
+        controller.watch(self._caches.pods, to_controller_of(POD_CLIQUE))
+        controller.watch(self._caches.gangs, self._cliques_of_gang)
+        controller.watch(self._caches.cliques, self._scaled_siblings)
+        controller.watch(self._caches.sets, self._cliques_of_set)
+        manager.add(controller)
+        return controller
+
+    async def reconcile(self, key: Key) -> Requeue | None:
+        """Bring one PodClique to where it should be."""
+        cached = self._caches.cliques.get(key)
+        if cached is None:
+            self._expectations.forget(key)
+            self._latest.forget(key)
+            return None
+        clique = self._latest.of(key, cached)
+        if clique.metadata.deleting:
+            self._lives.pop(clique.metadata.uid or "", None)
+            await remove_finalizer(self._client, POD_CLIQUE, clique, marks.POD_CLIQUE_FINALIZER)
+            return None
+        if not self._expectations.satisfied(key):
+            return None
+        scene = self._scene(key, clique)
+        if scene is None:
+            return None
+        update = self._update(scene)
+        doomed = {pod.metadata.uid: pod for pod in (*update.delete, *_failed(scene.pods), *self._excess(scene, update))}
+        await write_each(doomed.values(), lambda pod: self._delete(scene, pod))
+        await self._create_missing(scene, doomed)
+        await self._open_gates(scene)
+        await self._write_status(scene, update)
+        return None
+
+    # -- deciding ------------------------------------------------------------------------------------------------------
+
+    def _scene(self, key: Key, clique: PodClique) -> Scene | None:
+        pcs = self._caches.set_of(clique.metadata)
+        if pcs is None:
+            return None
+        layout = Layout(pcs)
+        place = layout.place(clique.metadata.name, clique.metadata.labels)
+        if place is None:
+            return None
+        gang = self._caches.gangs.get(Key(key.namespace, place.gang))
+        backend = None if gang is None else self._registry.get(gang.metadata.labels.get(marks.SCHEDULER_NAME, ""))
+        return Scene(key, clique, layout, place, gang, backend, self._caches.pods_of(clique))
+
+    def _update(self, scene: Scene) -> CliqueUpdate:
+        pcs = scene.layout.pcs
+        hashes = template_hashes(pcs)
+        known = pcs.status.current_generation_hash == hashes.generation
+        current = hashes.cliques[scene.place.template.name] == scene.clique.metadata.labels.get(marks.POD_TEMPLATE_HASH)
+        return clique_update(
+            scene.clique,
+            scene.pods,
+            generation_hash=hashes.generation,
+            # The set says whose turn it is; until it has spoken about this very template it is nobody's.
+            selected=known and current and is_selected(pcs, scene.place.replica),
+            on_delete=is_on_delete(pcs),
+            now=self._clock.now(),
+        )
+
+    def _excess(self, scene: Scene, update: CliqueUpdate) -> list[Pod]:
+        leaving = {pod.metadata.uid for pod in update.delete}
+        staying = [pod for pod in scene.pods if is_active(pod) and pod.metadata.uid not in leaving]
+        surplus = len(staying) - (scene.clique.spec.replicas or 0)
+        if surplus <= 0:
+            return []
+        current = scene.clique.metadata.labels.get(marks.POD_TEMPLATE_HASH, "")
+        partial = scene.backend is not None and scene.backend.capabilities.minimum_members_only
+        return deletion_order(staying, current, minimum=scene.place.minimum if partial else None)[:surplus]
+
+    # -- writing -------------------------------------------------------------------------------------------------------
+
+    async def _create_missing(self, scene: Scene, doomed: dict[str | None, Pod]) -> None:
+        if not gates.may_create_pods(scene.clique, scene.gang) or scene.backend is None:
+            return
+        staying = [pod for pod in scene.pods if pod.metadata.uid not in doomed]
+        wanted = (scene.clique.spec.replicas or 0) - sum(map(is_active, staying))
+        if wanted > 0:
+            await write_each(free_indexes(staying, wanted), lambda index: self._create(scene, index))
+
+    async def _create(self, scene: Scene, index: int) -> None:
+        clique, gang, backend = scene.clique, scene.gang, scene.backend
+        assert gang is not None
+        assert backend is not None
+        life = self._lives[clique.metadata.uid or ""].get(index, 0)
+        name = pods.pod_name(clique, index, life, {pod.metadata.name for pod in scene.pods})
+        manifest = pods.pod_manifest(clique, scene.layout, scene.place, index, name=name, image=self._init_image)
+        backend.prepare_pod(manifest, gang)
+        with self._expectations.creating(scene.key) as creation:
+            try:
+                created = await self._client.create(POD, manifest, type=Pod)
+            except AlreadyExists:
+                return  # made before, by a request whose answer was lost or whose event is still on its way
+            except Invalid as error:
+                self._events.event(reference(POD_CLIQUE, clique), "Warning", "PodCreateFailed", str(error))
+                raise
+            creation.created(created.metadata.uid or "")
+
+    async def _delete(self, scene: Scene, pod: Pod) -> None:
+        uid = pod.metadata.uid or ""
+        with self._expectations.deleting(scene.key, uid):
+            try:
+                await self._client.delete(POD, pod.metadata.name, scene.key.namespace, uid=uid)
+            except (NotFound, Conflict):
+                self._expectations.observe(Change(scene.key, pod, None, ""))
+
+    async def _open_gates(self, scene: Scene) -> None:
+        if scene.backend is None:
+            return
+        base_scheduled = True
+        if scene.place.base_gang is not None:
+            base = self._caches.gangs.get(Key(scene.key.namespace, scene.place.base_gang))
+            base_scheduled = base is not None and gates.is_scheduled(
+                base, lambda name: self._caches.clique(scene.key.namespace, name)
+            )
+        released = gates.releasable(
+            scene.clique,
+            scene.gang,
+            scene.pods,
+            base_scheduled=base_scheduled,
+            may_release=scene.backend.may_release,
+        )
+        await write_each(released, self._open_gate)
+
+    async def _open_gate(self, pod: Pod) -> None:
+        """Remove our gate and no other; a pod whose gates changed meanwhile is looked at again."""
+        position = [gate.name for gate in pod.spec.scheduling_gates].index(marks.POD_GANG_GATE)
+        path = f"/spec/schedulingGates/{position}"
+        patch: list[JSON] = [
+            {"op": "test", "path": "/metadata/uid", "value": pod.metadata.uid},
+            {"op": "test", "path": f"{path}/name", "value": marks.POD_GANG_GATE},
+            {"op": "remove", "path": path},
+        ]
+        try:
+            await self._client.patch(POD, pod.metadata.name, patch, pod.metadata.namespace, kind=PatchKind.JSON)
+        except (NotFound, Invalid) as error:
+            log.debug("gate not opened", pod=pod.metadata.name, error=str(error))
+
+    async def _write_status(self, scene: Scene, update: CliqueUpdate) -> None:
+        clique = scene.clique
+        status = clique_status(
+            clique,
+            scene.pods,
+            generation_hash=template_hashes(scene.layout.pcs).generation,
+            progress=update.progress,
+            settled=update.settled,
+            now=self._clock.now(),
+        )
+        if clique.status.scheduled_replicas and not status.scheduled_replicas:
+            text = f"none of {clique.status.scheduled_replicas} scheduled pods is left"
+            self._events.event(reference(POD_CLIQUE, clique), "Warning", "AllScheduledReplicasLost", text)
+        if status == clique.status:
+            return
+        body = status_manifest(POD_CLIQUE.api_version, POD_CLIQUE.kind, clique.metadata, status)
+        try:
+            stored = await self._client.apply(
+                POD_CLIQUE, body, field_manager=STATUS_MANAGER, subresource="status", type=PodClique
+            )
+        except NotFound:
+            return
+        self._latest.wrote(scene.key, stored)
+
+    # -- waking --------------------------------------------------------------------------------------------------------
+
+    def _observe(self, change: Change[Pod]) -> None:
+        self._expectations.observe(change)
+        if change.new is None and change.old is not None:
+            controller, index = change.old.metadata.controller, pod_index(change.old)
+            if controller is not None and index >= 0:
+                lives = self._lives[controller.uid]
+                lives[index] = lives.get(index, 0) + 1
+
+    def _cliques_of_gang(self, change: Change[PodGang]) -> Iterable[Key]:
+        old, new = change.old, change.new
+        if old is not None and new is not None and _same_for_cliques(old, new):
+            return ()
+        return self._caches.cliques.index_keys(BY_GANG, change.key)
+
+    def _scaled_siblings(self, change: Change[PodClique]) -> Iterable[Key]:
+        """Wake the PodCliques of scaled gangs when their base gang may just have become scheduled."""
+        old, new = change.old, change.new
+        if new is None or marks.BASE_POD_GANG in new.metadata.labels:
+            return ()
+        if old is not None and old.status.scheduled_replicas == new.status.scheduled_replicas:
+            return ()
+        base = Key(change.key.namespace, new.metadata.labels.get(marks.POD_GANG, ""))
+        return self._caches.cliques.index_keys(BY_BASE_GANG, base)
+
+    def _cliques_of_set(self, change: Change[PodCliqueSet]) -> Iterable[Key]:
+        old, new = change.old, change.new
+        if new is None or (old is not None and same_for_children(old, new)):
+            return ()
+        return self._caches.cliques.index_keys(BY_SET, change.key)
+
+
+def status_manifest(api_version: str, kind: str, metadata: Metadata, status: msgspec.Struct) -> dict[str, object]:
+    """Return what is applied to an object's status: which object, exactly, and the status."""
+    who = {"name": metadata.name, "namespace": metadata.namespace, "uid": metadata.uid}
+    return {"apiVersion": api_version, "kind": kind, "metadata": who, "status": msgspec.to_builtins(status)}
+
+
+def _failed(found: Iterable[Pod]) -> list[Pod]:
+    """Return pods that failed for good; they are replaced, and their names and claims given back."""
+    return [pod for pod in found if pod.status.phase == "Failed" and not pod.metadata.deleting]
+
+
+def _same_for_cliques(old: PodGang, new: PodGang) -> bool:
+    return (
+        old.spec == new.spec
+        and old.metadata.annotations == new.metadata.annotations
+        and old.metadata.deletion_timestamp == new.metadata.deletion_timestamp
+        and _spoken(old) == _spoken(new)
+    )
+
+
+def _spoken(gang: PodGang) -> dict[str, tuple[str, str]]:
+    """Return what of a gang's conditions its PodCliques wait for."""
+    return {
+        each.type: (each.status, each.message if each.type == BACKEND_READY else "") for each in gang.status.conditions
+    }
+
+
+def same_for_children(old: PodCliqueSet, new: PodCliqueSet) -> bool:
+    """Say whether a change of a set is none of the business of what it is made of."""
+    return (
+        old.metadata.generation == new.metadata.generation
+        and old.metadata.annotations == new.metadata.annotations
+        and old.status.current_generation_hash == new.status.current_generation_hash
+        and _turns(old) == _turns(new)
+    )
+
+
+def _turns(pcs: PodCliqueSet) -> object:
+    progress = pcs.status.update_progress
+    return None if progress is None else (progress.update_ended_at, progress.currently_updating)

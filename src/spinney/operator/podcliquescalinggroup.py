@@ -1,0 +1,203 @@
+"""The PodCliqueScalingGroup controller: the PodCliques of each of its replicas."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import structlog
+
+from spinney.api import labels as marks
+from spinney.api.durations import parse_duration
+from spinney.api.grove import POD_CLIQUE, POD_CLIQUE_SCALING_GROUP, PodClique, PodCliqueScalingGroup, PodCliqueSet
+from spinney.kube.cache import Change
+from spinney.kube.client import Client
+from spinney.kube.controller import Controller, Requeue
+from spinney.kube.errors import AlreadyExists, Conflict, NotFound
+from spinney.kube.events import EventRecorder, reference
+from spinney.kube.finalizers import remove_finalizer
+from spinney.kube.keys import Key
+from spinney.kube.manager import Manager
+from spinney.kube.mapping import to_label
+from spinney.operator import podcliques, termination
+from spinney.operator.caches import BY_SET, Caches
+from spinney.operator.group_status import by_replica, group_status, replicas_of
+from spinney.operator.group_update import GroupUpdate, group_update
+from spinney.operator.hashes import TemplateHashes, template_hashes
+from spinney.operator.layout import Layout
+from spinney.operator.podclique import same_for_children, status_manifest
+from spinney.operator.set_status import replica_index
+from spinney.operator.set_update import is_on_delete, is_selected
+from spinney.operator.writing import Latest, write_each
+
+log = structlog.get_logger()
+
+STATUS_MANAGER = "spinney-operator"
+
+
+@dataclass(frozen=True)
+class Scene:
+    """Everything a reconcile of one scaling group looks at."""
+
+    key: Key
+    group: PodCliqueScalingGroup
+    layout: Layout
+    config: str
+    replica: int
+    hashes: TemplateHashes
+    members: Sequence[PodClique]
+
+
+class PodCliqueScalingGroupController:
+    """Reconciles PodCliqueScalingGroups. Mutable: own writes not seen yet."""
+
+    def __init__(self, client: Client, caches: Caches, events: EventRecorder) -> None:
+        self._client = client
+        self._clock = client.runtime.clock
+        self._caches = caches
+        self._events = events
+        self._latest: Latest[PodCliqueScalingGroup] = Latest()
+
+    def register(self, manager: Manager, *, workers: int) -> Controller:
+        """Run under a manager: woken by groups, their PodCliques and their sets."""
+        controller = Controller(
+            "podcliquescalinggroup", self.reconcile, runtime=manager.runtime, workers=workers, metrics=manager.metrics
+        )
+        controller.watch(self._caches.groups)
+        controller.watch(self._caches.cliques, to_label(marks.SCALING_GROUP))
+        controller.watch(self._caches.sets, self._groups_of_set)
+        manager.add(controller)
+        return controller
+
+    async def reconcile(self, key: Key) -> Requeue | None:
+        """Bring one scaling group to where it should be."""
+        cached = self._caches.groups.get(key)
+        if cached is None:
+            self._latest.forget(key)
+            return None
+        group = self._latest.of(key, cached)
+        if group.metadata.deleting:
+            await remove_finalizer(self._client, POD_CLIQUE_SCALING_GROUP, group, marks.SCALING_GROUP_FINALIZER)
+            return None
+        scene = self._scene(key, group)
+        if scene is None:
+            return None
+        update = self._update(scene)
+        delay = scene.layout.pcs.spec.template.termination_delay
+        verdict = termination.of_scaling_group(
+            group,
+            scene.members,
+            termination.DEFAULT_DELAY if delay is None else parse_duration(delay),
+            self._clock.now(),
+        )
+        if verdict.recycle:
+            text = f"replicas {', '.join(map(str, verdict.recycle))} lost their minimum for too long"
+            about = reference(POD_CLIQUE_SCALING_GROUP, group)
+            self._events.event(about, "Warning", "PodCliqueScalingGroupReplicaDeleteSuccessful", text)
+        await self._write_status(scene, update)
+        await self._delete(scene, {*update.recycle, *verdict.recycle})
+        await self._sync(scene)
+        return None if verdict.wait is None else Requeue(after=verdict.wait.total_seconds())
+
+    # -- deciding ------------------------------------------------------------------------------------------------------
+
+    def _scene(self, key: Key, group: PodCliqueScalingGroup) -> Scene | None:
+        pcs = self._caches.set_of(group.metadata)
+        i = replica_index(group.metadata.labels)
+        if pcs is None or i < 0:
+            return None
+        layout = Layout(pcs)
+        config = group.metadata.name.removeprefix(f"{layout.name}-{i}-")
+        if config not in layout.group_configs:
+            return None
+        return Scene(key, group, layout, config, i, template_hashes(pcs), self._caches.members_of(key))
+
+    def _update(self, scene: Scene) -> GroupUpdate:
+        pcs = scene.layout.pcs
+        known = pcs.status.current_generation_hash == scene.hashes.generation
+        return group_update(
+            scene.group,
+            scene.members,
+            hashes=scene.hashes,
+            selected=known and is_selected(pcs, scene.replica),
+            on_delete=is_on_delete(pcs),
+            now=self._clock.now(),
+        )
+
+    # -- writing -------------------------------------------------------------------------------------------------------
+
+    async def _delete(self, scene: Scene, recycled: set[int]) -> None:
+        """Delete the PodCliques of replicas that are recycled or no longer wanted, highest index first."""
+        doomed = [
+            clique
+            for j, members in sorted(by_replica(scene.members).items(), reverse=True)
+            if j in recycled or j >= replicas_of(scene.group)
+            for clique in members
+        ]
+        await write_each(doomed, self._delete_clique)
+
+    async def _delete_clique(self, clique: PodClique) -> None:
+        metadata = clique.metadata
+        try:
+            await self._client.delete(POD_CLIQUE, metadata.name, metadata.namespace, uid=metadata.uid)
+        except (NotFound, Conflict):
+            return
+
+    async def _sync(self, scene: Scene) -> None:
+        owner = podcliques.owned_by_scaling_group(scene.group)
+        existing = {clique.metadata.name: clique for clique in scene.members}
+        desired = [
+            podcliques.desired_clique(scene.layout, place, scene.hashes.cliques[place.template.name], owner)
+            for j in range(replicas_of(scene.group))
+            for place in scene.layout.members(scene.replica, scene.config, j)
+        ]
+        await write_each([each for each in desired if each.metadata.name not in existing], self._create)
+        corrected = [
+            podcliques.corrected_clique(existing[each.metadata.name], each)
+            for each in desired
+            if each.metadata.name in existing and self._may_correct(scene, existing[each.metadata.name], each)
+        ]
+        await write_each([each for each in corrected if each is not None], self._replace)
+
+    def _may_correct(self, scene: Scene, existing: PodClique, desired: PodClique) -> bool:
+        """Say whether a PodClique is edited in place; a rolling update deletes it instead."""
+        if existing.metadata.deleting:
+            return False
+        label = marks.POD_TEMPLATE_HASH
+        same = existing.metadata.labels.get(label) == desired.metadata.labels.get(label)
+        return same or is_on_delete(scene.layout.pcs)
+
+    async def _create(self, clique: PodClique) -> None:
+        try:
+            await self._client.create(POD_CLIQUE, clique)
+        except AlreadyExists:
+            return
+
+    async def _replace(self, clique: PodClique) -> None:
+        await self._client.replace(POD_CLIQUE, clique)
+
+    async def _write_status(self, scene: Scene, update: GroupUpdate) -> None:
+        group = scene.group
+        status = group_status(
+            group,
+            scene.members,
+            hashes=scene.hashes,
+            progress=update.progress,
+            settled=update.settled,
+            now=self._clock.now(),
+        )
+        if status == group.status:
+            return
+        resource = POD_CLIQUE_SCALING_GROUP
+        body = status_manifest(resource.api_version, resource.kind, group.metadata, status)
+        try:
+            stored = await self._client.apply(
+                resource, body, field_manager=STATUS_MANAGER, subresource="status", type=PodCliqueScalingGroup
+            )
+        except NotFound:
+            return
+        self._latest.wrote(scene.key, stored)
+
+    def _groups_of_set(self, change: Change[PodCliqueSet]) -> Iterable[Key]:
+        old, new = change.old, change.new
+        if new is None or (old is not None and same_for_children(old, new)):
+            return ()
+        return self._caches.groups.index_keys(BY_SET, change.key)

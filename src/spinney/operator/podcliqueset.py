@@ -1,0 +1,331 @@
+"""The PodCliqueSet controller: which gangs, PodCliques and scaling groups exist, and whose turn an update is.
+
+Gangs come first, then what fills them. A new template is announced in the status before any PodClique gets it, so that
+nobody starts to roll before it is his turn. Replicas that have lost their minimum for too long are recycled here.
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any
+
+import structlog
+
+from spinney.api import labels as marks
+from spinney.api.durations import parse_duration
+from spinney.api.grove import (
+    POD_CLIQUE,
+    POD_CLIQUE_SCALING_GROUP,
+    POD_CLIQUE_SET,
+    ClusterTopologyBinding,
+    PodClique,
+    PodCliqueScalingGroup,
+    PodCliqueSet,
+)
+from spinney.api.meta import Condition, owner_reference
+from spinney.api.podgang import POD_GANG, PodGang
+from spinney.api.resource import Resource
+from spinney.backends import additions
+from spinney.backends.interface import Degradation, Rejected, SchedulerBackend
+from spinney.backends.registry import Registry
+from spinney.kube.cache import Change
+from spinney.kube.client import Client
+from spinney.kube.controller import Controller, Requeue
+from spinney.kube.errors import AlreadyExists, Conflict, NotFound
+from spinney.kube.events import EventRecorder, reference
+from spinney.kube.finalizers import remove_finalizer
+from spinney.kube.keys import Key
+from spinney.kube.manager import Manager
+from spinney.kube.mapping import to_label
+from spinney.operator import auxiliary, gangs, names, podcliques, set_status, termination
+from spinney.operator.caches import BY_TOPOLOGY, Caches
+from spinney.operator.hashes import TemplateHashes, adoption, template_hashes
+from spinney.operator.layout import Layout
+from spinney.operator.podclique import status_manifest
+from spinney.operator.podgang import FIELD_MANAGER, new_gang
+from spinney.operator.possessions import Possessions
+from spinney.operator.set_status import ObservedSet, replica_index
+from spinney.operator.set_update import set_update
+from spinney.operator.writing import Latest, write_each
+
+log = structlog.get_logger()
+
+Generated = PodClique | PodCliqueScalingGroup | PodGang
+
+STATUS_MANAGER = "spinney-operator"
+GATHERING_SECONDS = 0.05
+"""How long changes below a set are gathered before it is looked at again: its status sums up thousands of them."""
+
+
+@dataclass(frozen=True)
+class Scene:
+    """Everything a reconcile of one PodCliqueSet looks at."""
+
+    key: Key
+    layout: Layout
+    hashes: TemplateHashes
+    observed: ObservedSet
+    backend: SchedulerBackend
+
+    @property
+    def pcs(self) -> PodCliqueSet:
+        """Return the set itself."""
+        return self.layout.pcs
+
+
+class PodCliqueSetController:
+    """Reconciles PodCliqueSets. Mutable: own writes not seen yet, and each set's last answer from its backend."""
+
+    def __init__(
+        self,
+        client: Client,
+        caches: Caches,
+        registry: Registry,
+        events: EventRecorder,
+        possessions: Possessions,
+        *,
+        mnnvl_enabled: bool,
+    ) -> None:
+        self._client = client
+        self._clock = client.runtime.clock
+        self._caches = caches
+        self._registry = registry
+        self._events = events
+        self._possessions = possessions
+        self._mnnvl_enabled = mnnvl_enabled
+        self._latest: Latest[PodCliqueSet] = Latest()
+        self._degradations: dict[Key, tuple[str | None, int | None, list[Degradation] | str]] = {}
+
+    def register(self, manager: Manager, *, workers: int) -> Controller:
+        """Run under a manager: woken by sets, by everything made for them, and by topologies."""
+        controller = Controller(
+            "podcliqueset", self.reconcile, runtime=manager.runtime, workers=workers, metrics=manager.metrics
+        )
+        controller.watch(self._caches.sets)
+        controller.watch(self._caches.bindings, self._sets_of_topology)
+        gather = _gathering(controller)
+        self._caches.cliques.subscribe(gather)
+        self._caches.groups.subscribe(gather)
+        self._caches.gangs.subscribe(gather)
+        for cache in self._possessions.caches.values():
+            cache.subscribe(gather)
+        manager.add(controller)
+        return controller
+
+    async def reconcile(self, key: Key) -> Requeue | None:
+        """Bring one set to where it should be."""
+        cached = self._caches.sets.get(key)
+        if cached is None:
+            self._latest.forget(key)
+            self._degradations.pop(key, None)
+            return None
+        pcs = self._latest.of(key, cached)
+        if pcs.metadata.deleting:
+            await self._release(pcs)
+            return None
+        scene = await self._scene(key, pcs)
+        if scene is None:
+            return None
+        verdict = termination.of_set(scene.layout, scene.observed, _delay(pcs), self._clock.now())
+        for i in verdict.recycle:
+            await self._recycle(scene, i)
+        # The status announces a new template and whose turn it is before any PodClique changes.
+        await self._write_status(scene)
+        await self._sync(scene)
+        return None if verdict.wait is None else Requeue(after=verdict.wait.total_seconds())
+
+    # -- deciding ------------------------------------------------------------------------------------------------------
+
+    async def _scene(self, key: Key, pcs: PodCliqueSet) -> Scene | None:
+        cliques = self._caches.cliques_of_set(key)
+        adopted = adoption(pcs, cliques)
+        if adopted is not None:
+            patch = {"metadata": {"annotations": {additions.ADOPTED_HASHES: adopted}}}
+            log.info("hashes adopted", podcliqueset=str(key))
+            await self._client.patch(POD_CLIQUE_SET, key.name, patch, key.namespace)
+            return None
+        layout = Layout(pcs)
+        backend = self._backend(pcs)
+        if backend is None:
+            return None
+        return Scene(key, layout, template_hashes(pcs), self._observed(key, cliques), backend)
+
+    def _observed(self, key: Key, cliques: Iterable[PodClique]) -> ObservedSet:
+        standalone: dict[str, PodClique] = {}
+        members: dict[str, list[PodClique]] = {}
+        for clique in cliques:
+            group = clique.metadata.labels.get(marks.SCALING_GROUP)
+            if group is None:
+                standalone[clique.metadata.name] = clique
+            else:
+                members.setdefault(group, []).append(clique)
+        return ObservedSet(
+            cliques=standalone,
+            members=members,
+            groups={group.metadata.name: group for group in self._caches.groups_of(key)},
+            gangs={gang.metadata.name: gang for gang in self._caches.gangs_of(key)},
+        )
+
+    def _backend(self, pcs: PodCliqueSet) -> SchedulerBackend | None:
+        name = scheduler_name(pcs)
+        backend = self._registry.named_or_default(name)
+        if backend is None:
+            text = f"scheduler {name!r} is not enabled (enabled: {', '.join(self._registry.names())})"
+            self._events.event(reference(POD_CLIQUE_SET, pcs), "Warning", "BackendNotEnabled", text)
+        return backend
+
+    # -- writing -------------------------------------------------------------------------------------------------------
+
+    async def _sync(self, scene: Scene) -> None:
+        layout, observed = scene.layout, scene.observed
+        owner = owner_reference(POD_CLIQUE_SET, scene.pcs.metadata)
+        wanted = auxiliary.wanted(layout, mnnvl_enabled=self._mnnvl_enabled)
+        plans = gangs.expected_gangs(layout, self._caches.live_replicas(scene.key))
+        topology = self._caches.topology_of(scene.pcs)
+        missing = [plan for plan in plans if plan.name not in observed.gangs]
+        manifests = [new_gang(layout, plan, topology, backend=scene.backend) for plan in missing]
+        await write_each(manifests, lambda gang: self._client.apply(POD_GANG, gang, field_manager=FIELD_MANAGER))
+        await self._possessions.keep(owner, scene.key.namespace, wanted)
+        await self._sync_cliques(scene)
+        await self._sync_groups(scene)
+        await self._delete_surplus(POD_GANG, observed.gangs, {plan.name for plan in plans})
+
+    async def _sync_cliques(self, scene: Scene) -> None:
+        owner = owner_reference(POD_CLIQUE_SET, scene.pcs.metadata)
+        desired = {
+            place.name: podcliques.desired_clique(scene.layout, place, scene.hashes.cliques[place.template.name], owner)
+            for i in range(scene.layout.replicas)
+            for place in scene.layout.standalone(i)
+        }
+        existing = scene.observed.cliques
+        await write_each([d for name, d in desired.items() if name not in existing], self._create_clique)
+        corrected = [
+            podcliques.corrected_clique(existing[name], wanted)
+            for name, wanted in desired.items()
+            if name in existing and not existing[name].metadata.deleting
+        ]
+        await write_each([each for each in corrected if each is not None], self._replace_clique)
+        await self._delete_surplus(POD_CLIQUE, existing, desired.keys())
+
+    async def _create_clique(self, clique: PodClique) -> None:
+        try:
+            await self._client.create(POD_CLIQUE, clique)
+        except AlreadyExists:
+            return
+
+    async def _replace_clique(self, clique: PodClique) -> None:
+        await self._client.replace(POD_CLIQUE, clique)
+
+    async def _sync_groups(self, scene: Scene) -> None:
+        desired = {
+            names.scaling_group(scene.layout.name, i, group): (i, group)
+            for i in range(scene.layout.replicas)
+            for group in scene.layout.group_configs
+        }
+        missing = [where for name, where in desired.items() if name not in scene.observed.groups]
+        manifests = [podcliques.desired_scaling_group(scene.layout, i, group) for i, group in missing]
+        await write_each(manifests, self._create_group)
+        await self._delete_surplus(POD_CLIQUE_SCALING_GROUP, scene.observed.groups, desired.keys())
+
+    async def _create_group(self, group: PodCliqueScalingGroup) -> None:
+        try:
+            await self._client.create(POD_CLIQUE_SCALING_GROUP, group)
+        except AlreadyExists:
+            return
+
+    async def _delete_surplus(
+        self,
+        resource: Resource,
+        existing: Mapping[str, Generated],
+        wanted: Iterable[str],
+    ) -> None:
+        keep = set(wanted)
+        surplus = [each for name, each in existing.items() if name not in keep and not each.metadata.deleting]
+        await write_each(surplus, lambda each: self._delete(resource, each))
+
+    async def _delete(self, resource: Resource, found: Generated) -> None:
+        try:
+            await self._client.delete(resource, found.metadata.name, found.metadata.namespace, uid=found.metadata.uid)
+        except (NotFound, Conflict):
+            return
+
+    async def _recycle(self, scene: Scene, i: int) -> None:
+        """Delete every PodClique of a replica; they are made anew, and its gangs start over."""
+        observed = scene.observed
+        cliques = [*observed.cliques.values(), *(each for members in observed.members.values() for each in members)]
+        doomed = [each for each in cliques if replica_index(each.metadata.labels) == i and not each.metadata.deleting]
+        log.info("replica is recycled", podcliqueset=str(scene.key), replica=i, podcliques=len(doomed))
+        text = f"replica {i} lost its minimum for longer than {scene.pcs.spec.template.termination_delay or '4h'}"
+        about = reference(POD_CLIQUE_SET, scene.pcs)
+        self._events.event(about, "Warning", "PodCliqueSetReplicaDeleteSuccessful", text)
+        await write_each(doomed, lambda each: self._delete(POD_CLIQUE, each))
+
+    async def _write_status(self, scene: Scene) -> None:
+        pcs = scene.pcs
+        now = self._clock.now()
+        topology = set_status.topology_condition(scene.layout, self._caches.topology_of(pcs))
+        conditions = [await self._capabilities(scene)] + ([topology] if topology is not None else [])
+        status = set_status.set_status(
+            scene.layout,
+            scene.observed,
+            hashes=scene.hashes,
+            progress=set_update(scene.layout, scene.observed, scene.hashes, now),
+            conditions=conditions,
+            now=now,
+        )
+        if status == pcs.status:
+            return
+        body = status_manifest(POD_CLIQUE_SET.api_version, POD_CLIQUE_SET.kind, pcs.metadata, status)
+        try:
+            stored = await self._client.apply(
+                POD_CLIQUE_SET, body, field_manager=STATUS_MANAGER, subresource="status", type=PodCliqueSet
+            )
+        except NotFound:
+            return
+        self._latest.wrote(scene.key, stored)
+
+    async def _capabilities(self, scene: Scene) -> Condition:
+        """Return what the backend says of this generation of the set; it is asked once for each."""
+        identity = (scene.pcs.metadata.uid, scene.pcs.metadata.generation)
+        known = self._degradations.get(scene.key)
+        if known is None or known[:2] != identity:
+            answer: list[Degradation] | str
+            try:
+                answer = await scene.backend.validate_pod_clique_set(scene.pcs, None)
+            except Rejected as rejected:
+                answer = str(rejected)
+            known = (*identity, answer)
+            self._degradations[scene.key] = known
+        answer = known[2]
+        if isinstance(answer, str):
+            return Condition(type=set_status.CAPABILITIES_MET, status="False", reason="Rejected", message=answer)
+        return set_status.capability_condition(answer)
+
+    async def _release(self, pcs: PodCliqueSet) -> None:
+        await self._possessions.release(pcs.metadata.uid or "")
+        await remove_finalizer(self._client, POD_CLIQUE_SET, pcs, marks.POD_CLIQUE_SET_FINALIZER)
+
+    def _sets_of_topology(self, change: Change[ClusterTopologyBinding]) -> Iterable[Key]:
+        return self._caches.sets.index_keys(BY_TOPOLOGY, change.key.name)
+
+
+def scheduler_name(pcs: PodCliqueSet) -> str | None:
+    """Return the scheduler a set names; admission has seen to it that all its cliques agree."""
+    named = (clique.spec.pod_spec.get("schedulerName") for clique in pcs.spec.template.cliques)
+    return next((name for name in named if name), None)
+
+
+def _delay(pcs: PodCliqueSet) -> timedelta:
+    delay = pcs.spec.template.termination_delay
+    return termination.DEFAULT_DELAY if delay is None else parse_duration(delay)
+
+
+def _gathering(controller: Controller) -> Callable[[Change[Any]], None]:
+    """Return a subscriber that asks for the set of a changed object, a moment later."""
+    sets_of = to_label(marks.PART_OF)
+
+    def gather(change: Change[Any]) -> None:
+        for key in sets_of(change):
+            controller.enqueue_after(key, GATHERING_SECONDS)
+
+    return gather

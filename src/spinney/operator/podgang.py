@@ -1,0 +1,316 @@
+"""The PodGang controller: what a gang refers to, what its backend makes of it, and what its status says.
+
+The PodCliqueSet controller brings gangs into being and takes them away; everything in between happens here, for one
+gang at a time: its spec follows the set and the pods that exist, its backend is told, its conditions are written. The
+order of writes is the order others rely on: a recycled gang loses Initialized before anything else changes; references
+are in the spec before Initialized is True.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import msgspec
+import structlog
+
+from spinney.api import labels as marks
+from spinney.api.conditions import is_true
+from spinney.api.grove import POD_CLIQUE_SET, ClusterTopologyBinding, PodCliqueSet
+from spinney.api.meta import Condition, ObjectMeta, owner_reference
+from spinney.api.podgang import INITIALIZED, POD_GANG, SCHEDULED, PodGang, PodGangSpec, PodGangStatus
+from spinney.backends import additions
+from spinney.backends.interface import SchedulerBackend
+from spinney.backends.registry import Registry
+from spinney.kube.cache import Change
+from spinney.kube.client import Client
+from spinney.kube.controller import Controller, Requeue
+from spinney.kube.errors import NotFound
+from spinney.kube.events import EventRecorder, reference
+from spinney.kube.finalizers import remove_finalizer
+from spinney.kube.keys import Key
+from spinney.kube.manager import Manager
+from spinney.kube.mapping import to_label
+from spinney.operator import gang_status, gangs, gates, incarnations
+from spinney.operator.caches import BY_SET, BY_TOPOLOGY, Caches
+from spinney.operator.gang_status import BackendAnswer, Members
+from spinney.operator.gangs import GangContent, GangPlan
+from spinney.operator.layout import Layout
+from spinney.operator.set_status import replica_index
+from spinney.operator.topologies import Topology
+from spinney.operator.writing import Latest
+
+log = structlog.get_logger()
+
+FIELD_MANAGER = "spinney-operator"
+STATUS_MANAGER = "spinney-operator-status"
+
+SyncToken = tuple[str | None, str, bool, bool]
+"""What ``sync_pod_gang`` was last called for: uid, hash of the whole spec, Initialized, Scheduled."""
+
+
+@dataclass(frozen=True)
+class Desired:
+    """What a gang should be: metadata and spec to apply, and whether that begins a new life."""
+
+    content: GangContent
+    labels: dict[str, str]
+    annotations: dict[str, str]
+    recycled: bool
+
+
+class PodGangController:
+    """Reconciles PodGangs. Keeps only what may be forgotten: own writes not seen yet, and what backends were told."""
+
+    def __init__(self, client: Client, caches: Caches, registry: Registry, events: EventRecorder) -> None:
+        self._client = client
+        self._clock = client.runtime.clock
+        self._caches = caches
+        self._registry = registry
+        self._events = events
+        self._latest: Latest[PodGang] = Latest()
+        self._synced: dict[Key, SyncToken] = {}
+
+    def register(self, manager: Manager, *, workers: int) -> Controller:
+        """Run under a manager: woken by gangs, and by the sets, PodCliques and pods they are made of."""
+        controller = Controller(
+            "podgang", self.reconcile, runtime=manager.runtime, workers=workers, metrics=manager.metrics
+        )
+        controller.watch(self._caches.gangs)
+        controller.watch(self._caches.cliques, to_label(marks.POD_GANG))
+        controller.watch(self._caches.pods, to_label(marks.POD_GANG))
+        controller.watch(self._caches.sets, self._gangs_of_set)
+        controller.watch(self._caches.bindings, self._gangs_of_topology)
+        manager.add(controller)
+        return controller
+
+    async def reconcile(self, key: Key) -> Requeue | None:
+        """Bring one gang to where it should be."""
+        cached = self._caches.gangs.get(key)
+        if cached is None:
+            self._latest.forget(key)
+            self._synced.pop(key, None)
+            return None
+        gang = self._latest.of(key, cached)
+        if gang.metadata.deleting:
+            await self._release(gang)
+            return None
+        pcs = self._caches.set_of(gang.metadata)
+        plan = None if pcs is None else self._plan(pcs, gang)
+        if pcs is None or plan is None:
+            return None
+        members = self._members(plan, gang.metadata.namespace)
+        desired = self._desired(Layout(pcs), plan, gang, members)
+        gang = await self._bring_up_to_date(key, gang, desired, members)
+        answer = await self._sync_backend(key, gang)
+        await self._write_status(key, gang, desired, members, answer)
+        if answer is not None and not answer.ready:
+            return Requeue()
+        return None
+
+    # -- deciding ------------------------------------------------------------------------------------------------------
+
+    def _plan(self, pcs: PodCliqueSet, gang: PodGang) -> GangPlan | None:
+        layout = Layout(pcs)
+        i = replica_index(gang.metadata.labels)
+        if not 0 <= i < layout.replicas:
+            return None
+        live = self._caches.live_replicas(Key(pcs.metadata.namespace or "", pcs.metadata.name))
+        return gangs.plan_of(layout, i, gang.metadata.name, live)
+
+    def _members(self, plan: GangPlan, namespace: str | None) -> Members:
+        found = ((place.name, self._caches.clique(namespace, place.name)) for place in plan.places)
+        cliques = {name: clique for name, clique in found if clique is not None}
+        return Members(cliques, {name: self._caches.pods_of(clique) for name, clique in cliques.items()})
+
+    def _desired(self, layout: Layout, plan: GangPlan, gang: PodGang, members: Members) -> Desired:
+        topology = self._caches.topology_of(layout.pcs)
+        life = incarnations.life(gang, members.cliques.values())
+        content = gangs.content(plan, layout, topology, members.pods)
+        spec = content.spec
+        if content.held:
+            spec = gangs.with_constraints_of(spec, gang.spec)
+        initialized = is_true(gang.status.conditions, INITIALIZED) and not life.recycled
+        if not initialized and gang_status.missing(msgspec.structs.replace(gang, spec=spec), members) is not None:
+            # Until the gang is complete its references are written once, not with every pod.
+            spec = gangs.with_references_of(spec, None if life.recycled else gang.spec)
+        annotations = gangs.gang_annotations(layout, topology, spec)
+        if initialized or life.recycled or any(group.pod_references for group in spec.pod_groups):
+            annotations |= life.annotations()
+        else:
+            annotations |= {
+                name: gang.metadata.annotations[name]
+                for name in (additions.INCARNATION, additions.INCARNATION_CLIQUES)
+                if name in gang.metadata.annotations
+            }
+        scheduler = gang.metadata.labels.get(marks.SCHEDULER_NAME, "")
+        labels = gangs.gang_labels(layout, plan, scheduler)
+        return Desired(GangContent(spec, content.held), labels, annotations, life.recycled)
+
+    # -- writing -------------------------------------------------------------------------------------------------------
+
+    async def _bring_up_to_date(self, key: Key, gang: PodGang, desired: Desired, members: Members) -> PodGang:
+        if desired.recycled and is_true(gang.status.conditions, INITIALIZED):
+            log.info("gang is recycled", gang=str(key))
+            gang = await self._write_status(key, gang, desired, members, None)
+        finalizers = _finalizers(self._backend(gang))
+        if _agrees(gang, desired) and set(finalizers) <= set(gang.metadata.finalizers):
+            return gang
+        manifest = gang_manifest(
+            gang.metadata,
+            desired.content.spec,
+            labels=desired.labels,
+            annotations=desired.annotations,
+            finalizers=finalizers,
+        )
+        applied = await self._client.apply(POD_GANG, manifest, field_manager=FIELD_MANAGER, type=PodGang)
+        return self._latest.wrote(key, applied)
+
+    async def _sync_backend(self, key: Key, gang: PodGang) -> BackendAnswer | None:
+        """Tell the backend if there is something new for it; returns ``None`` when there is not."""
+        conditions = gang.status.conditions
+        spec = gangs.whole_hash(gang)
+        token = (gang.metadata.uid, spec, is_true(conditions, INITIALIZED), is_true(conditions, SCHEDULED))
+        if self._synced.get(key) == token and gates.is_backend_ready(gang):
+            return None
+        backend = self._backend(gang)
+        if backend is None:
+            name = gang.metadata.labels.get(marks.SCHEDULER_NAME)
+            enabled = ", ".join(self._registry.names())
+            text = f"scheduler backend {name!r} is not enabled (enabled: {enabled}); enable its profile again"
+            return self._failed(gang, "BackendNotEnabled", text)
+        try:
+            await backend.sync_pod_gang(gang)
+        except Exception as error:  # noqa: BLE001 - a backend may raise anything; it is shown on the gang and retried
+            self._synced.pop(key, None)
+            log.warning("backend sync failed", gang=str(key), backend=backend.name, error=str(error))
+            return self._failed(gang, "SyncFailed", f"{backend.name}: {type(error).__name__}: {error}")
+        self._synced[key] = token
+        return BackendAnswer()
+
+    def _failed(self, gang: PodGang, reason: str, message: str) -> BackendAnswer:
+        self._events.event(reference(POD_GANG, gang), "Warning", reason, message)
+        return BackendAnswer(reason, message)
+
+    async def _write_status(
+        self, key: Key, gang: PodGang, desired: Desired, members: Members, answer: BackendAnswer | None
+    ) -> PodGang:
+        backend = self._backend(gang)
+        initialized = self._initialized(gang, desired, members)
+        status = gang_status.gang_status(
+            gang,
+            members,
+            initialized=initialized,
+            backend=answer,
+            derive_scheduled=backend is None or not backend.capabilities.writes_scheduled,
+            now=self._clock.now(),
+        )
+        if status == _own_part(gang.status, status):
+            return gang
+        manifest = PodGang(
+            metadata=ObjectMeta(name=key.name, namespace=key.namespace, uid=gang.metadata.uid), status=status
+        )
+        try:
+            applied = await self._client.apply(
+                POD_GANG, _status_only(manifest), field_manager=STATUS_MANAGER, subresource="status", type=PodGang
+            )
+        except NotFound:
+            return gang
+        return self._latest.wrote(key, applied)
+
+    def _initialized(self, gang: PodGang, desired: Desired, members: Members) -> Condition:
+        # While a recycled gang still has its old annotations its references, too, are of its former life.
+        recycled = desired.recycled and not _agrees(gang, desired)
+        return gang_status.initialized(gang, members, desired.content.held, recycled=recycled)
+
+    async def _release(self, gang: PodGang) -> None:
+        """Let a deleted gang go, after its backend has cleaned up; a backend no longer enabled does not hold it."""
+        if additions.BACKEND_FINALIZER not in gang.metadata.finalizers:
+            return
+        backend = self._backend(gang)
+        if backend is not None:
+            await backend.on_pod_gang_delete(gang)
+        await remove_finalizer(self._client, POD_GANG, gang, additions.BACKEND_FINALIZER)
+
+    def _backend(self, gang: PodGang) -> SchedulerBackend | None:
+        return self._registry.get(gang.metadata.labels.get(marks.SCHEDULER_NAME, ""))
+
+    def _gangs_of_set(self, change: Change[PodCliqueSet]) -> Iterable[Key]:
+        old, new = change.old, change.new
+        if new is None or (old is not None and not _concerns_gangs(old, new)):
+            return ()
+        return self._caches.gangs.index_keys(BY_SET, change.key)
+
+    def _gangs_of_topology(self, change: Change[ClusterTopologyBinding]) -> Iterable[Key]:
+        sets = self._caches.sets.index_keys(BY_TOPOLOGY, change.key.name)
+        return [gang for each in sets for gang in self._caches.gangs.index_keys(BY_SET, each)]
+
+
+def gang_manifest(
+    metadata: ObjectMeta,
+    spec: PodGangSpec,
+    *,
+    labels: dict[str, str],
+    annotations: dict[str, str],
+    finalizers: tuple[str, ...],
+) -> PodGang:
+    """Return a gang as the operator applies it: everything it wants to own, and nothing else."""
+    owned = ObjectMeta(
+        name=metadata.name,
+        namespace=metadata.namespace,
+        labels=labels,
+        annotations=annotations,
+        owner_references=metadata.owner_references,
+        finalizers=finalizers,
+    )
+    return PodGang(metadata=owned, spec=spec)
+
+
+def new_gang(layout: Layout, plan: GangPlan, topology: Topology, *, backend: SchedulerBackend) -> PodGang:
+    """Return a gang as it is created: its groups are empty."""
+    metadata = ObjectMeta(
+        name=plan.name,
+        namespace=layout.pcs.metadata.namespace,
+        owner_references=(owner_reference(POD_CLIQUE_SET, layout.pcs.metadata),),
+    )
+    spec = gangs.content(plan, layout, topology, {}).spec
+    return gang_manifest(
+        metadata,
+        spec,
+        labels=gangs.gang_labels(layout, plan, backend.name),
+        annotations=gangs.gang_annotations(layout, topology, spec),
+        finalizers=_finalizers(backend),
+    )
+
+
+def _finalizers(backend: SchedulerBackend | None) -> tuple[str, ...]:
+    return (additions.BACKEND_FINALIZER,) if backend is not None and backend.has_delete_hook else ()
+
+
+def _agrees(gang: PodGang, desired: Desired) -> bool:
+    """Say whether a gang is as desired; labels and annotations that others added do not matter."""
+    return (
+        gang.spec == desired.content.spec
+        and desired.labels.items() <= gang.metadata.labels.items()
+        and desired.annotations.items() <= gang.metadata.annotations.items()
+    )
+
+
+def _own_part(observed: PodGangStatus, written: PodGangStatus) -> PodGangStatus:
+    """Return what of an observed status the operator writes, to compare with what it would write."""
+    kinds = {condition.type for condition in written.conditions}
+    own = {condition.type: condition for condition in observed.conditions if condition.type in kinds}
+    ordered = tuple(own[condition.type] for condition in written.conditions if condition.type in own)
+    return PodGangStatus(phase=observed.phase, conditions=ordered, scheduled=observed.scheduled)
+
+
+def _status_only(gang: PodGang) -> dict[str, object]:
+    body: dict[str, object] = msgspec.to_builtins(gang)
+    body.pop("spec", None)
+    return body
+
+
+def _concerns_gangs(old: PodCliqueSet, new: PodCliqueSet) -> bool:
+    return (
+        old.metadata.generation != new.metadata.generation
+        or old.metadata.labels != new.metadata.labels
+        or old.metadata.annotations != new.metadata.annotations
+    )

@@ -1,0 +1,76 @@
+"""How controllers write: several requests at a time, and never deciding on less than they have written themselves.
+
+:class:`Latest` remembers the answer to the last write of each object. A watch cache lags behind a write by the time the
+event takes; a controller that decided on that older version would undo, for a moment, what it had just done.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterable
+from typing import Generic, Protocol, TypeVar
+
+from spinney.api.meta import Metadata
+from spinney.kube.keys import Key
+
+CONCURRENT_WRITES = 16
+
+I = TypeVar("I")  # noqa: E741 - an item
+
+
+class Stored(Protocol):
+    """An object as the API server stores it."""
+
+    @property
+    def metadata(self) -> Metadata: ...
+
+
+S = TypeVar("S", bound=Stored)
+
+
+class Latest(Generic[S]):
+    """The newest version of each object that this process knows, from its own writes or from the cache. Mutable."""
+
+    def __init__(self) -> None:
+        self._written: dict[Key, S] = {}
+
+    def wrote(self, key: Key, stored: S) -> S:
+        """Remember the answer to a write and return it."""
+        self._written[key] = stored
+        return stored
+
+    def of(self, key: Key, cached: S) -> S:
+        """Return the cached object, or what was written since; forgets what the cache has caught up with."""
+        written = self._written.get(key)
+        if written is None:
+            return cached
+        if written.metadata.uid == cached.metadata.uid and _version(written) > _version(cached):
+            return written
+        del self._written[key]
+        return cached
+
+    def forget(self, key: Key) -> None:
+        """Drop what is remembered of an object that is gone."""
+        self._written.pop(key, None)
+
+
+async def write_each(items: Iterable[I], write: Callable[[I], Awaitable[object]]) -> None:
+    """Write every item, several at a time; after an error no further one is begun, and the first error is raised."""
+    remaining = iter(list(items))
+    failures: list[Exception] = []
+
+    async def work() -> None:
+        for item in remaining:
+            if failures:
+                return
+            try:
+                await write(item)
+            except Exception as error:  # noqa: BLE001 - raised below, once the writes under way have ended
+                failures.append(error)
+
+    await asyncio.gather(*(work() for _ in range(CONCURRENT_WRITES)))
+    if failures:
+        raise failures[0]
+
+
+def _version(stored: Stored) -> int:
+    version = stored.metadata.resource_version or ""
+    return int(version) if version.isdecimal() else 0
