@@ -197,6 +197,49 @@ async def test_a_failed_node_is_tainted_and_its_pods_stand_still(cluster: Cluste
         assert not (await cluster.client.get(NODE, "n0"))["spec"].get("taints")
 
 
+async def test_pods_of_a_failed_node_are_unready_until_it_recovers(cluster: Cluster) -> None:
+    """A node's failure makes its pods unready at once; with its recovery they are ready again, unrestarted."""
+    async with a_fleet(cluster) as fleet:
+        await cluster.client.create(POD, a_pod_manifest("p"), cluster.namespace)
+        await until(cluster, "p", is_ready)
+        await fleet.fail("n0")
+        lost = await until(cluster, "p", lambda pod: not is_ready(pod))
+        assert condition(lost, "Ready")["reason"] == "NodeNotReady"
+        assert lost["status"]["phase"] == "Running"
+        await fleet.recover("n0")
+        back = await until(cluster, "p", is_ready)
+        assert "reason" not in condition(back, "Ready")
+        assert back["status"]["containerStatuses"][0]["restartCount"] == 0
+
+
+async def test_pods_leave_a_failed_node_when_they_tolerate_it_no_longer(cluster: Cluster) -> None:
+    """A pod is deleted when its toleration of the failure runs out, and is gone when the node comes back."""
+    unreachable = {"key": "node.kubernetes.io/unreachable", "operator": "Exists", "effect": "NoExecute"}
+    async with a_fleet(cluster) as fleet:
+        for name, toleration in (("patient", unreachable), ("hasty", unreachable | {"tolerationSeconds": 1})):
+            await cluster.client.create(POD, a_pod_manifest(name, tolerations=[toleration]), cluster.namespace)
+            await until(cluster, name, is_ready)
+        await fleet.fail("n0")
+        await until(cluster, "hasty", lambda pod: "deletionTimestamp" in pod["metadata"])
+        patient = await cluster.client.get(POD, "patient", cluster.namespace)
+        assert "deletionTimestamp" not in patient["metadata"]
+        await fleet.recover("n0")
+        await until_gone(cluster, "hasty")
+
+
+async def test_a_pod_with_a_finalizer_ends_before_it_is_let_go(cluster: Cluster) -> None:
+    """A deleted pod that somebody still holds fails, so that its owner sees the end, and goes when it is released."""
+    async with a_fleet(cluster, 1):
+        held = a_pod_manifest("p")
+        held["metadata"]["finalizers"] = ["example.com/counted"]
+        await cluster.client.create(POD, held, cluster.namespace)
+        await until(cluster, "p", is_ready)
+        await cluster.client.delete(POD, "p", cluster.namespace)
+        await until(cluster, "p", phase_is("Failed"))
+        await cluster.client.patch(POD, "p", {"metadata": {"finalizers": None}}, cluster.namespace)
+        await until_gone(cluster, "p")
+
+
 async def test_foreign_taints_survive_a_failure(cluster: Cluster) -> None:
     """Failing and recovering leaves the taints that somebody else put on the node."""
     async with a_fleet(cluster) as fleet:

@@ -1,7 +1,8 @@
 """A fleet of simulated nodes on any API server: registering them, running them, and what happens to nodes in life.
 
 A fleet plays the kubelets' part, and the node lifecycle controller's as far as schedulers can tell: a node that fails
-is tainted, and so is seen to fail at once instead of after the grace period of a monitor.
+is tainted, and so is seen to fail at once instead of after the grace period of a monitor, and its pods are driven off
+when they no longer tolerate that.
 """
 
 import asyncio
@@ -144,14 +145,16 @@ class Fleet:
     # -- nodes fail and recover ---------------------------------------------------------------------------------------
 
     async def fail(self, name: str, *, health: Health = Health.UNREACHABLE) -> None:
-        """Let a node fail: no heartbeats, nothing happens to its pods, and the cluster is told."""
+        """Let a node fail: no heartbeats, no progress of its pods, and the cluster is told.
+
+        Its pods are called unready at once, and deleted when they no longer tolerate the node's taint; they then stay,
+        terminating, until the node recovers or is removed.
+        """
         await self._change_health(self._node(name), health)
 
     async def recover(self, name: str) -> None:
         """Let a node come back: its pods go on where they are due to be."""
-        node = self._node(name)
-        await self._change_health(node, Health.READY)
-        self._kubelets.look_again(name)
+        await self._change_health(self._node(name), Health.READY)
 
     async def _change_health(self, node: SimulatedNode, health: Health) -> None:
         if node.health is health:
@@ -161,6 +164,7 @@ class Fleet:
         patch = {"status": {"conditions": node_conditions(node, now=now)}}
         await self._client.patch(NODE, node.name, patch, kind=PatchKind.STRATEGIC, subresource="status")
         await self._write_taints(node)
+        self._kubelets.look_again(node.name)
         log.info("node changed", node=node.name, ready=health.value)
 
     async def _write_taints(self, node: SimulatedNode) -> None:

@@ -6,10 +6,12 @@ server. A node gives back what a pod used at the very event that ends or deletes
 looked at: events come in the order of their writes, so a pod that a scheduler placed on freed capacity always fits.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Awaitable, Iterable, Mapping
+from datetime import datetime
 
 import structlog
 
+from spinney.api.affinity import Taint
 from spinney.api.core import POD
 from spinney.kube.cache import Change, WatchCache
 from spinney.kube.client import Client, PatchKind
@@ -18,12 +20,13 @@ from spinney.kube.errors import Conflict, NotFound
 from spinney.kube.keys import Key
 from spinney.nodes.admission import Rejection, admit
 from spinney.nodes.behaviour import InvalidAnnotation, Times, behaviour_of
-from spinney.nodes.lifecycle import Stage, adopt, advance, begin
-from spinney.nodes.node import Addresses, Health, SimulatedNode, Tenant
+from spinney.nodes.eviction import evicted_at
+from spinney.nodes.lifecycle import Stage, adopt, advance, begin, lose_touch
+from spinney.nodes.node import Addresses, SimulatedNode, Tenant, failure_taint
 from spinney.nodes.pods import BoundPod, Clique
 from spinney.nodes.requests import pod_requests
 from spinney.nodes.startup import InvalidStartup, is_startup, parents
-from spinney.nodes.status import rejected_patch, running_patch, stopped_patch
+from spinney.nodes.status import rejected_patch, running_patch, stopped_patch, unready_patch
 from spinney.runtime import Runtime
 
 log = structlog.get_logger()
@@ -97,9 +100,13 @@ class Kubelets:
     async def _reconcile(self, key: Key) -> Requeue | None:
         pod = self.pods.get(key)
         node = self._nodes.get(pod.spec.node_name) if pod is not None else None
-        if pod is None or node is None or node.health is not Health.READY:
+        if pod is None or node is None:
             return None
-        if pod.terminal and pod.metadata.deletion_timestamp is None:
+        if (taint := failure_taint(node)) is not None:
+            return await self._stand_by(key, pod, node, taint)
+        if pod.terminal:
+            if pod.metadata.deletion_timestamp is not None:
+                await self._remove(key, pod)
             return None
         tenant = node.tenants.get(key)
         if tenant is None:
@@ -116,9 +123,27 @@ class Kubelets:
             await self._remove(key, pod)
             return None
         await self._report(key, pod, tenant, host_ip=node.ip)
-        if decision.wake is None:
+        return self._at(decision.wake)
+
+    async def _stand_by(self, key: Key, pod: BoundPod, node: SimulatedNode, taint: Taint) -> Requeue | None:
+        """Do for a pod of a failed node what the cluster does: call it unready, and delete it in time."""
+        now = self._runtime.clock.now()
+        if pod.is_true("Ready"):
+            await self._write(key, unready_patch(pod, now=now))
+            if (tenant := node.tenants.get(key)) is not None:
+                tenant.run = lose_touch(tenant.run, now=now)
+                tenant.reported = tenant.run.appearance
+        leaves = evicted_at(pod, taint, since=node.since or now)
+        if pod.terminal or pod.metadata.deletion_timestamp is not None or leaves is None or leaves > now:
+            return self._at(leaves if leaves is not None and leaves > now else None)
+        log.info("pod evicted from a failed node", pod=str(key), node=node.name)
+        await _unless_gone(self._client.delete(POD, key.name, key.namespace, uid=pod.metadata.uid))
+        return None
+
+    def _at(self, moment: datetime | None) -> Requeue | None:
+        if moment is None:
             return None
-        return Requeue(max(_SOONEST, (decision.wake - self._runtime.clock.now()).total_seconds()))
+        return Requeue(max(_SOONEST, (moment - self._runtime.clock.now()).total_seconds()))
 
     def _arrive(self, key: Key, pod: BoundPod, node: SimulatedNode) -> Tenant | Rejection:
         """Take a pod that is new here, or say why not."""
@@ -173,18 +198,24 @@ class Kubelets:
         """End a pod whose deletion was asked for. A finalizer's owner waits for the end before it lets go."""
         if pod.metadata.finalizers and not pod.terminal:
             await self._write(key, stopped_patch(pod, now=self._runtime.clock.now()))
-        try:
-            await self._client.delete(POD, key.name, key.namespace, grace_period_seconds=0, uid=pod.metadata.uid)
-        except (NotFound, Conflict):
-            log.debug("pod already gone", pod=str(key))
+        if pod.metadata.finalizers and pod.metadata.deletion_grace_period_seconds == 0:
+            return  # all that is left is the finalizers' owners' to do
+        deletion = self._client.delete(POD, key.name, key.namespace, grace_period_seconds=0, uid=pod.metadata.uid)
+        await _unless_gone(deletion)
 
     async def _write(self, key: Key, patch: dict[str, object]) -> None:
-        try:
-            await self._client.patch(
-                POD, key.name, patch, key.namespace, kind=PatchKind.STRATEGIC, subresource="status"
-            )
-        except (NotFound, Conflict):
-            log.debug("pod gone or replaced before its status was written", pod=str(key))
+        writing = self._client.patch(
+            POD, key.name, patch, key.namespace, kind=PatchKind.STRATEGIC, subresource="status"
+        )
+        await _unless_gone(writing)
+
+
+async def _unless_gone(request: Awaitable[object]) -> None:
+    """Await a request about one incarnation of a pod; if that is gone or replaced, its event is on the way."""
+    try:
+        await request
+    except (NotFound, Conflict) as gone:
+        log.debug("pod gone", answer=str(gone))
 
 
 def _ready_clique(pod: BoundPod) -> tuple[Clique, ...]:

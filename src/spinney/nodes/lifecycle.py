@@ -120,6 +120,11 @@ def adopt(pod: BoundPod, behaviour: Behaviour, *, ip: str, now: datetime) -> Run
     )
 
 
+def lose_touch(run: Run, *, now: datetime) -> Run:
+    """Return the run as the cluster sees it once its node has failed: whatever it does, it does not count as ready."""
+    return replace(run, ready=False, ready_changed=now) if run.ready else run
+
+
 def advance(pod: BoundPod, run: Run, *, now: datetime, ready_pods: ReadyPods) -> Decision:
     """Take every step that is due and say what comes next."""
     removal = _removal(pod, run.behaviour)
@@ -193,10 +198,17 @@ def _run(pod: BoundPod, run: Run, now: datetime) -> Decision:
         return Decision(replace(run, containers_ready=True, containers_ready_changed=becomes_ready))
     ready = run.containers_ready and all(pod.is_true(gate.condition_type) for gate in pod.spec.readiness_gates)
     if ready != run.ready:
-        changed = now if pod.spec.readiness_gates else run.containers_ready_changed
-        return Decision(replace(run, ready=ready, ready_changed=changed))
+        return Decision(replace(run, ready=ready, ready_changed=_readiness_change(pod, run, now)))
     waking = [moment for moment in (ends, None if run.containers_ready else becomes_ready) if moment is not None]
     return Decision(run, wake=min(waking, default=None))
+
+
+def _readiness_change(pod: BoundPod, run: Run, now: datetime) -> datetime:
+    """Return when readiness changed: with the containers, unless a gate or the node's recovery came later."""
+    settled = run.containers_ready_changed
+    if settled is None or pod.spec.readiness_gates or (run.ready_changed or settled) > settled:
+        return now
+    return settled
 
 
 def _ended(pod: BoundPod, run: Run, moment: datetime) -> Run:

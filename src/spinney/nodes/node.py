@@ -5,6 +5,7 @@ from datetime import datetime
 from enum import Enum
 from ipaddress import IPv4Address
 
+from spinney.api.affinity import Taint
 from spinney.api.quantity import Quantity
 from spinney.api.struct import JSON
 from spinney.api.time import timestamp
@@ -175,11 +176,18 @@ def node_taints(node: SimulatedNode, present: list[JSON], *, now: datetime) -> l
         for taint in node.spec.taints
     ]
     foreign = [taint for taint in present if taint["key"] not in {_UNREACHABLE, _NOT_READY} and taint not in own]
-    if node.health is Health.READY:
+    failure = failure_taint(node)
+    if failure is None:
         return [*own, *foreign]
-    key = _UNREACHABLE if node.health is Health.UNREACHABLE else _NOT_READY
-    no_execute = {"key": key, "effect": "NoExecute", "timeAdded": timestamp(node.since or now)}
-    return [*own, *foreign, {"key": key, "effect": "NoSchedule"}, no_execute]
+    no_execute = {"key": failure.key, "effect": failure.effect, "timeAdded": timestamp(node.since or now)}
+    return [*own, *foreign, {"key": failure.key, "effect": "NoSchedule"}, no_execute]
+
+
+def failure_taint(node: SimulatedNode) -> Taint | None:
+    """Return the taint by which pods are driven off a failed node, if it has failed."""
+    if node.health is Health.READY:
+        return None
+    return Taint(key=_UNREACHABLE if node.health is Health.UNREACHABLE else _NOT_READY, effect="NoExecute")
 
 
 _READY_REASONS = {

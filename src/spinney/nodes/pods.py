@@ -1,7 +1,7 @@
 """A pod as its node reads it: what must run, how it ends, and how far it has come.
 
 This is the kubelet's projection. It differs from the schedulers' (:class:`spinney.api.core.Pod`) in what it keeps:
-container arguments and the restart policy rather than tolerations and spread constraints.
+container arguments and the restart policy rather than scheduling gates and spread constraints.
 """
 
 from collections.abc import Mapping
@@ -9,7 +9,7 @@ from datetime import datetime
 
 import msgspec
 
-from spinney.api.affinity import Affinity
+from spinney.api.affinity import Affinity, Toleration
 from spinney.api.core import ContainerStatus, PodCondition, ResourceRequirements
 from spinney.api.meta import OwnerReference
 from spinney.api.quantity import RawQuantity
@@ -65,6 +65,7 @@ class BoundPodSpec(Struct, frozen=True, kw_only=True):
     resources: ResourceRequirements | None = None
     node_selector: Mapping[str, str] = {}
     affinity: Affinity | None = None
+    tolerations: tuple[Toleration, ...] = ()
     restart_policy: str = "Always"
     host_network: bool = False
     readiness_gates: tuple[ReadinessGate, ...] = ()

@@ -37,6 +37,11 @@ def rejected_patch(pod: BoundPod, rejection: Rejection, *, now: datetime) -> JSO
     return _failed_patch(pod, rejection.reason, f"Pod was rejected: {rejection.message}", now=now)
 
 
+def unready_patch(pod: BoundPod, *, now: datetime) -> JSON:
+    """Return the patch that calls a pod unready because its node has failed."""
+    return _patch(pod, {"conditions": [_condition("Ready", ok=False, since=timestamp(now), reason="NodeNotReady")]})
+
+
 def stopped_patch(pod: BoundPod, *, now: datetime) -> JSON:
     """Return the patch that ends a pod whose removal waits for somebody's finalizer."""
     return _failed_patch(pod, "", "", now=now)
