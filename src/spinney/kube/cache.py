@@ -97,6 +97,7 @@ class WatchCache(Generic[T]):
         self._subscribers: list[Subscriber[T]] = []
         self._synced = asyncio.Event()
         self._version: str | None = None
+        self._listed_at = 0.0
         self._backoff = Backoff(runtime.random)
         metrics = metrics or KubeMetrics()
         self._events = metrics.watch_events.labels(str(resource))
@@ -199,6 +200,8 @@ class WatchCache(Generic[T]):
             except Expired:
                 log.info("watch too old, listing again", resource=str(self.resource), version=self._version)
                 self._version = None
+                if self._runtime.clock.monotonic() - self._listed_at >= self._times.healthy:
+                    continue  # falling behind after an outage is no reason to stay behind any longer
             except ApiError as error:
                 # Anything else a server says about a resumed watch (a version it has not reached after a restore, a
                 # kind that went and came back) is answered by looking at the collection afresh, but not at once.
@@ -221,6 +224,7 @@ class WatchCache(Generic[T]):
         except Expired:
             # The version was forgotten between two pages. One request for everything cannot expire.
             await self._read_collection(0)
+        self._listed_at = self._runtime.clock.monotonic()
         self._synced.set()
         log.debug("listed", resource=str(self.resource), objects=len(self._rows), version=self._version)
 

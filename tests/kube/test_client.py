@@ -1,0 +1,255 @@
+"""The client's verbs, against a real HTTP server: what is sent, and what comes back."""
+
+import json
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from typing import Any
+
+import pytest
+from aiohttp import web
+
+from spinney.api.core import NODE, POD, Pod
+from spinney.kube import Client, PatchKind
+from spinney.kube.client import create_or_get
+from spinney.kube.errors import (
+    AlreadyExists,
+    ApiError,
+    BadRequest,
+    Conflict,
+    Expired,
+    Forbidden,
+    Invalid,
+    NotFound,
+    ServerTimeout,
+    TooManyRequests,
+    UndecodableResponse,
+)
+from spinney.kube.http import Endpoint, HttpTransport
+from spinney.kube.retrying import NEVER
+from spinney.runtime import Runtime
+from tests.kube.model import status_body
+from tests.kube.tinyserver import TinyServer, serving
+
+A_POD = {"metadata": {"name": "a", "namespace": "x"}, "spec": {"nodeName": "n1", "unheardOf": {"kept": True}}}
+
+
+@asynccontextmanager
+async def connected() -> AsyncIterator[tuple[Client, TinyServer]]:
+    """Yield a client and the server it talks to."""
+    async with serving() as server:
+        client = Client(HttpTransport(Endpoint(server.url)), Runtime.virtual(), retry=NEVER)
+        try:
+            yield client, server
+        finally:
+            await client.close()
+
+
+def answering(*answers: tuple[int, Any]) -> Callable[[web.BaseRequest], Any]:
+    """Answer with these statuses and bodies, one after the other."""
+    left = list(answers)
+
+    async def answer(_: web.BaseRequest) -> web.StreamResponse:
+        status, body = left.pop(0)
+        raw = body if isinstance(body, bytes) else json.dumps(body).encode()
+        return web.Response(status=status, body=raw)
+
+    return answer
+
+
+async def test_reading_keeps_what_it_does_not_know() -> None:
+    """An object read without a type is JSON with nothing lost; with a type it is that type."""
+    async with connected() as (client, server):
+        server.answer = answering((200, A_POD), (200, A_POD))
+        assert (await client.get(POD, "a", "x"))["spec"]["unheardOf"] == {"kept": True}
+        pod = await client.get(POD, "a", "x", type=Pod)
+        assert pod.spec.node_name == "n1"
+        assert server.requests[0].path == "/api/v1/namespaces/x/pods/a"
+
+
+async def test_lists_follow_the_pages() -> None:
+    """A long collection is read page by page, all of them with the same selectors."""
+    async with connected() as (client, server):
+        server.answer = answering(
+            (200, {"metadata": {"resourceVersion": "9", "continue": "next"}, "items": [A_POD]}),
+            (200, {"metadata": {"resourceVersion": "9"}, "items": [A_POD, A_POD]}),
+        )
+        listing = await client.list(POD, label_selector="a=b", field_selector="spec.nodeName=n1", limit=1)
+        assert (len(listing.items), listing.resource_version) == (3, "9")
+        first, second = (dict(request.query) for request in server.requests)
+        assert first == {"labelSelector": "a=b", "fieldSelector": "spec.nodeName=n1", "limit": "1"}
+        assert second == {**first, "continue": "next"}
+
+
+async def test_a_list_that_expires_between_pages_is_read_in_one_piece() -> None:
+    """When the continue token is too old, everything is asked for at once."""
+    async with connected() as (client, server):
+        server.answer = answering(
+            (200, {"metadata": {"resourceVersion": "9", "continue": "next"}, "items": [A_POD]}),
+            (410, status_body(410, "Expired", "too old")),
+            (200, {"metadata": {"resourceVersion": "12"}, "items": [A_POD]}),
+        )
+        listing = await client.list(POD)
+        assert (len(listing.items), listing.resource_version) == (1, "12")
+        assert "limit" not in server.requests[2].query
+
+
+async def test_an_empty_list_may_be_null() -> None:
+    """A server that answers with items null has none."""
+    async with connected() as (client, server):
+        server.answer = answering((200, {"metadata": {"resourceVersion": "1"}, "items": None}))
+        assert (await client.list(NODE)).items == ()
+
+
+async def test_writes_send_what_they_should() -> None:
+    """Every verb uses its method, path, media type and parameters."""
+    async with connected() as (client, server):
+        pod = {"metadata": {"name": "a", "namespace": "x"}}
+        await client.create(POD, pod, dry_run=True)
+        await client.replace(POD, pod, subresource="status")
+        await client.apply(POD, pod, field_manager="me", force=False)
+        await client.patch(POD, "a", {"x": 1}, "x")
+        await client.patch(POD, "a", [{"op": "remove", "path": "/x"}], "x", kind=PatchKind.JSON, subresource="status")
+        await client.patch(POD, "a", {"x": 1}, "x", kind=PatchKind.STRATEGIC)
+        await client.delete(POD, "a", "x", grace_period_seconds=0, propagation_policy="Foreground", uid="u1")
+        await client.delete_collection(POD, "x", label_selector="a=b")
+        sent = [
+            (request.method, request.path, request.headers["content-type"].split("/")[1], dict(request.query))
+            for request in server.requests
+        ]
+        manager = {"fieldManager": "spinney"}
+        assert sent == [
+            ("POST", "/api/v1/namespaces/x/pods", "json", {**manager, "dryRun": "All"}),
+            ("PUT", "/api/v1/namespaces/x/pods/a/status", "json", manager),
+            ("PATCH", "/api/v1/namespaces/x/pods/a", "apply-patch+yaml", {"fieldManager": "me", "force": "false"}),
+            ("PATCH", "/api/v1/namespaces/x/pods/a", "merge-patch+json", manager),
+            ("PATCH", "/api/v1/namespaces/x/pods/a/status", "json-patch+json", manager),
+            ("PATCH", "/api/v1/namespaces/x/pods/a", "strategic-merge-patch+json", manager),
+            ("DELETE", "/api/v1/namespaces/x/pods/a", "json", {}),
+            ("DELETE", "/api/v1/namespaces/x/pods", "json", {"labelSelector": "a=b"}),
+        ]
+
+
+async def test_a_written_object_names_its_kind() -> None:
+    """ApiVersion and kind come from the resource, and the caller's object is left as it was."""
+    async with connected() as (client, server):
+        pod = {"metadata": {"name": "a", "managedFields": [1]}}
+        seen = await client.apply(POD, pod, "x")
+        body = json.loads(seen["body"])
+        assert body == {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "a"}}
+        assert pod == {"metadata": {"name": "a", "managedFields": [1]}}
+        with pytest.raises(ValueError, match=r"Pod 'a' is namespaced"):
+            await client.create(POD, pod)
+        assert len(server.requests) == 1
+
+
+async def test_preconditions_of_a_deletion() -> None:
+    """The uid and version a deletion is meant for are sent as preconditions."""
+    bodies = []
+    async with connected() as (client, server):
+
+        async def note(request: web.BaseRequest) -> web.StreamResponse:
+            bodies.append(json.loads(await request.read()))
+            return web.json_response({})
+
+        server.answer = note
+        await client.delete(POD, "a", "x", uid="u1", resource_version="7", grace_period_seconds=0)
+        await client.delete(POD, "a", "x")
+    assert bodies == [{"gracePeriodSeconds": 0, "preconditions": {"uid": "u1", "resourceVersion": "7"}}, {}]
+
+
+async def test_a_bind_does_not_read_the_answer_as_a_binding() -> None:
+    """The API server answers a bind with a Status, which is success."""
+    async with connected() as (client, server):
+        server.answer = answering((201, {"kind": "Status", "status": "Success", "code": 201}))
+        await client.bind("x", "a", "u1", "n1", annotations={"k": "v"})
+        request = server.requests[0]
+        assert (request.method, request.path) == ("POST", "/api/v1/namespaces/x/pods/a/binding")
+
+
+async def test_what_a_bind_and_an_eviction_say() -> None:
+    """A bind names pod, uid and node; an eviction its pod and options."""
+    bodies = []
+    async with connected() as (client, server):
+
+        async def note(request: web.BaseRequest) -> web.StreamResponse:
+            bodies.append(json.loads(await request.read()))
+            return web.json_response({}, status=201)
+
+        server.answer = note
+        await client.bind("x", "a", "u1", "n1")
+        await client.evict("x", "a", uid="u1", grace_period_seconds=5, dry_run=True)
+    assert bodies[0]["metadata"] == {"name": "a", "namespace": "x", "uid": "u1"}
+    assert bodies[0]["target"] == {"apiVersion": "v1", "kind": "Node", "name": "n1"}
+    assert bodies[1]["deleteOptions"] == {
+        "gracePeriodSeconds": 5, "preconditions": {"uid": "u1"}, "dryRun": ["All"],
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("code", "reason", "error"),
+    [
+        (400, "BadRequest", BadRequest),
+        (403, "Forbidden", Forbidden),
+        (404, "NotFound", NotFound),
+        (409, "AlreadyExists", AlreadyExists),
+        (409, "Conflict", Conflict),
+        (410, "Expired", Expired),
+        (422, "Invalid", Invalid),
+        (429, "TooManyRequests", TooManyRequests),
+        (504, "Timeout", ServerTimeout),
+        (418, "Teapot", ApiError),
+    ],
+)
+async def test_errors_carry_the_status(code: int, reason: str, error: type[ApiError]) -> None:
+    """A refused request raises the error of its reason, with message, causes and when to come back."""
+    causes = [{"field": "spec.x", "reason": "FieldValueInvalid", "message": "bad"}]
+    async with connected() as (client, server):
+        server.answer = answering((code, status_body(code, reason, "no", name="a", causes=causes, retryAfterSeconds=3)))
+        with pytest.raises(ApiError, match="no") as caught:
+            await client.get(POD, "a", "x")
+    assert type(caught.value) is error
+    assert (caught.value.status, caught.value.reason, caught.value.details.name) == (code, reason, "a")
+    assert [cause.field for cause in caught.value.causes] == ["spec.x"]
+    assert caught.value.has_cause("FieldValueInvalid")
+    assert caught.value.retry_after == 3
+
+
+async def test_an_error_that_is_not_a_status_still_says_something() -> None:
+    """A gateway's HTML becomes an error that names the request, the code and what came."""
+    async with connected() as (client, server):
+        server.answer = answering((502, b"<html>bad gateway</html>"))
+        with pytest.raises(ApiError, match=r"GET /api/v1/namespaces/x/pods/a answered 502: <html>bad gateway"):
+            await client.get(POD, "a", "x")
+
+
+async def test_an_answer_of_the_wrong_shape_is_named() -> None:
+    """What does not decode as the type asked for is shown."""
+    async with connected() as (client, server):
+        server.answer = answering(
+            (200, {"metadata": {"name": 5}}), (200, b"nonsense"), (200, {"items": [A_POD, {"spec": {"nodeName": 7}}]})
+        )
+        with pytest.raises(UndecodableResponse, match="did not answer with a Pod"):
+            await client.get(POD, "a", "x", type=Pod)
+        with pytest.raises(UndecodableResponse, match="did not answer with a list"):
+            await client.list(POD)
+        with pytest.raises(UndecodableResponse, match="nodeName"):
+            await client.list(POD, type=Pod)
+
+
+async def test_create_or_get() -> None:
+    """An object that is already there is returned instead of created."""
+    async with connected() as (client, server):
+        server.answer = answering((409, status_body(409, "AlreadyExists", "is there")), (200, A_POD))
+        assert (await create_or_get(client, POD, A_POD, type=Pod)).spec.node_name == "n1"
+
+
+async def test_a_watch_yields_typed_events() -> None:
+    """Events come as the type asked for; bookmarks are not shown, and the parameters are sent."""
+    async with connected() as (client, server):
+        lines = [{"type": "ADDED", "object": A_POD}, {"type": "BOOKMARK", "object": {"spec": {"containers": None}}}]
+        server.answer = answering((200, b"".join(json.dumps(line).encode() + b"\n" for line in lines)))
+        events = [event async for event in client.watch(POD, "x", type=Pod, resource_version="5", timeout_seconds=60)]
+        assert [(event.type, event.object.spec.node_name) for event in events] == [("ADDED", "n1")]
+        assert dict(server.requests[0].query) == {
+            "watch": "true", "allowWatchBookmarks": "true", "resourceVersion": "5", "timeoutSeconds": "60",
+        }  # fmt: skip

@@ -1,0 +1,257 @@
+"""The HTTP transport, against a real server: TLS, identities, streams, proxies, failures."""
+
+import asyncio
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+from aiohttp import web
+
+from spinney.kube.credentials import Credential, FixedCredential, TokenFile
+from spinney.kube.errors import ConnectionFailed, ConnectionRefused, ConnectionTimedOut
+from spinney.kube.http import Endpoint, HttpTransport
+from spinney.kube.tls import ClientCertificate
+from spinney.kube.transport import StreamingResponse
+from spinney.runtime import Runtime
+from tests.kube.certificates import Authority
+from tests.kube.tinyserver import proxying, serving
+
+
+async def seen_by(transport: HttpTransport, path: str = "/x", **options: Any) -> Mapping[str, Any]:
+    """Send one request, close the transport and return what the server saw."""
+    try:
+        response = await transport.request("GET", path, **options)
+        answer: Mapping[str, Any] = json.loads(response.body)
+        return answer
+    finally:
+        await transport.close()
+
+
+async def drained(stream: StreamingResponse) -> bytes:
+    """Read a stream to its end."""
+    return b"".join([chunk async for chunk in stream])
+
+
+class Rotating(TokenFile):
+    """A token file that is rotated the moment its token is refused."""
+
+    def reject(self, credential: Credential) -> bool:
+        """Rotate, then read."""
+        self._path.write_text("new")
+        return super().reject(credential)
+
+
+async def test_a_server_is_trusted_by_its_authority(tmp_path: Path) -> None:
+    """A certificate of the given authority is accepted, another's is not, and the error says why."""
+    ours, theirs = Authority(), Authority("another")
+    async with serving(pair=ours.server("127.0.0.1"), directory=tmp_path) as server:
+        assert (await seen_by(HttpTransport(Endpoint(server.url, authorities=ours.pem))))["path"] == "/x"
+        with pytest.raises(ConnectionRefused, match="certificate verify failed"):
+            await seen_by(HttpTransport(Endpoint(server.url, authorities=theirs.pem)))
+        with pytest.raises(ConnectionRefused, match="certificate verify failed"):
+            await seen_by(HttpTransport(Endpoint(server.url)))
+
+
+async def test_verification_can_be_skipped(tmp_path: Path) -> None:
+    """With insecure-skip-tls-verify any certificate will do."""
+    async with serving(pair=Authority().server("elsewhere.example"), directory=tmp_path) as server:
+        assert (await seen_by(HttpTransport(Endpoint(server.url, insecure=True))))["path"] == "/x"
+
+
+async def test_the_server_name_can_be_given(tmp_path: Path) -> None:
+    """With tls-server-name the certificate is checked against that name instead of the address."""
+    authority = Authority()
+    async with serving(pair=authority.server("api.example"), directory=tmp_path) as server:
+        with pytest.raises(ConnectionRefused):
+            await seen_by(HttpTransport(Endpoint(server.url, authorities=authority.pem)))
+        endpoint = Endpoint(server.url, authorities=authority.pem, server_name="api.example")
+        assert (await seen_by(HttpTransport(endpoint)))["path"] == "/x"
+
+
+async def test_a_client_certificate_is_presented(tmp_path: Path) -> None:
+    """The server sees who the client certificate says we are."""
+    authority = Authority()
+    pair = authority.client("jane")
+    async with serving(pair=authority.server("127.0.0.1"), clients=authority, directory=tmp_path) as server:
+        credential = Credential((), ClientCertificate(pair.certificate, pair.key))
+        transport = HttpTransport(Endpoint(server.url, authorities=authority.pem), FixedCredential(credential))
+        assert (await seen_by(transport))["certificate"] == "jane"
+
+
+async def test_a_rotated_token_is_read_again_after_a_refusal(tmp_path: Path) -> None:
+    """When the server refuses the token, the file is read again and the request repeated once."""
+    token = tmp_path / "token"
+    token.write_text("old\n")
+    runtime = Runtime.system()
+    async with serving() as server:
+        echo = server.answer
+
+        async def only_new(request: web.BaseRequest) -> web.StreamResponse:
+            if request.headers["authorization"] != "Bearer new":
+                return web.Response(status=401)
+            return await echo(request)
+
+        transport = HttpTransport(Endpoint(server.url), TokenFile(token, runtime))
+        assert json.loads((await transport.request("GET", "/a")).body)["authorization"] == "Bearer old"
+        server.answer = only_new
+        assert (await transport.request("GET", "/b")).status == 401
+        token.write_text("new\n")
+        assert (await seen_by(transport))["authorization"] == "Bearer new"
+        token.write_text("old\n")
+        transport = HttpTransport(Endpoint(server.url), Rotating(token, runtime))
+        async with transport.stream("GET", "/c") as stream:
+            assert stream.status == 200
+        await transport.close()
+    runtime.executor.close()
+
+
+async def test_queries_bodies_and_prefixes_arrive_as_they_were(tmp_path: Path) -> None:
+    """Query values are escaped, a path prefix of the server's URL is kept, and names may hold colons."""
+    async with serving() as server:
+        transport = HttpTransport(Endpoint(f"{server.url}/k8s/clusters/c-1/"))
+        path = "/apis/rbac.authorization.k8s.io/v1/clusterroles/system:node"
+        seen = await seen_by(transport, path, query={"labelSelector": "a in (b,c),d!=e&f"}, body=b'{"a": "\xc3\xa9"}')
+        assert seen["path"] == f"/k8s/clusters/c-1{path}"
+        assert seen["query"] == {"labelSelector": "a in (b,c),d!=e&f"}
+        assert seen["body"] == '{"a": "é"}'
+
+
+async def test_a_stream_hands_out_chunks_as_they_come() -> None:
+    """Each part is seen before the server sends the next, and the end of the stream ends the iteration."""
+    async with serving() as server:
+        read = asyncio.Event()
+
+        async def slowly(request: web.BaseRequest) -> web.StreamResponse:
+            response = web.StreamResponse()
+            await response.prepare(request)
+            await response.write(b'{"a":1}\n')
+            await read.wait()
+            await response.write(b'{"b":2}\n')
+            return response
+
+        server.answer = slowly
+        transport = HttpTransport(Endpoint(server.url))
+        chunks = []
+        async with transport.stream("GET", "/watch") as stream:
+            async for chunk in stream:
+                chunks.append(chunk)
+                read.set()
+        assert chunks == [b'{"a":1}\n', b'{"b":2}\n']
+        await transport.close()
+
+
+async def test_a_stream_that_breaks_says_so() -> None:
+    """A connection that dies in the middle of a stream raises, instead of looking like its end."""
+    async with serving() as server:
+
+        async def die(request: web.BaseRequest) -> web.StreamResponse:
+            response = web.StreamResponse()
+            await response.prepare(request)
+            await response.write(b'{"a":1}\n{"b"')
+            assert request.transport is not None
+            request.transport.abort()
+            return response
+
+        server.answer = die
+        transport = HttpTransport(Endpoint(server.url))
+        async with transport.stream("GET", "/watch") as stream:
+            with pytest.raises(ConnectionFailed):
+                await drained(stream)
+        await transport.close()
+
+
+async def test_many_watches_do_not_starve_a_write() -> None:
+    """There is no limit on connections: with two hundred watches open a request still gets through."""
+    async with serving() as server:
+        release = asyncio.Event()
+        echo = server.answer
+
+        async def hold(request: web.BaseRequest) -> web.StreamResponse:
+            if request.path != "/watch":
+                return await echo(request)
+            response = web.StreamResponse()
+            await response.prepare(request)
+            await release.wait()
+            return response
+
+        server.answer = hold
+        transport = HttpTransport(Endpoint(server.url))
+
+        async def watch() -> None:
+            async with transport.stream("GET", "/watch") as stream:
+                async for _ in stream:
+                    pass
+
+        watches = [asyncio.create_task(watch()) for _ in range(200)]
+        await server.wait_for(200)
+        assert (await transport.request("GET", "/write", timeout=30)).status == 200
+        release.set()
+        await asyncio.gather(*watches)
+        await transport.close()
+
+
+async def test_connections_are_reused() -> None:
+    """Requests one after the other share a connection."""
+    async with serving() as server:
+        transport = HttpTransport(Endpoint(server.url))
+        for _ in range(10):
+            await transport.request("GET", "/a")
+        assert server.connections == 1
+        await transport.close()
+
+
+async def test_a_request_that_could_not_be_sent_is_told_from_one_that_was() -> None:
+    """No server: refused, safe to repeat. No answer in time, or a hang-up: whether it happened is unknown."""
+    async with serving() as server:
+        gone = server.url
+
+        async def never(_: web.BaseRequest) -> web.StreamResponse:
+            await asyncio.Event().wait()
+            raise AssertionError
+
+        async def hang_up(request: web.BaseRequest) -> web.StreamResponse:
+            assert request.transport is not None
+            request.transport.abort()
+            return web.Response()
+
+        transport = HttpTransport(Endpoint(server.url))
+        server.answer = never
+        with pytest.raises(ConnectionTimedOut, match=r"POST .*/a"):
+            await transport.request("POST", "/a", body=b"{}", timeout=0.05)
+        with pytest.raises(ConnectionTimedOut):
+            async with transport.stream("GET", "/a", timeout=0.05):
+                pass
+        server.answer = hang_up
+        with pytest.raises(ConnectionFailed) as caught:
+            await transport.request("POST", "/a", body=b"{}")
+        assert not isinstance(caught.value, ConnectionRefused)
+        await transport.close()
+    with pytest.raises(ConnectionRefused):
+        await seen_by(HttpTransport(Endpoint(gone)))
+
+
+async def test_a_proxy_tunnels_tls(tmp_path: Path) -> None:
+    """Through a proxy the TLS connection still ends at the API server."""
+    authority = Authority()
+    async with (
+        serving(pair=authority.server("127.0.0.1"), directory=tmp_path) as server,
+        proxying() as (proxy, targets),
+    ):
+        endpoint = Endpoint(server.url, authorities=authority.pem, proxy=proxy)
+        assert (await seen_by(HttpTransport(endpoint)))["path"] == "/x"
+        assert targets == [server.url.removeprefix("https://")]
+
+
+async def test_redirects_are_not_followed() -> None:
+    """A redirect comes back as it is, so that the credential goes nowhere else."""
+    async with serving() as server:
+
+        async def redirect(_: web.BaseRequest) -> web.StreamResponse:
+            return web.Response(status=302, headers={"location": "http://elsewhere.example/"})
+
+        server.answer = redirect
+        transport = HttpTransport(Endpoint(server.url))
+        assert (await transport.request("GET", "/a")).status == 302
+        await transport.close()
