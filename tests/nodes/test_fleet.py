@@ -1,5 +1,6 @@
 """A fleet of simulated nodes on a cluster, embedded and real: what its pods and nodes do, seen through the API."""
 
+import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import Any
@@ -262,6 +263,23 @@ async def test_draining_evicts_what_runs_there(cluster: Cluster) -> None:
         assert (await cluster.client.get(NODE, "n0"))["spec"]["unschedulable"] is True
         await fleet.cordon("n0", unschedulable=False)
         assert not (await cluster.client.get(NODE, "n0"))["spec"].get("unschedulable")
+
+
+async def test_draining_waits_for_a_disruption_budget(cluster: Cluster) -> None:
+    """A budget that forbids an eviction holds the drain up until it allows it."""
+    async with a_fleet(cluster) as fleet:
+        selector = {"matchLabels": {"app": "guarded"}}
+        budget = {"metadata": {"name": "guard"}, "spec": {"minAvailable": 1, "selector": selector}}
+        await cluster.client.create(PDB, budget, cluster.namespace)
+        await cluster.client.create(POD, a_pod_manifest("p", labels={"app": "guarded"}), cluster.namespace)
+        await until(cluster, "p", is_ready)
+        draining = asyncio.create_task(fleet.drain("n0"))
+        await until(cluster, "n0", lambda node: node["spec"].get("unschedulable", False), resource=NODE)
+        done, _ = await asyncio.wait({draining}, timeout=0.5)
+        assert not done
+        await cluster.client.delete(PDB, "guard", cluster.namespace)
+        await draining
+        await until_gone(cluster, "p")
 
 
 async def test_nodes_join_and_leave_at_run_time(cluster: Cluster) -> None:

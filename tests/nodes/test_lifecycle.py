@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from spinney.nodes.behaviour import Behaviour
 from spinney.nodes.lifecycle import Decision, Run, Stage, adopt, advance, begin
 from spinney.nodes.pods import BoundPod, Clique
+from spinney.nodes.startup import Parent
 from tests.nodes.builders import NOON, a_behaviour, a_bound_pod, after
 
 TWO_INITS = [{"name": "first"}, {"name": "second"}]
@@ -98,7 +99,7 @@ def test_a_pod_waits_until_enough_of_its_parents_are_ready() -> None:
     pod = a_bound_pod(IN_GANG, initContainers=WAITS)
     leader = ("test", "g-0", "g-0-leader")
     waiting = at(0, pod, a_behaviour(), ready={leader: 1})
-    assert (waiting.run.stage, waiting.waits, waiting.wake) == (Stage.INITIALISING, (leader,), None)
+    assert (waiting.run.stage, waiting.waits, waiting.wake) == (Stage.INITIALISING, (Parent(leader, 2),), None)
     done = at(30, pod, waiting.run, ready={leader: 2})
     assert done.run.ready
     assert done.run.init_finished == (after(30),)

@@ -95,6 +95,7 @@ class Fleet:
 
     async def add(self, group: NodeGroup) -> list[str]:
         """Register further nodes and return their names."""
+        ClusterSpec(nodes=(group,)).check(source="group")
         specs = list(group.nodes())
         await self._join(specs)
         return [spec.name for spec in specs]

@@ -79,7 +79,9 @@ class Heart:
             await clock.sleep(max(0.0, due - clock.monotonic()))
             self._turn = (self._turn + 1) % turns
             names = list(self._nodes)[self._turn :: turns]
-            await self._beat([self._nodes[name] for name in names if self._nodes[name].health is Health.READY])
+            await self._beat(
+                [self._nodes[name] for name in names if self._nodes[name].health is not Health.UNREACHABLE]
+            )
 
     async def _beat(self, nodes: list[SimulatedNode]) -> None:
         body = encode({"spec": {"renewTime": micro_timestamp(self._runtime.clock.now())}})

@@ -25,7 +25,7 @@ from spinney.nodes.lifecycle import Stage, adopt, advance, begin, lose_touch
 from spinney.nodes.node import Addresses, SimulatedNode, Tenant, failure_taint
 from spinney.nodes.pods import BoundPod, Clique
 from spinney.nodes.requests import pod_requests
-from spinney.nodes.startup import InvalidStartup, is_startup, parents
+from spinney.nodes.startup import InvalidStartup, Parent, is_startup, parents
 from spinney.nodes.status import rejected_patch, running_patch, stopped_patch, unready_patch
 from spinney.runtime import Runtime
 
@@ -53,7 +53,7 @@ class Kubelets:
         self._times = times
         self._runtime = runtime
         self._addresses = Addresses()
-        self._waiting: dict[Clique, set[Key]] = {}
+        self._waiting: dict[Clique, dict[Key, int]] = {}  # who waits for how many ready pods of a clique
         self.pods: WatchCache[BoundPod] = WatchCache(
             client,
             POD,
@@ -91,9 +91,13 @@ class Kubelets:
             self._wait_for(change.key, tenant, ())
 
     def _woken_by(self, change: Change[BoundPod]) -> Iterable[Key]:
-        """Return the pods whose start-up condition counts the changed pod."""
-        cliques = {clique for pod in (change.old, change.new) if pod is not None for clique in _ready_clique(pod)}
-        return [key for clique in sorted(cliques) for key in sorted(self._waiting.get(clique, ()))]
+        """Return the pods whose start-up condition the changed pod meets by being ready."""
+        woken: list[Key] = []
+        for clique in _ready_clique(change.new) if change.new is not None else ():
+            if waiting := self._waiting.get(clique):
+                ready = self._ready_pods(clique)
+                woken += sorted(key for key, minimum in waiting.items() if minimum <= ready)
+        return woken
 
     # -- what is done about one pod -----------------------------------------------------------------------------------
 
@@ -173,15 +177,16 @@ class Kubelets:
         node.take(key, tenant)
         return tenant
 
-    def _wait_for(self, key: Key, tenant: Tenant, cliques: tuple[Clique, ...]) -> None:
+    def _wait_for(self, key: Key, tenant: Tenant, waits: tuple[Parent, ...]) -> None:
         """Remember whose readiness wakes this pod."""
-        for clique in tenant.waits:
-            self._waiting[clique].discard(key)
-            if not self._waiting[clique]:
-                del self._waiting[clique]
-        for clique in cliques:
-            self._waiting.setdefault(clique, set()).add(key)
-        tenant.waits = cliques
+        for parent in tenant.waits:
+            waiting = self._waiting[parent.clique]
+            waiting.pop(key, None)
+            if not waiting:
+                del self._waiting[parent.clique]
+        for parent in waits:
+            self._waiting.setdefault(parent.clique, {})[key] = parent.minimum
+        tenant.waits = waits
 
     def _ready_pods(self, clique: Clique) -> int:
         return len(self.pods.index_keys(_READY_BY_CLIQUE, clique))

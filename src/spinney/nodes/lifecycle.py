@@ -18,8 +18,8 @@ from datetime import datetime, timedelta
 from enum import Enum
 
 from spinney.nodes.behaviour import Behaviour
-from spinney.nodes.pods import BoundPod, Clique
-from spinney.nodes.startup import ReadyPods, is_startup, unmet
+from spinney.nodes.pods import BoundPod
+from spinney.nodes.startup import Parent, ReadyPods, is_startup, unmet
 
 _LONGEST_BACK_OFF = timedelta(minutes=5)
 _SHORTEST_BACK_OFF = timedelta(seconds=1)  # a pod that ends at once must not be restarted for ever in one instant
@@ -82,7 +82,7 @@ class Decision:
 
     run: Run
     wake: datetime | None = None
-    waits: tuple[Clique, ...] = ()
+    waits: tuple[Parent, ...] = ()
     remove: bool = False
 
 

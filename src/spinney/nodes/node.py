@@ -11,9 +11,9 @@ from spinney.api.struct import JSON
 from spinney.api.time import timestamp
 from spinney.kube.keys import Key
 from spinney.nodes.lifecycle import Run
-from spinney.nodes.pods import Clique
 from spinney.nodes.requests import Amounts, amounts
 from spinney.nodes.spec import NodeSpec
+from spinney.nodes.startup import Parent
 
 SIMULATED_LABEL = "spinney.dev/simulated"
 """On every Node object made here, so that simulated nodes are told from real ones."""
@@ -42,7 +42,7 @@ class Tenant:
     requests: Amounts
     run: Run
     reported: tuple[object, ...] | None = None  # the appearance last written
-    waits: tuple[Clique, ...] = ()  # whose readiness the pod waits for
+    waits: tuple[Parent, ...] = ()  # whose readiness the pod waits for
 
 
 @dataclass(slots=True)

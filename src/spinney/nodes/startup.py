@@ -40,9 +40,9 @@ def parents(pod: BoundPod, container: ContainerSpec) -> tuple[Parent, ...]:
     return tuple(_parent(pod.metadata.namespace, gang, text) for text in _podcliques(container.args))
 
 
-def unmet(pod: BoundPod, container: ContainerSpec, ready_pods: ReadyPods) -> tuple[Clique, ...]:
-    """Return the cliques that do not have enough ready pods yet."""
-    return tuple(p.clique for p in parents(pod, container) if ready_pods(p.clique) < p.minimum)
+def unmet(pod: BoundPod, container: ContainerSpec, ready_pods: ReadyPods) -> tuple[Parent, ...]:
+    """Return the parents that do not have enough ready pods yet."""
+    return tuple(parent for parent in parents(pod, container) if ready_pods(parent.clique) < parent.minimum)
 
 
 def _podcliques(args: tuple[str, ...]) -> list[str]:
