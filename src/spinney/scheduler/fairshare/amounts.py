@@ -4,6 +4,7 @@ Everything is a whole number: CPU in millicores, memory in bytes, GPU in the par
 devices counts in. So whatever is charged can be taken back without a trace.
 """
 
+from collections.abc import Iterable
 from typing import Final
 
 import msgspec
@@ -40,6 +41,10 @@ class Amounts(msgspec.Struct, frozen=True, gc=False):
     def __sub__(self, other: "Amounts") -> "Amounts":
         return Amounts(self.cpu - other.cpu, self.memory - other.memory, self.gpu - other.gpu)
 
+    def times(self, count: int) -> "Amounts":
+        """Return ``count`` times these amounts; a negative count takes away."""
+        return Amounts(self.cpu * count, self.memory * count, self.gpu * count)
+
     def __bool__(self) -> bool:
         return bool(self.cpu or self.memory or self.gpu)
 
@@ -74,6 +79,16 @@ class Amounts(msgspec.Struct, frozen=True, gc=False):
 
 ZERO: Final = Amounts()
 NO_BOUND: Final = Amounts(UNLIMITED, UNLIMITED, UNLIMITED)
+
+
+def total_of(amounts: Iterable[Amounts]) -> Amounts:
+    """Return the sum of many amounts."""
+    cpu = memory = gpu = 0
+    for each in amounts:
+        cpu += each.cpu
+        memory += each.memory
+        gpu += each.gpu
+    return Amounts(cpu, memory, gpu)
 
 
 def _decimal(amount: int, unit: int) -> str:

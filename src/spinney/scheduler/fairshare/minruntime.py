@@ -1,64 +1,70 @@
-"""How long a job may run undisturbed: the min-runtime of the queue that speaks for it.
+"""The ``minruntime`` plugin: a job that has just started is left alone for a while.
 
-A queue may set a min-runtime for preemption (victims of the same queue) and for reclaim (victims of another queue);
-what it does not set it inherits from its ancestors, and what none of them sets is the process's default. For reclaim
-the queue that speaks is, by the default method, the one on the victim's side where the paths of the two jobs part:
-neighbours under one parent settle what disturbs whom at their own level.
+A job that is still protected may only lose what it has beyond its gang: it passes the victim filter if it has such
+pods, and a scenario is refused if it would take a protected job below the minimum of any pod set.
+
+Arguments: ``defaultPreemptMinRuntime`` and ``defaultReclaimMinRuntime`` (durations, default 0s) hold where no queue
+says otherwise; ``reclaimResolveMethod`` is ``lca`` (default) or ``queue``.
 """
 
-from datetime import datetime, timedelta
-from enum import StrEnum
+from collections.abc import Mapping
+from datetime import timedelta
+from typing import TYPE_CHECKING
 
-import msgspec
+from spinney.api.durations import parse_duration
+from spinney.cluster.statuses import ACTIVE_ALLOCATED
+from spinney.scheduler.events import Scenario
+from spinney.scheduler.fairshare.runtimes import MinRuntimes, ReclaimMethod, is_protected
+from spinney.scheduler.jobs import PodGroupInfo
+from spinney.scheduler.plugin import Plugin
 
-from spinney.scheduler.fairshare.queues import QueueTree
-
-
-class ReclaimMethod(StrEnum):
-    """Which queue's reclaim min-runtime protects a victim."""
-
-    LCA = "lca"  # the victim's ancestor just below the lowest common one, then upward
-    QUEUE = "queue"  # the victim's own queue, then upward
-
-
-class MinRuntimes(msgspec.Struct, frozen=True, kw_only=True):
-    """The process's defaults and method; asks the tree for what queues say."""
-
-    tree: QueueTree
-    preempt: timedelta = timedelta(0)
-    reclaim: timedelta = timedelta(0)
-    method: ReclaimMethod = ReclaimMethod.LCA
-
-    def for_preempt(self, victim: str) -> timedelta:
-        """Return the min-runtime that protects a job of queue ``victim`` from its own queue."""
-        for position in self.tree.path(victim):
-            found = self.tree.queues[position].preempt_min_runtime
-            if found is not None:
-                return found
-        return self.preempt
-
-    def for_reclaim(self, reclaimer: str, victim: str) -> timedelta:
-        """Return the min-runtime that protects a job of queue ``victim`` from a job of queue ``reclaimer``."""
-        start = self.tree.index[victim]
-        if self.method is ReclaimMethod.LCA:
-            _, start = self.tree.divergence(self.tree.index[reclaimer], start)
-        for position in self.tree.paths[start]:
-            found = self.tree.queues[position].reclaim_min_runtime
-            if found is not None:
-                return found
-        return self.reclaim
+if TYPE_CHECKING:
+    from spinney.scheduler.session import Session
 
 
-def is_protected(started: datetime | None, min_runtime: timedelta, now: datetime) -> bool:
-    """Return whether a job that started then may not be disturbed yet; one that never started is not protected."""
-    return started is not None and now < started + min_runtime
+class MinRuntimePlugin(Plugin):
+    """Protection of jobs that started recently."""
 
+    name = "minruntime"
 
-def delay_elapsed(
-    created: datetime, last_eviction: datetime | None, preemption_delay: timedelta | None, now: datetime
-) -> bool:
-    """Return whether a pending job is old enough to disturb others; it may be placed on free capacity at any age."""
-    if not preemption_delay:
-        return True
-    since = created if last_eviction is None else max(created, last_eviction)
-    return now >= since + preemption_delay
+    def __init__(self, arguments: Mapping[str, str]) -> None:
+        self._preempt = parse_duration(arguments.get("defaultPreemptMinRuntime", "0s"))
+        self._reclaim = parse_duration(arguments.get("defaultReclaimMinRuntime", "0s"))
+        self._method = ReclaimMethod(arguments.get("reclaimResolveMethod", ReclaimMethod.LCA))
+
+    def on_session_open(self, session: "Session") -> None:
+        self._now = session.now
+        self._runtimes = MinRuntimes(
+            tree=session.queues, preempt=self._preempt, reclaim=self._reclaim, method=self._method
+        )
+        session.add_reclaim_victim_filter_fn(
+            lambda job, victim: self._may_be_touched(victim, self._for_reclaim(job, victim))
+        )
+        session.add_preempt_victim_filter_fn(lambda _, victim: self._may_be_touched(victim, self._for_preempt(victim)))
+        session.add_reclaim_scenario_validator_fn(
+            lambda scenario: all(
+                self._keeps_gang(victim, self._for_reclaim(scenario.preemptor, victim)) for victim in scenario.victims
+            )
+        )
+        session.add_preempt_scenario_validator_fn(self._preempt_keeps_gangs)
+
+    def _preempt_keeps_gangs(self, scenario: Scenario) -> bool:
+        return all(self._keeps_gang(victim, self._for_preempt(victim)) for victim in scenario.victims)
+
+    def _for_reclaim(self, job: PodGroupInfo, victim: PodGroupInfo) -> timedelta:
+        return self._runtimes.for_reclaim(job.queue, victim.queue)
+
+    def _for_preempt(self, victim: PodGroupInfo) -> timedelta:
+        return self._runtimes.for_preempt(victim.queue)
+
+    def _may_be_touched(self, victim: PodGroupInfo, min_runtime: timedelta) -> bool:
+        if not is_protected(victim.last_start, min_runtime, self._now):
+            return True
+        return any(victim.active(pod_set) > pod_set.min_member for pod_set in victim.gang.pod_sets.values())
+
+    def _keeps_gang(self, victim: PodGroupInfo, min_runtime: timedelta) -> bool:
+        """Return whether a protected victim, as the simulation left it, still has every pod set's minimum."""
+        if not is_protected(victim.last_start, min_runtime, self._now):
+            return True
+        placed = victim.count_in(ACTIVE_ALLOCATED)
+        return all(placed(pod_set) >= pod_set.min_member for pod_set in victim.gang.pod_sets.values())

@@ -3,7 +3,7 @@
 from datetime import UTC, datetime, timedelta
 
 from spinney.scheduler.fairshare import Queue, QueueTree
-from spinney.scheduler.fairshare.minruntime import MinRuntimes, ReclaimMethod, delay_elapsed, is_protected
+from spinney.scheduler.fairshare.runtimes import MinRuntimes, ReclaimMethod, delay_elapsed, is_protected
 
 NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)
 

@@ -1,0 +1,211 @@
+"""The session scheduler in front of a case's cluster.
+
+The cluster is put into an inventory as the objects a watch would deliver, so a case runs through the same code as a
+real cluster. Binds are counted, not carried out; a case may have all of them fail.
+"""
+
+import random
+from collections.abc import Collection, Mapping, Sequence
+from datetime import datetime
+
+import msgspec
+
+from spinney.cluster.devices import DEVICE
+from spinney.cluster.pods import PodKey
+from spinney.cluster.statuses import ACTIVE_USED, PodStatus
+from spinney.gangs.sources.kai import SOURCE
+from spinney.gangs.tree import GangKey
+from spinney.runtime import Clock, InlineExecutor, Runtime
+from spinney.scheduler.actions import BUILT_IN_ACTIONS
+from spinney.scheduler.claims import ClaimKey
+from spinney.scheduler.config import PluginOption, SchedulerConfig
+from spinney.scheduler.inventory import Inventory
+from spinney.scheduler.plugin import PluginRegistry, default_registry
+from spinney.scheduler.scheduler import Scheduler
+from spinney.scheduler.session import Session
+from spinney.scheduler.tasks import PodInfo
+from spinney.sim.cases import objects
+from spinney.sim.cases.format import Case, Claim, Config, Device, Job, Task
+from spinney.sim.cases.outcome import JobOutcome, NodeOutcome, Outcome, TaskOutcome
+
+_NOTHING_TO_ACT_ON = frozenset(
+    {"snapshot", "kubeflow", "ray", "nominatednode", "sg-nodelocalgreedy", "sg-multinodegang"}
+)
+"""Plugins of the original that have nothing to do in a case; left out where we have none of that name."""
+
+
+class UnknownProfile(ValueError):  # noqa: N818 - named for the situation
+    """A scheduler profile that does not exist."""
+
+
+class StandingClock(Clock):
+    """A clock that stands still at the moment all cases take place."""
+
+    def now(self) -> datetime:
+        return objects.NOW
+
+    def monotonic(self) -> float:
+        return 0.0
+
+
+class SessionScheduler:
+    """Runs sessions on cases in one of the scheduler's profiles: ``kai-compat``, or ``default``."""
+
+    def __init__(self, profile: str = "kai-compat", registry: PluginRegistry | None = None) -> None:
+        if profile not in {"kai-compat", "default"}:
+            raise UnknownProfile(f"profile {profile!r} does not exist; there are kai-compat and default")
+        self._profile = profile
+        self._registry = registry if registry is not None else default_registry()
+
+    @property
+    def actions(self) -> Collection[str]:
+        """Return the actions the scheduler has."""
+        return BUILT_IN_ACTIONS.keys()
+
+    def run(self, case: Case, actions: Sequence[str]) -> Outcome:
+        """Open a session on the cluster of ``case``, run ``actions`` in order, and say what came of it."""
+        runtime = Runtime(clock=StandingClock(), random=random.Random(0), executor=InlineExecutor())
+        config = self._config(case.config, actions)
+        scheduler = Scheduler(config, inventory_of(case), runtime=runtime, registry=self._registry)
+        session = scheduler.open_session()
+        try:
+            _restore_promises(case, session)
+            scheduler.run_actions(session)
+        finally:
+            session.close()
+        return _outcome(case, session)
+
+    def _config(self, config: Config, actions: Sequence[str]) -> SchedulerConfig:
+        names = [name for name in config.plugins if name in self._registry or name not in _NOTHING_TO_ACT_ON]
+        arguments = _arguments(config)
+        victims = config.max_consolidation_victims
+        depth = config.jobs_per_queue_per_action_limit
+        if isinstance(depth, int):
+            depth = dict.fromkeys(actions, depth)
+        changes = {
+            "plugins": tuple(PluginOption(name, arguments.get(name, {})) for name in names),
+            "actions": tuple(actions),
+            "max_consolidation_preemptees": -1 if victims is None else victims,
+            "allow_consolidating_reclaim": config.allow_consolidating_reclaim,
+            "default_staleness_grace_seconds": config.stale_gang_grace_seconds,
+            "queue_depth_per_action": dict(depth or {}),
+        }
+        base = SchedulerConfig.kai_compat() if self._profile == "kai-compat" else SchedulerConfig()
+        return msgspec.structs.replace(base, **changes)
+
+
+def inventory_of(case: Case) -> Inventory:
+    """Return an inventory that holds the cluster of a case."""
+    inventory = Inventory((objects.SCHEDULER_NAME,))
+    for queue in objects.queues_of(case):
+        inventory.put_queue(queue)
+    for node in case.nodes:
+        inventory.apply(objects.node_object(node))
+    for topology in objects.topology_objects(case):
+        inventory.apply(topology)
+    if case.dra is not None:
+        for found in (*objects.class_objects(case.dra), *objects.slice_objects(case.dra)):
+            inventory.apply(found)
+        for claim in objects.claim_objects(case.dra):
+            inventory.apply(claim)
+    for job in case.jobs:
+        inventory.put_gang(objects.gang_of(job, staleness_grace=case.config.stale_gang_grace_seconds))
+        for task in job.tasks:
+            inventory.apply(objects.pod_object(job, task))
+            if task.state == "Binding":
+                key = PodKey(objects.namespace(job), task.name)
+                inventory.cluster.assume(key, task.node or "", task.gpu_groups)
+    return inventory
+
+
+def _arguments(config: Config) -> dict[str, dict[str, str]]:
+    placement, runtimes = config.node_placement, config.min_runtime_seconds
+    return {
+        "nodeplacement": {} if placement is None else {"gpu": placement.gpu, "cpu": placement.cpu},
+        "proportion": {
+            "kValue": str(config.fair_share_k),
+            "reclaimerSaturationMultiplier": str(config.reclaimer_saturation_multiplier),
+            "allowConsolidatingReclaim": str(config.allow_consolidating_reclaim).lower(),
+        },
+        "minruntime": {
+            "defaultPreemptMinRuntime": f"{runtimes.preempt:g}s",
+            "defaultReclaimMinRuntime": f"{runtimes.reclaim:g}s",
+        },
+    }
+
+
+def _restore_promises(case: Case, session: Session) -> None:
+    """Promise again what an earlier session promised: a cluster does not remember that by itself."""
+    for job in case.jobs:
+        for task in job.tasks:
+            if task.state == "Pipelined" and task.node is not None:
+                statement = session.statement()
+                statement.pipeline(_tasks(job, session)[task.name], session.node(task.node), task.gpu_groups)
+                statement.commit()
+    session.pipelines.clear()
+
+
+def _tasks(job: Job, session: Session) -> Mapping[str, PodInfo]:
+    return {task.name: task for task in session.job(_gang_key(job)).tasks}
+
+
+def _gang_key(job: Job) -> GangKey:
+    return GangKey(SOURCE, objects.namespace(job), job.name)
+
+
+def _outcome(case: Case, session: Session) -> Outcome:
+    fails = case.faults.every_bind_fails
+    tasks: dict[str, TaskOutcome] = {}
+    jobs: dict[str, JobOutcome] = {}
+    for job in case.jobs:
+        found = _tasks(job, session)
+        for task in job.tasks:
+            tasks[task.name] = _task_outcome(task, found.get(task.name), session, binds_fail=fails)
+        started = session.job(_gang_key(job)).last_start
+        jobs[job.name] = JobOutcome(
+            started_seconds_ago=None if started is None else (session.now - started).total_seconds()
+        )
+    return Outcome(
+        tasks=tasks,
+        jobs=jobs,
+        nodes={
+            node.name: NodeOutcome(
+                idle_gpus=session.node(node.name).idle_gpus, releasing_gpus=session.node(node.name).releasing_gpus
+            )
+            for node in case.nodes
+        },
+        claims=tuple(_claim(claim, case, session) for claim in case.dra.claims) if case.dra is not None else (),
+        binds=0 if fails else len(session.binds),
+        evictions=len(session.evictions),
+        pipelines=len(session.pipelines),
+    )
+
+
+def _task_outcome(task: Task, found: PodInfo | None, session: Session, *, binds_fail: bool) -> TaskOutcome:
+    if found is None:  # a pod of a pod set the gang does not have is nobody's to place
+        return TaskOutcome(status=task.state, node=task.node)
+    share = found.request.share
+    requested = found.record.request.gpus + (share.parts * share.devices / DEVICE if share is not None else 0)
+    placed = found.status in ACTIVE_USED
+    outcome = TaskOutcome(
+        status=found.status.value,
+        node=found.node_name or None,
+        gpu_groups=found.gpu_groups if placed else (),
+        gpus_accepted=session.charge_of(found).gpu / DEVICE if placed else 0,
+        gpus_requested=round(requested, 2),
+        cpu_milli_requested=session.charge_of(found).cpu,
+        memory_bytes_requested=session.charge_of(found).memory,
+    )
+    if binds_fail and found.status is PodStatus.BINDING:
+        return msgspec.structs.replace(outcome, status="Pending", node=None, gpu_groups=(), gpus_accepted=0)
+    return outcome
+
+
+def _claim(claim: Claim, case: Case, session: Session) -> Claim:
+    names = {task.name for job in case.jobs for task in job.tasks}
+    after = session.claims.claims[ClaimKey(claim.namespace or objects.DEFAULT_NAMESPACE, claim.name)]
+    return msgspec.structs.replace(
+        claim,
+        allocated_devices=tuple(Device(pool=held.pool, device=held.name) for held in after.devices),
+        reserved_for_tasks=tuple(sorted(consumer for consumer in after.consumers if consumer in names)),
+    )
