@@ -1,0 +1,212 @@
+"""An operator on a test's cluster, a stand-in for scheduler and kubelets, and a witness of what was written."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+from spinney.api import labels as marks
+from spinney.api.core import NODE, POD, Pod
+from spinney.api.grove import POD_CLIQUE_SET, PodCliqueSet
+from spinney.api.podgang import POD_GANG, PodGang
+from spinney.api.resource import Resource
+from spinney.api.struct import JSON
+from spinney.backends.profiles import Profile, Profiles
+from spinney.kube.client import Client
+from spinney.kube.errors import KubeError
+from spinney.operator.operator import Operator, Settings
+from spinney.operator.pod_states import has_gate
+from spinney.runtime import Runtime
+from spinney.server import ApiServer
+from spinney.sim.transport import InProcessTransport
+from spinney.testing.crds import install_crds
+
+SPINNEY = Profiles((Profile("default-scheduler"), Profile("spinney-scheduler")), "spinney-scheduler")
+NAMESPACE = Resource("", "v1", "Namespace", "namespaces", namespaced=False)
+
+
+@dataclass
+class Witness:
+    """Everything that happened to pods and gangs, in the order the API server committed it."""
+
+    pods: dict[str, list[JSON]] = field(default_factory=dict)
+    gangs: dict[str, JSON] = field(default_factory=dict)
+    gang_history: dict[str, list[JSON]] = field(default_factory=dict)
+    violations: list[str] = field(default_factory=list)
+    writes: int = 0
+
+    def saw_gang(self, kind: str, gang: JSON) -> None:
+        name = gang["metadata"]["name"]
+        if kind == "DELETED":
+            self.gangs.pop(name, None)
+            return
+        self.gangs[name] = gang
+        self.gang_history.setdefault(name, []).append(gang)
+
+    def saw_pod(self, kind: str, pod: JSON) -> None:
+        uid = pod["metadata"]["uid"]
+        history = self.pods.setdefault(uid, [])
+        gated = _gated(pod)
+        if kind != "DELETED":
+            if not history and not gated:
+                self.violations.append(f"pod {pod['metadata']['name']} was created without its gate")
+            if history and _gated(history[-1]) and not gated:
+                self._check_release(pod)
+            history.append(pod)
+
+    def _check_release(self, pod: JSON) -> None:
+        name = pod["metadata"]["name"]
+        gang = self.gangs.get(pod["metadata"]["labels"][marks.POD_GANG])
+        if gang is None:
+            self.violations.append(f"pod {name} was released without a gang")
+            return
+        conditions = {each["type"]: each["status"] for each in gang.get("status", {}).get("conditions", [])}
+        if conditions.get("Initialized") != "True":
+            self.violations.append(f"pod {name} was released while its gang was not Initialized")
+        if name not in _references(gang):
+            self.violations.append(f"pod {name} was released and its gang does not refer to it")
+
+
+@dataclass
+class World:
+    """A cluster with an operator in it."""
+
+    client: Client
+    runtime: Runtime
+    operator: Operator
+    witness: Witness
+    namespace: str = "test"
+    place: Callable[[Pod], bool] = lambda pod: True
+    ready: Callable[[Pod], bool] = lambda pod: True
+
+    async def now_place(self, which: Callable[[Pod], bool] = lambda pod: True) -> None:
+        """Let the scheduler place such pods from now on, those that wait included."""
+        self.place = which
+        await self._look_again()
+
+    async def now_ready(self, which: Callable[[Pod], bool] = lambda pod: True) -> None:
+        """Let such pods become ready from now on, those that run included."""
+        self.ready = which
+        await self._look_again()
+
+    async def _look_again(self) -> None:
+        for pod in await self.pods():
+            for _ in range(2):
+                await _advance(self, await self.client.get(POD, pod.metadata.name, self.namespace, type=Pod))
+
+    async def apply(self, pcs: PodCliqueSet) -> PodCliqueSet:
+        """Apply a PodCliqueSet as a user would."""
+        return await self.client.apply(POD_CLIQUE_SET, pcs, type=PodCliqueSet, field_manager="user")
+
+    async def settle(self, seconds: float = 5.0) -> None:
+        """Let everything that is under way happen."""
+        await asyncio.sleep(seconds)
+        assert self.witness.violations == []
+
+    async def pods(self, **labels: str) -> list[Pod]:
+        """Return the pods of the namespace that are not being deleted, by name."""
+        listing = await self.client.list(POD, self.namespace, type=Pod)
+        found = [pod for pod in listing.items if not pod.metadata.deleting]
+        return sorted(found, key=lambda pod: pod.metadata.name)
+
+    async def gang(self, name: str) -> PodGang:
+        """Return one gang."""
+        return await self.client.get(POD_GANG, name, self.namespace, type=PodGang)
+
+    async def names(self, resource: Resource) -> list[str]:
+        """Return the names of the objects of a kind in the namespace."""
+        listing = await self.client.list(resource, self.namespace)
+        return sorted(each["metadata"]["name"] for each in listing.items)
+
+
+@asynccontextmanager
+async def a_world(settings: Settings | None = None, *, placing: bool = True) -> AsyncIterator[World]:
+    """Run an operator on an embedded cluster; with ``placing``, ungated pods are bound and become ready."""
+    runtime = Runtime.virtual(seed=7)
+    server = ApiServer(runtime)
+    client = Client(InProcessTransport(server), runtime)
+    await client.create(NAMESPACE, {"metadata": {"name": "test"}})
+    await install_crds(client)
+    await client.create(NODE, {"metadata": {"name": "node-1"}, "status": {}})
+    operator = Operator(Client(InProcessTransport(server), runtime), settings or Settings(profiles=SPINNEY))
+    world = World(client, runtime, operator, Witness())
+    tasks = [asyncio.create_task(operator.run()), asyncio.create_task(_watch(world))]
+    if placing:
+        tasks.append(asyncio.create_task(_place(world)))
+    try:
+        await operator.manager.wait_until_ready()
+        yield world
+        assert world.witness.violations == []
+    finally:
+        operator.stop()
+        for task in tasks[1:]:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+
+async def _watch(world: World) -> None:
+    changes: asyncio.PriorityQueue[tuple[int, str, Any]] = asyncio.PriorityQueue()
+    arrived = asyncio.Event()
+
+    async def follow(kind: str, resource: Resource) -> None:
+        async for event in world.client.watch(resource, world.namespace):
+            changes.put_nowait((int(event.object["metadata"]["resourceVersion"]), kind, event))
+            arrived.set()
+
+    async def judge() -> None:
+        while True:
+            await arrived.wait()
+            arrived.clear()
+            await asyncio.sleep(0.001)  # both watches deliver what was committed at this instant before it is judged
+            while not changes.empty():
+                _, kind, event = changes.get_nowait()
+                world.witness.writes += 1
+                see = world.witness.saw_gang if kind == "gang" else world.witness.saw_pod
+                see(event.type, event.object)
+
+    await asyncio.gather(follow("gang", POD_GANG), follow("pod", POD), judge())
+
+
+async def _place(world: World) -> None:
+    """Bind ungated pods and report them ready, as far as the world lets them."""
+    async for event in world.client.watch(POD, world.namespace, type=Pod):
+        if event.type != "DELETED":
+            await _advance(world, event.object)
+
+
+async def _advance(world: World, pod: Pod) -> None:
+    try:
+        if pod.metadata.deleting:
+            await world.client.delete(POD, pod.metadata.name, world.namespace, grace_period_seconds=0)
+        elif not has_gate(pod) and not pod.spec.node_name and world.place(pod):
+            await world.client.bind(world.namespace, pod.metadata.name, pod.metadata.uid, "node-1")
+        elif pod.spec.node_name and not pod.is_true("Ready") and world.ready(pod):
+            await world.client.patch(POD, pod.metadata.name, ready_status(), world.namespace, subresource="status")
+    except KubeError:
+        return
+
+
+def ready_status() -> JSON:
+    """Return the status of a pod that serves."""
+    return {
+        "status": {
+            "phase": "Running",
+            "conditions": [
+                {"type": "PodScheduled", "status": "True"},
+                {"type": "Ready", "status": "True"},
+            ],
+            "containerStatuses": [
+                {"name": "main", "ready": True, "started": True, "restartCount": 0, "image": "", "imageID": ""}
+            ],
+        }
+    }
+
+
+def _gated(pod: JSON) -> bool:
+    return any(gate["name"] == marks.POD_GANG_GATE for gate in pod["spec"].get("schedulingGates", ()))
+
+
+def _references(gang: JSON) -> set[str]:
+    groups = gang["spec"].get("podgroups", ())
+    return {reference["name"] for group in groups for reference in group.get("podReferences", ())}
