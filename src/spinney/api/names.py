@@ -4,7 +4,11 @@ Each function returns the faults it finds, as texts that finish the sentence "th
 """
 
 import re
+from collections.abc import Callable
 from typing import Final
+
+Check = Callable[[str], list[str]]
+"""A check of a name: the faults it finds."""
 
 MAX_SUBDOMAIN: Final = 253
 MAX_LABEL: Final = 63
