@@ -5,17 +5,20 @@ from spinney.server.actions import serve_action
 from spinney.server.bodies import read_object, read_options
 from spinney.server.context import Context, Target
 from spinney.server.exchange import Request, Response
+from spinney.server.negotiation import accepted
 from spinney.server.operations.creating import create
 from spinney.server.operations.deleting import delete, delete_options, dry_run_of
-from spinney.server.operations.patching import patch
+from spinney.server.operations.patching import patch, patch_change
 from spinney.server.operations.reading import get, list_objects
+from spinney.server.operations.scaling import get_scale, set_scale
 from spinney.server.operations.updating import replace
 from spinney.server.operations.watching import watch, watch_request
 from spinney.server.operations.write import WriteOptions, write_options
-from spinney.server.representation import Plain, Representation
+from spinney.server.representation import MetadataOnly, Plain, Representation
 from spinney.server.responding import reply, reply_json
 from spinney.server.routing import resolve, verb
-from spinney.server.status import success
+from spinney.server.status import bad_request, not_acceptable, success
+from spinney.server.tables.table import Table
 
 
 async def serve_resource(context: Context, request: Request) -> Response:
@@ -23,8 +26,10 @@ async def serve_resource(context: Context, request: Request) -> Response:
     target = resolve(context.registry, request.path)
     watching = request.query.get("watch") in {"true", "1"}
     asked = verb(request.method, target, watch=watching)
-    representation = _representation(target, request)
+    representation = _representation(context, target, request)
     match asked:
+        case "get" if target.subresource == "scale":
+            return reply_json(get_scale(context, target))
         case "get":
             return reply(representation.single(get(context, target)))
         case "list":
@@ -40,6 +45,12 @@ async def serve_resource(context: Context, request: Request) -> Response:
         case "create":
             record = await create(context, target, read_object(request), options)
             return reply(representation.single(record), status=201, warnings=options.warnings)
+        case "update" if target.subresource == "scale":
+            body = read_object(request)
+            return reply_json(await set_scale(context, target, lambda _: body, options), warnings=options.warnings)
+        case "patch" if target.subresource == "scale":
+            change = patch_change(target, request)
+            return reply_json(await set_scale(context, target, change, options), warnings=options.warnings)
         case "update":
             record = await replace(context, target, read_object(request), options)
             return reply(representation.single(record), warnings=options.warnings)
@@ -52,8 +63,21 @@ async def serve_resource(context: Context, request: Request) -> Response:
             return await _delete_collection(context, target, request, options, representation)
 
 
-def _representation(target: Target, request: Request) -> Representation:
-    return Plain(target.kind)
+def _representation(context: Context, target: Target, request: Request) -> Representation:
+    """Return the first representation that the client accepts and the server has."""
+    for media in accepted(request.headers.get("accept", "")):
+        if not media.as_kind:
+            return Plain(target.kind)
+        if media.group != "meta.k8s.io" or media.version not in {"v1", "v1beta1"}:
+            continue
+        if media.as_kind == "Table" and not target.subresource:
+            include = request.query.get("includeObject", "Metadata")
+            if include not in {"None", "Metadata", "Object"}:
+                raise bad_request(f'includeObject: Unsupported value: "{include}"')
+            return Table(target.kind, include, context.runtime.clock.now, media.version)  # type: ignore[arg-type]
+        if media.as_kind in {"PartialObjectMetadata", "PartialObjectMetadataList"}:
+            return MetadataOnly(target.kind)
+    raise not_acceptable(("application/json", "application/json;as=Table;v=v1;g=meta.k8s.io"))
 
 
 def _list(context: Context, target: Target, request: Request, representation: Representation) -> Response:

@@ -19,16 +19,21 @@ from spinney.server.bootstrap import bootstrap
 from spinney.server.context import Context
 from spinney.server.crd.definitions import definition_kind
 from spinney.server.crd.installation import Installation
+from spinney.server.discovery import serve_discovery
 from spinney.server.exchange import Request, Response
 from spinney.server.kinds import Registry
 from spinney.server.kinds.builtin import builtin_kinds
+from spinney.server.openapi import OpenApi
 from spinney.server.options import ServerOptions
 from spinney.server.resources import serve_resource
-from spinney.server.responding import failure
-from spinney.server.status import ApiError, internal_error
+from spinney.server.responding import failure, reply_json
+from spinney.server.status import ApiError, internal_error, method_not_allowed, no_such_path
 from spinney.server.store import Store
+from spinney.server.versions import git_version, version_info
 
 log = structlog.get_logger()
+
+_HEALTH = ("/healthz", "/livez", "/readyz")
 
 
 class ApiServer:
@@ -45,6 +50,7 @@ class ApiServer:
             runtime=runtime, options=self.options, store=store, registry=registry, admission=Admission(store)
         )
         Installation(store, registry)
+        self._openapi = OpenApi(registry, git_version(self.options.kubernetes_version))
         self._work = (GarbageCollector(self.context), Endings(self.context), EventExpiry(self.context))
         bootstrap(self.context)
 
@@ -61,7 +67,22 @@ class ApiServer:
             return failure(internal_error(f"{type(error).__name__}: {error}"))
 
     async def _route(self, request: Request) -> Response:
-        return await serve_resource(self.context, request)
+        path = request.path
+        if path.startswith(("/api/", "/apis/")) and path.strip("/").count("/") > (1 if path.startswith("/api/") else 2):
+            return await serve_resource(self.context, request)
+        if request.method not in {"GET", "HEAD"}:
+            raise method_not_allowed()
+        if path.startswith("/api"):
+            return serve_discovery(self.context.registry, request)
+        if path == "/openapi/v3" or path.startswith("/openapi/v3/"):
+            return self._openapi.serve(request)
+        if path == "/version":
+            return reply_json(version_info(self.options.kubernetes_version))
+        if path.rstrip("/") in _HEALTH:
+            verbose = "verbose" in request.query
+            body = b"[+]ping ok\nhealthz check passed\n" if verbose else b"ok"
+            return Response(200, {"content-type": "text/plain; charset=utf-8"}, body)
+        raise no_such_path()
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator["ApiServer"]:

@@ -1,0 +1,207 @@
+"""Serving the API over HTTP: TLS, a bearer token, and limits on what a client may cost.
+
+Loopback only, unless told otherwise. A request that is malformed, too large or too slow gets an error or loses its
+connection; a watcher that does not read is cut off. Nothing a client does holds up another or grows without bound.
+"""
+
+import asyncio
+import hmac
+import ipaddress
+import secrets
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+import structlog
+from aiohttp import web
+
+from spinney.server.certificates import ServingCertificate, serving_certificate
+from spinney.server.exchange import Request, Response
+from spinney.server.kubeconfig import kubeconfig, write_kubeconfig
+from spinney.server.responding import failure
+from spinney.server.server import ApiServer
+from spinney.server.status import ApiError, too_many_requests, unauthorized
+
+log = structlog.get_logger()
+
+_OPEN_PATHS = ("/healthz", "/livez", "/readyz", "/version")
+
+
+class RefusedAddress(ValueError):  # noqa: N818 - named for the situation
+    """An address that is not loopback was asked for without saying that this is meant."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Listening:
+    """Where and how to serve."""
+
+    host: str = "127.0.0.1"
+    port: int = 0  # 0: any free port
+    allow_remote: bool = False
+    tls: bool = True
+    token: str | None = None  # None: a random one
+    names: tuple[str, ...] = ()  # further host names for the certificate
+    max_body: int = 3 * 1024 * 1024
+    max_requests: int = 4096  # at the same time, watches included
+    idle_timeout: float = 60.0
+    body_timeout: float = 30.0
+    write_timeout: float = 30.0
+
+    def __post_init__(self) -> None:
+        if not self.allow_remote and not _is_loopback(self.host):
+            raise RefusedAddress(
+                f"host is {self.host!r}, which other machines can reach; the server only listens on loopback unless"
+                " allow_remote is set"
+            )
+
+
+class HttpServer:
+    """An :class:`ApiServer` on a port; use as ``async with HttpServer(server) as http``."""
+
+    def __init__(self, server: ApiServer, listening: Listening | None = None) -> None:
+        self._server = server
+        self._listening = listening or Listening()
+        self.token = self._listening.token or secrets.token_urlsafe(32)
+        self._certificate: ServingCertificate | None = None
+        self._runner: web.ServerRunner | None = None
+        self._port = 0
+        self._active = 0
+
+    @property
+    def url(self) -> str:
+        """Where the server is, once it is entered."""
+        scheme = "https" if self._listening.tls else "http"
+        host = self._listening.host
+        shown = f"[{host}]" if ":" in host else host
+        return f"{scheme}://{shown}:{self._port}"
+
+    @property
+    def authority(self) -> bytes | None:
+        """The authority that signed the server's certificate, in PEM; ``None`` without TLS."""
+        return self._certificate.authority if self._certificate else None
+
+    @property
+    def kubeconfig(self) -> str:
+        """A kubeconfig for this server, as text."""
+        return kubeconfig(self.url, token=self.token, authority=self.authority)
+
+    def write_kubeconfig(self, path: Path) -> None:
+        """Write the kubeconfig, readable by its owner only."""
+        write_kubeconfig(path, self.kubeconfig)
+
+    async def __aenter__(self) -> Self:
+        listening = self._listening
+        if listening.tls:
+            names = tuple(dict.fromkeys((listening.host, "localhost", "127.0.0.1", "::1", *listening.names)))
+            self._certificate = serving_certificate(names, self._server.runtime.clock.now())
+        connections = web.Server(
+            self._handle,
+            handler_cancellation=True,  # a watch ends when its client goes
+            keepalive_timeout=listening.idle_timeout,  # also bounds the wait for a request's headers
+            access_log=None,
+        )
+        self._runner = web.ServerRunner(connections)
+        await self._runner.setup()
+        context = self._certificate.context() if self._certificate else None
+        site = web.TCPSite(self._runner, listening.host, listening.port, ssl_context=context)
+        await site.start()
+        self._port = self._runner.addresses[0][1]
+        log.info("embedded API server listens", url=self.url)
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        assert self._runner is not None
+        await self._runner.cleanup()
+
+    async def _handle(self, request: web.BaseRequest) -> web.StreamResponse:
+        if self._active >= self._listening.max_requests:
+            return _complete(failure(too_many_requests("too many requests, please try again later", retry_after=1)))
+        self._active += 1
+        try:
+            return await self._answer(request)
+        finally:
+            self._active -= 1
+
+    async def _answer(self, request: web.BaseRequest) -> web.StreamResponse:
+        try:
+            self._authorize(request)
+            body = await self._body(request)
+        except ApiError as error:
+            return _complete(failure(error))
+        asked = Request(
+            request.method,
+            request.path,
+            {name: request.query[name] for name in request.query},
+            {name.lower(): value for name, value in request.headers.items()},
+            body,
+        )
+        answer = await self._server.handle(asked)
+        if isinstance(answer.body, bytes):
+            return _complete(answer)
+        return await self._stream(request, answer, answer.body)
+
+    def _authorize(self, request: web.BaseRequest) -> None:
+        if request.path in _OPEN_PATHS:
+            return
+        scheme, _, given = request.headers.get("authorization", "").partition(" ")
+        if scheme.lower() != "bearer" or not hmac.compare_digest(given.strip().encode(), self.token.encode()):
+            raise unauthorized()
+
+    async def _body(self, request: web.BaseRequest) -> bytes:
+        if not request.can_read_body:
+            return b""
+        limit = self._listening.max_body
+        chunks: list[bytes] = []
+        size = 0
+        try:
+            async with asyncio.timeout(self._listening.body_timeout):
+                async for chunk in request.content.iter_any():
+                    size += len(chunk)
+                    if size > limit:
+                        message = f"the body is larger than {limit} bytes"
+                        raise ApiError(413, "RequestEntityTooLarge", message, headers={"connection": "close"})
+                    chunks.append(chunk)
+        except TimeoutError as error:
+            message = f"the body did not arrive within {self._listening.body_timeout:g} seconds"
+            raise ApiError(408, "Timeout", message, headers={"connection": "close"}) from error
+        return b"".join(chunks)
+
+    async def _stream(
+        self, request: web.BaseRequest, answer: Response, body: AsyncIterator[bytes]
+    ) -> web.StreamResponse:
+        response = web.StreamResponse(status=answer.status, headers=answer.headers)
+        response.enable_chunked_encoding()
+        await response.prepare(request)
+        try:
+            async for chunk in body:
+                async with asyncio.timeout(self._listening.write_timeout):
+                    await response.write(chunk)
+        except TimeoutError:
+            log.info("slow watcher disconnected", path=request.path)
+            if request.transport is not None:
+                request.transport.abort()
+        except ConnectionResetError:
+            log.debug("watcher went away", path=request.path)
+        finally:
+            closing = getattr(body, "aclose", None)
+            if closing is not None:
+                await closing()
+        return response
+
+
+def _complete(answer: Response) -> web.Response:
+    assert isinstance(answer.body, bytes)
+    return web.Response(status=answer.status, headers=answer.headers, body=answer.body)
+
+
+def _is_loopback(host: str) -> bool:
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False

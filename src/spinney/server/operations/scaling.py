@@ -1,0 +1,77 @@
+"""The ``scale`` subresource: replicas of any kind that says where it keeps them."""
+
+from typing import Any
+
+from spinney.api.struct import JSON
+from spinney.server.context import Context, Target
+from spinney.server.kinds import ScalePaths
+from spinney.server.operations.reading import get
+from spinney.server.operations.updating import Change, update
+from spinney.server.operations.write import WriteOptions
+from spinney.server.status import bad_request, invalid, invalid_value, modified
+from spinney.server.store import Record
+
+_KEPT = ("name", "namespace", "uid", "resourceVersion", "creationTimestamp")
+
+
+def get_scale(context: Context, target: Target) -> JSON:
+    """Return an object's scale."""
+    return scale_of(target, get(context, target))
+
+
+async def set_scale(context: Context, target: Target, change: Change, options: WriteOptions) -> JSON:
+    """Change an object's replicas through its scale, and return the new scale."""
+    paths = _paths(target)
+    whole = Target(target.kind, target.namespace, target.name)
+
+    def rescale(obj: JSON) -> JSON:
+        wanted = change(_scale(target, obj))
+        if not isinstance(wanted, dict):
+            raise bad_request("the body is not an object: expected a Scale")
+        version = (wanted.get("metadata") or {}).get("resourceVersion")
+        if version and version != obj["metadata"]["resourceVersion"]:
+            raise modified(target.resource, target.key.name)
+        replicas = (wanted.get("spec") or {}).get("replicas", 0)
+        if not isinstance(replicas, int) or isinstance(replicas, bool) or replicas < 0:
+            cause = invalid_value("spec.replicas", replicas, "must be greater than or equal to 0")
+            raise invalid(target.resource, target.key.name, [cause])
+        at = obj
+        for step in paths.spec_replicas[:-1]:
+            at = at.setdefault(step, {})
+        at[paths.spec_replicas[-1]] = replicas
+        return obj
+
+    return scale_of(target, await update(context, whole, rescale, options))
+
+
+def scale_of(target: Target, record: Record) -> JSON:
+    """Return the Scale of a stored object."""
+    return _scale(target, record.decode())
+
+
+def _scale(target: Target, obj: JSON) -> JSON:
+    paths = _paths(target)
+    metadata = {name: obj["metadata"][name] for name in _KEPT if name in obj["metadata"]}
+    status: JSON = {"replicas": _at(obj, paths.status_replicas) or 0}
+    selector = _at(obj, paths.selector) if paths.selector else None
+    if isinstance(selector, str):
+        status["selector"] = selector
+    replicas = _at(obj, paths.spec_replicas)
+    return {
+        "kind": "Scale",
+        "apiVersion": "autoscaling/v1",
+        "metadata": metadata,
+        "spec": {"replicas": replicas if replicas is not None else 0},
+        "status": status,
+    }
+
+
+def _paths(target: Target) -> ScalePaths:
+    assert target.kind.scale is not None, "routing only lets kinds with a scale through"
+    return target.kind.scale
+
+
+def _at(obj: Any, path: tuple[str, ...]) -> Any:
+    for step in path:
+        obj = obj.get(step) if isinstance(obj, dict) else None
+    return obj

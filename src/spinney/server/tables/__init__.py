@@ -1,0 +1,1 @@
+"""Tables: what ``kubectl get`` prints, rendered by the server."""
