@@ -15,7 +15,6 @@ import pytest
 from spinney.api.coordination import LEASE
 from spinney.api.core import NAMESPACE, NODE, POD, SERVICE_ACCOUNT
 from spinney.kube.client import Client
-from spinney.kube.config import load_kubeconfig
 from spinney.runtime import Runtime, VirtualTimeLoop
 from spinney.server import ApiServer
 from spinney.sim.transport import InProcessTransport
@@ -119,7 +118,7 @@ async def _embedded_cluster() -> AsyncIterator[Cluster]:
 
 async def _real_cluster(plane: ControlPlane) -> AsyncIterator[Cluster]:
     runtime = Runtime.system()
-    client = Client(load_kubeconfig(plane.kubeconfig, runtime=runtime), runtime)
+    client = plane.connect(runtime)
     try:
         created = await client.create(NAMESPACE, {"metadata": {"generateName": "test-"}})
         namespace: str = created["metadata"]["name"]

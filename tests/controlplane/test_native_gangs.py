@@ -8,7 +8,6 @@ import pytest
 from spinney.api.core import POD
 from spinney.api.struct import JSON
 from spinney.kube.client import Client
-from spinney.kube.config import load_kubeconfig
 from spinney.runtime import Runtime
 from spinney.testing.controlplane import MINORS, ControlPlane
 
@@ -36,11 +35,11 @@ def plane(request: pytest.FixtureRequest) -> ControlPlane:
 async def a_client(plane: ControlPlane) -> AsyncIterator[Client]:
     """Connect as an administrator."""
     runtime = Runtime.system()
-    transport = load_kubeconfig(plane.kubeconfig, runtime=runtime)
+    client = plane.connect(runtime)
     try:
-        yield Client(transport, runtime)
+        yield client
     finally:
-        await transport.close()
+        await client.transport.close()
         runtime.executor.close()
 
 

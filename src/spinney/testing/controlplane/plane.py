@@ -5,6 +5,7 @@ a suite's time is mostly writes. The node lifecycle controller is off, so that s
 """
 
 import asyncio
+import secrets
 import shutil
 import ssl
 import tempfile
@@ -17,8 +18,10 @@ from typing import Self
 import yaml
 
 from spinney.api.struct import JSON
-from spinney.runtime import Clock, SystemClock
-from spinney.testing.controlplane.binaries import find_binaries
+from spinney.kube.client import Client
+from spinney.kube.config import load_kubeconfig
+from spinney.runtime import Clock, Runtime, SystemClock
+from spinney.testing.controlplane.binaries import Binaries, find_binaries
 from spinney.testing.controlplane.certificates import Authority
 from spinney.testing.controlplane.features import MINORS, GangApi, gang_api
 from spinney.testing.controlplane.process import Ports, Process
@@ -45,6 +48,17 @@ class ControlPlane:
     Usable as a context manager, sync or async. After the start ``kubeconfig`` names a file (mode 0600) for an
     administrator, and ``url``, ``token`` and ``ca`` say the same in parts.
     """
+
+    url: str
+    token: str
+    ca: Path
+    kubeconfig: Path
+
+    _binaries: Binaries
+    _authority: Authority
+    _port: int
+    _etcd_url: str
+    _service_account_key: Path
 
     def __init__(
         self,
@@ -100,6 +114,10 @@ class ControlPlane:
         """Return the kubectl of this minor."""
         return self._binaries.kubectl
 
+    def connect(self, runtime: Runtime, *, field_manager: str = "spinney") -> Client:
+        """Return a client with an administrator's rights; whoever asked for it closes its transport."""
+        return Client(load_kubeconfig(self.kubeconfig, runtime=runtime), runtime, field_manager=field_manager)
+
     def kubeconfig_for(self, user: str, groups: tuple[str, ...] = ()) -> Path:
         """Write a kubeconfig with which a client is ``user``, by certificate; RBAC decides what that user may do."""
         certificate, key = self._authority.client(user, groups)
@@ -144,7 +162,7 @@ class ControlPlane:
         self.ca = self._authority.path
         self._port = self._ports.take()
         self.url = f"https://{_LOOPBACK}:{self._port}"
-        self.token = f"admin-{self._port}"
+        self.token = secrets.token_urlsafe(24)
         tokens = self.directory / "tokens.csv"
         tokens.touch(mode=0o600)
         tokens.write_text(f'{self.token},admin,admin,"system:masters"\n')
@@ -190,7 +208,7 @@ class ControlPlane:
     def _start_apiserver(self) -> None:
         hosts = ["localhost", _LOOPBACK, "10.0.0.1", "kubernetes", "kubernetes.default", "kubernetes.default.svc"]
         certificate, key = self._authority.serving("kube-apiserver", hosts)
-        self._service_account_public, self._service_account_private = self._authority.key_pair("service-account")
+        verifying, self._service_account_key = self._authority.key_pair("service-account")
         apiserver = self._launch(
             "kube-apiserver",
             self._binaries.kube_apiserver,
@@ -205,8 +223,8 @@ class ControlPlane:
             token_auth_file=self.directory / "tokens.csv",
             authorization_mode="RBAC",
             service_account_issuer=self.url,
-            service_account_key_file=self._service_account_public,
-            service_account_signing_key_file=self._service_account_private,
+            service_account_key_file=verifying,
+            service_account_signing_key_file=self._service_account_key,
             service_cluster_ip_range="10.0.0.0/16",
             endpoint_reconciler_type="none",  # the loopback address is not a valid endpoint
             allow_privileged="true",
@@ -226,7 +244,7 @@ class ControlPlane:
             kubeconfig,
             kubeconfig=kubeconfig,
             controllers=",".join(["*", *(f"-{name}" for name in _CONTROLLERS_OFF)]),
-            service_account_private_key_file=self._service_account_private,
+            service_account_private_key_file=self._service_account_key,
             root_ca_file=self.ca,
             use_service_account_credentials="true",
             leader_elect="false",
