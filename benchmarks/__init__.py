@@ -1,0 +1,1 @@
+"""Benchmarks: each prints a ratio measured in one run, and fails when it misses its target."""

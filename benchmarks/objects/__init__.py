@@ -1,0 +1,1 @@
+"""What decoding pods costs, against the official client."""
