@@ -48,7 +48,9 @@ class Witness:
         uid = pod["metadata"]["uid"]
         history = self.pods.setdefault(uid, [])
         gated = _gated(pod)
-        if kind != "DELETED":
+        if kind == "DELETED":
+            history.append(pod | {"metadata": {"deletionTimestamp": "at once", **pod["metadata"]}})
+        else:
             if not history and not gated:
                 self.violations.append(f"pod {pod['metadata']['name']} was created without its gate")
             if history and _gated(history[-1]) and not gated:
@@ -126,23 +128,24 @@ async def a_world(settings: Settings | None = None, *, placing: bool = True) -> 
     runtime = Runtime.virtual(seed=7)
     server = ApiServer(runtime)
     client = Client(InProcessTransport(server), runtime)
-    await client.create(NAMESPACE, {"metadata": {"name": "test"}})
-    await install_crds(client)
-    await client.create(NODE, {"metadata": {"name": "node-1"}, "status": {}})
-    operator = Operator(Client(InProcessTransport(server), runtime), settings or Settings(profiles=SPINNEY))
-    world = World(client, runtime, operator, Witness())
-    tasks = [asyncio.create_task(operator.run()), asyncio.create_task(_watch(world))]
-    if placing:
-        tasks.append(asyncio.create_task(_place(world)))
-    try:
-        await operator.manager.wait_until_ready()
-        yield world
-        assert world.witness.violations == []
-    finally:
-        operator.stop()
-        for task in tasks[1:]:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+    async with server.running():
+        await client.create(NAMESPACE, {"metadata": {"name": "test"}})
+        await install_crds(client)
+        await client.create(NODE, {"metadata": {"name": "node-1"}, "status": {}})
+        operator = Operator(Client(InProcessTransport(server), runtime), settings or Settings(profiles=SPINNEY))
+        world = World(client, runtime, operator, Witness())
+        tasks = [asyncio.create_task(operator.run()), asyncio.create_task(_watch(world))]
+        if placing:
+            tasks.append(asyncio.create_task(_place(world)))
+        try:
+            await operator.manager.wait_until_ready()
+            yield world
+            assert world.witness.violations == []
+        finally:
+            operator.stop()
+            for task in tasks[1:]:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
 
 
 async def _watch(world: World) -> None:

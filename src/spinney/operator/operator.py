@@ -1,6 +1,6 @@
 """The operator: caches, backends and controllers, composed."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from spinney.backends.builtin import every_backend
 from spinney.backends.catalogue import Catalogue
@@ -24,7 +24,7 @@ DEFAULT_INIT_IMAGE = "spinney:latest"
 class Settings:
     """What the controllers need to know of the configuration."""
 
-    profiles: Profiles = Profiles()
+    profiles: Profiles = field(default_factory=Profiles)
     topology_enabled: bool = False
     mnnvl_enabled: bool = False
     init_image: str = DEFAULT_INIT_IMAGE

@@ -18,6 +18,7 @@ from spinney.api.grove import POD_CLIQUE, PodClique, PodCliqueSet
 from spinney.api.meta import Metadata
 from spinney.api.podgang import BACKEND_READY, PodGang
 from spinney.api.struct import JSON
+from spinney.api.time import to_seconds
 from spinney.backends.interface import SchedulerBackend
 from spinney.backends.registry import Registry
 from spinney.kube.cache import Change
@@ -139,7 +140,7 @@ class PodCliqueController:
             # The set says whose turn it is; until it has spoken about this very template it is nobody's.
             selected=known and current and is_selected(pcs, scene.place.replica),
             on_delete=is_on_delete(pcs),
-            now=self._clock.now(),
+            now=to_seconds(self._clock.now()),
         )
 
     def _excess(self, scene: Scene, update: CliqueUpdate) -> list[Pod]:

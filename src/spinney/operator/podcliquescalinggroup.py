@@ -8,6 +8,7 @@ import structlog
 from spinney.api import labels as marks
 from spinney.api.durations import parse_duration
 from spinney.api.grove import POD_CLIQUE, POD_CLIQUE_SCALING_GROUP, PodClique, PodCliqueScalingGroup, PodCliqueSet
+from spinney.api.time import to_seconds
 from spinney.kube.cache import Change
 from spinney.kube.client import Client
 from spinney.kube.controller import Controller, Requeue
@@ -119,7 +120,7 @@ class PodCliqueScalingGroupController:
             hashes=scene.hashes,
             selected=known and is_selected(pcs, scene.replica),
             on_delete=is_on_delete(pcs),
-            now=self._clock.now(),
+            now=to_seconds(self._clock.now()),
         )
 
     # -- writing -------------------------------------------------------------------------------------------------------

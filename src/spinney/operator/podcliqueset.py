@@ -25,6 +25,7 @@ from spinney.api.grove import (
 from spinney.api.meta import Condition, owner_reference
 from spinney.api.podgang import POD_GANG, PodGang
 from spinney.api.resource import Resource
+from spinney.api.time import to_seconds
 from spinney.backends import additions
 from spinney.backends.interface import Degradation, Rejected, SchedulerBackend
 from spinney.backends.registry import Registry
@@ -262,7 +263,7 @@ class PodCliqueSetController:
 
     async def _write_status(self, scene: Scene) -> None:
         pcs = scene.pcs
-        now = self._clock.now()
+        now = to_seconds(self._clock.now())
         topology = set_status.topology_condition(scene.layout, self._caches.topology_of(pcs))
         conditions = [await self._capabilities(scene)] + ([topology] if topology is not None else [])
         status = set_status.set_status(
