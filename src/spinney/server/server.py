@@ -11,7 +11,9 @@ from contextlib import asynccontextmanager
 import structlog
 
 from spinney.runtime import Runtime
+from spinney.server.admission.calling import HttpsCaller, WebhookCaller
 from spinney.server.admission.chain import Admission
+from spinney.server.admission.webhooks import Webhooks
 from spinney.server.background.endings import Endings
 from spinney.server.background.expiry import EventExpiry
 from spinney.server.background.garbage import GarbageCollector
@@ -37,17 +39,24 @@ _HEALTH = ("/healthz", "/livez", "/readyz")
 
 
 class ApiServer:
-    """One embedded cluster's API."""
+    """One embedded cluster's API. ``webhooks`` carries admission reviews; by default they go over HTTPS."""
 
-    def __init__(self, runtime: Runtime, options: ServerOptions | None = None) -> None:
+    def __init__(
+        self, runtime: Runtime, options: ServerOptions | None = None, *, webhooks: WebhookCaller | None = None
+    ) -> None:
         self.options = options or ServerOptions()
         self.runtime = runtime
         store = Store(history=self.options.history)
         registry = Registry([*builtin_kinds(self.options.gangs), definition_kind()])
         for kind in registry:
             store.open(kind.storage, kind.field_values)
+        self._webhooks = Webhooks(runtime, store, registry, webhooks or HttpsCaller(self.options.service_addresses))
         self.context = Context(
-            runtime=runtime, options=self.options, store=store, registry=registry, admission=Admission(store)
+            runtime=runtime,
+            options=self.options,
+            store=store,
+            registry=registry,
+            admission=Admission(store, self._webhooks),
         )
         Installation(store, registry)
         self._openapi = OpenApi(registry, git_version(self.options.kubernetes_version))
@@ -96,6 +105,7 @@ class ApiServer:
             for task in tasks:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
+            await self._webhooks.close()
 
 
 def _report(task: asyncio.Task[None]) -> None:

@@ -85,9 +85,9 @@ class _Node:
 
 
 class Environment:
-    """Compiles expressions over ``self`` and ``oldSelf``."""
+    """Compiles expressions over the given variables, by default those of a validation rule."""
 
-    def __init__(self) -> None:
+    def __init__(self, names: tuple[str, ...] = ("self", "oldSelf")) -> None:
         from cel_expr_python import cel  # type: ignore[import-untyped]  # noqa: PLC0415 - 50 MB, only where rules are
         from cel_expr_python.ext import (  # type: ignore[import-untyped]  # noqa: PLC0415
             ext_bindings,
@@ -102,7 +102,7 @@ class Environment:
             ext_math.ExtMath(),
             ext_bindings.ExtBindings(),
         ]
-        variables = {"self": cel.Type.DYN, "oldSelf": cel.Type.DYN}
+        variables = dict.fromkeys(names, cel.Type.DYN)
         self._error = cel.Type.ERROR
         self._environment = cel.NewEnv(variables=variables, extensions=extensions)
 

@@ -86,9 +86,9 @@ async def delete(context: Context, target: Target, options: DeleteOptions, write
         warnings=write.warnings,
     )
     context.admission.mutate_builtin(attributes)
-    if context.admission.has_webhooks:
-        await context.admission.mutate_webhooks(attributes)
-        await context.admission.validate_webhooks(attributes)
+    if context.admission.webhooks.any:
+        await context.admission.webhooks.mutate(attributes)
+        await context.admission.webhooks.validate(attributes)
         found = collection.get(key)
         if found is None:
             raise not_found(kind.resource, key.name)

@@ -46,8 +46,8 @@ async def admit(context: Context, attributes: Attributes, options: WriteOptions)
     """Take a create or update through mutation, validation and webhooks; raise if it is refused."""
     admission = context.admission
     admission.mutate_builtin(attributes)
-    if admission.has_webhooks:
-        await admission.mutate_webhooks(attributes)
+    if admission.webhooks.any:
+        await admission.webhooks.mutate(attributes)
     obj = attributes.obj
     assert obj is not None, "only a deletion has no object"
     kind = attributes.kind
@@ -57,8 +57,8 @@ async def admit(context: Context, attributes: Attributes, options: WriteOptions)
     causes += kind.behaviour.validate(obj, attributes.old, attributes.subresource)
     if causes:
         raise invalid(kind.resource, attributes.name or obj["metadata"].get("name", ""), causes)
-    if admission.has_webhooks:
-        await admission.validate_webhooks(attributes)
+    if admission.webhooks.any:
+        await admission.webhooks.validate(attributes)
     if not attributes.subresource:
         attributes.warnings += kind.behaviour.warnings(obj)
 

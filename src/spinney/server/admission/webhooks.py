@@ -1,0 +1,132 @@
+"""Asking webhooks: mutating ones one after the other, validating ones at once."""
+
+import asyncio
+
+import structlog
+
+from spinney.api.struct import JSON
+from spinney.runtime import Runtime
+from spinney.server.admission.attributes import Attributes
+from spinney.server.admission.calling import CallFailed, WebhookCaller
+from spinney.server.admission.hooks import Phase, Webhook, configured, is_configuration
+from spinney.server.admission.review import BadAnswer, Verdict, read_answer, review
+from spinney.server.crd.rules import Environment
+from spinney.server.kinds import Kind, Registry
+from spinney.server.patches.json import PatchFailed, apply_json_patch
+from spinney.server.status import ApiError, bad_request, internal_error
+from spinney.server.store import Collection, Event, Store
+
+log = structlog.get_logger()
+
+_SAFE_FOR_DRY_RUN = ("None", "NoneOnDryRun")
+
+
+class Webhooks:
+    """The webhooks of the cluster; follows their configurations in the store."""
+
+    def __init__(self, runtime: Runtime, store: Store, registry: Registry, caller: WebhookCaller) -> None:
+        self._runtime = runtime
+        self._store = store
+        self._registry = registry
+        self._caller = caller
+        self._hooks: dict[Phase, list[Webhook]] = {"mutating": [], "validating": []}
+        store.listen(self._on_write)
+
+    @property
+    def any(self) -> bool:
+        """Whether any webhook is configured."""
+        return bool(self._hooks["mutating"] or self._hooks["validating"])
+
+    async def close(self) -> None:
+        """Let go of connections."""
+        await self._caller.close()
+
+    async def mutate(self, attributes: Attributes) -> None:
+        """Let the mutating webhooks change the object; raise if one denies."""
+        asked = [(hook, seen_as) for hook in self._hooks["mutating"] if (seen_as := self._wants(hook, attributes))]
+        last_change = -1
+        for index, (hook, seen_as) in enumerate(asked):
+            if await self._mutate_once(hook, seen_as, attributes):
+                last_change = index
+        for index, (hook, seen_as) in enumerate(asked):
+            if hook.reinvoked and index < last_change:
+                await self._mutate_once(hook, seen_as, attributes)
+
+    async def validate(self, attributes: Attributes) -> None:
+        """Ask the validating webhooks; raise the denial of the first, in order, that denies."""
+        asked = [(hook, seen_as) for hook in self._hooks["validating"] if (seen_as := self._wants(hook, attributes))]
+        if not asked:
+            return
+        verdicts = await asyncio.gather(*(self._ask(hook, seen_as, attributes) for hook, seen_as in asked))
+        for verdict in verdicts:
+            if verdict is not None:
+                attributes.warnings += verdict.warnings
+        for verdict in verdicts:
+            if verdict is not None and verdict.denial is not None:
+                raise verdict.denial
+
+    async def _mutate_once(self, hook: Webhook, seen_as: Kind, attributes: Attributes) -> bool:
+        """Ask one webhook and apply its patch; return whether the object changed."""
+        verdict = await self._ask(hook, seen_as, attributes)
+        if verdict is None:
+            return False
+        attributes.warnings += verdict.warnings
+        if verdict.denial is not None:
+            raise verdict.denial
+        if not verdict.patch or attributes.obj is None:
+            return False
+        try:
+            patched: JSON = apply_json_patch(seen_as.served(attributes.obj), verdict.patch)
+        except PatchFailed as error:
+            raise internal_error(f'the patch of webhook "{hook.name}" cannot be applied: {error}') from error
+        attributes.obj = seen_as.stored(patched)
+        attributes.kind.behaviour.fill_defaults(attributes.obj)
+        return True
+
+    def _wants(self, hook: Webhook, attributes: Attributes) -> Kind | None:
+        """Return the version in which a webhook is shown the write, or ``None`` if it is not asked."""
+        seen_as = hook.seen_as(attributes, self._registry)
+        return seen_as if seen_as is not None and hook.selects(attributes, self._store) else None
+
+    async def _ask(self, hook: Webhook, seen_as: Kind, attributes: Attributes) -> Verdict | None:
+        """Return a webhook's verdict, or ``None`` if its failure is to be ignored or its conditions do not hold."""
+        if attributes.dry_run and hook.side_effects not in _SAFE_FOR_DRY_RUN:
+            raise bad_request(f'admission webhook "{hook.name}" does not support dry run')
+        uid = self._runtime.uid()
+        try:
+            if not self._conditions_hold(hook, attributes):
+                return None
+            async with asyncio.timeout(hook.timeout):
+                answer = await self._caller.call(hook.client, review(attributes, seen_as, uid), hook.timeout)
+            return read_answer(hook.name, answer, uid)
+        except TimeoutError:
+            failure = f"it did not answer within {hook.timeout:g} seconds"
+        except (CallFailed, BadAnswer) as error:
+            failure = str(error)
+        if hook.ignores_failure:
+            log.warning("webhook failed, and its failure is ignored", webhook=hook.name, failure=failure)
+            return None
+        raise _failed(hook, failure)
+
+    def _conditions_hold(self, hook: Webhook, attributes: Attributes) -> bool:
+        for name, text in hook.conditions:
+            try:
+                condition = Environment(("object", "oldObject", "request")).compile(text)
+            except (ImportError, RuntimeError) as error:
+                raise CallFailed(f"its match condition {name} cannot be evaluated: {error}") from error
+            request = {"operation": attributes.operation, "namespace": attributes.namespace, "name": attributes.name}
+            answer = condition(object=attributes.obj, oldObject=attributes.old, request=request)
+            if answer.error:
+                raise CallFailed(f"its match condition {name} failed: {answer.error}")
+            if answer.value is not True:
+                return False
+        return True
+
+    def _on_write(self, collection: Collection, _: Event) -> None:
+        if is_configuration(collection):
+            phases: tuple[Phase, ...] = ("mutating", "validating")
+            self._hooks = {phase: configured(self._store, phase) for phase in phases}
+
+
+def _failed(hook: Webhook, failure: str) -> ApiError:
+    return internal_error(f'failed calling webhook "{hook.name}": {failure}')
