@@ -108,12 +108,15 @@ def is_clique_updated(clique: PodClique, hashes: TemplateHashes) -> bool:
 
 
 def is_being_recycled(conditions: tuple[Condition, ...], members: Iterable[PodClique]) -> bool:
-    """Say whether a breach began before the newest PodClique was made: it is being healed, not ignored."""
+    """Say whether a breach began before the newest PodClique was made: it is being healed, not ignored.
+
+    A group notices that its PodCliques are gone and makes new ones in one breath, hence "or at the same second".
+    """
     breach = find_condition(conditions, MIN_AVAILABLE_BREACHED)
     if breach is None or breach.status != "True" or breach.last_transition_time is None:
         return False
     since = breach.last_transition_time
-    return any((created := each.metadata.creation_timestamp) is not None and created > since for each in members)
+    return any((created := each.metadata.creation_timestamp) is not None and created >= since for each in members)
 
 
 def is_breached(clique: PodClique) -> bool:

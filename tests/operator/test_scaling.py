@@ -1,0 +1,139 @@
+"""Scaling sets, scaling groups and cliques, out and in, and what remains afterwards."""
+
+from spinney.api import labels as marks
+from spinney.api.autoscaling import HORIZONTAL_POD_AUTOSCALER
+from spinney.api.core import POD, SECRET, SERVICE, SERVICE_ACCOUNT
+from spinney.api.grove import (
+    EXPLICIT,
+    POD_CLIQUE,
+    POD_CLIQUE_SCALING_GROUP,
+    POD_CLIQUE_SET,
+    AutoScalingConfig,
+    PodClique,
+    PodCliqueSet,
+)
+from spinney.api.podgang import POD_GANG
+from spinney.api.rbac import ROLE, ROLE_BINDING
+from spinney.api.resource import Resource
+from spinney.runtime import run_virtual
+from spinney.testing.builders import a_clique, a_pod_clique_set, a_scaling_group
+from tests.operator.harness import World, a_world
+
+
+def workload(**options: object) -> PodCliqueSet:
+    """Return a set with a standalone clique and a scaling group."""
+    cliques = [a_clique("a", 2), a_clique("b", 1), a_clique("c", 3)]
+    return a_pod_clique_set("model", cliques, [a_scaling_group("sg", ["b", "c"], 2, 1)], **options)  # type: ignore[arg-type]
+
+
+async def scale(world: World, resource: Resource, name: str, replicas: int) -> None:
+    """Scale an object through its scale subresource."""
+    patch = {"spec": {"replicas": replicas}}
+    await world.client.patch(resource, name, patch, "test", subresource="scale")
+    await world.settle()
+
+
+def test_scaling_a_set_out_and_in() -> None:
+    """New replicas appear whole; replicas scaled away leave nothing behind, services included."""
+
+    async def story() -> None:
+        async with a_world() as world:
+            await world.apply(workload())
+            await world.settle()
+            assert len(await world.pods()) == 10
+            await scale(world, POD_CLIQUE_SET, "model", 3)
+            assert len(await world.pods()) == 30
+            assert await world.names(SERVICE) == ["model-0", "model-1", "model-2"]
+            await scale(world, POD_CLIQUE_SET, "model", 1)
+            assert len(await world.pods()) == 10
+            assert await world.names(POD_GANG) == ["model-0", "model-0-sg-0"]
+            assert await world.names(SERVICE) == ["model-0"]
+            assert await world.names(POD_CLIQUE_SCALING_GROUP) == ["model-0-sg"]
+            await scale(world, POD_CLIQUE_SET, "model", 0)
+            assert await world.pods() == []
+
+    run_virtual(story())
+
+
+def test_scaling_a_scaling_group_makes_and_removes_gangs() -> None:
+    """Each replica beyond the minimum has a gang with a re-based index; scale-in removes the highest."""
+
+    async def story() -> None:
+        async with a_world() as world:
+            await world.apply(workload())
+            await world.settle()
+            await scale(world, POD_CLIQUE_SCALING_GROUP, "model-0-sg", 4)
+            assert await world.names(POD_GANG) == ["model-0", "model-0-sg-0", "model-0-sg-1", "model-0-sg-2"]
+            assert len(await world.pods()) == 18
+            gang = await world.gang("model-0-sg-2")
+            assert [group.name for group in gang.spec.pod_groups] == ["model-0-sg-3-b", "model-0-sg-3-c"]
+            await scale(world, POD_CLIQUE_SCALING_GROUP, "model-0-sg", 2)
+            assert await world.names(POD_GANG) == ["model-0", "model-0-sg-0"]
+            assert len(await world.pods()) == 10
+
+    run_virtual(story())
+
+
+def test_scaling_a_clique_survives_a_template_change() -> None:
+    """Replicas set through the scale subresource are kept when the set's template changes."""
+
+    async def story() -> None:
+        async with a_world() as world:
+            await world.apply(workload())
+            await world.settle()
+            await scale(world, POD_CLIQUE, "model-0-a", 4)
+            assert len(await world.pods()) == 12
+            await world.apply(workload(labels={"team": "one"}))
+            await world.settle()
+            clique = await world.client.get(POD_CLIQUE, "model-0-a", "test", type=PodClique)
+            assert clique.spec.replicas == 4
+            gang = await world.gang("model-0")
+            assert gang.metadata.labels["team"] == "one"
+            assert len(next(g for g in gang.spec.pod_groups if g.name == "model-0-a").pod_references) == 4
+
+    run_virtual(story())
+
+
+def test_deleting_a_set_leaves_nothing() -> None:
+    """Everything made for a set is gone after it has been deleted."""
+
+    async def story() -> None:
+        async with a_world() as world:
+            scaling = AutoScalingConfig(min_replicas=2, max_replicas=4)
+            cliques = [a_clique("a", 2, autoscaling=scaling), a_clique("b", 1, after=["a"])]
+            await world.apply(a_pod_clique_set("model", cliques, startup=EXPLICIT, replicas=2))
+            await world.settle()
+            kinds = (POD, POD_CLIQUE, POD_GANG, SERVICE, SERVICE_ACCOUNT, ROLE, ROLE_BINDING, SECRET)
+            kinds += (HORIZONTAL_POD_AUTOSCALER,)
+            assert all([await mine(world, kind) for kind in kinds])
+            await world.client.delete(POD_CLIQUE_SET, "model", "test")
+            await world.settle()
+            assert [await mine(world, kind) for kind in kinds] == [[] for _ in kinds]
+
+    run_virtual(story())
+
+
+def test_an_object_somebody_deleted_comes_back() -> None:
+    """Services, gangs and PodCliques that disappear are made anew."""
+
+    async def story() -> None:
+        async with a_world() as world:
+            await world.apply(workload())
+            await world.settle()
+            await world.client.delete(SERVICE, "model-0", "test")
+            await world.client.delete(POD_GANG, "model-0-sg-0", "test")
+            await world.client.delete(POD_CLIQUE, "model-0-a", "test")
+            await world.settle()
+            assert await world.names(SERVICE) == ["model-0"]
+            assert await world.names(POD_GANG) == ["model-0", "model-0-sg-0"]
+            pods = await world.pods()
+            assert len(pods) == 10
+            assert all(pod.is_true("Ready") for pod in pods)
+
+    run_virtual(story())
+
+
+async def mine(world: World, resource: Resource) -> list[str]:
+    """Return the names of the objects made for the set."""
+    listing = await world.client.list(resource, "test", label_selector=f"{marks.PART_OF}=model")
+    return [each["metadata"]["name"] for each in listing.items]
