@@ -10,6 +10,8 @@ reported twice; a deletion is always reported, also when the object was created 
 change to None, then a change from None). Changes of one object arrive in order. Several versions that went by while
 the watch was broken may be reported as one change.
 
+Equal parts of the objects held are shared (:mod:`spinney.kube.sharing`).
+
 An object that does not decode as the cache's type is reported in the log and counted, and is treated as absent: one
 odd object must not stop everything else.
 """
@@ -22,6 +24,7 @@ from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
 import structlog
+from msgspec import StructMeta
 
 from spinney.api.resource import Resource
 from spinney.kube.backoff import Backoff
@@ -30,6 +33,7 @@ from spinney.kube.errors import ApiError, Expired, KubeError
 from spinney.kube.indexes import Index, IndexFunction
 from spinney.kube.keys import Identity, Key, identify
 from spinney.kube.metrics import KubeMetrics
+from spinney.kube.sharing import Sharing
 from spinney.kube.watching import EventDecoder, Undecodable, WatchEvent
 from spinney.runtime import Runtime
 
@@ -91,6 +95,7 @@ class WatchCache(Generic[T]):
         self._page_size = page_size
         self._times = times
         self._decoder: EventDecoder[Any] = EventDecoder(type)
+        self._sharing = Sharing() if isinstance(self._type, StructMeta) else None
         self._rows: dict[Key, T] = {}
         self._known: dict[Key, Identity] = {}
         self._indexes = {name: Index(function) for name, function in indexes.items()}
@@ -112,6 +117,7 @@ class WatchCache(Generic[T]):
         """Return a cache that decodes each object as ``type`` and keeps only what ``project`` makes of it."""
         cache: WatchCache[Any] = cls(client, resource, type, **options)  # type: ignore[arg-type]
         cache._project = project
+        cache._sharing = None
         return cache
 
     # ------------------------------------------------------------------------------------------------ reading
@@ -310,6 +316,8 @@ class WatchCache(Generic[T]):
                 self._drop(identity.key, identity.resource_version)
             elif known.resource_version == identity.resource_version:
                 return
+        if self._sharing is not None:
+            self._sharing.share(obj)
         row = obj if self._project is None else self._project(obj)
         old = self._rows.get(identity.key)
         self._rows[identity.key] = row
