@@ -26,11 +26,13 @@ from spinney.api.core import (
 from spinney.cluster.devices import DEVICE, share_of_memory
 from spinney.cluster.journal import Rows
 from spinney.cluster.requests import pod_requests
-from spinney.cluster.resources import GPU, ResourceAxis, Vector, is_mig, mig_slices, padded
+from spinney.cluster.resources import GPU, MIG_PREFIX, ResourceAxis, Vector, mig_slices, padded
 
 FRACTION_ANNOTATION: Final = "gpu-fraction"
 MEMORY_ANNOTATION: Final = "gpu-memory"
 DEVICES_ANNOTATION: Final = "gpu-fraction-num-devices"
+LEGACY_MIG_ANNOTATION: Final = "kai.scheduler/legacy-mig"
+"""Marks a pod of the obsolete style that asked for MIG instances by annotation."""
 _FRACTION = re.compile(r"0?\.(\d+)|[01]")
 
 
@@ -84,6 +86,15 @@ class RequestClass:
     """What the pod takes from the ledger; a shared device is accounted apart."""
     constraints: PodConstraints
     share: DeviceShare | None = None
+    legacy_mig: bool = False
+    mig_slices: int = 0
+    """Compute slices of the MIG instances requested."""
+
+    @cached_property
+    def carries_rules(self) -> bool:
+        """Tell whether a pod of this class, once placed, has a say about where other pods go."""
+        affinity = self.constraints.affinity
+        return affinity is not None and bool(affinity.pod_affinity or affinity.pod_anti_affinity)
 
     @cached_property
     def columns(self) -> Rows:
@@ -134,6 +145,7 @@ class RequestClasses:
         sharing = tuple(
             annotations.get(key, "") for key in (FRACTION_ANNOTATION, MEMORY_ANNOTATION, DEVICES_ANNOTATION)
         )
+        legacy_mig = any(key == LEGACY_MIG_ANNOTATION or key.startswith(MIG_PREFIX) for key in annotations)
         spec = pod.spec
         key = _encode(
             (
@@ -148,28 +160,27 @@ class RequestClasses:
                     if status.allocated_resources or status.resources
                 ],
                 sharing,
+                legacy_mig,
                 constraints,
             )
         )
         known = self._numbers.get(key)
         if known is None:
+            requests = pod_requests(pod, self.axis)
             known = RequestClass(
                 number=len(self._classes),
-                requests=pod_requests(pod, self.axis),
+                requests=requests,
                 constraints=constraints,
                 share=_share(*sharing),
+                legacy_mig=legacy_mig,
+                mig_slices=self._mig_slices(requests),
             )
             self._classes.append(known)
             self._numbers[key] = known
         return known
 
-    def mig_slices(self, request: RequestClass) -> int:
-        """Return the compute slices of the MIG instances a class requests."""
-        return sum(
-            mig_slices(self.axis.name(column)) * int(request.requests[column])
-            for column in request.columns
-            if is_mig(self.axis.name(int(column)))
-        )
+    def _mig_slices(self, requests: Vector) -> int:
+        return sum(mig_slices(name) * amount for name, amount in self.axis.amounts(requests).items())
 
 
 def constraints_of(pod: Pod) -> PodConstraints:

@@ -50,6 +50,13 @@ class Ledger:
             table.releasing[row, GPU] += releasing
 
 
+def fits_on(table: NodeTable, row: int, request: RequestClass) -> bool:
+    """Tell whether the request is at most what is idle on one row."""
+    if request.columns.max(initial=0) >= table.idle.shape[1]:
+        return False
+    return bool((table.idle[row, request.columns] >= request.amounts).all())
+
+
 def fits_now(table: NodeTable, request: RequestClass) -> Mask:
     """Return the nodes where the request is at most what is idle, ``[node]``."""
     return _at_most(table, request, later=False)

@@ -1,6 +1,6 @@
 """Pods as compact records, and where they are.
 
-A record keeps what scheduling decides by; labels and annotations are shared between pods that have equal ones. Records
+A record keeps what scheduling decides by and the projection it came from, which the watch cache holds anyway. Records
 are immutable: a change in the cluster replaces the record.
 """
 
@@ -10,12 +10,11 @@ from typing import Final, NamedTuple
 
 import msgspec
 
-from spinney.api.core import Pod, PodSchedulingGroup, PodWorkloadReference
+from spinney.api.core import Pod
 from spinney.cluster.classes import RequestClass, RequestClasses
 from spinney.cluster.statuses import PodStatus, status_of
 
 GPU_GROUP_LABEL: Final = "runai-gpu-group"
-_NEVER_DECIDING = frozenset({"kubectl.kubernetes.io/last-applied-configuration"})
 
 
 class PodKey(NamedTuple):
@@ -35,22 +34,12 @@ class PodRecord(msgspec.Struct, frozen=True, kw_only=True, gc=False, eq=False):
     uid: str
     status: PodStatus
     request: RequestClass
+    pod: Pod
+    """The pod as the API server last showed it."""
     node: str = ""
     """The node it is on, or is being bound to; empty if none."""
     gpu_groups: tuple[str, ...] = ()
     """The shared devices it uses on that node."""
-    created: datetime | None = None
-    labels: Mapping[str, str] = {}
-    annotations: Mapping[str, str] = {}
-    owner: str = ""
-    """The uid of its controller, empty if it has none."""
-    scheduler_name: str = ""
-    priority: int | None = None
-    priority_class: str = ""
-    preemption_policy: str = ""
-    nominated_node: str = ""
-    scheduling_group: PodSchedulingGroup | None = None
-    workload_ref: PodWorkloadReference | None = None
 
     @property
     def namespace(self) -> str:
@@ -62,41 +51,34 @@ class PodRecord(msgspec.Struct, frozen=True, kw_only=True, gc=False, eq=False):
         """Return the name of the pod."""
         return self.key.name
 
+    @property
+    def labels(self) -> Mapping[str, str]:
+        """Return the labels of the pod."""
+        return self.pod.metadata.labels
 
-class PodRecords:
-    """Makes records out of pods, sharing what pods have in common. Mutable: it remembers what it has seen."""
+    @property
+    def annotations(self) -> Mapping[str, str]:
+        """Return the annotations of the pod."""
+        return self.pod.metadata.annotations
 
-    def __init__(self, classes: RequestClasses) -> None:
-        self.classes = classes
-        self._mappings: dict[tuple[tuple[str, str], ...], Mapping[str, str]] = {}
+    @property
+    def created(self) -> datetime | None:
+        """Return when the pod was created."""
+        return self.pod.metadata.creation_timestamp
 
-    def record(self, pod: Pod) -> PodRecord:
-        """Return the record of ``pod``."""
-        metadata, spec = pod.metadata, pod.spec
-        controller = metadata.controller
-        return PodRecord(
-            key=PodKey(metadata.namespace or "", metadata.name),
-            uid=metadata.uid or f"{metadata.namespace}/{metadata.name}",
-            status=status_of(pod),
-            request=self.classes.of(pod),
-            node=spec.node_name,
-            gpu_groups=gpu_groups(metadata.labels),
-            created=metadata.creation_timestamp,
-            labels=self._shared(metadata.labels),
-            annotations=self._shared(metadata.annotations),
-            owner=controller.uid if controller is not None else "",
-            scheduler_name=spec.scheduler_name,
-            priority=spec.priority,
-            priority_class=spec.priority_class_name,
-            preemption_policy=spec.preemption_policy or "",
-            nominated_node=pod.status.nominated_node_name,
-            scheduling_group=spec.scheduling_group,
-            workload_ref=spec.workload_ref,
-        )
 
-    def _shared(self, mapping: Mapping[str, str]) -> Mapping[str, str]:
-        key = tuple(item for item in mapping.items() if item[0] not in _NEVER_DECIDING)
-        return self._mappings.setdefault(key, dict(key))
+def record_of(pod: Pod, classes: RequestClasses) -> PodRecord:
+    """Return the record of ``pod``."""
+    metadata = pod.metadata
+    return PodRecord(
+        key=PodKey(metadata.namespace or "", metadata.name),
+        uid=metadata.uid or f"{metadata.namespace or ''}/{metadata.name}",
+        status=status_of(pod),
+        request=classes.of(pod),
+        pod=pod,
+        node=pod.spec.node_name,
+        gpu_groups=gpu_groups(metadata.labels),
+    )
 
 
 class PodIndex:

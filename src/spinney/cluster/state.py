@@ -13,8 +13,9 @@ import msgspec
 
 from spinney.api.core import Node, Pod
 from spinney.cluster.classes import RequestClasses
+from spinney.cluster.filters.view import ClusterView
 from spinney.cluster.ledger import Ledger
-from spinney.cluster.pods import PodIndex, PodKey, PodRecord, PodRecords
+from spinney.cluster.pods import PodIndex, PodKey, PodRecord, record_of
 from spinney.cluster.resources import ResourceAxis
 from spinney.cluster.statuses import ACTIVE_USED, PodStatus
 from spinney.cluster.table import Holding, NodeTable
@@ -53,7 +54,9 @@ class ClusterState:
         self.classes = RequestClasses(self.axis)
         self.ledger = Ledger(NodeTable(self.axis))
         self.on_node = PodIndex()
-        self._records = PodRecords(self.classes)
+        self.view = ClusterView(self.ledger.table)
+        self.rule_carriers = 0
+        """How many placed pods have a say about where other pods go."""
         self._pods: dict[PodKey, PodRecord] = {}
         self._waiting: dict[str, dict[PodKey, PodRecord]] = {}
         self._assumed: dict[PodKey, Assumption] = {}
@@ -100,6 +103,9 @@ class ClusterState:
         if row is None:
             return
         stranded = dict(self.on_node.of_row(row))
+        for key, record in stranded.items():
+            self.view.pods.remove(key)
+            self.rule_carriers -= record.request.carries_rules
         self.on_node.drop_row(row)
         self.ledger.shared.drop_row(row)
         self.table.remove(name)
@@ -110,7 +116,7 @@ class ClusterState:
 
     def apply_pod(self, pod: Pod) -> PodRecord:
         """Take in a pod that appeared or changed; return its record."""
-        record = self._records.record(pod)
+        record = record_of(pod, self.classes)
         assumed = self._assumed.get(record.key)
         if assumed is not None:
             record = self._reconcile(record, assumed)
@@ -170,6 +176,8 @@ class ClusterState:
             return
         self.ledger.add(row, record.request, holding_of(record.status), record.gpu_groups)
         self.on_node.add(row, record)
+        self.view.pods.place(record.pod, row)
+        self.rule_carriers += record.request.carries_rules
 
     def _unbook(self, record: PodRecord) -> None:
         if record.status not in ACTIVE_USED:
@@ -180,6 +188,8 @@ class ClusterState:
             return
         self.ledger.remove(row, record.request, holding_of(record.status), record.gpu_groups)
         self.on_node.remove(row, record.key)
+        self.view.pods.remove(record.key)
+        self.rule_carriers -= record.request.carries_rules
 
     def _sharers(self, row: int) -> list[PodRecord]:
         return [record for record in self.on_node.of_row(row).values() if record.request.share is not None]

@@ -1,7 +1,7 @@
 """The book of gangs: which gangs there are, which pods are in them, and what queues hold through them.
 
 Fed by watch events: pods through :meth:`GangBook.pod_changed`, gangs through :meth:`GangBook.put` and
-:meth:`GangBook.remove`. Each event costs constant time, and so does taking a snapshot per gang that changed: a gang's
+:meth:`GangBook.remove`; gangs that no object lists one by one are derived when a pod first names them. Each event costs constant time, and so does taking a snapshot per gang that changed: a gang's
 members are shared with the snapshots until the next event changes them.
 
 What a queue holds is kept as counts by request class, so it can be charged for exactly, whatever the charge depends on
@@ -85,9 +85,16 @@ class _Entry:
 class GangBook:
     """Gangs and their pods. Mutable; one writer, snapshots for readers."""
 
-    def __init__(self, membership: Callable[[PodRecord], Membership], context: SourceContext | None = None) -> None:
+    def __init__(
+        self,
+        membership: Callable[[PodRecord], Membership],
+        derive: Callable[[GangKey, SourceContext], Gang | None] = lambda key, context: None,
+        *,
+        context: SourceContext | None = None,
+    ) -> None:
         self.context = context if context is not None else SourceContext()
         self._membership = membership
+        self._derive = derive
         self._entries: dict[GangKey, _Entry] = {}
         self._views: dict[GangKey, GangMembers] = {}
         self._dirty: dict[GangKey, None] = {}
@@ -108,6 +115,13 @@ class GangBook:
         self._charge_all(entry, 1)
         for key in entry.pods:
             self._orphans.pop(key, None)
+
+    def derive_missing(self) -> None:
+        """Look again for gangs that pods name and that were not there."""
+        for key in [key for key, entry in self._entries.items() if entry.gang is None]:
+            derived = self._derive(key, self.context)
+            if derived is not None:
+                self.put(derived)
 
     def remove(self, key: GangKey) -> None:
         """Take out a gang; pods that still name it become orphans."""
@@ -134,6 +148,11 @@ class GangBook:
 
     # -- snapshots ---------------------------------------------------------------------------------------------------
 
+    def members(self, key: GangKey) -> GangMembers | None:
+        """Return one gang as it is now, if it is known."""
+        entry = self._entries.get(key)
+        return None if entry is None or entry.gang is None else _view_of(entry, entry.gang)
+
     def snapshot(self) -> GangSnapshot:
         """Return all gangs as they are now, at a cost proportional to what changed since the last snapshot."""
         for key in self._dirty:
@@ -142,10 +161,7 @@ class GangBook:
                 self._views.pop(key, None)
                 self._pending.pop(key, None)
                 continue
-            if entry.view is None:
-                entry.view = GangMembers(entry.gang, entry.pods, entry.pending)
-                entry.shared = True
-            self._views[key] = entry.view
+            self._views[key] = _view_of(entry, entry.gang)
             if entry.pending:
                 self._pending[key] = None
             else:
@@ -172,6 +188,10 @@ class GangBook:
         entry = self._entry(key)
         if key.source == bare.SOURCE:
             entry.gang = bare.gang(record, self.context)
+        elif entry.gang is None:
+            derived = self._derive(key, self.context)
+            if derived is not None:
+                self.put(derived)
         entry.writable()[record.key] = (pod_set, record)
         entry.pending += record.status is PodStatus.PENDING
         if entry.gang is None:
@@ -210,6 +230,14 @@ class GangBook:
             holdings[kind] = count
         else:
             del holdings[kind]
+
+
+def _view_of(entry: _Entry, gang: Gang) -> GangMembers:
+    """Return the members of an entry as a value, shared until the next event changes them."""
+    if entry.view is None:
+        entry.view = GangMembers(gang, entry.pods, entry.pending)
+        entry.shared = True
+    return entry.view
 
 
 def _missing(key: GangKey) -> str:

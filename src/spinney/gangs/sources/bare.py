@@ -23,10 +23,10 @@ def membership(record: PodRecord) -> tuple[GangKey, str]:
 
 def gang(record: PodRecord, context: SourceContext) -> Gang:
     """Return the gang of a single pod."""
-    class_name = record.labels.get(PRIORITY_CLASS_LABEL) or record.priority_class
+    class_name = record.labels.get(PRIORITY_CLASS_LABEL) or record.pod.spec.priority_class_name
     priority = context.priorities.get(class_name)
     if priority is None:
-        priority = record.priority if record.priority is not None else context.default_priority
+        priority = record.pod.spec.priority if record.pod.spec.priority is not None else context.default_priority
     return Gang(
         key=GangKey(SOURCE, record.namespace, record.name),
         root=single(PodSet(DEFAULT_POD_SET, 1)),

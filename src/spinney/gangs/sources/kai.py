@@ -32,6 +32,11 @@ def membership(record: PodRecord) -> tuple[GangKey, str] | None:
     return GangKey(SOURCE, record.namespace, name), record.labels.get(KAI_SUB_GROUP, DEFAULT_POD_SET)
 
 
+def key_of(group: PodGroup) -> GangKey:
+    """Return what identifies the gang of a PodGroup."""
+    return GangKey(SOURCE, group.metadata.namespace or "", group.metadata.name)
+
+
 def gang(group: PodGroup, context: SourceContext) -> Gang:
     """Return the gang of a PodGroup."""
     metadata, spec = group.metadata, group.spec
@@ -42,7 +47,7 @@ def gang(group: PodGroup, context: SourceContext) -> Gang:
     except InvalidTree as error:
         root, problem = GroupSet(name=""), str(error)
     return Gang(
-        key=GangKey(SOURCE, metadata.namespace or "", metadata.name),
+        key=key_of(group),
         root=root,
         uid=metadata.uid or "",
         queue=spec.queue or context.default_queue,

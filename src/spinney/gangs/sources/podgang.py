@@ -23,6 +23,11 @@ def membership(record: PodRecord) -> tuple[GangKey, str] | None:
     return GangKey(SOURCE, record.namespace, name), record.labels.get(POD_CLIQUE, DEFAULT_POD_SET)
 
 
+def key_of(pod_gang: PodGang) -> GangKey:
+    """Return what identifies the gang of a PodGang."""
+    return GangKey(SOURCE, pod_gang.metadata.namespace or "", pod_gang.metadata.name)
+
+
 def gang(pod_gang: PodGang, context: SourceContext) -> Gang:
     """Return the gang of a PodGang."""
     metadata, spec = pod_gang.metadata, pod_gang.spec
@@ -41,7 +46,7 @@ def gang(pod_gang: PodGang, context: SourceContext) -> Gang:
     word = metadata.labels.get(PREEMPTIBILITY_LABEL)
     base = metadata.labels.get(BASE_POD_GANG)
     return Gang(
-        key=GangKey(SOURCE, metadata.namespace or "", metadata.name),
+        key=key_of(pod_gang),
         root=GroupSet("", tuple(members), None, _constraint(spec.topology_constraint, topology)),
         uid=metadata.uid or "",
         queue=context.queue(metadata.labels, metadata.annotations),

@@ -1,0 +1,17 @@
+"""Which gang a pod belongs to: the first source that the pod names decides."""
+
+from spinney.cluster.pods import PodRecord
+from spinney.gangs.sources import bare, coscheduling, kai, native, podgang, volcano
+from spinney.gangs.tree import GangKey
+
+
+def membership(record: PodRecord) -> tuple[GangKey, str]:
+    """Return the gang and pod set of a pod; a pod that names no group is a gang of its own."""
+    return (
+        kai.membership(record)
+        or podgang.membership(record)
+        or native.membership(record)
+        or volcano.membership(record)
+        or coscheduling.membership(record)
+        or bare.membership(record)
+    )

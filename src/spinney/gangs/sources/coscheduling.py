@@ -1,0 +1,39 @@
+"""Gangs of scheduler-plugins' PodGroups (``scheduling.x-k8s.io/v1alpha1``): one pod set with a minimum."""
+
+from typing import Final
+
+from spinney.api.coscheduling import PodGroup
+from spinney.api.labels import COSCHEDULING_GROUP
+from spinney.cluster.pods import PodRecord
+from spinney.gangs.sources.context import PREEMPTIBILITY_LABEL, PRIORITY_CLASS_LABEL, SourceContext, is_preemptible
+from spinney.gangs.tree import DEFAULT_POD_SET, Gang, GangKey, PodSet, single
+
+SOURCE: Final = "coscheduling"
+
+
+def membership(record: PodRecord) -> tuple[GangKey, str] | None:
+    """Return the gang and pod set a pod says it belongs to."""
+    name = record.labels.get(COSCHEDULING_GROUP)
+    return (GangKey(SOURCE, record.namespace, name), DEFAULT_POD_SET) if name else None
+
+
+def key_of(group: PodGroup) -> GangKey:
+    """Return what identifies the gang of a PodGroup."""
+    return GangKey(SOURCE, group.metadata.namespace or "", group.metadata.name)
+
+
+def gang(group: PodGroup, context: SourceContext) -> Gang:
+    """Return the gang of a PodGroup."""
+    metadata = group.metadata
+    class_name = metadata.labels.get(PRIORITY_CLASS_LABEL)
+    priority = context.priority(class_name)
+    return Gang(
+        key=key_of(group),
+        root=single(PodSet(DEFAULT_POD_SET, group.spec.min_member)),
+        uid=metadata.uid or "",
+        queue=context.queue(metadata.labels),
+        priority=priority,
+        priority_class=class_name or "",
+        preemptible=is_preemptible(metadata.labels.get(PREEMPTIBILITY_LABEL), priority),
+        created=metadata.creation_timestamp,
+    )

@@ -1,0 +1,51 @@
+"""Gangs of Volcano PodGroups (``scheduling.volcano.sh/v1beta1``).
+
+With minimums per task each task is a pod set; ``minMember`` above their sum is then not enforced separately, because
+pods beyond a task's minimum are interchangeable with none of another task. Without them there is one pod set.
+"""
+
+from typing import Final
+
+from spinney.api.labels import LEGACY_GROUP, VOLCANO_GROUP
+from spinney.api.volcano import DEFAULT_QUEUE, PodGroup
+from spinney.cluster.pods import PodRecord
+from spinney.gangs.sources.context import PREEMPTIBILITY_LABEL, SourceContext, is_preemptible
+from spinney.gangs.tree import DEFAULT_POD_SET, Gang, GangKey, GroupSet, PodSet, single
+
+SOURCE: Final = "volcano"
+TASK_ANNOTATION: Final = "volcano.sh/task-spec"
+
+
+def membership(record: PodRecord) -> tuple[GangKey, str] | None:
+    """Return the gang and pod set a pod says it belongs to."""
+    annotations = record.annotations
+    name = annotations.get(VOLCANO_GROUP) or annotations.get(LEGACY_GROUP)
+    if not name:
+        return None
+    return GangKey(SOURCE, record.namespace, name), annotations.get(TASK_ANNOTATION, DEFAULT_POD_SET)
+
+
+def key_of(group: PodGroup) -> GangKey:
+    """Return what identifies the gang of a PodGroup."""
+    return GangKey(SOURCE, group.metadata.namespace or "", group.metadata.name)
+
+
+def gang(group: PodGroup, context: SourceContext) -> Gang:
+    """Return the gang of a PodGroup."""
+    metadata, spec = group.metadata, group.spec
+    priority = context.priority(spec.priority_class_name)
+    if spec.min_task_member:
+        tasks = tuple(PodSet(task, minimum) for task, minimum in sorted(spec.min_task_member.items()))
+        root = GroupSet("", tasks)
+    else:
+        root = single(PodSet(DEFAULT_POD_SET, 1 if spec.min_member is None else spec.min_member))
+    return Gang(
+        key=key_of(group),
+        root=root,
+        uid=metadata.uid or "",
+        queue=spec.queue or DEFAULT_QUEUE,
+        priority=priority,
+        priority_class=spec.priority_class_name or "",
+        preemptible=is_preemptible(metadata.labels.get(PREEMPTIBILITY_LABEL), priority),
+        created=metadata.creation_timestamp,
+    )

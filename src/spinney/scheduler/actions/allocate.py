@@ -1,0 +1,52 @@
+"""Allocate: place pending jobs on what is free, in order, queue by queue.
+
+A job is placed as a whole or not at all; an elastic one then grows by one step at a time, queueing up again after each,
+so that growth is fair between queues. A job that does not fit blocks nobody behind it.
+"""
+
+from spinney.cluster.statuses import CHARGED, PodStatus
+from spinney.scheduler.actions.entry import pending_jobs
+from spinney.scheduler.job_order import JobOrder
+from spinney.scheduler.jobs import PodGroupInfo
+from spinney.scheduler.placement.placing import place_job
+from spinney.scheduler.placement.signatures import FailedSignatures
+from spinney.scheduler.session import Session
+
+
+class Allocate:
+    """The allocate action."""
+
+    def execute(self, session: Session) -> None:
+        """Place what fits."""
+        order = JobOrder(session, pending_jobs(session))
+        failed = FailedSignatures() if session.config.use_scheduling_signatures else None
+        while order:
+            job = order.pop()
+            known = failed.find(job) if failed is not None else None
+            if known is not None:
+                for error in session.fit_errors.get(known, ()):
+                    session.record_fit_error(job, error)
+                continue
+            if _allocate(session, job):
+                if job.pending:
+                    order.push(job)
+            elif failed is not None:
+                failed.add(job)
+
+
+def _allocate(session: Session, job: PodGroupInfo) -> bool:
+    """Try to place the next tasks of a job; return whether that was done."""
+    had_placed = any(task.status in CHARGED for task in job.tasks)
+    statement = session.statement()
+    if not place_job(session, statement, job, session.nodes.all):
+        statement.discard()
+        return False
+    if job.should_pipeline:
+        statement.convert_all_allocated_to_pipelined(job)
+    statement.commit()
+    session.fit_errors.pop(job.key, None)
+    waiting = any(task.status is PodStatus.PIPELINED for task in job.tasks)
+    if not waiting and not had_placed:
+        job.last_start = session.now
+        session.started.append(job.key)
+    return True

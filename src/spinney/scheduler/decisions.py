@@ -1,0 +1,282 @@
+"""How what several plugins say becomes one answer: the asking half of a session."""
+
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime
+from functools import cmp_to_key
+from typing import Any, TypeVar
+
+import structlog
+
+from spinney.gangs.tree import GangKey, GroupSet, Member
+from spinney.scheduler.events import WITHIN_CAPACITY, BatchEvent, CapacityVerdict, Event, Scenario
+from spinney.scheduler.fairshare import Amounts, Queue
+from spinney.scheduler.hooks import DoesNotFit, Hook, QueueTurn
+from spinney.scheduler.jobs import PodGroupInfo
+from spinney.scheduler.nodes import NodeInfo, NodeSet
+from spinney.scheduler.ordering import order_key, three_way
+from spinney.scheduler.placement.judging import accepts
+from spinney.scheduler.registration import Registration
+from spinney.scheduler.tasks import PodInfo
+from spinney.scheduler.timing import Timings
+
+T = TypeVar("T")
+log = structlog.get_logger()
+
+_EPOCH = datetime.min.replace(tzinfo=UTC)
+
+
+class SubsettingFailed(Exception):  # noqa: N818 - named for the situation
+    """A plugin raised while dividing nodes; the job fails for this cycle."""
+
+    def __init__(self, plugin: str, error: Exception) -> None:
+        super().__init__(f"plugin {plugin} could not divide the nodes: {error}")
+        self.plugin = plugin
+
+
+class Decisions(Registration):
+    """Asks plugins and combines their answers. ``verbosity`` is that of developer logs, as klog counts."""
+
+    def __init__(self, timings: Timings, *, verbosity: int = 0) -> None:
+        super().__init__()
+        self.timings = timings
+        self.verbosity = verbosity
+        self._pre_predicate_answers: dict[tuple[GangKey, int], str | None] = {}
+        self._task_key: Callable[[PodInfo], Any] | None = None
+        self._job_key: Callable[[PodGroupInfo], Any] | None = None
+
+    # -- order -------------------------------------------------------------------------------------------------------
+
+    def job_key(self, job: PodGroupInfo) -> Any:
+        """Return what orders jobs of one queue, smallest first: plugins, then age, then uid."""
+        if self._job_key is None:
+            self._job_key = order_key(self.hooks.job_order, _job_age)
+        return self._job_key(job)
+
+    def task_key(self, task: PodInfo) -> Any:
+        """Return what orders tasks of one job, smallest first: plugins, then age, then uid."""
+        if self._task_key is None:
+            self._task_key = order_key(self.hooks.task_order, _task_age)
+        return self._task_key(task)
+
+    def compare_queues(self, left: QueueTurn, right: QueueTurn) -> int:
+        """Return a negative number if the left queue goes first: plugins, then age."""
+        for hook in self.hooks.queue_order:
+            with self.timings.measure(hook.plugin, "queue_order"):
+                found = self._guarded(hook, "queue_order", 0, left, right)
+            if found:
+                return found
+        return three_way(_queue_age(left.queue), _queue_age(right.queue))
+
+    def order_members(self, job: PodGroupInfo, group: GroupSet) -> Sequence[Member]:
+        """Return the members of a group set: plugins, then name."""
+        if len(group.members) <= 1:
+            return group.members
+        hooks = self.hooks.sub_group_order
+
+        def compare(left: Member, right: Member) -> int:
+            for hook in hooks:
+                found = self._guarded(hook, "sub_group_order", 0, job, left, right)
+                if found:
+                    return found
+            return three_way(left.name, right.name)
+
+        return sorted(group.members, key=cmp_to_key(compare))
+
+    # -- filtering ---------------------------------------------------------------------------------------------------
+
+    def pre_predicate(self, task: PodInfo) -> str | None:
+        """Return why ``task`` cannot be placed whatever the node, or ``None``."""
+        key = (task.job.key, task.request.number)
+        if key not in self._pre_predicate_answers:
+            self._pre_predicate_answers[key] = self._ask_pre_predicates(self.hooks.pre_predicates, task)
+        refused = self._pre_predicate_answers[key]
+        if refused is None and self.hooks.stateful_pre_predicates:
+            refused = self._ask_pre_predicates(self.hooks.stateful_pre_predicates, task)
+        return refused
+
+    def victim_invariant_blocker(self, task: PodInfo) -> str | None:
+        """Return what keeps ``task`` from being placed whoever is evicted, or ``None``."""
+        for hook in self.hooks.invariants:
+            found: str | None = self._guarded(hook, "victim_invariant", None, task)
+            if found is not None:
+                return found
+        return None
+
+    def subset_nodes(
+        self, job: PodGroupInfo, group: Member, tasks: Sequence[PodInfo], node_set: NodeSet
+    ) -> Sequence[NodeSet]:
+        """Return the node sets to try in order; raises :class:`SubsettingFailed`.
+
+        Each plugin that has a say divides every set of the one before; a plugin that answers ``None`` leaves it whole.
+        """
+        sets: Sequence[NodeSet] = [node_set]
+        for hook in self.hooks.subset_nodes:
+            if self.verbosity >= 4:
+                log.info(f"Performing {hook.plugin} logic", v=4, job=str(job.key))
+            divided: list[Sequence[NodeSet]] = []
+            for each in sets:
+                try:
+                    with self.timings.measure(hook.plugin, "subset_nodes"):
+                        answer = hook.fn(job, group, tasks, each)
+                except Exception as error:
+                    log.exception("plugin failed to divide nodes", plugin=hook.plugin, error=str(error))
+                    raise SubsettingFailed(hook.plugin, error) from error
+                divided.append([each] if answer is None else answer)
+            # A plugin may answer with sets it makes on demand: they stay so where there is nothing to join.
+            sets = divided[0] if len(divided) == 1 else [each for answers in divided for each in answers]
+            if self.verbosity >= 4:
+                log.info(f"Result of {hook.plugin} logic is {len(sets)} subsets", v=4, job=str(job.key))
+            if self.verbosity >= 7:
+                names = ", ".join(f"[{', '.join(each.names)}]" for each in sets)
+                log.info(f"Result of {hook.plugin} logic is {names}", v=7, job=str(job.key))
+        return sets
+
+    def prepare_scoring(self, task: PodInfo, nodes: NodeSet) -> None:
+        """Let plugins prepare for scoring ``task`` on ``nodes``."""
+        for hook in self.hooks.node_pre_order:
+            with self.timings.measure(hook.plugin, "node_pre_order"):
+                self._guarded(hook, "node_pre_order", None, task, nodes)
+
+    # -- jobs and queues ---------------------------------------------------------------------------------------------
+
+    def pre_job_allocation(self, job: PodGroupInfo) -> None:
+        """Tell plugins that a job is about to be tried."""
+        for hook in self.hooks.pre_job_allocation:
+            self._guarded(hook, "pre_job_allocation", None, job)
+
+    def is_job_over_capacity(self, job: PodGroupInfo, tasks: Sequence[PodInfo]) -> CapacityVerdict:
+        """Judge whether placing ``tasks`` would exceed what the job's queue allows."""
+        return self._first_capacity(self.hooks.job_over_capacity, "job_over_capacity", job, tasks)
+
+    def is_non_preemptible_job_over_queue_quota(self, job: PodGroupInfo, tasks: Sequence[PodInfo]) -> CapacityVerdict:
+        """Judge whether placing ``tasks`` of a non-preemptible job would exceed a quota."""
+        return self._first_capacity(self.hooks.non_preemptible_over_quota, "over_quota", job, tasks)
+
+    def is_task_allocation_on_node_over_capacity(self, task: PodInfo, node: NodeInfo) -> CapacityVerdict:
+        """Judge whether placing ``task`` on ``node`` would exceed what its queue allows."""
+        return self._first_capacity(self.hooks.task_on_node_over_capacity, "node_over_capacity", task, task.job, node)
+
+    def can_reclaim_resources(self, job: PodGroupInfo) -> bool:
+        """Tell whether a job may take from other queues; without a plugin that says so it may not."""
+        return any(self._guarded(hook, "can_reclaim", False, job) for hook in self.hooks.can_reclaim[:1])
+
+    def is_reclaim_victim(self, reclaimer: PodGroupInfo, victim: PodGroupInfo) -> bool:
+        """Tell whether all plugins let ``victim`` be taken for a reclaiming job."""
+        filters = self.hooks.reclaim_victim_filters
+        return all(self._guarded(hook, "reclaim_victim_filter", False, reclaimer, victim) for hook in filters)
+
+    def is_preempt_victim(self, preemptor: PodGroupInfo, victim: PodGroupInfo) -> bool:
+        """Tell whether all plugins let ``victim`` be taken for a preempting job."""
+        filters = self.hooks.preempt_victim_filters
+        return all(self._guarded(hook, "preempt_victim_filter", False, preemptor, victim) for hook in filters)
+
+    def validate_reclaim(self, scenario: Scenario) -> bool:
+        """Tell whether all plugins agree with a reclaim scenario."""
+        hooks = self.hooks.reclaim_validators
+        return all(self._guarded(hook, "reclaim_validator", False, scenario) for hook in hooks)
+
+    def validate_preempt(self, scenario: Scenario) -> bool:
+        """Tell whether all plugins agree with a preempt scenario."""
+        hooks = self.hooks.preempt_validators
+        return all(self._guarded(hook, "preempt_validator", False, scenario) for hook in hooks)
+
+    def job_solution_start(self) -> None:
+        """Tell plugins that a search for victims begins."""
+        for hook in self.hooks.on_job_solution_start:
+            self._guarded(hook, "job_solution_start", None)
+
+    def queue_allocated(self, queue: str) -> Amounts | None:
+        """Return what a queue holds, if a plugin knows."""
+        return next((hook.fn(queue) for hook in self.hooks.queue_allocated), None)
+
+    def queue_deserved(self, queue: str) -> Amounts | None:
+        """Return what a queue is guaranteed, if a plugin knows."""
+        return next((hook.fn(queue) for hook in self.hooks.queue_deserved), None)
+
+    def queue_fair_share(self, queue: str) -> Amounts | None:
+        """Return a queue's fair share, if a plugin knows."""
+        return next((hook.fn(queue) for hook in self.hooks.queue_fair_share), None)
+
+    # -- events ------------------------------------------------------------------------------------------------------
+
+    def announce_allocation(self, tasks: Sequence[PodInfo]) -> None:
+        """Tell handlers that ``tasks``, all of one job, were virtually placed."""
+        for hook in self.hooks.events:
+            handler = hook.fn
+            self._announce(hook.plugin, "allocate", handler.allocate, handler.allocate_many, tasks)
+
+    def announce_deallocation(self, tasks: Sequence[PodInfo]) -> None:
+        """Tell handlers that ``tasks``, all of one job, were virtually taken off their nodes."""
+        for hook in self.hooks.events:
+            handler = hook.fn
+            self._announce(hook.plugin, "deallocate", handler.deallocate, handler.deallocate_many, tasks)
+
+    # -- asking ------------------------------------------------------------------------------------------------------
+
+    def _announce(
+        self,
+        plugin: str,
+        what: str,
+        single: Callable[[Event], None] | None,
+        many: Callable[[BatchEvent], None] | None,
+        tasks: Sequence[PodInfo],
+    ) -> None:
+        if single is None and many is None:
+            return
+        with self.timings.measure(plugin, what):
+            try:
+                if many is not None:
+                    many(BatchEvent(tasks[0].job, tasks))
+                    return
+                assert single is not None, "one of the two forms is there"
+                for task in tasks:
+                    single(Event(task))
+            except Exception as error:
+                log.exception("plugin event handler failed; the operation stands", plugin=plugin, error=str(error))
+
+    def _ask_pre_predicates(self, hooks: Sequence[Hook[Any]], task: PodInfo) -> str | None:
+        for hook in hooks:
+            try:
+                with self.timings.measure(hook.plugin, "pre_predicate"):
+                    answer = hook.fn(task, task.job)
+            except DoesNotFit as refusal:
+                return str(refusal)
+            except Exception as error:
+                log.exception("plugin pre-predicate failed, so the pod is refused", plugin=hook.plugin)
+                return f"plugin {hook.plugin} failed: {error}"
+            if not accepts(answer):
+                return answer if isinstance(answer, str) else f"refused by plugin {hook.plugin}"
+        return None
+
+    def _first_capacity(self, hooks: Sequence[Hook[Any]], what: str, *args: Any) -> CapacityVerdict:
+        if not hooks:
+            return WITHIN_CAPACITY
+        hook = hooks[0]
+        try:
+            with self.timings.measure(hook.plugin, what):
+                verdict: CapacityVerdict = hook.fn(*args)
+                return verdict
+        except Exception as error:
+            log.exception("plugin capacity check failed, so there is no capacity", plugin=hook.plugin)
+            return CapacityVerdict(ok=False, reason="PluginError", message=f"plugin {hook.plugin} failed: {error}")
+
+    def _guarded(self, hook: Hook[Any], what: str, fallback: T, *args: Any) -> T:
+        """Call a plugin; one that fails answers ``fallback``, which is always the careful answer."""
+        try:
+            answer: T = hook.fn(*args)
+        except Exception:
+            log.exception("plugin failed", plugin=hook.plugin, hook=what, counted_as=fallback)
+            return fallback
+        return answer
+
+
+def _job_age(job: PodGroupInfo) -> tuple[datetime, str]:
+    return (job.created or _EPOCH, job.uid)
+
+
+def _task_age(task: PodInfo) -> tuple[datetime, str]:
+    return (task.created or _EPOCH, task.record.uid)
+
+
+def _queue_age(queue: Queue) -> tuple[float, str, str]:
+    return queue.age_key

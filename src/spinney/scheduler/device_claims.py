@@ -1,0 +1,99 @@
+"""Devices that tasks get through claims, in the ledger and in the claim book of a session.
+
+Devices published on a node count as GPUs of the node, and a claim for GPUs counts as that many for every task that
+uses it. So the ledger of a session is corrected when it opens: capacity for published devices, use for the claims of
+pods already placed; and a task's request is its pod's plus the GPUs of its claims.
+"""
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from spinney.cluster.classes import RequestClass
+from spinney.cluster.pods import PodRecord
+from spinney.cluster.resources import GPU
+from spinney.cluster.state import holding_of
+from spinney.cluster.statuses import ACTIVE_USED
+from spinney.cluster.table import Holding
+from spinney.scheduler.claims import ClaimBook, ClaimKey, PublishedDevice, claims_of
+from spinney.scheduler.nodes import Nodes
+from spinney.scheduler.tasks import PodInfo
+
+
+class ClaimedDevices:
+    """Claims of a session and the devices they take. Mutable: tasks take and release claims as they move."""
+
+    def __init__(self, book: ClaimBook, nodes: Nodes) -> None:
+        self.book = book
+        self._nodes = nodes
+        self._devices: dict[str, list[PublishedDevice]] = book.devices() if book.slices else {}
+        self._taken = book.taken() if book.claims else set()
+        self._requests: dict[tuple[int, tuple[ClaimKey, ...]], RequestClass] = {}
+        self._correct_ledger()
+
+    def effective_request(self, record: PodRecord) -> RequestClass:
+        """Return what a pod asks for, the GPUs of its claims included."""
+        if not record.pod.spec.resource_claims:
+            return record.request
+        keys = tuple(claims_of(record.pod))
+        known = self._requests.get((record.request.number, keys))
+        if known is None:
+            gpus = sum(self.book.claims[key].gpus for key in keys if key in self.book.claims)
+            known = record.request
+            if gpus:
+                requests = record.request.requests.copy()
+                requests[GPU] += gpus
+                # Numbers of classes made here are negative, so they never meet those of the cluster.
+                known = replace(record.request, number=-1 - len(self._requests), requests=requests)
+            self._requests[record.request.number, keys] = known
+        return known
+
+    def free(self, node: str) -> list[PublishedDevice]:
+        """Return the devices of a node that no claim holds."""
+        return [device for device in self._devices.get(node, ()) if device not in self._taken]
+
+    def publishes(self, node: str) -> bool:
+        """Tell whether a driver publishes devices of a node."""
+        return node in self._devices
+
+    def take(self, task: PodInfo) -> None:
+        """Allocate the claims of a task on the node it was placed on, and reserve them for it."""
+        for key in claims_of(task.pod):
+            claim = self.book.claims.get(key)
+            if claim is None:
+                continue
+            devices = () if claim.allocated else tuple(self.free(task.node_name)[: claim.count])
+            self._taken.update(devices)
+            self.book.assign(key, task.node_name, devices, task.uid)
+
+    def release(self, task: PodInfo) -> None:
+        """End the reservations of a task; claims nobody else uses are freed."""
+        for key in claims_of(task.pod):
+            claim = self.book.claims.get(key)
+            if claim is None or task.uid not in claim.consumers:
+                continue
+            self.book.release(key, task.uid)
+            if not self.book.claims[key].allocated:
+                self._taken.difference_update(claim.devices)
+
+    def of_task(self, task: PodInfo) -> Mapping[ClaimKey, tuple[PublishedDevice, ...]]:
+        """Return the devices of a task's claims."""
+        found = {key: self.book.claims.get(key) for key in claims_of(task.pod)}
+        return {key: claim.devices for key, claim in found.items() if claim is not None}
+
+    def _correct_ledger(self) -> None:
+        table = self._nodes.table
+        for name, devices in self._devices.items():
+            row = table.find(name)
+            if row is not None:
+                table.allocatable[row, GPU] += len(devices)
+                table.idle[row, GPU] += len(devices)
+        if not self.book.claims:
+            return
+        for row in list(self._nodes.pods.rows()):
+            for record in self._nodes.pods.of_row(row).values():
+                if record.pod.spec.resource_claims and record.status in ACTIVE_USED:
+                    gpus = self.effective_request(record).gpus - record.request.gpus
+                    table.used[row, GPU] += gpus
+                    table.idle[row, GPU] -= gpus
+                    if holding_of(record.status) is Holding.RELEASING:
+                        table.releasing[row, GPU] += gpus

@@ -1,0 +1,63 @@
+"""What plugins are told about virtual allocations, and what they answer when asked about capacity."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from spinney.scheduler.jobs import PodGroupInfo
+from spinney.scheduler.tasks import PodInfo
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """A task was virtually placed on, or taken off, a node."""
+
+    task: PodInfo
+
+    @property
+    def job(self) -> PodGroupInfo:
+        """Return the job of the task."""
+        return self.task.job
+
+
+@dataclass(frozen=True, slots=True)
+class BatchEvent:
+    """Identical tasks of one job were virtually placed, or taken off, together."""
+
+    job: PodGroupInfo
+    tasks: Sequence[PodInfo]
+
+
+@dataclass(frozen=True, slots=True)
+class EventHandler:
+    """Functions called after every virtual allocation and deallocation.
+
+    The ``_many`` forms are for handlers on the hot path: where they are given, tasks that are placed or taken off
+    together are announced in one call; otherwise the single form is called for each.
+    """
+
+    allocate: Callable[[Event], None] | None = None
+    deallocate: Callable[[Event], None] | None = None
+    allocate_many: Callable[[BatchEvent], None] | None = None
+    deallocate_many: Callable[[BatchEvent], None] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class CapacityVerdict:
+    """Whether a queue has room, and if not, which rule says so. ``details`` is the plugin's own record."""
+
+    ok: bool
+    reason: str = ""
+    message: str = ""
+    details: object = None
+
+
+WITHIN_CAPACITY = CapacityVerdict(ok=True)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Scenario:
+    """What a search for victims proposes: a job and the tasks that would have to go for it."""
+
+    preemptor: PodGroupInfo
+    pending: Sequence[PodInfo]
+    victims: Mapping[PodGroupInfo, Sequence[PodInfo]] = field(default_factory=dict)

@@ -1,0 +1,91 @@
+"""The Scheduled condition of PodGangs that this scheduler places.
+
+A small controller: when a gang, its pods or what the last cycle said about it change, the condition is worked out again
+and written if it differs. Gangs of other schedulers are left to the operator, which derives the condition from pods.
+"""
+
+from collections.abc import Iterable, Mapping
+
+from spinney.api.labels import SCHEDULER_NAME
+from spinney.api.podgang import PodGang
+from spinney.binding.reporting import GangVerdict, Reporter
+from spinney.cluster.state import PodChange
+from spinney.cluster.statuses import PodStatus
+from spinney.gangs.book import GangMembers
+from spinney.gangs.membership import membership
+from spinney.gangs.sources import podgang
+from spinney.gangs.tree import GangKey, PodSet, satisfied
+from spinney.kube.cache import WatchCache
+from spinney.kube.controller import Controller, Requeue
+from spinney.kube.keys import Key
+from spinney.kube.manager import Manager
+from spinney.scheduler.inventory import Inventory
+
+BACKEND = "spinney-scheduler"
+_PLACED = frozenset({PodStatus.BOUND, PodStatus.RUNNING})
+
+
+class GangConditions:
+    """Keeps the Scheduled condition of gangs true. Mutable: it remembers why gangs were refused."""
+
+    def __init__(self, inventory: Inventory, reporter: Reporter) -> None:
+        self._inventory = inventory
+        self._reporter = reporter
+        self._refusals: dict[GangKey, str] = {}
+        self._gangs: WatchCache[PodGang] | None = None
+        self._controller: Controller | None = None
+
+    def register(self, manager: Manager, gangs: WatchCache[PodGang]) -> None:
+        """Begin to follow gangs and their pods."""
+        self._gangs = gangs
+        self._controller = Controller(
+            "gang-conditions", self._reconcile, runtime=manager.runtime, metrics=manager.metrics
+        )
+        self._controller.watch(gangs)
+        self._inventory.cluster.subscribe(self._pod_changed)
+        manager.add(self._controller)
+
+    def refused(self, refusals: Mapping[GangKey, str]) -> None:
+        """Note what the last cycle said about gangs it could not place; gangs it no longer refuses are forgotten."""
+        before, self._refusals = self._refusals, dict(refusals)
+        self._look_at(key for key in {**before, **refusals} if before.get(key) != refusals.get(key))
+
+    def _pod_changed(self, change: PodChange) -> None:
+        self._look_at(
+            membership(record)[0]
+            for record in (change.old, change.new)
+            if record is not None and record.pod.spec.scheduler_name in self._inventory.scheduler_names
+        )
+
+    def _look_at(self, keys: Iterable[GangKey]) -> None:
+        if self._controller is not None:
+            for key in keys:
+                if key.source == podgang.SOURCE:
+                    self._controller.enqueue(Key(key.namespace, key.name))
+
+    async def _reconcile(self, key: Key) -> Requeue | None:
+        assert self._gangs is not None, "registered before it runs"
+        gang = self._gangs.get(key)
+        if gang is None or gang.metadata.labels.get(SCHEDULER_NAME, BACKEND) != BACKEND:
+            return None
+        found = self._inventory.gangs.members(podgang.key_of(gang))
+        if found is not None:
+            await self._reporter.gang(gang, verdict(found, self._refusals.get(found.gang.key, "")))
+        return None
+
+
+def verdict(members: GangMembers, refusal: str) -> GangVerdict:
+    """Return whether a gang has what it needs on nodes, and what it waits for if not."""
+    placed: dict[str, int] = {}
+    for pod_set, record in members.pods.values():
+        placed[pod_set] = placed.get(pod_set, 0) + (record.status in _PLACED)
+
+    def count(pod_set: PodSet) -> int:
+        return placed.get(pod_set.name, 0)
+
+    total = sum(placed.values())
+    if satisfied(members.gang.root, count):
+        return GangVerdict(scheduled=True, message=f"{total} of {len(members.pods)} pods are placed")
+    gated = sum(record.status is PodStatus.GATED for _, record in members.pods.values())
+    waiting = f"{gated} of {len(members.pods)} pods are still gated" if gated else "waiting for the next cycle"
+    return GangVerdict(scheduled=False, message=refusal or waiting)

@@ -1,0 +1,152 @@
+"""The extension points of a session: what plugins can register, and how several answers become one.
+
+Every registration remembers the plugin it came from. A plugin fails closed: a predicate that raises means *does not
+fit*, a score that raises drops the node, an order that raises counts as equal, an event handler that raises is reported
+and the operation stands. Nothing a plugin does ever skips somebody else's filter.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Generic, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from spinney.gangs.tree import Member
+from spinney.scheduler.events import CapacityVerdict, EventHandler, Scenario
+from spinney.scheduler.fairshare import Amounts, Queue
+from spinney.scheduler.jobs import PodGroupInfo
+from spinney.scheduler.nodes import NodeInfo, NodeSet
+from spinney.scheduler.tasks import PodInfo
+
+if TYPE_CHECKING:
+    from spinney.scheduler.session import Session
+
+F = TypeVar("F")
+
+Fit = bool | str | None
+"""What a predicate answers: ``None`` or ``True`` for *fits*; ``False``, or the reason as text, for *does not fit*."""
+
+
+class DoesNotFit(Exception):  # noqa: N818 - an answer, not an accident
+    """Raised by a predicate to refuse, with the reason as its text; as good as returning the text."""
+
+
+JobCompare = Callable[[PodGroupInfo, PodGroupInfo], int]
+TaskCompare = Callable[[PodInfo, PodInfo], int]
+MemberCompare = Callable[[PodGroupInfo, Member, Member], int]
+JobKey = Callable[[PodGroupInfo], object]
+TaskKey = Callable[[PodInfo], object]
+PrePredicateFn = Callable[[PodInfo, PodGroupInfo], Fit]
+PredicateFn = Callable[[PodInfo, PodGroupInfo, NodeInfo], Fit]
+PredicateColumns = Callable[[PodInfo, PodGroupInfo, NodeSet], npt.NDArray[np.bool_]]
+NodeOrderFn = Callable[[PodInfo, NodeInfo], float]
+NodeOrderColumns = Callable[[PodInfo, PodGroupInfo, NodeSet], npt.NDArray[np.float64]]
+GpuOrderFn = Callable[[PodInfo, NodeInfo, str], float]
+SubsetNodesFn = Callable[[PodGroupInfo, Member, Sequence[PodInfo], NodeSet], Sequence[NodeSet] | None]
+NodePreOrderFn = Callable[[PodInfo, NodeSet], None]
+JobFn = Callable[[PodGroupInfo], None]
+CapacityFn = Callable[[PodGroupInfo, Sequence[PodInfo]], CapacityVerdict]
+NodeCapacityFn = Callable[[PodInfo, PodGroupInfo, NodeInfo], CapacityVerdict]
+CanReclaimFn = Callable[[PodGroupInfo], bool]
+VictimFilterFn = Callable[[PodGroupInfo, PodGroupInfo], bool]
+ScenarioValidatorFn = Callable[[Scenario], bool]
+QueueAmountsFn = Callable[[str], Amounts]
+BindMutateFn = Callable[[PodInfo, str], Mapping[str, str]]
+NumaPlacementFn = Callable[[PodInfo, NodeInfo], Sequence[int]]
+InvariantFn = Callable[[PodInfo], str | None]
+ScenarioGeneratorFactory = Callable[["Session", PodGroupInfo], object]
+HttpHandler = Callable[[Mapping[str, str]], bytes]
+
+
+@dataclass(frozen=True, slots=True)
+class QueueTurn:
+    """A queue up for comparison: with its next job when jobs are placed, with its victims when they are taken."""
+
+    queue: Queue
+    next_job: PodGroupInfo | None = None
+    victims: Sequence[PodGroupInfo] = ()
+
+
+QueueCompare = Callable[[QueueTurn, QueueTurn], int]
+
+
+@dataclass(frozen=True, slots=True)
+class Hook(Generic[F]):
+    """A registered function and whose it is."""
+
+    plugin: str
+    fn: F
+
+
+@dataclass(frozen=True, slots=True)
+class Order(Generic[F]):
+    """A registered order: by comparison, or by a key, which is what hot paths want."""
+
+    plugin: str
+    compare: F | None = None
+    key: Callable[..., object] | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodeRule(Generic[F]):
+    """A registered predicate or score, with what it promises about itself.
+
+    ``columns`` tells the two forms apart. The promises say what the answer depends on beside the task's request class,
+    and so how long it may be reused: ``per_job`` on the job, ``reads_usage`` on what is on the node; ``stateful`` means
+    on anything. ``monotone`` promises of a score that placing a task on a node never lowers the node's score.
+    ``applies_to`` limits the rule to some tasks.
+    """
+
+    plugin: str
+    fn: F
+    columns: bool
+    per_job: bool = True
+    reads_usage: bool = True
+    stateful: bool = False
+    monotone: bool = False
+    applies_to: Callable[[PodInfo], bool] | None = None
+
+    def applies(self, task: PodInfo) -> bool:
+        """Tell whether the rule has a say about ``task``."""
+        return self.applies_to is None or self.applies_to(task)
+
+
+Predicate = NodeRule[PredicateFn] | NodeRule[PredicateColumns]
+Score = NodeRule[NodeOrderFn] | NodeRule[NodeOrderColumns]
+
+
+class Hooks:
+    """What the plugins of one session have registered, in the order of plugins. Mutable while a session opens."""
+
+    def __init__(self) -> None:
+        self.job_order: list[Order[JobCompare]] = []
+        self.task_order: list[Order[TaskCompare]] = []
+        self.sub_group_order: list[Hook[MemberCompare]] = []
+        self.queue_order: list[Hook[QueueCompare]] = []
+        self.pre_predicates: list[Hook[PrePredicateFn]] = []
+        self.stateful_pre_predicates: list[Hook[PrePredicateFn]] = []
+        self.predicates: list[Predicate] = []
+        self.invariants: list[Hook[InvariantFn]] = []
+        self.subset_nodes: list[Hook[SubsetNodesFn]] = []
+        self.node_pre_order: list[Hook[NodePreOrderFn]] = []
+        self.scores: list[Score] = []
+        self.gpu_order: list[Hook[GpuOrderFn]] = []
+        self.pre_job_allocation: list[Hook[JobFn]] = []
+        self.can_reclaim: list[Hook[CanReclaimFn]] = []
+        self.reclaim_victim_filters: list[Hook[VictimFilterFn]] = []
+        self.preempt_victim_filters: list[Hook[VictimFilterFn]] = []
+        self.reclaim_validators: list[Hook[ScenarioValidatorFn]] = []
+        self.preempt_validators: list[Hook[ScenarioValidatorFn]] = []
+        self.on_job_solution_start: list[Hook[Callable[[], None]]] = []
+        self.non_preemptible_over_quota: list[Hook[CapacityFn]] = []
+        self.job_over_capacity: list[Hook[CapacityFn]] = []
+        self.task_on_node_over_capacity: list[Hook[NodeCapacityFn]] = []
+        self.queue_allocated: list[Hook[QueueAmountsFn]] = []
+        self.queue_deserved: list[Hook[QueueAmountsFn]] = []
+        self.queue_fair_share: list[Hook[QueueAmountsFn]] = []
+        self.events: list[Hook[EventHandler]] = []
+        self.bind_mutations: list[Hook[BindMutateFn]] = []
+        self.numa_placement: list[Hook[NumaPlacementFn]] = []
+        self.scenario_generators: dict[str, Hook[ScenarioGeneratorFactory]] = {}
+        self.http_handlers: dict[str, Hook[HttpHandler]] = {}

@@ -1,0 +1,235 @@
+"""Everything a scheduling session opens on, kept up to date by watch events.
+
+An :class:`Inventory` takes objects as watches deliver them and keeps what the session scheduler needs of them: the
+cluster's columns, the book of gangs, queues, topologies, claims. :meth:`Inventory.snapshot` is what a session opens on;
+it costs the copy of small arrays plus what changed since the last one.
+"""
+
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+
+from spinney.api import coscheduling, kai, volcano, workload_v1alpha1, workload_v1alpha2, workload_v1beta1
+from spinney.api.core import Node, Pod
+from spinney.api.podgang import PodGang
+from spinney.api.resource_claims import DeviceClass, ResourceClaim, ResourceSlice
+from spinney.api.scheduling import PriorityClass
+from spinney.api.topology_binding import ClusterTopologyBinding
+from spinney.cluster.filters.view import ClusterView
+from spinney.cluster.ledger import Ledger
+from spinney.cluster.pods import PodIndex, PodKey, PodRecord
+from spinney.cluster.state import ClusterState, PodChange
+from spinney.gangs.book import GangBook, GangSnapshot
+from spinney.gangs.membership import membership
+from spinney.gangs.sources import coscheduling as coscheduling_source
+from spinney.gangs.sources import kai as kai_source
+from spinney.gangs.sources import native, podgang
+from spinney.gangs.sources import volcano as volcano_source
+from spinney.gangs.sources.context import SourceContext
+from spinney.gangs.tree import Gang, GangKey
+from spinney.scheduler.claims import ClaimBook
+from spinney.scheduler.fairshare import NO_BOUND, Queue, QueueTree
+from spinney.scheduler.fairshare.sources import queues_from_objects
+from spinney.scheduler.topology.levels import Topology, topology_of
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """The cluster at one moment. Ledger, pods, view and claims are private to whoever took it."""
+
+    ledger: Ledger
+    pods: PodIndex
+    view: ClusterView
+    rule_carriers: int
+    gangs: GangSnapshot
+    queues: QueueTree
+    topologies: Mapping[str, Topology]
+    claims: ClaimBook
+    foreign: Mapping[PodKey, PodRecord]
+    """Pods on nodes that another scheduler has placed."""
+
+
+class Inventory:
+    """What is known about the cluster. Mutable; one writer (the event loop), snapshots for sessions.
+
+    ``scheduler_names`` are the names this scheduler serves; pods of other schedulers only take room.
+    """
+
+    def __init__(
+        self,
+        scheduler_names: Collection[str] = ("spinney-scheduler", "kai-scheduler"),
+        *,
+        cluster: ClusterState | None = None,
+    ) -> None:
+        self.scheduler_names = frozenset(scheduler_names)
+        self.cluster = cluster if cluster is not None else ClusterState()
+        self.gangs = GangBook(membership, self._derive)
+        self._workloads: dict[tuple[str, str], workload_v1alpha1.Workload] = {}
+        self.claims = ClaimBook()
+        self._queues: dict[str, Queue] = {}
+        self._tree: QueueTree | None = None
+        self._topologies: dict[str, Topology] = {}
+        self._priority_classes: dict[str, PriorityClass] = {}
+        self._groups: dict[GangKey, Callable[[SourceContext], Gang]] = {}
+        self._foreign: dict[PodKey, PodRecord] = {}
+        self.cluster.subscribe(self._pod_changed)
+        for record in self.cluster.pods():
+            self._pod_changed(PodChange(None, record))
+
+    # -- objects coming and going ------------------------------------------------------------------------------------
+
+    def apply(self, found: msgspec.Struct) -> None:
+        """Take in an object that appeared or changed; raises ``TypeError`` for a kind nobody here reads."""
+        match found:
+            case Pod():
+                self.cluster.apply_pod(found)
+            case Node():
+                self.cluster.apply_node(found)
+            case kai.Queue():
+                for queue in queues_from_objects([found]):
+                    self.put_queue(queue)
+            case kai.Topology() | ClusterTopologyBinding():
+                self.put_topology(topology_of(found))
+            case PriorityClass():
+                self._priority_classes[found.metadata.name] = found
+                self._priorities_changed()
+            case ResourceClaim() | ResourceSlice() | DeviceClass():
+                self.claims.apply(found)
+            case workload_v1alpha1.Workload():
+                self._workloads[found.metadata.namespace or "", found.metadata.name] = found
+                self.gangs.derive_missing()
+            case _:
+                self._apply_group(found)
+
+    def delete(self, found: msgspec.Struct) -> None:
+        """Take out an object that is gone."""
+        match found:
+            case Pod():
+                self.cluster.delete_pod(PodKey(found.metadata.namespace or "", found.metadata.name))
+            case Node():
+                self.cluster.delete_node(found.metadata.name)
+            case kai.Queue():
+                self.remove_queue(found.metadata.name)
+            case kai.Topology() | ClusterTopologyBinding():
+                self._topologies.pop(found.metadata.name, None)
+            case PriorityClass():
+                self._priority_classes.pop(found.metadata.name, None)
+                self._priorities_changed()
+            case ResourceClaim() | ResourceSlice() | DeviceClass():
+                self.claims.delete(found)
+            case workload_v1alpha1.Workload():
+                self._workloads.pop((found.metadata.namespace or "", found.metadata.name), None)
+            case _:
+                for key in gang_makers(found):
+                    self.remove_gang(key)
+
+    def put_gang(self, gang: Gang) -> None:
+        """Take in a gang that was made elsewhere."""
+        self.gangs.put(gang)
+
+    def remove_gang(self, key: GangKey) -> None:
+        """Take out a gang."""
+        self._groups.pop(key, None)
+        self.gangs.remove(key)
+
+    def put_queue(self, queue: Queue) -> None:
+        """Take in a queue that appeared or changed."""
+        self._queues[queue.name] = queue
+        self._tree = None
+
+    def remove_queue(self, name: str) -> None:
+        """Take out a queue."""
+        self._queues.pop(name, None)
+        self._tree = None
+
+    def put_topology(self, topology: Topology) -> None:
+        """Take in a topology that appeared or changed."""
+        self._topologies[topology.name] = topology
+
+    # -- snapshots ---------------------------------------------------------------------------------------------------
+
+    def snapshot(self) -> Snapshot:
+        """Return everything as it is now."""
+        cluster = self.cluster
+        ledger = cluster.ledger.fork()
+        gangs = self.gangs.snapshot()
+        view = ClusterView(
+            ledger.table, cluster.view.pods.fork(), cluster.view.namespaces, cluster.view.storage, cluster.view.static
+        )
+        return Snapshot(
+            ledger=ledger,
+            pods=cluster.on_node.fork(),
+            view=view,
+            rule_carriers=cluster.rule_carriers,
+            gangs=gangs,
+            queues=self._queue_tree(gangs),
+            topologies=dict(self._topologies),
+            claims=self.claims.fork(),
+            foreign=dict(self._foreign),
+        )
+
+    # -- keeping it --------------------------------------------------------------------------------------------------
+
+    def _pod_changed(self, change: PodChange) -> None:
+        ours = PodChange(self._served(change.old), self._served(change.new))
+        if ours.old is not None or ours.new is not None:
+            self.gangs.pod_changed(ours)
+        for record in (change.old, change.new):
+            if record is not None:
+                self._foreign.pop(record.key, None)
+        if change.new is not None and ours.new is None and change.new.node:
+            self._foreign[change.new.key] = change.new
+
+    def _served(self, record: PodRecord | None) -> PodRecord | None:
+        if record is None or record.pod.spec.scheduler_name not in self.scheduler_names:
+            return None
+        return record
+
+    def _derive(self, key: GangKey, context: SourceContext) -> Gang | None:
+        if key.source != native.WORKLOAD_SOURCE:
+            return None
+        workload = self._workloads.get((key.namespace, key.name.split("/")[0]))
+        return native.workload_gang(workload, key, context) if workload is not None else None
+
+    def _apply_group(self, found: msgspec.Struct) -> None:
+        for key, make in gang_makers(found).items():
+            self._groups[key] = make
+            self.gangs.put(make(self.gangs.context))
+
+    def _priorities_changed(self) -> None:
+        classes = self._priority_classes.values()
+        fallback = [each.value for each in classes if each.global_default]
+        base = SourceContext()
+        values = {**base.priorities, **{each.metadata.name: each.value for each in classes}}
+        default = fallback[0] if fallback else base.default_priority
+        self.gangs.context = SourceContext(priorities=values, default_priority=default)
+        for make in self._groups.values():
+            self.gangs.put(make(self.gangs.context))
+
+    def _queue_tree(self, gangs: GangSnapshot) -> QueueTree:
+        if self._queues:
+            if self._tree is None:
+                self._tree = QueueTree(self._queues.values())
+            return self._tree
+        # A cluster without Queue objects does not divide anything: every queue somebody names may hold all of it.
+        names = sorted({members.gang.queue for members in gangs.gangs.values()})
+        return QueueTree(Queue(name=name, quota=NO_BOUND) for name in names)
+
+
+def gang_makers(found: Any) -> dict[GangKey, Callable[[SourceContext], Gang]]:
+    """Return the gangs an object defines, each as a function of what else there is to know."""
+    match found:
+        case PodGang():
+            return {podgang.key_of(found): lambda context: podgang.gang(found, context)}
+        case kai.PodGroup():
+            return {kai_source.key_of(found): lambda context: kai_source.gang(found, context)}
+        case coscheduling.PodGroup():
+            return {coscheduling_source.key_of(found): lambda context: coscheduling_source.gang(found, context)}
+        case volcano.PodGroup():
+            return {volcano_source.key_of(found): lambda context: volcano_source.gang(found, context)}
+        case workload_v1alpha2.PodGroup() | workload_v1beta1.PodGroup():
+            return {native.key_of(found): lambda context: native.gang(found, context)}
+        case _:
+            raise TypeError(f"the scheduler reads no objects of type {type(found).__module__}.{type(found).__name__}")

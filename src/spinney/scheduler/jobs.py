@@ -1,0 +1,181 @@
+"""Gangs as the session sees and moves them: jobs.
+
+A job's tasks are made when somebody first looks at them: most jobs of a cluster are running and nobody does.
+"""
+
+from collections.abc import Callable, Sequence
+from datetime import datetime
+from functools import cached_property
+from typing import Protocol
+
+from spinney.cluster.statuses import ACTIVE_ALLOCATED, ACTIVE_USED, ALIVE, PodStatus
+from spinney.gangs.book import GangMembers
+from spinney.gangs.selection import tasks_to_allocate, tasks_to_evict
+from spinney.gangs.tree import Gang, GangKey, GroupSet, Member, PodSet, satisfied
+from spinney.scheduler.tasks import PodInfo
+
+
+class JobSurroundings(Protocol):
+    """What a job needs of its session."""
+
+    def make_tasks(self, job: "PodGroupInfo") -> dict[str, list[PodInfo]]:
+        """Return the tasks of a job by pod set, in task order."""
+        ...
+
+    def order_members(self, job: "PodGroupInfo", group: GroupSet) -> Sequence[Member]:
+        """Return the members of a group set in sub-group order."""
+        ...
+
+
+class PodGroupInfo:
+    """A gang in a session. Mutable: its tasks move, and statements say so through :meth:`moved`."""
+
+    def __init__(self, members: GangMembers, session: JobSurroundings) -> None:
+        self.members = members
+        self.gang: Gang = members.gang
+        self.last_start: datetime | None = members.gang.last_start
+        self._session = session
+        self._active: dict[str, int] | None = None
+        self._next: list[PodInfo] | None = None
+
+    def __repr__(self) -> str:
+        return f"PodGroupInfo({self.gang.key})"
+
+    # -- what it is --------------------------------------------------------------------------------------------------
+
+    @property
+    def key(self) -> GangKey:
+        """Return what identifies the job."""
+        return self.gang.key
+
+    @property
+    def name(self) -> str:
+        """Return the name of the object that defines the job."""
+        return self.gang.key.name
+
+    @property
+    def namespace(self) -> str:
+        """Return the namespace of the job."""
+        return self.gang.key.namespace
+
+    @property
+    def uid(self) -> str:
+        """Return the uid of the object that defines the job."""
+        return self.gang.uid or str(self.gang.key)
+
+    @property
+    def queue(self) -> str:
+        """Return the queue the job is in."""
+        return self.gang.queue
+
+    @property
+    def priority(self) -> int:
+        """Return the priority of the job."""
+        return self.gang.priority
+
+    @property
+    def created(self) -> datetime | None:
+        """Return when the job was created."""
+        return self.gang.created
+
+    @property
+    def root(self) -> GroupSet:
+        """Return the root of the gang's tree."""
+        return self.gang.root
+
+    def is_preemptible_job(self, inference_preemptible: bool = False) -> bool:
+        """Tell whether others may take what the job holds; ``inference_preemptible`` makes inference jobs so too."""
+        return self.gang.preemptible or (inference_preemptible and self.gang.priority_class == "inference")
+
+    # -- its tasks ---------------------------------------------------------------------------------------------------
+
+    @cached_property
+    def by_pod_set(self) -> dict[str, list[PodInfo]]:
+        """Return the tasks by pod set, in task order."""
+        return self._session.make_tasks(self)
+
+    @property
+    def tasks(self) -> list[PodInfo]:
+        """Return all tasks, pod set by pod set."""
+        return [task for tasks in self.by_pod_set.values() for task in tasks]
+
+    @property
+    def pending(self) -> int:
+        """Return how many tasks are to be placed."""
+        if "by_pod_set" not in self.__dict__:
+            return self.members.pending
+        return sum(task.should_allocate for task in self.tasks)
+
+    def moved(self, task: PodInfo, before: PodStatus) -> None:
+        """Note that a task's status changed from ``before`` to what it is now."""
+        self._next = None
+        if self._active is not None:
+            change = (task.status in ACTIVE_ALLOCATED) - (before in ACTIVE_ALLOCATED)
+            self._active[task.pod_set.name] += change
+
+    def moved_many(self, pod_set: PodSet, change: int) -> None:
+        """Note that ``change`` more tasks of a pod set are placed."""
+        self._next = None
+        if self._active is not None:
+            self._active[pod_set.name] += change
+
+    # -- how far it has come -----------------------------------------------------------------------------------------
+
+    def active(self, pod_set: PodSet) -> int:
+        """Return how many tasks of the set are placed."""
+        if self._active is None:
+            self._active = {
+                name: sum(task.status in ACTIVE_ALLOCATED for task in tasks) for name, tasks in self.by_pod_set.items()
+            }
+        return self._active[pod_set.name]
+
+    def waiting(self, pod_set: PodSet) -> Sequence[PodInfo]:
+        """Return the tasks of the set that are to be placed, in task order."""
+        return [task for task in self.by_pod_set[pod_set.name] if task.should_allocate]
+
+    def placed(self, pod_set: PodSet) -> Sequence[PodInfo]:
+        """Return the placed tasks of the set, in task order."""
+        return [task for task in self.by_pod_set[pod_set.name] if task.status in ACTIVE_ALLOCATED]
+
+    def ordered(self, group: GroupSet) -> Sequence[Member]:
+        """Return the members of a group set in sub-group order."""
+        return self._session.order_members(self, group)
+
+    @property
+    def is_gang_satisfied(self) -> bool:
+        """Tell whether enough tasks are placed."""
+        return satisfied(self.root, self.active)
+
+    @property
+    def is_ready(self) -> bool:
+        """Tell whether enough tasks exist that no gate holds back."""
+        return satisfied(self.root, self.count_in(ALIVE - {PodStatus.GATED}))
+
+    @property
+    def is_stale(self) -> bool:
+        """Tell whether the job holds something, has not succeeded in part, and is below its minimum."""
+        statuses = [task.status for task in self.tasks]
+        if PodStatus.SUCCEEDED in statuses or not any(status in ACTIVE_USED for status in statuses):
+            return False
+        return not satisfied(self.root, self.count_in(ACTIVE_USED))
+
+    @property
+    def should_pipeline(self) -> bool:
+        """Tell whether the job would be below its minimum without the tasks that wait for something to terminate."""
+        if not any(task.status is PodStatus.PIPELINED for task in self.tasks):
+            return False
+        return not satisfied(self.root, self.count_in(ACTIVE_ALLOCATED - {PodStatus.PIPELINED}))
+
+    def count_in(self, statuses: frozenset[PodStatus]) -> Callable[[PodSet], int]:
+        """Return a function that counts the tasks of a pod set that have one of ``statuses``."""
+        return lambda pod_set: sum(task.status in statuses for task in self.by_pod_set[pod_set.name])
+
+    def tasks_to_allocate(self) -> list[PodInfo]:
+        """Return the tasks to place next, together or not at all."""
+        if self._next is None:
+            self._next = tasks_to_allocate(self.root, self)
+        return self._next
+
+    def tasks_to_evict(self) -> tuple[list[PodInfo], bool]:
+        """Return the tasks to give up first, and whether others would remain placed."""
+        return tasks_to_evict(self.root, self)

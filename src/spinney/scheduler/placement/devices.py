@@ -1,0 +1,77 @@
+"""Choosing the GPUs of a node that a task shares.
+
+Candidates are the shared devices with room and the devices nobody uses yet. The GPU order of the plugins ranks them;
+ties go to devices already shared, then by group id. A choice that depends on something terminating can only be
+pipelined.
+"""
+
+from collections.abc import Callable
+from typing import Final, NamedTuple
+
+import structlog
+
+from spinney.cluster.resources import GPU
+from spinney.scheduler.hooks import GpuOrderFn, Hook
+from spinney.scheduler.nodes import NodeInfo, Nodes
+from spinney.scheduler.tasks import PodInfo
+
+WHOLE_DEVICE: Final = "-2"
+"""What a GPU order is asked about for a device nobody uses yet."""
+
+log = structlog.get_logger()
+
+
+class DeviceChoice(NamedTuple):
+    """The groups a task would use, and whether it can use them now."""
+
+    groups: tuple[str, ...]
+    now: bool
+
+
+class _Candidate(NamedTuple):
+    rank: tuple[float, bool, str]
+    group: str
+    now: bool
+
+
+def choose_devices(
+    nodes: Nodes, task: PodInfo, node: NodeInfo, orders: list[Hook[GpuOrderFn]], new_group: Callable[[], str]
+) -> DeviceChoice | None:
+    """Return the devices of ``node`` for ``task``, or ``None`` if there are too few."""
+    share = task.request.share
+    assert share is not None, "only tasks that share a device choose one"
+    parts = share.parts_on(node.gpu_memory)
+    found: list[_Candidate] = []
+    only_releasing = 0
+    for group, use in node.shared_gpus.items():
+        if use.active + use.pipelined == 0:
+            only_releasing += 1
+        if use.free_later >= parts:
+            score = _score(task, node, group, orders)
+            if score is not None:
+                found.append(_Candidate((-score, False, group), group, use.free >= parts))
+    idle = int(nodes.table.idle[node.row, GPU])
+    whole = idle + int(nodes.table.releasing[node.row, GPU]) - only_releasing
+    score = _score(task, node, WHOLE_DEVICE, orders)
+    if score is not None:
+        found += [
+            _Candidate((-score, True, f"{number:09d}"), WHOLE_DEVICE, number < idle)
+            for number in range(min(max(whole, 0), share.devices))
+        ]
+    if len(found) < share.devices:
+        return None
+    chosen = sorted(found)[: share.devices]
+    groups = tuple(new_group() if each.group == WHOLE_DEVICE else each.group for each in chosen)
+    return DeviceChoice(groups, all(each.now for each in chosen))
+
+
+def _score(task: PodInfo, node: NodeInfo, group: str, orders: list[Hook[GpuOrderFn]]) -> float | None:
+    """Return the sum of what plugins say; ``None`` drops the device because one of them failed."""
+    total = 0.0
+    for hook in orders:
+        try:
+            total += hook.fn(task, node, group)
+        except Exception as error:
+            log.exception("plugin failed to score a device, which is dropped", plugin=hook.plugin, error=str(error))
+            return None
+    return total

@@ -1,0 +1,166 @@
+"""Placing tasks that ask for the same thing, one after the other, or many in one pass over the ranking.
+
+The rule is simple: each task takes the best node that may take it, ties going to the node whose name comes first, and
+changes what that node has left. For identical tasks three ways lead to the same result:
+
+* task by task, judging again each time: always right;
+* with a heap, judging again only the node just used, where placing on one node changes nothing about others;
+* filling node after node down the ranking, where moreover a node never becomes less attractive by being used.
+"""
+
+import heapq
+from collections.abc import Sequence
+
+import numpy as np
+
+from spinney.cluster.journal import Rows
+from spinney.cluster.resources import Vector
+from spinney.scheduler.nodes import NodeSet
+from spinney.scheduler.placement.devices import choose_devices
+from spinney.scheduler.placement.judging import Candidates, RuleSet
+from spinney.scheduler.session import Session
+from spinney.scheduler.statement import Statement
+from spinney.scheduler.tasks import PodInfo
+
+
+def place_run(
+    session: Session, statement: Statement, tasks: Sequence[PodInfo], nodes: NodeSet, *, pipeline_only: bool = False
+) -> int:
+    """Place ``tasks``, all of one pod set and request class, in order; return how many found a node."""
+    if session.pre_predicate(tasks[0]) is not None:
+        return 0
+    rules = session.judge.rules(tasks[0])
+    if len(tasks) == 1 or pipeline_only or not _is_uniform(session, tasks, rules):
+        return _place_one_by_one(session, statement, tasks, nodes, pipeline_only=pipeline_only)
+    _prepare(session, tasks[0], nodes)
+    candidates = session.judge.candidates(tasks[0], nodes)
+    if not _is_within_capacity(session, tasks[0], candidates):
+        return 0
+    if rules.only_room_limits and rules.monotone and not _may_pipeline(session, tasks[0], candidates.rows):
+        return _fill(session, statement, tasks, candidates)
+    return _place_by_heap(session, statement, tasks, candidates)
+
+
+def _place_one_by_one(
+    session: Session, statement: Statement, tasks: Sequence[PodInfo], nodes: NodeSet, *, pipeline_only: bool
+) -> int:
+    for done, task in enumerate(tasks):
+        if done and session.pre_predicate(task) is not None:
+            return done
+        _prepare(session, task, nodes)
+        if not _place_best(
+            session, statement, task, session.judge.candidates(task, nodes), pipeline_only=pipeline_only
+        ):
+            return done
+    return len(tasks)
+
+
+def _place_best(
+    session: Session, statement: Statement, task: PodInfo, candidates: Candidates, *, pipeline_only: bool
+) -> bool:
+    """Put ``task`` on the best candidate that really takes it."""
+    rows, now, score = candidates
+    # Rows are in name order and the sort is stable, so ties go to the first name.
+    for position in np.argsort(-score, kind="stable").tolist() if len(rows) > 1 else range(len(rows)):
+        node = session.nodes.info(int(rows[position]))
+        if not session.is_task_allocation_on_node_over_capacity(task, node).ok:
+            continue
+        groups: tuple[str, ...] = ()
+        fits_now = bool(now[position])
+        if task.request.share is not None:
+            choice = choose_devices(session.nodes, task, node, session.hooks.gpu_order, session.new_gpu_group)
+            if choice is None:
+                continue
+            groups, devices_now = choice
+            fits_now = fits_now and devices_now
+        if fits_now and not pipeline_only:
+            statement.allocate(task, node, groups)
+        else:
+            statement.pipeline(task, node, groups)
+        return True
+    return False
+
+
+def _fill(session: Session, statement: Statement, tasks: Sequence[PodInfo], candidates: Candidates) -> int:
+    """Fill the best nodes one after the other."""
+    rows, _, score = candidates
+    wanted = len(tasks)
+    if len(rows) == 0:
+        return 0
+    if len(rows) > 4 * wanted:
+        # Every candidate takes at least one task, so the best ``wanted`` and their ties are enough.
+        worst = np.partition(score, len(score) - wanted)[len(score) - wanted]
+        best = score >= worst
+        rows, score = rows[best], score[best]
+    rows = rows[np.argsort(-score, kind="stable")]
+    room = room_for(session, tasks[0], rows[:wanted])
+    reached = np.cumsum(room)
+    last = int(np.searchsorted(reached, wanted))
+    if last < len(room):
+        counts = room[: last + 1].copy()
+        counts[last] -= reached[last] - wanted
+        statement.allocate_many(tasks, rows[: last + 1], counts)
+        return wanted
+    total = int(reached[-1])
+    statement.allocate_many(tasks[:total], rows[: len(room)], room)
+    return total
+
+
+def _place_by_heap(session: Session, statement: Statement, tasks: Sequence[PodInfo], candidates: Candidates) -> int:
+    """Take the best node each time, judging only that node again afterwards."""
+    rows, now, score = candidates
+    wanted = len(tasks)
+    order = np.argsort(-score, kind="stable")[:wanted] if len(rows) > wanted else np.arange(len(rows))
+    heap = [(-float(score[each]), each, bool(now[each])) for each in order.tolist()]
+    heapq.heapify(heap)
+    done = 0
+    while heap and done < wanted:
+        _, place, fits_now = heapq.heappop(heap)
+        task, node = tasks[done], session.nodes.info(int(rows[place]))
+        if fits_now:
+            statement.allocate(task, node)
+        else:
+            statement.pipeline(task, node)
+        done += 1
+        again = session.judge.candidates(tasks[0], NodeSet(session.nodes, rows[place : place + 1]))
+        if len(again.rows):
+            heapq.heappush(heap, (-float(again.score[0]), place, bool(again.now[0])))
+    return done
+
+
+def room_for(session: Session, task: PodInfo, rows: Rows) -> Vector:
+    """Return how many more tasks like ``task`` fit now on each row."""
+    request, table = task.request, session.nodes.table
+    room: Vector | None = None
+    for column, amount in zip(request.columns.tolist(), request.amounts.tolist(), strict=True):
+        here: Vector = table.idle[rows, column] // amount
+        room = here if room is None else np.minimum(room, here)
+    assert room is not None, "every pod takes a pod slot"
+    return room
+
+
+def _is_uniform(session: Session, tasks: Sequence[PodInfo], rules: RuleSet) -> bool:
+    """Tell whether placing the tasks on a node changes nothing about other nodes, and none of them is special."""
+    request = tasks[0].request
+    special = request.share is not None or request.constraints.looks_at_pods or request.constraints.claims
+    if special or not rules.local or session.hooks.stateful_pre_predicates:
+        return False
+    return not any(task.record.pod.status.nominated_node_name or task.virtual for task in tasks)
+
+
+def _may_pipeline(session: Session, task: PodInfo, rows: Rows) -> bool:
+    """Tell whether something that the task asks for is being released on one of the rows."""
+    releasing = session.nodes.table.releasing
+    return any(bool(releasing[rows, column].any()) for column in task.request.columns.tolist())
+
+
+def _is_within_capacity(session: Session, task: PodInfo, candidates: Candidates) -> bool:
+    """Judge the queue's capacity once: only requests in GPU memory weigh differently on different nodes."""
+    if len(candidates.rows) == 0:
+        return False
+    return session.is_task_allocation_on_node_over_capacity(task, session.nodes.info(int(candidates.rows[0]))).ok
+
+
+def _prepare(session: Session, task: PodInfo, nodes: NodeSet) -> None:
+    if session.hooks.node_pre_order:
+        session.prepare_scoring(task, nodes)

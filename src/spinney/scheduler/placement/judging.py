@@ -1,0 +1,331 @@
+"""Which nodes may take a task, and how well each suits it, kept in columns and refreshed where something changed.
+
+Rules that depend on nothing but the request class are judged for all nodes once per class and session; those that read
+what is on a node are judged again for the rows the usage journal names. Rules that also depend on the job are judged
+per job, pod set and request class, for the nodes somebody asks about. Stateful rules are judged every time.
+
+Resource fit is not a rule of any plugin: it is always checked.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import NamedTuple, cast
+
+import numpy as np
+import numpy.typing as npt
+import structlog
+
+from spinney.cluster.classes import RequestClass
+from spinney.cluster.devices import DEVICE
+from spinney.cluster.journal import Rows
+from spinney.cluster.resources import GPU
+from spinney.cluster.table import Mask
+from spinney.gangs.tree import GangKey
+from spinney.scheduler.hooks import (
+    DoesNotFit,
+    Fit,
+    Hooks,
+    NodeOrderColumns,
+    NodeOrderFn,
+    Predicate,
+    PredicateColumns,
+    PredicateFn,
+    Score,
+)
+from spinney.scheduler.jobs import PodGroupInfo
+from spinney.scheduler.nodes import Nodes, NodeSet, Scores
+from spinney.scheduler.tasks import PodInfo
+from spinney.scheduler.timing import Timings
+
+log = structlog.get_logger()
+
+
+@dataclass(slots=True)
+class Judged:
+    """Verdicts and scores of all rows, ``[node]``, for one request class or one pod set; mutable, a cache."""
+
+    fits: Mask
+    score: Scores
+    now: Mask
+    valid: Mask | None
+    position: int
+
+
+class Candidates(NamedTuple):
+    """Nodes a task may go to, in name order, whether it fits there now, and how well each suits it."""
+
+    rows: Rows
+    now: Mask
+    score: Scores
+
+
+class RuleSet(NamedTuple):
+    """The rules that have a say about a task, by how long their answers hold."""
+
+    fixed: tuple[list[Predicate], list[Score]]
+    """Hold for the session: nothing but request class and node."""
+    usage: tuple[list[Predicate], list[Score]]
+    """Hold until something changes on the node."""
+    job: tuple[list[Predicate], list[Score]]
+    """Hold for the pod set until something changes on the node."""
+    stateful: tuple[list[Predicate], list[Score]]
+    signature: tuple[int, ...]
+
+    @property
+    def only_room_limits(self) -> bool:
+        """Tell whether, once a node is a candidate, only its resources can end that."""
+        return not (self.usage[0] or self.job[0] or self.stateful[0])
+
+    @property
+    def monotone(self) -> bool:
+        """Tell whether placing a task on a node never lowers the node's score."""
+        return all(rule.monotone for _, scores in self[:4] for rule in scores)
+
+    @property
+    def local(self) -> bool:
+        """Tell whether placing a task on a node changes nothing about other nodes."""
+        predicates, scores = self.stateful
+        return not predicates and all(rule.monotone for rule in scores)
+
+
+class Judge:
+    """Judges nodes for tasks by the rules plugins have registered. Mutable: it remembers verdicts."""
+
+    def __init__(self, nodes: Nodes, hooks: Hooks, timings: Timings) -> None:
+        self._nodes = nodes
+        self._hooks = hooks
+        self._timings = timings
+        self._classes: dict[tuple[int, tuple[int, ...]], tuple[Judged, Judged]] = {}
+        self._pod_sets: dict[tuple[GangKey, str, int, tuple[int, ...]], Judged] = {}
+        self._rule_sets: dict[tuple[bool, ...], RuleSet] = {}
+        conditions = [rule.applies_to for rule in hooks.predicates] + [rule.applies_to for rule in hooks.scores]
+        self._conditions = [condition for condition in conditions if condition is not None]
+        self.failures: dict[str, str] = {}
+        """What plugins raised while judging, by plugin; each is logged once per session."""
+
+    def rules(self, task: PodInfo) -> RuleSet:
+        """Return the rules that have a say about ``task``."""
+        applying = tuple([condition(task) for condition in self._conditions])
+        known = self._rule_sets.get(applying)
+        if known is None:
+            known = self._rule_sets[applying] = self._sorted(task)
+        return known
+
+    def candidates(self, task: PodInfo, nodes: NodeSet) -> Candidates:
+        """Return the nodes of ``nodes`` that may take ``task``, now or after what is terminating is gone."""
+        rules = self.rules(task)
+        job = task.job
+        judged = self._class_verdicts(task, rules)
+        rows = nodes.rows
+        rows = rows[judged.fits[rows]]
+        score = judged.score[rows]
+        if rules.job[0] or rules.job[1]:
+            own = self._pod_set_verdicts(task, job, rules, rows)
+            fits = own.fits[rows]
+            rows, score = rows[fits], (score + own.score[rows])[fits]
+        if rules.stateful[0] or rules.stateful[1]:
+            fits, extra = self._judge(rules.stateful, task, job, rows)
+            rows, score = rows[fits], (score + extra)[fits]
+        return Candidates(rows, judged.now[rows], score)
+
+    def refused_by(self, task: PodInfo, nodes: NodeSet) -> list[tuple[str, Mask]]:
+        """Return, by plugin, the nodes of ``nodes`` that a predicate refuses, each judged on its own."""
+        found: list[tuple[str, Mask]] = []
+        for rule in self._hooks.predicates:
+            if rule.applies(task):
+                fits, _ = self._judge(([rule], []), task, task.job, nodes.rows)
+                found.append((rule.plugin, ~fits))
+        return found
+
+    # -- caches ------------------------------------------------------------------------------------------------------
+
+    def _sorted(self, task: PodInfo) -> RuleSet:
+        sets: tuple[tuple[list[Predicate], list[Score]], ...] = (([], []), ([], []), ([], []), ([], []))
+        signature: list[int] = []
+        for number, predicate in enumerate(self._hooks.predicates):
+            if predicate.applies(task):
+                signature.append(number)
+                sets[_scope(predicate)][0].append(predicate)
+        for number, score in enumerate(self._hooks.scores, start=len(self._hooks.predicates)):
+            if score.applies(task):
+                signature.append(number)
+                sets[_scope(score)][1].append(score)
+        return RuleSet(sets[0], sets[1], sets[2], sets[3], tuple(signature))
+
+    def _class_verdicts(self, task: PodInfo, rules: RuleSet) -> Judged:
+        key = (task.request.number, rules.signature)
+        table = self._nodes.table
+        known = self._classes.get(key)
+        if known is None:
+            everything = self._nodes.all.rows
+            fixed = self._blank()
+            fits, score = self._judge(rules.fixed, task, task.job, everything)
+            fixed.fits[everything], fixed.score[everything] = fits, score
+            known = self._classes[key] = (fixed, self._blank())
+            self._refresh(known, rules, task, everything)
+            return known[1]
+        current = known[1]
+        if current.position != table.usage.position:
+            rows = table.usage.since(current.position)
+            self._refresh(known, rules, task, self._nodes.all.rows if rows is None else rows)
+        return current
+
+    def _refresh(self, known: tuple[Judged, Judged], rules: RuleSet, task: PodInfo, rows: Rows) -> None:
+        fixed, current = known
+        later, now = resource_fit(self._nodes, task.request, rows)
+        fits, score = self._judge(rules.usage, task, task.job, rows)
+        current.fits[rows] = fixed.fits[rows] & later & fits
+        current.now[rows] = now
+        current.score[rows] = fixed.score[rows] + score
+        current.position = self._nodes.table.usage.position
+
+    def _pod_set_verdicts(self, task: PodInfo, job: PodGroupInfo, rules: RuleSet, rows: Rows) -> Judged:
+        key = (job.key, task.pod_set.name, task.request.number, rules.signature)
+        usage = self._nodes.table.usage
+        known = self._pod_sets.get(key)
+        if known is None:
+            known = self._pod_sets[key] = self._blank()
+            known.valid = np.zeros(self._nodes.table.capacity, dtype=np.bool_)
+        assert known.valid is not None, "verdicts of pod sets say which rows they cover"
+        if known.position != usage.position:
+            dirty = usage.since(known.position)
+            known.valid[slice(None) if dirty is None else dirty] = False
+            known.position = usage.position
+        missing = rows[~known.valid[rows]]
+        if len(missing):
+            known.fits[missing], known.score[missing] = self._judge(rules.job, task, job, missing)
+            known.valid[missing] = True
+        return known
+
+    def _blank(self) -> Judged:
+        capacity = self._nodes.table.capacity
+        return Judged(
+            fits=np.zeros(capacity, dtype=np.bool_),
+            score=np.zeros(capacity, dtype=np.float64),
+            now=np.zeros(capacity, dtype=np.bool_),
+            valid=None,
+            position=self._nodes.table.usage.position,
+        )
+
+    # -- asking plugins ----------------------------------------------------------------------------------------------
+
+    def _judge(
+        self, rules: tuple[list[Predicate], list[Score]], task: PodInfo, job: PodGroupInfo, rows: Rows
+    ) -> tuple[Mask, Scores]:
+        """Ask rules about ``rows``; return one verdict and one score per row."""
+        fits = np.ones(len(rows), dtype=np.bool_)
+        score = np.zeros(len(rows), dtype=np.float64)
+        predicates, scores = rules
+        if not predicates and not scores:
+            return fits, score
+        nodes = NodeSet(self._nodes, rows)
+        for predicate in predicates:
+            with self._timings.measure(predicate.plugin, "predicate"):
+                fits &= self._ask_predicate(predicate, task, job, nodes)
+        for each in scores:
+            with self._timings.measure(each.plugin, "node_order"):
+                found = self._ask_score(each, task, job, nodes)
+            fits &= ~np.isnan(found)
+            score += found
+        return fits, score
+
+    def _ask_predicate(self, rule: Predicate, task: PodInfo, job: PodGroupInfo, nodes: NodeSet) -> Mask:
+        if rule.columns:
+            try:
+                answer = np.asarray(cast("PredicateColumns", rule.fn)(task, job, nodes), dtype=np.bool_)
+                return np.broadcast_to(answer, (len(nodes),))
+            except Exception as error:  # noqa: BLE001 - a predicate that fails refuses
+                self._failed(rule.plugin, error)
+                return np.zeros(len(nodes), dtype=np.bool_)
+        fn = cast("PredicateFn", rule.fn)
+        answers = np.zeros(len(nodes), dtype=np.bool_)
+        for position, node in enumerate(nodes):
+            try:
+                answers[position] = accepts(fn(task, job, node))
+            except DoesNotFit:
+                continue
+            except Exception as error:  # noqa: BLE001 - a predicate that fails refuses
+                self._failed(rule.plugin, error)
+        return answers
+
+    def _ask_score(self, rule: Score, task: PodInfo, job: PodGroupInfo, nodes: NodeSet) -> Scores:
+        """Return scores; a node whose score could not be had gets NaN, which drops it."""
+        if rule.columns:
+            try:
+                answer = np.asarray(cast("NodeOrderColumns", rule.fn)(task, job, nodes), dtype=np.float64)
+                return np.broadcast_to(answer, (len(nodes),))
+            except Exception as error:  # noqa: BLE001 - a node without a score is dropped
+                self._failed(rule.plugin, error)
+                return np.full(len(nodes), np.nan)
+        fn = cast("NodeOrderFn", rule.fn)
+        answers = np.full(len(nodes), np.nan)
+        for position, node in enumerate(nodes):
+            try:
+                answers[position] = fn(task, node)
+            except Exception as error:  # noqa: BLE001 - a node without a score is dropped
+                self._failed(rule.plugin, error)
+        return answers
+
+    def _failed(self, plugin: str, error: Exception) -> None:
+        if plugin not in self.failures:
+            self.failures[plugin] = str(error)
+            log.exception("plugin failed while judging nodes, which are refused", plugin=plugin, error=str(error))
+
+
+def _scope(rule: Predicate | Score) -> int:
+    """Return the place in a :class:`RuleSet` that a rule's promises give it."""
+    if rule.stateful:
+        return 3
+    if rule.per_job:
+        return 2
+    return 1 if rule.reads_usage else 0
+
+
+def accepts(answer: Fit) -> bool:
+    """Tell whether a predicate's answer means *fits*."""
+    return answer is None or answer is True
+
+
+def resource_fit(nodes: Nodes, request: RequestClass, rows: Rows) -> tuple[Mask, Mask]:
+    """Return, per row, whether the request fits once what is terminating is gone, and whether it fits now."""
+    table = nodes.table
+    later = table.alive[rows]
+    now = later.copy()
+    for column, amount in zip(request.columns.tolist(), request.amounts.tolist(), strict=True):
+        if column >= table.idle.shape[1]:
+            return np.zeros_like(later), np.zeros_like(later)
+        idle = table.idle[rows, column]
+        now &= idle >= amount
+        later &= idle + table.releasing[rows, column] >= amount
+    if request.share is not None:
+        later_devices, now_devices = sharable_devices(nodes, request, rows)
+        later &= later_devices >= request.share.devices
+        now &= now_devices >= request.share.devices
+    return later, now & later
+
+
+def sharable_devices(
+    nodes: Nodes, request: RequestClass, rows: Rows
+) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    """Return, per row, how many devices could take a share of the request: eventually, and now."""
+    share = request.share
+    assert share is not None, "only requests for a share of a device are asked about"
+    table, shared = nodes.table, nodes.ledger.shared
+    now = np.maximum(table.idle[rows, GPU], 0)
+    later = np.maximum(table.idle[rows, GPU] + table.releasing[rows, GPU], 0)
+    by_row = {row: position for position, row in enumerate(rows.tolist())}
+    for row in _common(shared.rows(), by_row):
+        position = by_row[row]
+        parts = share.parts_on(int(table.gpu_memory[row]))
+        for use in shared.of_row(row).values():
+            now[position] += use.free >= parts and use.free_later >= parts
+            later[position] += use.free_later >= parts and use.active + use.pipelined > 0
+    small = np.array([share.parts_on(int(memory)) > DEVICE for memory in np.unique(table.gpu_memory[rows]).tolist()])
+    if small.any():
+        too_big = np.array([share.parts_on(int(memory)) > DEVICE for memory in table.gpu_memory[rows].tolist()])
+        now[too_big] = later[too_big] = 0
+    return later, now
+
+
+def _common(rows: Iterable[int], wanted: dict[int, int]) -> list[int]:
+    return [row for row in rows if row in wanted]

@@ -1,0 +1,46 @@
+"""Jobs that ask for the same thing share one verdict: what one was refused, another need not try.
+
+While jobs are only being placed, room only shrinks; so a job that differs from a refused one in nothing that placement
+looks at would be refused as well.
+"""
+
+from spinney.cluster.statuses import ACTIVE_USED
+from spinney.gangs.tree import GangKey, GroupSet
+from spinney.scheduler.jobs import PodGroupInfo
+
+Signature = tuple[object, ...]
+
+
+class FailedSignatures:
+    """What was refused so far in one action. Mutable."""
+
+    def __init__(self) -> None:
+        self._failed: dict[Signature, GangKey] = {}
+
+    def add(self, job: PodGroupInfo) -> None:
+        """Remember that a job was refused."""
+        signature = signature_of(job)
+        if signature is not None:
+            self._failed.setdefault(signature, job.key)
+
+    def find(self, job: PodGroupInfo) -> GangKey | None:
+        """Return a refused job that asked for the same, if there is one."""
+        if not self._failed:
+            return None
+        signature = signature_of(job)
+        return self._failed.get(signature) if signature is not None else None
+
+
+def signature_of(job: PodGroupInfo) -> Signature | None:
+    """Return what placement of a job depends on; ``None`` if where its own pods are plays a part."""
+    if any(task.status in ACTIVE_USED for task in job.tasks):
+        return None
+    requests = tuple(
+        (name, tuple(task.request.number for task in tasks if task.should_allocate))
+        for name, tasks in job.by_pod_set.items()
+    )
+    return (job.queue, job.priority, job.gang.preemptible, job.namespace, _shape(job.root), requests)
+
+
+def _shape(root: GroupSet) -> object:
+    return root

@@ -1,0 +1,104 @@
+"""What a plugin is, and how the scheduler finds it.
+
+A plugin is built anew for every session, from the string arguments the configuration gives it. It registers functions
+when the session opens and may tidy up when it closes. Plugins are found by name: those registered by
+:func:`register_plugin_builder`, and those that installed distributions declare under the entry-point group
+``spinney.plugins``.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Mapping
+from importlib.metadata import entry_points
+from typing import TYPE_CHECKING, ClassVar, Final
+
+if TYPE_CHECKING:
+    from spinney.scheduler.session import Session
+
+ENTRY_POINT_GROUP: Final = "spinney.plugins"
+
+
+class Plugin(ABC):
+    """A policy of the scheduler. One instance serves one session."""
+
+    name: ClassVar[str]
+    """What the configuration, logs and reasons call it."""
+
+    @abstractmethod
+    def on_session_open(self, session: "Session") -> None:
+        """Look at the session's snapshot and register functions with it."""
+
+    def on_session_close(self, session: "Session") -> None:  # noqa: B027 - most plugins have nothing to tidy up
+        """Tidy up, or report; called for every plugin that was opened, also after an action failed."""
+
+
+Builder = Callable[[Mapping[str, str]], Plugin]
+"""Makes a plugin from its arguments; called once per session."""
+
+
+class UnknownPlugin(LookupError):  # noqa: N818 - named for the situation
+    """The configuration names a plugin that nobody provides."""
+
+
+class InvalidPlugin(TypeError):  # noqa: N818 - named for the situation
+    """An entry point does not lead to a plugin builder."""
+
+
+class PluginRegistry:
+    """Builders by plugin name. Mutable until a scheduler is built with it."""
+
+    def __init__(self, builders: Mapping[str, Builder] | None = None) -> None:
+        self._builders: dict[str, Builder] = dict(builders or {})
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._builders
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(sorted(self._builders))
+
+    def register(self, name: str, builder: Builder) -> None:
+        """Add a builder, replacing one of the same name."""
+        self._builders[name] = builder
+
+    def builder(self, name: str) -> Builder:
+        """Return a builder; raises :class:`UnknownPlugin`."""
+        try:
+            return self._builders[name]
+        except KeyError:
+            known = ", ".join(self)
+            raise UnknownPlugin(
+                f"scheduler configuration: no plugin is called {name!r}; known are {known}. Is the distribution that "
+                f"provides it installed, with an entry point in group {ENTRY_POINT_GROUP!r}?"
+            ) from None
+
+    def load_entry_points(self) -> None:
+        """Add what installed distributions declare; a name that is registered already stays as it is."""
+        for entry in entry_points(group=ENTRY_POINT_GROUP):
+            if entry.name in self._builders:
+                continue
+            builder = entry.load()
+            if not callable(builder):
+                source = entry.dist.name if entry.dist is not None else "an unnamed distribution"
+                raise InvalidPlugin(
+                    f"entry point {entry.name!r} of {source} in group {ENTRY_POINT_GROUP!r} is {builder!r}, "
+                    "but must be a callable that takes the plugin's arguments and returns a plugin"
+                )
+            self._builders[entry.name] = builder
+
+
+_REGISTERED: Final = PluginRegistry()
+
+
+def register_plugin_builder(name: str, builder: Builder) -> None:
+    """Make a plugin known to every scheduler built afterwards in this process."""
+    _REGISTERED.register(name, builder)
+
+
+def default_registry() -> PluginRegistry:
+    """Return a new registry with the built-in plugins, those registered in this process and the installed ones."""
+    from spinney.scheduler.plugins import BUILT_IN  # noqa: PLC0415 - built-in plugins import this module
+
+    registry = PluginRegistry(BUILT_IN)
+    for name in _REGISTERED:
+        registry.register(name, _REGISTERED.builder(name))
+    registry.load_entry_points()
+    return registry

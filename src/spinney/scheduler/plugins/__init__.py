@@ -1,0 +1,48 @@
+"""The built-in plugins, one module each."""
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Final
+
+from spinney.scheduler.fairshare.minruntime import MinRuntimePlugin
+from spinney.scheduler.fairshare.proportion import ProportionPlugin
+from spinney.scheduler.plugin import Builder
+from spinney.scheduler.plugins.dynamicresources import DynamicResources
+from spinney.scheduler.plugins.elastic import Elastic
+from spinney.scheduler.plugins.gpuorder import GpuPack, GpuSpread
+from spinney.scheduler.plugins.gpusharingorder import GpuSharingOrder
+from spinney.scheduler.plugins.kubeflow import Kubeflow
+from spinney.scheduler.plugins.nodeavailability import NodeAvailability
+from spinney.scheduler.plugins.nodeplacement import NodePlacement
+from spinney.scheduler.plugins.nominatednode import NominatedNode
+from spinney.scheduler.plugins.predicates import Predicates
+from spinney.scheduler.plugins.priority import Priority
+from spinney.scheduler.plugins.ray import Ray
+from spinney.scheduler.plugins.resourcetype import ResourceType
+from spinney.scheduler.plugins.subgrouporder import SubGroupOrder
+from spinney.scheduler.plugins.taskorder import TaskOrder
+from spinney.scheduler.plugins.topology import TopologyPlugin
+
+BUILT_IN: Final[Mapping[str, Builder]] = MappingProxyType(
+    {
+        "predicates": Predicates,
+        "proportion": ProportionPlugin,
+        "priority": Priority,
+        "elastic": Elastic,
+        "kubeflow": Kubeflow,
+        "ray": Ray,
+        "nodeavailability": NodeAvailability,
+        "gpusharingorder": GpuSharingOrder,
+        "gpupack": GpuPack,
+        "gpuspread": GpuSpread,
+        "resourcetype": ResourceType,
+        "subgrouporder": SubGroupOrder,
+        "taskorder": TaskOrder,
+        "nominatednode": NominatedNode,
+        "dynamicresources": DynamicResources,
+        "nodeplacement": NodePlacement,
+        "minruntime": MinRuntimePlugin,
+        "topology": TopologyPlugin,
+    }
+)
+"""Builders by the name the configuration uses."""

@@ -1,0 +1,36 @@
+"""elastic: jobs below their minimum go before jobs exactly at it, and those before jobs that already have more."""
+
+from collections.abc import Mapping
+
+from spinney.gangs.tree import GroupSet, PodSet, satisfied
+from spinney.scheduler.jobs import PodGroupInfo
+from spinney.scheduler.plugin import Plugin
+from spinney.scheduler.session import Session
+
+
+class Elastic(Plugin):
+    """Orders jobs by how much of their minimum they have."""
+
+    name = "elastic"
+
+    def __init__(self, arguments: Mapping[str, str]) -> None:
+        del arguments
+
+    def on_session_open(self, session: Session) -> None:
+        """Register the order."""
+        session.add_job_order_key(_rank)
+
+
+def _rank(job: PodGroupInfo) -> int:
+    if not job.is_gang_satisfied:
+        return 0
+    return 2 if _has_surplus(job, job.root) else 1
+
+
+def _has_surplus(job: PodGroupInfo, group: GroupSet) -> bool:
+    if sum(satisfied(member, job.active) for member in group.members) > group.minimum:
+        return True
+    return any(
+        job.active(member) > member.min_member if isinstance(member, PodSet) else _has_surplus(job, member)
+        for member in group.members
+    )

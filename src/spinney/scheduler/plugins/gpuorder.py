@@ -1,0 +1,41 @@
+"""gpupack and gpuspread: which of a node's GPUs a pod shares, the fullest that has room or the emptiest."""
+
+from collections.abc import Mapping
+
+from spinney.cluster.devices import DEVICE
+from spinney.scheduler.nodes import NodeInfo
+from spinney.scheduler.placement.devices import WHOLE_DEVICE
+from spinney.scheduler.plugin import Plugin
+from spinney.scheduler.session import Session
+from spinney.scheduler.tasks import PodInfo
+
+
+class GpuPack(Plugin):
+    """Scores a GPU by how much of it is used."""
+
+    name = "gpupack"
+
+    def __init__(self, arguments: Mapping[str, str]) -> None:
+        del arguments
+
+    def on_session_open(self, session: Session) -> None:
+        """Register the GPU order."""
+        session.add_gpu_order_fn(_used)
+
+
+class GpuSpread(Plugin):
+    """Scores a GPU by how much of it is free."""
+
+    name = "gpuspread"
+
+    def __init__(self, arguments: Mapping[str, str]) -> None:
+        del arguments
+
+    def on_session_open(self, session: Session) -> None:
+        """Register the GPU order."""
+        session.add_gpu_order_fn(lambda task, node, gpu: 1.0 - _used(task, node, gpu))
+
+
+def _used(task: PodInfo, node: NodeInfo, gpu: str) -> float:
+    del task
+    return 0.0 if gpu == WHOLE_DEVICE else node.shared_gpus[gpu].used / DEVICE

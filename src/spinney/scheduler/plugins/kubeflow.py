@@ -1,0 +1,29 @@
+"""kubeflow: the master or launcher pod of a training job goes first."""
+
+from collections.abc import Mapping
+from typing import Final
+
+from spinney.scheduler.plugin import Plugin
+from spinney.scheduler.session import Session
+from spinney.scheduler.tasks import PodInfo
+
+ROLE_LABELS: Final = ("training.kubeflow.org/job-role", "training.kubeflow.org/replica-type", "job-role")
+_LEADERS: Final = frozenset({"master", "launcher"})
+
+
+class Kubeflow(Plugin):
+    """Orders tasks by their role in a Kubeflow job."""
+
+    name = "kubeflow"
+
+    def __init__(self, arguments: Mapping[str, str]) -> None:
+        del arguments
+
+    def on_session_open(self, session: Session) -> None:
+        """Register the order."""
+        session.add_task_order_key(_rank)
+
+
+def _rank(task: PodInfo) -> bool:
+    labels = task.record.pod.metadata.labels
+    return not any(labels.get(label, "").lower() in _LEADERS for label in ROLE_LABELS)

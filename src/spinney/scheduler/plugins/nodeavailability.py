@@ -1,0 +1,34 @@
+"""nodeavailability: a node where the pod fits now is better than one where it must wait for something to end."""
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from spinney.scheduler import scores
+from spinney.scheduler.jobs import PodGroupInfo
+from spinney.scheduler.nodes import NodeSet, Scores
+from spinney.scheduler.placement.judging import resource_fit
+from spinney.scheduler.plugin import Plugin
+from spinney.scheduler.session import Session
+from spinney.scheduler.tasks import PodInfo
+
+
+class NodeAvailability(Plugin):
+    """Scores nodes where the task fits on what is idle."""
+
+    name = "nodeavailability"
+
+    def __init__(self, arguments: Mapping[str, str]) -> None:
+        del arguments
+
+    def on_session_open(self, session: Session) -> None:
+        """Register the score."""
+        nodes = session.nodes
+
+        def score(task: PodInfo, job: PodGroupInfo, candidates: NodeSet) -> Scores:
+            del job
+            _, now = resource_fit(nodes, task.request, candidates.rows)
+            return np.where(now, scores.AVAILABILITY, 0.0)
+
+        # Not lost while the node is a candidate for more: only what is being released makes it one without fitting now.
+        session.add_node_order_columns(score, per_job=False, monotone=True)

@@ -1,0 +1,34 @@
+"""nominatednode: the node that was nominated for a pod is the best one."""
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from spinney.scheduler import scores
+from spinney.scheduler.jobs import PodGroupInfo
+from spinney.scheduler.nodes import NodeSet, Scores
+from spinney.scheduler.plugin import Plugin
+from spinney.scheduler.session import Session
+from spinney.scheduler.tasks import PodInfo
+
+
+class NominatedNode(Plugin):
+    """Scores the node nominated for a task."""
+
+    name = "nominatednode"
+
+    def __init__(self, arguments: Mapping[str, str]) -> None:
+        del arguments
+
+    def on_session_open(self, session: Session) -> None:
+        """Register the score."""
+        table = session.nodes.table
+
+        def score(task: PodInfo, job: PodGroupInfo, nodes: NodeSet) -> Scores:
+            del job
+            row = table.find(task.nominated_node)
+            if row is None:
+                return np.zeros(len(nodes))
+            return np.where(nodes.rows == row, scores.NOMINATED_NODE, 0.0)
+
+        session.add_node_order_columns(score, stateful=True, applies_to=lambda task: bool(task.nominated_node))

@@ -1,0 +1,140 @@
+"""predicates: where a pod may run, by Kubernetes' rules and those of GPUs.
+
+What depends on nothing but the node and what the pod asks for is judged once per request class. What looks at other
+pods (host ports, affinity, spreading) or at volumes is judged anew each time, and only for pods it concerns.
+"""
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from spinney.cluster.filters.candidate import Candidate
+from spinney.cluster.filters.framework import POD_FILTERS, STATIC_FILTERS, VOLUME_FILTERS
+from spinney.cluster.filters.node_conditions import FILTER as NODE_CONDITIONS
+from spinney.cluster.filters.node_ports import FILTER as NODE_PORTS
+from spinney.cluster.filters.verdict import Filter
+from spinney.cluster.resources import PODS
+from spinney.cluster.table import Mask
+from spinney.scheduler.jobs import PodGroupInfo
+from spinney.scheduler.nodes import NodeSet
+from spinney.scheduler.plugin import Plugin
+from spinney.scheduler.session import Session
+from spinney.scheduler.tasks import PodInfo
+
+NODE_FILTERS = (NODE_CONDITIONS, *STATIC_FILTERS)
+"""Judged once per request class."""
+LIVE_FILTERS = (NODE_PORTS, *VOLUME_FILTERS, *POD_FILTERS)
+"""Judged each time."""
+
+
+class Predicates(Plugin):
+    """Filters nodes."""
+
+    name = "predicates"
+
+    def __init__(self, arguments: Mapping[str, str]) -> None:
+        del arguments
+
+    def on_session_open(self, session: Session) -> None:
+        """Register the filters."""
+        self._session = session
+        session.add_pre_predicate_fn(self._fits_some_node)
+        session.add_pre_predicate_fn(self._is_not_ruled_out)
+        session.add_victim_invariant_pre_predicate_fn(lambda task: self._fits_some_node(task, task.job))
+        session.add_predicate_columns(self._suits_node, per_job=False, reads_usage=False)
+        session.add_predicate_columns(self._suits_devices, per_job=False, applies_to=_is_particular_about_devices)
+        session.add_predicate_columns(self._suits_pods, stateful=True, applies_to=self._looks_at_pods)
+
+    # -- the pod alone -----------------------------------------------------------------------------------------------
+
+    def _fits_some_node(self, task: PodInfo, job: PodGroupInfo) -> str | None:
+        """Refuse a pod that asks for more than any single node offers."""
+        del job
+        table = self._session.nodes.table
+        rows = self._session.nodes.all.rows
+        request = task.request
+        if request.legacy_mig:
+            return "pods that ask for MIG instances by annotation are not supported"
+        for column, amount in zip(request.columns.tolist(), request.amounts.tolist(), strict=True):
+            offered = table.allocatable[rows, column].max(initial=0) if column < table.allocatable.shape[1] else 0
+            if offered < amount:
+                name = table.axis.name(column)
+                return f"the pod requests {amount} of {name}, but the largest node offers {offered}"
+        return None
+
+    def _is_not_ruled_out(self, task: PodInfo, job: PodGroupInfo) -> str | None:
+        """Refuse a pod that a filter can rule out before looking at nodes."""
+        del job
+        candidate = _candidate(task)
+        for rule in (*NODE_FILTERS, *LIVE_FILTERS):
+            restriction = rule.restrict(self._session.nodes.view, candidate) if rule.restrict is not None else None
+            if restriction is not None and restriction.reason is not None:
+                return restriction.reason
+        return None
+
+    # -- the pod and nodes -------------------------------------------------------------------------------------------
+
+    def _suits_node(self, task: PodInfo, job: PodGroupInfo, nodes: NodeSet) -> Mask:
+        del job
+        mask = self._passes(NODE_FILTERS, task, nodes)
+        table, request = self._session.nodes.table, task.request
+        if request.gpus and not task.record.pod.spec.resource_claims:
+            mask &= ~self._has_mig_strategy("mixed", nodes)
+        if request.mig_slices:
+            mask &= ~self._has_mig_strategy("single", nodes)
+        if request.share is not None and request.share.memory:
+            mask &= table.gpu_memory_known[nodes.rows]
+        return mask
+
+    def _suits_devices(self, task: PodInfo, job: PodGroupInfo, nodes: NodeSet) -> Mask:
+        """Judge MIG nodes that host obsolete pods, and pods that would be the first to share a device."""
+        del job
+        session = self._session
+        mask = np.ones(len(nodes), dtype=np.bool_)
+        if task.request.mig_slices:
+            for position, node in enumerate(nodes):
+                mask[position] = not any(record.request.legacy_mig for record in node.pods)
+        share = task.request.share
+        if share is not None:
+            table = session.nodes.table
+            slots = table.idle[nodes.rows, PODS] + table.releasing[nodes.rows, PODS]
+            for position in np.flatnonzero(slots < 1 + share.devices).tolist():
+                # Beginning to share a device takes a slot for the pod that reserves it.
+                node = nodes[position]
+                parts = share.parts_on(node.gpu_memory)
+                shared = sum(use.free_later >= parts for use in node.shared_gpus.values())
+                mask[position] = slots[position] >= 1 + max(share.devices - shared, 0)
+            mask &= ~np.array([session.devices.publishes(name) for name in nodes.names], dtype=np.bool_)
+        return mask
+
+    def _suits_pods(self, task: PodInfo, job: PodGroupInfo, nodes: NodeSet) -> Mask:
+        del job
+        return self._passes(LIVE_FILTERS, task, nodes)
+
+    def _looks_at_pods(self, task: PodInfo) -> bool:
+        constraints = task.request.constraints
+        return constraints.looks_at_pods or bool(constraints.volumes) or self._session.nodes.rule_carriers > 0
+
+    def _passes(self, filters: Sequence[Filter], task: PodInfo, nodes: NodeSet) -> Mask:
+        view = self._session.nodes.view
+        candidate = _candidate(task)
+        mask = view.table.alive.copy()
+        for rule in filters:
+            restriction = rule.restrict(view, candidate) if rule.restrict is not None else None
+            if restriction is not None and restriction.nodes is not None:
+                mask &= restriction.nodes
+            for refusal in rule.refuse(view, candidate):
+                mask &= ~refusal.nodes
+        return mask[nodes.rows]
+
+    def _has_mig_strategy(self, strategy: str, nodes: NodeSet) -> Mask:
+        strategies = self._session.nodes.table.mig_strategy
+        return np.array([strategies[row] == strategy for row in nodes.rows.tolist()], dtype=np.bool_)
+
+
+def _candidate(task: PodInfo) -> Candidate:
+    return Candidate(task.pod, task.request.requests)
+
+
+def _is_particular_about_devices(task: PodInfo) -> bool:
+    return task.request.share is not None or task.request.mig_slices > 0

@@ -1,0 +1,24 @@
+"""priority: of two jobs in a queue the one with the higher priority goes first."""
+
+from collections.abc import Mapping
+
+from spinney.scheduler.jobs import PodGroupInfo
+from spinney.scheduler.plugin import Plugin
+from spinney.scheduler.session import Session
+
+
+class Priority(Plugin):
+    """Orders jobs by priority."""
+
+    name = "priority"
+
+    def __init__(self, arguments: Mapping[str, str]) -> None:
+        del arguments
+
+    def on_session_open(self, session: Session) -> None:
+        """Register the order."""
+        session.add_job_order_key(_rank)
+
+
+def _rank(job: PodGroupInfo) -> int:
+    return -job.priority

@@ -1,0 +1,27 @@
+"""ray: the head pod of a Ray cluster goes first."""
+
+from collections.abc import Mapping
+from typing import Final
+
+from spinney.scheduler.plugin import Plugin
+from spinney.scheduler.session import Session
+from spinney.scheduler.tasks import PodInfo
+
+NODE_TYPE_LABEL: Final = "ray.io/node-type"
+
+
+class Ray(Plugin):
+    """Orders tasks by their part in a Ray cluster."""
+
+    name = "ray"
+
+    def __init__(self, arguments: Mapping[str, str]) -> None:
+        del arguments
+
+    def on_session_open(self, session: Session) -> None:
+        """Register the order."""
+        session.add_task_order_key(_rank)
+
+
+def _rank(task: PodInfo) -> bool:
+    return task.record.pod.metadata.labels.get(NODE_TYPE_LABEL) != "head"

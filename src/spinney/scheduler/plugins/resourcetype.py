@@ -1,0 +1,40 @@
+"""resourcetype: a pod that needs no GPU goes to a node that has none."""
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from spinney.cluster.resources import GPU, is_mig
+from spinney.scheduler import scores
+from spinney.scheduler.jobs import PodGroupInfo
+from spinney.scheduler.nodes import NodeSet, Scores
+from spinney.scheduler.plugin import Plugin
+from spinney.scheduler.session import Session
+from spinney.scheduler.tasks import PodInfo
+
+
+class ResourceType(Plugin):
+    """Scores nodes without GPUs for tasks that need none."""
+
+    name = "resourcetype"
+
+    def __init__(self, arguments: Mapping[str, str]) -> None:
+        del arguments
+
+    def on_session_open(self, session: Session) -> None:
+        """Register the score."""
+        table = session.nodes.table
+        columns = [GPU, *(table.axis.column(name) for name in table.axis if is_mig(name))]
+        without = np.where((table.allocatable[:, columns] > 0).any(axis=1), 0.0, scores.RESOURCE_TYPE)
+
+        def score(task: PodInfo, job: PodGroupInfo, nodes: NodeSet) -> Scores:
+            del task, job
+            found: Scores = without[nodes.rows]
+            return found
+
+        session.add_node_order_columns(score, per_job=False, reads_usage=False, monotone=True, applies_to=needs_no_gpu)
+
+
+def needs_no_gpu(task: PodInfo) -> bool:
+    """Tell whether a task asks for no GPU in any form."""
+    return not task.requires_gpu and task.request.mig_slices == 0

@@ -1,0 +1,33 @@
+"""taskorder: pods with a task priority label go before pods without, the higher first."""
+
+from collections.abc import Mapping
+from typing import Final
+
+from spinney.scheduler.plugin import Plugin
+from spinney.scheduler.session import Session
+from spinney.scheduler.tasks import PodInfo
+
+TASK_PRIORITY_LABEL: Final = "kai.scheduler/task-priority"
+
+
+class TaskOrder(Plugin):
+    """Orders tasks by their task priority."""
+
+    name = "taskorder"
+
+    def __init__(self, arguments: Mapping[str, str]) -> None:
+        del arguments
+
+    def on_session_open(self, session: Session) -> None:
+        """Register the order."""
+        session.add_task_order_key(_rank)
+
+
+def _rank(task: PodInfo) -> tuple[bool, int]:
+    text = task.record.pod.metadata.labels.get(TASK_PRIORITY_LABEL)
+    if text is None:
+        return (True, 0)
+    try:
+        return (False, -int(text))
+    except ValueError:
+        return (True, 0)

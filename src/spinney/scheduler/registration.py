@@ -1,0 +1,257 @@
+"""How plugins register: the ``add_...`` methods of a session, one per extension point."""
+
+from collections.abc import Callable
+
+from spinney.scheduler.events import EventHandler
+from spinney.scheduler.hooks import (
+    BindMutateFn,
+    CanReclaimFn,
+    CapacityFn,
+    GpuOrderFn,
+    Hook,
+    Hooks,
+    HttpHandler,
+    InvariantFn,
+    JobCompare,
+    JobFn,
+    JobKey,
+    MemberCompare,
+    NodeCapacityFn,
+    NodeOrderColumns,
+    NodeOrderFn,
+    NodePreOrderFn,
+    NodeRule,
+    NumaPlacementFn,
+    Order,
+    PredicateColumns,
+    PredicateFn,
+    PrePredicateFn,
+    QueueAmountsFn,
+    QueueCompare,
+    ScenarioGeneratorFactory,
+    ScenarioValidatorFn,
+    SubsetNodesFn,
+    TaskCompare,
+    TaskKey,
+    VictimFilterFn,
+)
+from spinney.scheduler.tasks import PodInfo
+
+
+class Registration:
+    """The registering half of a session. What is registered is attributed to the plugin that is being opened."""
+
+    def __init__(self) -> None:
+        self.hooks = Hooks()
+        self.opening = "session"
+        """The plugin whose ``on_session_open`` is running."""
+
+    # -- order -------------------------------------------------------------------------------------------------------
+
+    def add_job_order_fn(self, fn: JobCompare) -> None:
+        """Order jobs of a queue: negative if the left goes first. The first non-zero answer decides."""
+        self.hooks.job_order.append(Order(self.opening, compare=fn))
+
+    def add_job_order_key(self, fn: JobKey) -> None:
+        """Order jobs of a queue by a key that compares smaller for the one that goes first."""
+        self.hooks.job_order.append(Order(self.opening, key=fn))
+
+    def add_task_order_fn(self, fn: TaskCompare) -> None:
+        """Order tasks of a job: negative if the left goes first. The first non-zero answer decides."""
+        self.hooks.task_order.append(Order(self.opening, compare=fn))
+
+    def add_task_order_key(self, fn: TaskKey) -> None:
+        """Order tasks of a job by a key that compares smaller for the one that goes first."""
+        self.hooks.task_order.append(Order(self.opening, key=fn))
+
+    def add_sub_group_order_fn(self, fn: MemberCompare) -> None:
+        """Order the members of a group set of a job. The first non-zero answer decides; then the name."""
+        self.hooks.sub_group_order.append(Hook(self.opening, fn))
+
+    def add_queue_order_fn(self, fn: QueueCompare) -> None:
+        """Order sibling queues. The first non-zero answer decides; then age."""
+        self.hooks.queue_order.append(Hook(self.opening, fn))
+
+    # -- filtering ---------------------------------------------------------------------------------------------------
+
+    def add_pre_predicate_fn(self, fn: PrePredicateFn, *, stateful: bool = False) -> None:
+        """Refuse a task before any node is looked at.
+
+        Asked once per job and request class in a session; ``stateful`` asks for every task.
+        """
+        target = self.hooks.stateful_pre_predicates if stateful else self.hooks.pre_predicates
+        target.append(Hook(self.opening, fn))
+
+    def add_predicate_fn(
+        self, fn: PredicateFn, *, stateful: bool = False, applies_to: Callable[[PodInfo], bool] | None = None
+    ) -> None:
+        """Refuse a node for a task, node by node.
+
+        Asked once per pod set, request class and node, and again when something changes on the node; ``stateful`` asks
+        every time.
+        """
+        rule = NodeRule(plugin=self.opening, fn=fn, columns=False, stateful=stateful, applies_to=applies_to)
+        self.hooks.predicates.append(rule)
+
+    def add_predicate_columns(
+        self,
+        fn: PredicateColumns,
+        *,
+        per_job: bool = True,
+        reads_usage: bool = True,
+        stateful: bool = False,
+        applies_to: Callable[[PodInfo], bool] | None = None,
+    ) -> None:
+        """Refuse nodes for a task, all at once: the answer is true where the task may run, aligned with the nodes."""
+        rule = NodeRule(
+            plugin=self.opening,
+            fn=fn,
+            columns=True,
+            per_job=per_job,
+            reads_usage=reads_usage,
+            stateful=stateful,
+            applies_to=applies_to,
+        )
+        self.hooks.predicates.append(rule)
+
+    def add_victim_invariant_pre_predicate_fn(self, fn: InvariantFn) -> None:
+        """Name what keeps a task from being placed whoever is evicted, or ``None``."""
+        self.hooks.invariants.append(Hook(self.opening, fn))
+
+    def add_subset_nodes_fn(self, fn: SubsetNodesFn) -> None:
+        """Divide nodes into the sets to try a (part of a) job on, in order.
+
+        ``None`` means the plugin has no say about this job; an empty list that nothing fits. Several plugins nest: each
+        divides every set of the one before.
+        """
+        self.hooks.subset_nodes.append(Hook(self.opening, fn))
+
+    # -- scoring -----------------------------------------------------------------------------------------------------
+
+    def add_node_pre_order_fn(self, fn: NodePreOrderFn) -> None:
+        """Prepare for scoring a task on candidate nodes."""
+        self.hooks.node_pre_order.append(Hook(self.opening, fn))
+
+    def add_node_order_fn(
+        self,
+        fn: NodeOrderFn,
+        *,
+        stateful: bool = False,
+        monotone: bool = False,
+        applies_to: Callable[[PodInfo], bool] | None = None,
+    ) -> None:
+        """Score a node for a task, node by node; scores of all plugins are added up. Reused as predicates are."""
+        rule = NodeRule(
+            plugin=self.opening, fn=fn, columns=False, stateful=stateful, monotone=monotone, applies_to=applies_to
+        )
+        self.hooks.scores.append(rule)
+
+    def add_node_order_columns(
+        self,
+        fn: NodeOrderColumns,
+        *,
+        per_job: bool = True,
+        reads_usage: bool = True,
+        stateful: bool = False,
+        monotone: bool = False,
+        applies_to: Callable[[PodInfo], bool] | None = None,
+    ) -> None:
+        """Score nodes for a task, all at once, aligned with the nodes."""
+        rule = NodeRule(
+            plugin=self.opening,
+            fn=fn,
+            columns=True,
+            per_job=per_job,
+            reads_usage=reads_usage,
+            stateful=stateful,
+            monotone=monotone,
+            applies_to=applies_to,
+        )
+        self.hooks.scores.append(rule)
+
+    def add_gpu_order_fn(self, fn: GpuOrderFn) -> None:
+        """Score a GPU of a node for a task that shares one; ``"-2"`` stands for a GPU nobody uses yet."""
+        self.hooks.gpu_order.append(Hook(self.opening, fn))
+
+    # -- jobs, queues and capacity -----------------------------------------------------------------------------------
+
+    def add_pre_job_allocation_fn(self, fn: JobFn) -> None:
+        """Hear of every attempt to place a job before it begins."""
+        self.hooks.pre_job_allocation.append(Hook(self.opening, fn))
+
+    def add_is_non_preemptible_job_over_queue_quota_fn(self, fn: CapacityFn) -> None:
+        """Judge whether non-preemptible tasks would exceed a quota. Only the first registered is asked."""
+        self.hooks.non_preemptible_over_quota.append(Hook(self.opening, fn))
+
+    def add_is_job_over_capacity_fn(self, fn: CapacityFn) -> None:
+        """Judge whether a job's next tasks would exceed what its queue allows. Only the first registered is asked."""
+        self.hooks.job_over_capacity.append(Hook(self.opening, fn))
+
+    def add_is_task_allocation_on_node_over_capacity_fn(self, fn: NodeCapacityFn) -> None:
+        """Judge the same for one task on one node. Only the first registered is asked."""
+        self.hooks.task_on_node_over_capacity.append(Hook(self.opening, fn))
+
+    def add_get_queue_allocated_resources_fn(self, fn: QueueAmountsFn) -> None:
+        """Say what a queue holds. Only the first registered is asked."""
+        self.hooks.queue_allocated.append(Hook(self.opening, fn))
+
+    def add_get_queue_deserved_resources_fn(self, fn: QueueAmountsFn) -> None:
+        """Say what a queue is guaranteed. Only the first registered is asked."""
+        self.hooks.queue_deserved.append(Hook(self.opening, fn))
+
+    def add_get_queue_fair_share_fn(self, fn: QueueAmountsFn) -> None:
+        """Say what a queue's fair share is. Only the first registered is asked."""
+        self.hooks.queue_fair_share.append(Hook(self.opening, fn))
+
+    def add_event_handler(self, handler: EventHandler) -> None:
+        """Hear of every virtual allocation and deallocation."""
+        self.hooks.events.append(Hook(self.opening, handler))
+
+    # -- victims -----------------------------------------------------------------------------------------------------
+
+    def add_can_reclaim_resources_fn(self, fn: CanReclaimFn) -> None:
+        """Judge whether a job may take from other queues at all. Only the first registered is asked; none: no."""
+        self.hooks.can_reclaim.append(Hook(self.opening, fn))
+
+    def add_reclaim_victim_filter_fn(self, fn: VictimFilterFn) -> None:
+        """Judge whether a job may be a victim of a reclaiming one. All must agree."""
+        self.hooks.reclaim_victim_filters.append(Hook(self.opening, fn))
+
+    def add_preempt_victim_filter_fn(self, fn: VictimFilterFn) -> None:
+        """Judge whether a job may be a victim of a preempting one. All must agree."""
+        self.hooks.preempt_victim_filters.append(Hook(self.opening, fn))
+
+    def add_reclaim_scenario_validator_fn(self, fn: ScenarioValidatorFn) -> None:
+        """Judge a whole reclaim scenario. All must agree."""
+        self.hooks.reclaim_validators.append(Hook(self.opening, fn))
+
+    def add_reclaimable_fn(self, fn: ScenarioValidatorFn) -> None:
+        """Judge a whole reclaim scenario, by its shorter name."""
+        self.add_reclaim_scenario_validator_fn(fn)
+
+    def add_preempt_scenario_validator_fn(self, fn: ScenarioValidatorFn) -> None:
+        """Judge a whole preempt scenario. All must agree."""
+        self.hooks.preempt_validators.append(Hook(self.opening, fn))
+
+    def add_on_job_solution_start_fn(self, fn: Callable[[], None]) -> None:
+        """Hear of every search for victims before it begins."""
+        self.hooks.on_job_solution_start.append(Hook(self.opening, fn))
+
+    def add_scenario_generator(self, name: str, factory: ScenarioGeneratorFactory) -> None:
+        """Provide scenarios to the search for victims; generators are tried in the order of registration."""
+        self.hooks.scenario_generators[name] = Hook(self.opening, factory)
+
+    # -- results -----------------------------------------------------------------------------------------------------
+
+    def add_bind_request_mutate_fn(self, fn: BindMutateFn) -> None:
+        """Add annotations to a bind; where plugins name the same one, the later wins."""
+        self.hooks.bind_mutations.append(Hook(self.opening, fn))
+
+    def add_numa_placement_fn(self, fn: NumaPlacementFn) -> None:
+        """Predict the NUMA zones of a task on a node. Only the first registered is kept."""
+        if not self.hooks.numa_placement:
+            self.hooks.numa_placement.append(Hook(self.opening, fn))
+
+    def add_http_handler(self, path: str, handler: HttpHandler) -> None:
+        """Serve a path of the scheduler's endpoint for as long as this session is the newest."""
+        self.hooks.http_handlers[path] = Hook(self.opening, handler)

@@ -1,0 +1,82 @@
+"""What a cycle decided: binds, evictions and promises to carry out, and why the rest waits."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from spinney.cluster.pods import PodKey
+from spinney.explain.reasons import Explanation
+from spinney.gangs.tree import GangKey
+from spinney.scheduler.claims import ClaimKey, PublishedDevice
+
+
+@dataclass(frozen=True, slots=True)
+class Bind:
+    """A pod to be bound to a node, with the shared devices and claim devices chosen for it."""
+
+    pod: PodKey
+    uid: str
+    node: str
+    gang: GangKey
+    gpu_groups: tuple[str, ...] = ()
+    annotations: Mapping[str, str] = field(default_factory=dict)
+    claims: Mapping[ClaimKey, tuple[PublishedDevice, ...]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Eviction:
+    """A pod to be evicted from a node, and why."""
+
+    pod: PodKey
+    uid: str
+    node: str
+    gang: GangKey
+    message: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Pipeline:
+    """A pod that was promised a node where something is terminating; nothing is written for it."""
+
+    pod: PodKey
+    node: str
+    gang: GangKey
+
+
+@dataclass(frozen=True, slots=True)
+class FitError:
+    """One reason why a job could not be placed in this cycle."""
+
+    reason: str
+    """A word for conditions: ``PodSchedulingErrors``, ``OverLimit``, ``QueueDoesNotExist``, ..."""
+    message: str
+    details: object = None
+
+
+@dataclass(frozen=True)
+class Unschedulable:
+    """A job that could not be placed, with its reasons as texts and as data."""
+
+    gang: GangKey
+    errors: tuple[FitError, ...]
+    explanation: Explanation | None = None
+
+    @property
+    def message(self) -> str:
+        """Return one text for conditions and events."""
+        reason = self.errors[0].reason if len(self.errors) == 1 else "Unable to schedule podgroup"
+        texts = sorted({error.message for error in self.errors})
+        return f"{reason}: {'. '.join(texts)}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class CycleResult:
+    """What one scheduling cycle decided."""
+
+    binds: Sequence[Bind] = ()
+    evictions: Sequence[Eviction] = ()
+    pipelines: Sequence[Pipeline] = ()
+    unschedulable: Sequence[Unschedulable] = ()
+    started: Sequence[GangKey] = ()
+    """Gangs that got their first pods in this cycle."""
+    seconds: Mapping[tuple[str, str], float] = field(default_factory=dict)
+    """Time spent, by plugin and extension point; actions count as plugin ``action``."""

@@ -1,0 +1,86 @@
+"""The session scheduler: opens a session on the inventory, runs the actions, returns what was decided.
+
+It needs no Kubernetes: an inventory filled by hand, from a snapshot file or by watches all look the same. Carrying out
+the decisions (binding, evicting, writing conditions) is somebody else's part.
+"""
+
+from collections.abc import Mapping
+
+import structlog
+
+from spinney.runtime import Runtime
+from spinney.scheduler.actions import BUILT_IN_ACTIONS, Action
+from spinney.scheduler.config import InvalidConfiguration, SchedulerConfig
+from spinney.scheduler.inventory import Inventory, Snapshot
+from spinney.scheduler.plugin import PluginRegistry, default_registry
+from spinney.scheduler.results import CycleResult, Unschedulable
+from spinney.scheduler.session import Session
+
+log = structlog.get_logger()
+
+
+class Scheduler:
+    """Runs scheduling cycles over an inventory."""
+
+    def __init__(
+        self,
+        config: SchedulerConfig,
+        inventory: Inventory,
+        *,
+        runtime: Runtime | None = None,
+        registry: PluginRegistry | None = None,
+        actions: Mapping[str, Action] = BUILT_IN_ACTIONS,
+    ) -> None:
+        self.config = config
+        self.inventory = inventory
+        self.runtime = runtime if runtime is not None else Runtime.system()
+        self.registry = registry if registry is not None else default_registry()
+        self._actions = [_action(name, actions) for name in config.actions]
+        for option in config.plugins:
+            self.registry.builder(option.name)
+
+    def open_session(self, snapshot: Snapshot | None = None) -> Session:
+        """Return an opened session on ``snapshot``, or on the inventory as it is now."""
+        session = Session(
+            snapshot if snapshot is not None else self.inventory.snapshot(), self.config, self.registry, self.runtime
+        )
+        try:
+            session.open()
+        except Exception:
+            session.close()
+            raise
+        return session
+
+    def run_cycle(self, snapshot: Snapshot | None = None) -> CycleResult:
+        """Run one cycle: open, act, close. Plugins are closed also when an action raises."""
+        session = self.open_session(snapshot)
+        try:
+            self.run_actions(session)
+        finally:
+            session.close()
+        return self.result(session)
+
+    def run_actions(self, session: Session) -> None:
+        """Run the configured actions in order on an open session."""
+        for name, action in self._actions:
+            with session.timings.measure("action", name):
+                action.execute(session)
+
+    def result(self, session: Session) -> CycleResult:
+        """Return what a session has decided."""
+        return CycleResult(
+            binds=session.binds,
+            evictions=session.evictions,
+            pipelines=session.pipelines,
+            unschedulable=[Unschedulable(key, tuple(errors)) for key, errors in session.fit_errors.items()],
+            started=session.started,
+            seconds=session.timings.seconds,
+        )
+
+
+def _action(name: str, actions: Mapping[str, Action]) -> tuple[str, Action]:
+    try:
+        return name, actions[name]
+    except KeyError:
+        known = ", ".join(sorted(actions))
+        raise InvalidConfiguration(f"actions: no action is called {name!r}; known are {known}") from None

@@ -1,0 +1,227 @@
+"""A scheduling session: one snapshot of the cluster, the plugins opened on it, and what is being decided.
+
+A session is private to one cycle and one thread. Plugins register with it when it opens; actions ask it for jobs in
+order, try placements in statements, and commit them; what was committed is the session's result.
+"""
+
+from collections.abc import Iterator, Mapping
+from datetime import datetime
+from functools import cached_property
+
+import structlog
+
+from spinney.cluster.classes import RequestClass
+from spinney.cluster.devices import DEVICE
+from spinney.cluster.ledger import Ledger
+from spinney.cluster.resources import CPU, MEMORY
+from spinney.cluster.statuses import ACTIVE_USED, PodStatus
+from spinney.gangs.tree import GangKey
+from spinney.runtime import Runtime
+from spinney.scheduler.claims import ClaimBook
+from spinney.scheduler.config import SchedulerConfig
+from spinney.scheduler.decisions import Decisions
+from spinney.scheduler.device_claims import ClaimedDevices
+from spinney.scheduler.fairshare import Amounts, QueueTree
+from spinney.scheduler.inventory import Snapshot
+from spinney.scheduler.jobs import PodGroupInfo
+from spinney.scheduler.nodes import NodeInfo, Nodes
+from spinney.scheduler.placement.judging import Judge
+from spinney.scheduler.plugin import Plugin, PluginRegistry
+from spinney.scheduler.results import Bind, Eviction, FitError, Pipeline
+from spinney.scheduler.statement import Statement
+from spinney.scheduler.tasks import NOWHERE, PodInfo
+from spinney.scheduler.timing import Timings
+from spinney.scheduler.topology.levels import Topology
+
+log = structlog.get_logger()
+
+
+class Session(Decisions):
+    """One scheduling cycle. Mutable; plugins register with it, actions decide in it."""
+
+    def __init__(self, snapshot: Snapshot, config: SchedulerConfig, registry: PluginRegistry, runtime: Runtime) -> None:
+        super().__init__(Timings(runtime.clock.monotonic), verbosity=config.verbosity)
+        self.uid = runtime.uid()
+        self.now: datetime = runtime.clock.now()
+        self.config = config
+        self.snapshot = snapshot
+        self.nodes = Nodes(snapshot.ledger, snapshot.pods, snapshot.view, rule_carriers=snapshot.rule_carriers)
+        self.queues: QueueTree = snapshot.queues
+        self.topologies: Mapping[str, Topology] = snapshot.topologies
+        self.claims: ClaimBook = snapshot.claims
+        self.binds: list[Bind] = []
+        self.evictions: list[Eviction] = []
+        self.pipelines: list[Pipeline] = []
+        self.started: list[GangKey] = []
+        self.fit_errors: dict[GangKey, list[FitError]] = {}
+        self.devices = ClaimedDevices(self.claims, self.nodes)
+        self._runtime = runtime
+        self._registry = registry
+        self._plugins: list[Plugin] = []
+        self._jobs: dict[GangKey, PodGroupInfo] = {}
+        self._charges: dict[int, Amounts] = {}
+
+    # -- life --------------------------------------------------------------------------------------------------------
+
+    def open(self) -> None:
+        """Build and open the configured plugins in order."""
+        for option in self.config.plugins:
+            if not option.enabled:
+                continue
+            plugin = self._registry.builder(option.name)(option.arguments)
+            self.opening = option.name
+            self._plugins.append(plugin)
+            with self.timings.measure(option.name, "on_session_open"):
+                plugin.on_session_open(self)
+        self.opening = "session"
+
+    def close(self) -> None:
+        """Close every opened plugin in order; one that fails does not keep the others from closing."""
+        for plugin in self._plugins:
+            with self.timings.measure(plugin.name, "on_session_close"):
+                try:
+                    plugin.on_session_close(self)
+                except Exception:
+                    log.exception("plugin failed to close", plugin=plugin.name)
+        self._plugins.clear()
+
+    # -- what there is -----------------------------------------------------------------------------------------------
+
+    @property
+    def ledger(self) -> Ledger:
+        """Return the ledger over the nodes."""
+        return self.nodes.ledger
+
+    @cached_property
+    def judge(self) -> Judge:
+        """Return who judges nodes for tasks; plugins must have registered by then."""
+        return Judge(self.nodes, self.hooks, self.timings)
+
+    @property
+    def job_keys(self) -> Iterator[GangKey]:
+        """Return the keys of all jobs."""
+        return iter(self.snapshot.gangs.gangs)
+
+    @property
+    def jobs(self) -> Iterator[PodGroupInfo]:
+        """Return all jobs. Making their tasks is left until somebody looks at them."""
+        return map(self.job, self.snapshot.gangs.gangs)
+
+    def job(self, key: GangKey) -> PodGroupInfo:
+        """Return a job; raises ``KeyError``."""
+        job = self._jobs.get(key)
+        if job is None:
+            job = self._jobs[key] = PodGroupInfo(self.snapshot.gangs.gangs[key], self)
+        return job
+
+    def pending_jobs(self) -> Iterator[PodGroupInfo]:
+        """Return the jobs that have pods to place."""
+        return (job for job in map(self.job, self.snapshot.gangs.pending) if job.pending)
+
+    def statement(self) -> Statement:
+        """Begin a transaction."""
+        return Statement(self)
+
+    def is_inference_preemptible(self) -> bool:
+        """Tell whether inference jobs may be preempted."""
+        return self.config.inference_preemptible
+
+    def new_gpu_group(self) -> str:
+        """Return the id of a GPU that begins to be shared."""
+        return self._runtime.uid()
+
+    # -- charging ----------------------------------------------------------------------------------------------------
+
+    @cached_property
+    def smallest_gpu_memory(self) -> int:
+        """Return the memory of the smallest GPU of the cluster, in MiB."""
+        memory = self.nodes.table.gpu_memory[self.nodes.all.rows]
+        return int(memory.min()) if len(memory) else 100
+
+    @cached_property
+    def largest_gpu_memory(self) -> int:
+        """Return the memory of the largest GPU of the cluster, in MiB."""
+        memory = self.nodes.table.gpu_memory[self.nodes.all.rows]
+        return int(memory.max()) if len(memory) else 100
+
+    def charge_of_request(self, request: RequestClass, gpu_memory: int) -> Amounts:
+        """Return what a queue pays for a pod of a class on a node whose GPUs have ``gpu_memory`` MiB each."""
+        by_memory = request.share is not None and request.share.memory > 0
+        known = None if by_memory else self._charges.get(request.number)
+        if known is not None:
+            return known
+        parts = (request.gpus + request.mig_slices) * DEVICE
+        if request.share is not None:
+            parts += request.share.parts_on(gpu_memory) * request.share.devices
+        charge = Amounts(int(request.requests[CPU]), int(request.requests[MEMORY]), parts)
+        if not by_memory:
+            self._charges[request.number] = charge
+        return charge
+
+    def charge_of(self, task: PodInfo) -> Amounts:
+        """Return what the queue pays for a task where it is; for a task that is nowhere, what it asks for."""
+        memory = int(self.nodes.table.gpu_memory[task.row]) if task.row != NOWHERE else self.smallest_gpu_memory
+        return self.charge_of_request(task.request, memory)
+
+    # -- tasks -------------------------------------------------------------------------------------------------------
+
+    def make_tasks(self, job: PodGroupInfo) -> dict[str, list[PodInfo]]:
+        """Return the tasks of a job by pod set, in task order; pods that name an unknown pod set are left out."""
+        pod_sets = job.gang.pod_sets
+        tasks: dict[str, list[PodInfo]] = {name: [] for name in pod_sets}
+        find = self.nodes.table.find
+        effective = self.devices.effective_request
+        for set_name, record in job.members.pods.values():
+            pod_set = pod_sets.get(set_name)
+            if pod_set is None:
+                continue
+            row = find(record.node) if record.node else None
+            task = PodInfo(record, job, pod_set, effective(record), NOWHERE if row is None else row)
+            if row is None and task.status in ACTIVE_USED:
+                # Its node is gone: it holds nothing here and cannot be counted on.
+                task.status = PodStatus.UNKNOWN
+            tasks[set_name].append(task)
+        for each in tasks.values():
+            if len(each) > 1:
+                each.sort(key=self.task_key)
+        return tasks
+
+    # -- results -----------------------------------------------------------------------------------------------------
+
+    def record_placement(self, task: PodInfo) -> None:
+        """Make a virtual placement part of the result."""
+        task.virtual = False
+        if task.status is PodStatus.ALLOCATED:
+            task.status = PodStatus.BINDING
+            self.binds.append(
+                Bind(
+                    pod=task.key,
+                    uid=task.uid,
+                    node=task.node_name,
+                    gang=task.job.key,
+                    gpu_groups=task.gpu_groups,
+                    annotations=self._bind_annotations(task) if self.hooks.bind_mutations else {},
+                    claims=self.devices.of_task(task) if task.record.pod.spec.resource_claims else {},
+                )
+            )
+        elif task.status is PodStatus.PIPELINED:
+            self.pipelines.append(Pipeline(pod=task.key, node=task.node_name, gang=task.job.key))
+
+    def record_eviction(self, task: PodInfo, node: str, message: str) -> None:
+        """Make a virtual eviction part of the result."""
+        self.evictions.append(Eviction(pod=task.key, uid=task.uid, node=node, gang=task.job.key, message=message))
+
+    def record_fit_error(self, job: PodGroupInfo, error: FitError) -> None:
+        """Remember why a job could not be placed."""
+        self.fit_errors.setdefault(job.key, []).append(error)
+
+    def node(self, name: str) -> NodeInfo:
+        """Return a node by name; raises :class:`~spinney.cluster.table.UnknownNode`."""
+        return self.nodes.named(name)
+
+    def _bind_annotations(self, task: PodInfo) -> dict[str, str]:
+        annotations: dict[str, str] = {}
+        for hook in self.hooks.bind_mutations:
+            found: Mapping[str, str] = self._guarded(hook, "bind_request_mutate", {}, task, task.node_name)
+            annotations.update(found)
+        return annotations

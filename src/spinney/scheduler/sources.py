@@ -1,0 +1,35 @@
+"""The kinds the session scheduler reads beside pods and nodes, each only where the API server serves it."""
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from spinney.api import coscheduling, kai, volcano, workload_v1alpha1, workload_v1alpha2, workload_v1beta1
+from spinney.api.podgang import POD_GANG, PodGang
+from spinney.api.resource import Resource
+from spinney.api.resource_claims import (
+    DEVICE_CLASS,
+    RESOURCE_CLAIM,
+    RESOURCE_SLICE,
+    DeviceClass,
+    ResourceClaim,
+    ResourceSlice,
+)
+from spinney.api.scheduling import PRIORITY_CLASS, PriorityClass
+from spinney.api.topology_binding import CLUSTER_TOPOLOGY_BINDING, ClusterTopologyBinding
+
+OPTIONAL_KINDS: Final[Mapping[Resource, type[Any]]] = {
+    PRIORITY_CLASS: PriorityClass,
+    POD_GANG: PodGang,
+    CLUSTER_TOPOLOGY_BINDING: ClusterTopologyBinding,
+    kai.QUEUE: kai.Queue,
+    kai.POD_GROUP: kai.PodGroup,
+    kai.TOPOLOGY: kai.Topology,
+    coscheduling.POD_GROUP: coscheduling.PodGroup,
+    volcano.POD_GROUP: volcano.PodGroup,
+    workload_v1alpha1.WORKLOAD: workload_v1alpha1.Workload,
+    workload_v1alpha2.POD_GROUP: workload_v1alpha2.PodGroup,
+    workload_v1beta1.POD_GROUP: workload_v1beta1.PodGroup,
+    RESOURCE_CLAIM: ResourceClaim,
+    RESOURCE_SLICE: ResourceSlice,
+    DEVICE_CLASS: DeviceClass,
+}

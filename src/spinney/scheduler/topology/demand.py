@@ -1,0 +1,87 @@
+"""What a group of tasks asks of a domain, and how many of its pods fit on a node.
+
+Tasks that ask for the same kinds of things are counted in pods: a node holds as many as the largest request of each
+resource allows. Tasks of different kinds are only compared in sum.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from spinney.cluster.classes import RequestClass
+from spinney.cluster.devices import DEVICE
+from spinney.cluster.journal import Rows
+from spinney.cluster.resources import GPU, Vector, padded
+from spinney.scheduler.nodes import Nodes
+from spinney.scheduler.tasks import PodInfo
+
+
+@dataclass(frozen=True, eq=False)
+class Demand:
+    """What tasks ask for together."""
+
+    count: int
+    total: Vector
+    """Summed requests, ``[resource]``; a share of a device counts as a whole one."""
+    largest: Vector
+    """The largest request of each resource, ``[resource]``."""
+    shares: tuple[RequestClass, ...]
+    """The requests that share devices."""
+    homogeneous: bool
+    """All ask for the same kinds of resources, so pods can be counted."""
+    single: RequestClass | None
+    """The request, where all tasks have the same one."""
+
+    @classmethod
+    def of(cls, tasks: Sequence[PodInfo], width: int) -> "Demand":
+        """Return the demand of ``tasks``."""
+        counts: dict[int, tuple[RequestClass, int]] = {}
+        for task in tasks:
+            known = counts.get(task.request.number)
+            counts[task.request.number] = (task.request, 1 if known is None else known[1] + 1)
+        total = np.zeros(width, dtype=np.int64)
+        largest = np.zeros(width, dtype=np.int64)
+        kinds: set[tuple[bool, tuple[int, ...]]] = set()
+        for request, count in counts.values():
+            vector = padded(request.requests, width)
+            total += count * vector
+            if request.share is not None:
+                total[GPU] += -(-count * request.share.devices * request.share.parts_on(1) // DEVICE)
+            np.maximum(largest, vector, out=largest)
+            beyond = tuple(column for column in request.columns.tolist() if column > GPU)
+            kinds.add((request.requires_gpu, beyond))
+        shares = tuple(request for request, _ in counts.values() if request.share is not None)
+        only = next(iter(counts.values()))[0] if len(counts) == 1 else None
+        return cls(len(tasks), total, largest, shares, len(kinds) == 1, only)
+
+    def pods_on(self, nodes: Nodes, rows: Rows) -> Vector:
+        """Return how many of the pods fit on each row once what is terminating is gone."""
+        table = nodes.table
+        fits = np.full(len(rows), self.count, dtype=np.int64)
+        for column in np.flatnonzero(self.largest).tolist():
+            free = table.idle[rows, column] + table.releasing[rows, column]
+            np.minimum(fits, free // self.largest[column], out=fits)
+        if self.shares:
+            largest = max(self.shares, key=lambda request: request.share.parts_on(1) if request.share else 0)
+            np.minimum(fits, _shares_on(nodes, largest, rows), out=fits)
+        return np.maximum(fits, 0)
+
+
+def _shares_on(nodes: Nodes, request: RequestClass, rows: Rows) -> Vector:
+    """Return how many pods that share devices fit on each row."""
+    share = request.share
+    assert share is not None, "only requests for shares are asked about"
+    table, shared = nodes.table, nodes.ledger.shared
+    found = np.zeros(len(rows), dtype=np.int64)
+    for position, row in enumerate(rows.tolist()):
+        parts = share.parts_on(int(table.gpu_memory[row]))
+        if parts > DEVICE:
+            continue
+        whole = int(table.idle[row, GPU] + table.releasing[row, GPU])
+        slots = max(whole, 0) * (DEVICE // parts)
+        slots += sum(
+            max(use.free_later, 0) // parts for use in shared.of_row(row).values() if use.active + use.pipelined > 0
+        )
+        found[position] = slots // share.devices
+    return found

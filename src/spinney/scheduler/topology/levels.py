@@ -1,0 +1,33 @@
+"""A topology as an administrator defines it: node labels from coarse to fine."""
+
+from dataclasses import dataclass, field
+
+from spinney.api import kai
+from spinney.api.topology_binding import ClusterTopologyBinding
+
+
+@dataclass(frozen=True)
+class Topology:
+    """Levels by node label key, coarse to fine; ``aliases`` are other names of levels."""
+
+    name: str
+    levels: tuple[str, ...]
+    aliases: dict[str, str] = field(default_factory=dict)
+
+    def depth(self, level: str) -> int | None:
+        """Return the place of a level, 0 for the coarsest; ``None`` if there is no such level."""
+        key = self.aliases.get(level, level)
+        return self.levels.index(key) if key in self.levels else None
+
+
+def topology_of(found: kai.Topology | ClusterTopologyBinding) -> Topology:
+    """Return the topology an object defines."""
+    if isinstance(found, kai.Topology):
+        levels = found.spec.levels
+        aliases = {level.alias: level.node_label for level in levels if level.alias}
+        return Topology(found.metadata.name, tuple(level.node_label for level in levels), aliases)
+    return Topology(
+        found.metadata.name,
+        tuple(level.key for level in found.spec.levels),
+        {level.domain: level.key for level in found.spec.levels},
+    )

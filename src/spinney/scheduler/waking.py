@@ -1,0 +1,37 @@
+"""Which changes in the cluster can change a scheduling decision: only those are worth a cycle.
+
+A pod that starts to run, becomes ready or gets another condition changes nothing; a pod that appears, loses its last
+gate, is deleted or ends does. A node's heartbeat changes nothing; its labels, taints, capacity or readiness do.
+"""
+
+from typing import Any
+
+from spinney.api.core import Node, Pod
+from spinney.kube.cache import Change
+
+
+def may_change_decisions(change: Change[Any]) -> bool:
+    """Tell whether ``change`` is worth a scheduling cycle."""
+    old, new = change.old, change.new
+    if isinstance(new, Pod) and isinstance(old, Pod):
+        return _aspects_of_pod(old) != _aspects_of_pod(new)
+    if isinstance(new, Node) and isinstance(old, Node):
+        return _aspects_of_node(old) != _aspects_of_node(new)
+    if isinstance(new, Pod):
+        return not new.terminal
+    if old is not None and new is not None:
+        return bool(old.metadata.generation is None or old.metadata.generation != new.metadata.generation)
+    return True
+
+
+def _aspects_of_pod(pod: Pod) -> tuple[Any, ...]:
+    """Return what decides whether the pod wants a place, and where: once it has one, only whether it keeps it."""
+    leaving = pod.metadata.deletion_timestamp is not None
+    if pod.spec.node_name:
+        return (pod.metadata.uid, pod.spec.node_name, leaving, pod.terminal)
+    return (pod.metadata.uid, "", leaving, pod.terminal, pod.gated, pod.metadata.labels, pod.spec.tolerations)
+
+
+def _aspects_of_node(node: Node) -> tuple[Any, ...]:
+    conditions = [(condition.type, condition.status) for condition in node.status.conditions]
+    return (node.metadata.uid, node.metadata.labels, node.spec, node.status.allocatable, conditions)
