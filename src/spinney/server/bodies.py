@@ -10,6 +10,7 @@ from spinney.server.status import bad_request, unsupported_media_type
 
 _JSON = "application/json"
 _YAML = "application/yaml"
+_MAX_DEPTH = 256
 
 
 def media_type(request: Request) -> str:
@@ -57,21 +58,31 @@ def from_yaml(body: bytes) -> Any:
         except RecursionError as error:
             raise bad_request("the body is nested too deeply") from error
     try:
+        _check_yaml(body)
         return yaml.load(body, Loader=_YamlLoader)  # noqa: S506 - a safe loader
-    except (yaml.YAMLError, ValueError, RecursionError) as error:
+    except (yaml.YAMLError, ValueError) as error:
         raise bad_request(f"the body is not valid YAML: {error}") from error
 
 
-class _YamlLoader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]
-    """YAML without dates (a timestamp stays text) and without aliases (a small body cannot become a large object)."""
+def _check_yaml(body: bytes) -> None:
+    """Refuse aliases, with which a small body becomes a large object, and nesting that no object has."""
+    depth = 0
+    for event in yaml.parse(body, Loader=_SafeLoader):
+        if isinstance(event, yaml.events.AliasEvent):
+            raise ValueError("aliases are not accepted")
+        if isinstance(event, yaml.events.CollectionStartEvent):
+            depth += 1
+            if depth > _MAX_DEPTH:
+                raise ValueError(f"nested deeper than {_MAX_DEPTH}")
+        elif isinstance(event, yaml.events.CollectionEndEvent):
+            depth -= 1
 
-    def fetch_alias(self) -> None:
-        raise yaml.YAMLError("aliases are not accepted")
 
-    def compose_node(self, parent: Any, index: Any) -> Any:
-        if self.check_event(yaml.events.AliasEvent):
-            raise yaml.YAMLError("aliases are not accepted")
-        return super().compose_node(parent, index)
+_SafeLoader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+
+
+class _YamlLoader(_SafeLoader):  # type: ignore[misc, valid-type]
+    """YAML in which a timestamp stays text, as in JSON."""
 
 
 _YamlLoader.yaml_implicit_resolvers = {

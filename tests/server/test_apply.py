@@ -1,0 +1,183 @@
+"""Server-side apply: ownership, conflicts, and fields that are no longer applied."""
+
+from typing import Any
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from spinney.server import ServerOptions
+from spinney.server.kinds.shapes import POD
+from spinney.server.patches.fieldset import fields_of, from_fields_v1, to_fields_v1
+from tests.server.api import APPLY, CONFIG_MAPS, NODES, PODS, Api, a_config_map, an_api
+
+_MAP = f"{CONFIG_MAPS}/c"
+
+
+async def _owners(api: Api, path: str) -> dict[str, Any]:
+    entries = (await api.get(path))["metadata"].get("managedFields", [])
+    return {entry["manager"]: entry["fieldsV1"] for entry in entries}
+
+
+async def test_apply_creates_and_owns() -> None:
+    """Applying to nothing creates the object, and the manager owns exactly what it applied."""
+    api = an_api()
+    answer = await api.send(
+        "PATCH", _MAP, {"data": {"a": "1"}}, query={"fieldManager": "m"}, headers={"content-type": APPLY}
+    )
+    assert answer.status == 201
+    assert await _owners(api, _MAP) == {"m": {"f:data": {"f:a": {}}}}
+
+
+async def test_two_managers_conflict_over_one_field() -> None:
+    """Changing another manager's field is refused with its name; applying the same value is shared ownership."""
+    api = an_api()
+    await api.apply(_MAP, {"data": {"a": "1"}}, "first")
+    answer = await api.send(
+        "PATCH", _MAP, {"data": {"a": "2"}}, query={"fieldManager": "second"}, headers={"content-type": APPLY}
+    )
+    assert answer.status == 409
+    (cause,) = answer.body["details"]["causes"]
+    assert (cause["reason"], cause["field"]) == ("FieldManagerConflict", ".data.a")
+    assert '"first"' in cause["message"]
+    await api.apply(_MAP, {"data": {"a": "1"}}, "second")
+    assert set(await _owners(api, _MAP)) == {"first", "second"}
+
+
+async def test_force_takes_ownership() -> None:
+    """A forced apply takes the field, and the loser no longer owns it."""
+    api = an_api()
+    await api.apply(_MAP, {"data": {"a": "1", "b": "1"}}, "first")
+    taken = await api.apply(_MAP, {"data": {"a": "2"}}, "second", force="true")
+    assert taken["data"] == {"a": "2", "b": "1"}
+    assert await _owners(api, _MAP) == {"first": {"f:data": {"f:b": {}}}, "second": {"f:data": {"f:a": {}}}}
+
+
+async def test_what_is_no_longer_applied_goes() -> None:
+    """A field its only owner stops applying is removed; one that somebody else owns too stays."""
+    api = an_api()
+    await api.apply(_MAP, {"data": {"mine": "1", "shared": "1"}, "metadata": {"labels": {"x": "1"}}}, "first")
+    await api.apply(_MAP, {"data": {"shared": "1"}}, "second")
+    left = await api.apply(_MAP, {}, "first")
+    assert left["data"] == {"shared": "1"}
+    assert "labels" not in left["metadata"]
+
+
+async def test_applying_the_same_again_writes_nothing() -> None:
+    """Two managers that re-apply their configurations forever never make a new revision."""
+    api = an_api()
+    await api.apply(_MAP, {"data": {"a": "1"}}, "first")
+    last = await api.apply(_MAP, {"data": {"b": "1"}}, "second")
+    for _ in range(2):
+        await api.apply(_MAP, {"data": {"a": "1"}}, "first")
+        again = await api.apply(_MAP, {"data": {"b": "1"}}, "second")
+    assert again["metadata"]["resourceVersion"] == last["metadata"]["resourceVersion"]
+
+
+async def test_an_update_takes_what_it_changes() -> None:
+    """A plain patch of an applied field makes the patcher its owner, so the next apply conflicts."""
+    api = an_api()
+    await api.apply(_MAP, {"data": {"a": "1"}}, "applier")
+    await api.patch(_MAP, {"data": {"a": "2"}}, fieldManager="editor")
+    answer = await api.send(
+        "PATCH", _MAP, {"data": {"a": "1"}}, query={"fieldManager": "applier"}, headers={"content-type": APPLY}
+    )
+    assert answer.status == 409
+    assert '"editor"' in answer.body["message"]
+
+
+async def test_what_was_there_before_the_first_apply_is_owned() -> None:
+    """Fields of an object that was created otherwise conflict with the first apply that changes them."""
+    api = an_api()
+    await api.create(CONFIG_MAPS, a_config_map("c", a="1"))
+    answer = await api.send(
+        "PATCH", _MAP, {"data": {"a": "2"}}, query={"fieldManager": "m"}, headers={"content-type": APPLY}
+    )
+    assert answer.status == 409
+    assert '"before-first-apply"' in answer.body["message"]
+
+
+async def test_creators_are_recorded_if_wanted() -> None:
+    """With tracking from the start, the conflict names who created the object."""
+    api = an_api(ServerOptions(track_all_managers=True))
+    await api.create(CONFIG_MAPS, a_config_map("c", a="1"), fieldManager="creator")
+    answer = await api.send(
+        "PATCH", _MAP, {"data": {"a": "2"}}, query={"fieldManager": "m"}, headers={"content-type": APPLY}
+    )
+    assert '"creator"' in answer.body["message"]
+
+
+async def test_conditions_are_owned_one_by_one() -> None:
+    """Two managers apply their own conditions to one status without touching each other's."""
+    api = an_api()
+    await api.create(NODES, {"metadata": {"name": "n"}})
+    for manager, kind in (("kubelet", "Ready"), ("detector", "DiskFailing")):
+        status = {"conditions": [{"type": kind, "status": "True"}]}
+        await api.apply(f"{NODES}/n/status", {"status": status}, manager)
+    node = await api.apply(f"{NODES}/n/status", {"status": {}}, "detector")
+    assert [each["type"] for each in node["status"]["conditions"]] == ["Ready"]
+
+
+async def test_apply_to_the_main_endpoint_never_owns_status() -> None:
+    """A status in an applied configuration is ignored on the main endpoint."""
+    api = an_api()
+    pod = {"spec": {"containers": [{"name": "c", "image": "i"}]}, "status": {"phase": "Running"}}
+    made = await api.apply(f"{PODS}/p", pod, "m")
+    assert made["status"]["phase"] == "Pending"
+    assert "f:status" not in (await _owners(api, f"{PODS}/p"))["m"]
+
+
+async def test_apply_needs_a_manager_and_no_managed_fields() -> None:
+    """An apply without fieldManager, or with managedFields, is refused."""
+    api = an_api()
+    assert (await api.send("PATCH", _MAP, {}, headers={"content-type": APPLY})).status == 422
+    body = {"metadata": {"managedFields": [{"manager": "x"}]}}
+    answer = await api.send("PATCH", _MAP, body, query={"fieldManager": "m"}, headers={"content-type": APPLY})
+    assert answer.status == 400
+
+
+_PODS = st.fixed_dictionaries(
+    {},
+    optional={
+        "metadata": st.fixed_dictionaries({"labels": st.dictionaries(st.sampled_from("xyz"), st.just("v"))}),
+        "spec": st.fixed_dictionaries(
+            {
+                "containers": st.lists(
+                    st.fixed_dictionaries({"name": st.sampled_from("abc")}, optional={"image": st.sampled_from("12")}),
+                    unique_by=lambda container: container["name"],
+                )
+            },
+            optional={"tolerations": st.lists(st.just({"key": "k"})), "priority": st.integers(0, 2)},
+        ),
+    },
+)
+
+
+@given(pod=_PODS)
+def test_fields_survive_their_encoding(pod: Any) -> None:
+    """A set of fields is the same after a round trip through FieldsV1."""
+    fields = fields_of(pod, POD)
+    assert from_fields_v1(to_fields_v1(fields)) == fields
+
+
+_DATA = st.dictionaries(st.sampled_from("abcd"), st.sampled_from("12"), max_size=4)
+
+
+@settings(max_examples=40, deadline=None)
+@given(steps=st.lists(st.tuples(st.sampled_from(["m1", "m2", "m3"]), _DATA), min_size=1, max_size=8))
+async def test_forced_applies_against_a_model(steps: list[tuple[str, dict[str, str]]]) -> None:
+    """After any run of forced applies, the object is what the owners last applied, and nothing else."""
+    api = an_api()
+    values: dict[str, str] = {}
+    owners: dict[str, set[str]] = {}
+    for manager, data in steps:
+        for key, value in data.items():
+            if values.get(key) != value:
+                owners[key] = set()
+            values[key] = value
+            owners[key].add(manager)
+        for key in [key for key, who in owners.items() if manager in who and key not in data]:
+            owners[key].discard(manager)
+            if not owners[key]:
+                del owners[key], values[key]
+        applied = await api.apply(_MAP, {"data": data} if data else {}, manager, force="true")
+        assert applied.get("data", {}) == values
