@@ -1,0 +1,70 @@
+"""The count tables over placed pods."""
+
+from spinney.api.core import Pod
+from spinney.api.selectors import Selector
+from spinney.api.struct import convert
+from spinney.cluster.filters import PlacedPods, placed_pods
+from spinney.cluster.filters.pod_selectors import PodSelector, PodTerm
+
+
+def a_pod(name: str, app: str = "a", namespace: str = "blue") -> Pod:
+    """Return a pod with one label."""
+    return convert(Pod, {"metadata": {"name": name, "namespace": namespace, "labels": {"app": app}}})
+
+
+def pods_of(app: str, *, live: bool = False) -> PodSelector:
+    """Return the selector of the pods with this label in namespace blue."""
+    return PodSelector((PodTerm(frozenset(["blue"]), Selector.parse(f"app={app}")),), live=live)
+
+
+def test_counts_are_right_whenever_they_are_first_asked_for() -> None:
+    """A selector first asked about late counts the pods that came before, and then follows."""
+    pods = PlacedPods()
+    pods.place(a_pod("one"), 3)
+    pods.place(a_pod("elsewhere", namespace="green"), 3)
+    assert pods.counts(pods_of("a"), 5).tolist() == [0, 0, 0, 1, 0]
+    pods.place(a_pod("two"), 4)
+    pods.place(a_pod("two"), 0)  # the same pod, seen on another node
+    assert pods.counts(pods_of("a"), 5).tolist() == [1, 0, 0, 1, 0]
+
+
+def test_terminating_pods_count_only_where_asked() -> None:
+    """Spread constraints leave out pods that are being deleted; affinity does not."""
+    pods = PlacedPods()
+    metadata = {"name": "p", "namespace": "blue", "labels": {"app": "a"}, "deletionTimestamp": "2026-01-01T00:00:00Z"}
+    pods.place(convert(Pod, {"metadata": metadata}), 0)
+    assert pods.counts(pods_of("a", live=True), 1).tolist() == [0]
+    assert pods.counts(pods_of("a"), 1).tolist() == [1]
+
+
+def test_node_that_goes_takes_its_pods_along() -> None:
+    """Clearing a row forgets its pods and no others."""
+    pods = PlacedPods()
+    pods.place(a_pod("one"), 0)
+    pods.place(a_pod("two"), 1)
+    pods.clear_row(0)
+    assert (len(pods), pods.counts(pods_of("a"), 2).tolist()) == (1, [0, 1])
+
+
+def test_forks_go_their_own_way() -> None:
+    """What is placed on a fork is not seen by the other, also for selectors either asked about first."""
+    pods = PlacedPods()
+    pods.place(a_pod("one"), 0)
+    fork = pods.fork()
+    fork.place(a_pod("two"), 1)
+    assert fork.counts(pods_of("a"), 2).tolist() == [1, 1]
+    pods.place(a_pod("three"), 0)
+    assert pods.counts(pods_of("a"), 2).tolist() == [2, 0]
+    assert fork.counts(pods_of("a"), 2).tolist() == [1, 1]
+
+
+def test_many_selectors_of_the_past_do_not_disturb() -> None:
+    """Old selectors are forgotten in bulk; those asked about again are counted anew and followed."""
+    pods = PlacedPods()
+    fork = pods.fork()
+    pods.place(a_pod("one"), 0)
+    assert pods.counts(pods_of("a"), 1).tolist() == [1]
+    for number in range(placed_pods._KEEP + 1):
+        fork.counts(pods_of(f"job-{number}"), 1)
+    pods.place(a_pod("two"), 0)
+    assert pods.counts(pods_of("a"), 1).tolist() == [2]
