@@ -145,6 +145,7 @@ async def _service_account_of(client: Client, namespace: str) -> None:
 _virtual_time = pytest.StashKey[bool]()
 
 
+@pytest.hookimpl(tryfirst=True)
 def pytest_runtest_setup(item: pytest.Item) -> None:
     """Note on which kind of loop the coming test runs, before its loop is made."""
     callspec: Any = getattr(item, "callspec", None)

@@ -2,16 +2,18 @@
 
 from pathlib import Path
 
+import pytest
 import yaml
 
 from spinney.api.resource import Resource
+from spinney.api.schema.crd import manifests
 from spinney.api.struct import JSON, encode
+from spinney.kube.crds import CRD, CrdRefused, condition_of, install_crds
 from spinney.kube.errors import ApiError
-from spinney.testing.crds import condition_of, install_crds, load_crds
 from tests.conftest import Cluster
 
 REPOSITORY = Path(__file__).resolve().parents[2]
-CRDS = load_crds()
+CRDS = manifests()
 WORKLOADS = [
     (path.name, document)
     for directory in (REPOSITORY / "examples", REPOSITORY.parent / "shared" / "workloads")
@@ -81,3 +83,29 @@ def _resource(crd: JSON, version: str) -> Resource:
     spec = crd["spec"]
     names = spec["names"]
     return Resource(spec["group"], version, names["kind"], names["plural"], namespaced=spec["scope"] == "Namespaced")
+
+
+@pytest.mark.parametrize("cluster_name", [pytest.param("real", marks=pytest.mark.real)], indirect=True)
+async def test_a_crd_whose_names_are_taken_is_told(cluster: Cluster) -> None:
+    """A CRD that claims another one's kind is never served, and the installation says why instead of waiting."""
+    first, second = (_small_crd(plural, kind="Oak") for plural in ("oaks", "otheroaks"))
+    await install_crds(cluster.client, [first])
+    try:
+        with pytest.raises(CrdRefused, match=r"otheroaks\.spinney\.example: .*Conflict"):
+            await install_crds(cluster.client, [second])
+    finally:
+        for plural in ("oaks", "otheroaks"):
+            await cluster.client.delete(CRD, f"{plural}.spinney.example")
+
+
+def _small_crd(plural: str, *, kind: str) -> JSON:
+    schema = {"openAPIV3Schema": {"type": "object"}}
+    return {
+        "metadata": {"name": f"{plural}.spinney.example"},
+        "spec": {
+            "group": "spinney.example",
+            "scope": "Namespaced",
+            "names": {"plural": plural, "kind": kind},
+            "versions": [{"name": "v1", "served": True, "storage": True, "schema": schema}],
+        },
+    }

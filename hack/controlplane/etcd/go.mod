@@ -1,3 +1,4 @@
+// Pins of the etcd server that every control plane here runs on.
 module spinney.dev/controlplane/etcd
 
 go 1.24.0
