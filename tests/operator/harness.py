@@ -14,13 +14,13 @@ from spinney.api.resource import Resource
 from spinney.api.struct import JSON
 from spinney.backends.profiles import Profile, Profiles
 from spinney.kube.client import Client
+from spinney.kube.crds import install_crds
 from spinney.kube.errors import KubeError
 from spinney.operator.operator import Operator, Settings
 from spinney.operator.pod_states import has_gate
 from spinney.runtime import Runtime
 from spinney.server import ApiServer
 from spinney.sim.transport import InProcessTransport
-from spinney.testing.crds import install_crds
 
 SPINNEY = Profiles((Profile("default-scheduler"), Profile("spinney-scheduler")), "spinney-scheduler")
 NAMESPACE = Resource("", "v1", "Namespace", "namespaces", namespaced=False)

@@ -103,8 +103,8 @@ def test_deleting_a_set_leaves_nothing() -> None:
             cliques = [a_clique("a", 2, autoscaling=scaling), a_clique("b", 1, after=["a"])]
             await world.apply(a_pod_clique_set("model", cliques, startup=EXPLICIT, replicas=2))
             await world.settle()
-            kinds = (POD, POD_CLIQUE, POD_GANG, SERVICE, SERVICE_ACCOUNT, ROLE, ROLE_BINDING, SECRET)
-            kinds += (HORIZONTAL_POD_AUTOSCALER,)
+            kinds = [POD, POD_CLIQUE, POD_GANG, SERVICE, SERVICE_ACCOUNT, ROLE, ROLE_BINDING, SECRET]
+            kinds.append(HORIZONTAL_POD_AUTOSCALER)
             assert all([await mine(world, kind) for kind in kinds])
             await world.client.delete(POD_CLIQUE_SET, "model", "test")
             await world.settle()

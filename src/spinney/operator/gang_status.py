@@ -75,14 +75,14 @@ def missing(gang: PodGang, members: Members) -> str | None:
     return None
 
 
-def initialized(gang: PodGang, members: Members, held: Sequence[Untranslatable], *, recycled: bool) -> Condition:
+def initialized(gang: PodGang, members: Members, held: Sequence[Untranslatable], *, former_life: bool) -> Condition:
     """Return the condition Initialized: once True it stays, except when the gang is recycled."""
-    if is_true(gang.status.conditions, INITIALIZED) and not recycled:
+    if is_true(gang.status.conditions, INITIALIZED) and not former_life:
         condition = find_condition(gang.status.conditions, INITIALIZED)
         assert condition is not None
         return condition
     waiting = held[0].reason if held else missing(gang, members)
-    if recycled and waiting is None:
+    if former_life:
         waiting = "the gang is being recycled"
     if waiting is not None:
         return Condition(type=INITIALIZED, status="False", reason="PodsPending", message=waiting)

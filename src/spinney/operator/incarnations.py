@@ -1,12 +1,13 @@
 """The lives of a gang.
 
-A gang outlives its PodCliques: gang termination deletes them all, and they are made anew under the same names. The gang
-remembers by uid whose pods it refers to. When none of those PodCliques is left it has been *recycled*: it gets a new
-incarnation, loses its Initialized, and starts over. When only some are new (one scaling group replica was replaced,
-say) the gang lives on and just takes note of them.
+A gang outlives its PodCliques: gang termination deletes them all, and they are made anew under the same names. That is
+a *recycling*: the gang loses Initialized and its references, gets a new incarnation, and starts over. It is asked for
+by an annotation before the first PodClique is deleted, because old and new ones may exist side by side for a moment,
+and is over when none of the PodCliques on record is left. A gang all of whose PodCliques were replaced without being
+asked has been recycled just the same. When only some are new (one scaling group replica was replaced, say) it lives on.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from spinney.api.grove import PodClique
@@ -18,41 +19,60 @@ UID_LENGTH = 8
 
 
 @dataclass(frozen=True)
+class Record:
+    """The last recycling a gang has completed, and the PodCliques it consists of since."""
+
+    recycling: str = ""
+    cliques: frozenset[str] = frozenset()
+
+    @classmethod
+    def of(cls, gang: PodGang) -> "Record":
+        """Read the record of a gang."""
+        recycling, _, cliques = gang.metadata.annotations.get(additions.INCARNATION_CLIQUES, "").rpartition("|")
+        return cls(recycling, frozenset(cliques.split(",") if cliques else ()))
+
+    def __str__(self) -> str:
+        return f"{self.recycling}|{','.join(sorted(self.cliques))}"
+
+
+@dataclass(frozen=True)
 class Life:
-    """The incarnation a gang is to have, the PodCliques it consists of, and whether that means starting over."""
+    """Which life a gang has reached."""
 
     incarnation: str | None
-    cliques: str
-    recycled: bool = False
+    record: Record
+    starts_over: bool = False
+    """References and Initialized are of a former life."""
+    survived: bool = False
+    """PodCliques of the former life still exist, so the new one cannot be complete."""
 
     def annotations(self) -> dict[str, str]:
         """Return the annotations that record this life."""
-        recorded = {additions.INCARNATION_CLIQUES: self.cliques} if self.cliques else {}
+        recorded = {additions.INCARNATION_CLIQUES: str(self.record)} if self.record != Record() else {}
         return recorded | ({additions.INCARNATION: self.incarnation} if self.incarnation else {})
 
 
-def life(gang: PodGang | None, cliques: Iterable[PodClique]) -> Life:
+def life(gang: PodGang, cliques: Iterable[PodClique]) -> Life:
     """Return the life a gang has reached with the PodCliques that exist now."""
-    present = sorted(_short(clique) for clique in cliques if not clique.metadata.deleting)
-    if gang is None:
-        return Life(None, ",".join(present))
-    known = _recorded(gang.metadata.annotations)
+    present = frozenset(_short(clique) for clique in cliques if not clique.metadata.deleting)
+    record = Record.of(gang)
+    asked = gang.metadata.annotations.get(additions.RECYCLE, "")
     incarnation = gang.metadata.annotations.get(additions.INCARNATION)
-    if known and present and not known.intersection(present):
-        return Life(hashes.digest([gang.metadata.uid, present], 5), ",".join(present), recycled=True)
+    if asked != record.recycling:
+        renewed = hashes.digest([gang.metadata.uid, asked], 5)
+        survived = bool(record.cliques & present)
+        kept = record if survived else Record(asked, present)
+        return Life(renewed, kept, starts_over=renewed != incarnation, survived=survived)
+    if record.cliques and present and not record.cliques & present:
+        renewed = hashes.digest([gang.metadata.uid, sorted(present)], 5)
+        return Life(renewed, Record(asked, present), starts_over=True)
     # PodCliques that are gone for the moment stay on record: only new ones tell a new life from an interruption.
-    kept = sorted(set(present) | (known if not present else set()))
-    return Life(incarnation, ",".join(kept))
+    return Life(incarnation, Record(asked, present or record.cliques))
 
 
 def belongs(clique: PodClique, gang: PodGang) -> bool:
     """Say whether the gang has taken note of this very PodClique."""
-    return _short(clique) in _recorded(gang.metadata.annotations)
-
-
-def _recorded(annotations: Mapping[str, str]) -> frozenset[str]:
-    recorded = annotations.get(additions.INCARNATION_CLIQUES, "")
-    return frozenset(recorded.split(",")) if recorded else frozenset()
+    return _short(clique) in Record.of(gang).cliques
 
 
 def _short(clique: PodClique) -> str:

@@ -25,7 +25,7 @@ from spinney.api.grove import (
 from spinney.api.meta import Condition, owner_reference
 from spinney.api.podgang import POD_GANG, PodGang
 from spinney.api.resource import Resource
-from spinney.api.time import to_seconds
+from spinney.api.time import timestamp, to_seconds
 from spinney.backends import additions
 from spinney.backends.interface import Degradation, Rejected, SchedulerBackend
 from spinney.backends.registry import Registry
@@ -259,7 +259,16 @@ class PodCliqueSetController:
         text = f"replica {i} lost its minimum for longer than {scene.pcs.spec.template.termination_delay or '4h'}"
         about = reference(POD_CLIQUE_SET, scene.pcs)
         self._events.event(about, "Warning", "PodCliqueSetReplicaDeleteSuccessful", text)
+        gangs_of_replica = [gang for gang in observed.gangs.values() if replica_index(gang.metadata.labels) == i]
+        await write_each(gangs_of_replica, self._announce_recycling)
         await write_each(doomed, lambda each: self._delete(POD_CLIQUE, each))
+
+    async def _announce_recycling(self, gang: PodGang) -> None:
+        patch = {"metadata": {"annotations": {additions.RECYCLE: timestamp(self._clock.now())}}}
+        try:
+            await self._client.patch(POD_GANG, gang.metadata.name, patch, gang.metadata.namespace)
+        except NotFound:
+            return
 
     async def _write_status(self, scene: Scene) -> None:
         pcs = scene.pcs

@@ -33,6 +33,7 @@ from spinney.operator import gang_status, gangs, gates, incarnations
 from spinney.operator.caches import BY_SET, BY_TOPOLOGY, Caches
 from spinney.operator.gang_status import BackendAnswer, Members
 from spinney.operator.gangs import GangContent, GangPlan
+from spinney.operator.incarnations import Life
 from spinney.operator.layout import Layout
 from spinney.operator.set_status import replica_index
 from spinney.operator.topologies import Topology
@@ -49,12 +50,12 @@ SyncToken = tuple[str | None, str, bool, bool]
 
 @dataclass(frozen=True)
 class Desired:
-    """What a gang should be: metadata and spec to apply, and whether that begins a new life."""
+    """What a gang should be: metadata and spec to apply, and the life it has reached."""
 
     content: GangContent
     labels: dict[str, str]
     annotations: dict[str, str]
-    recycled: bool
+    life: Life
 
 
 class PodGangController:
@@ -128,27 +129,22 @@ class PodGangController:
         spec = content.spec
         if content.held:
             spec = gangs.with_constraints_of(spec, gang.spec)
-        initialized = is_true(gang.status.conditions, INITIALIZED) and not life.recycled
-        if not initialized and gang_status.missing(msgspec.structs.replace(gang, spec=spec), members) is not None:
+        initialized = is_true(gang.status.conditions, INITIALIZED) and not life.starts_over
+        complete = gang_status.missing(msgspec.structs.replace(gang, spec=spec), members) is None
+        if not initialized and (life.survived or not complete):
             # Until the gang is complete its references are written once, not with every pod.
-            spec = gangs.with_references_of(spec, None if life.recycled else gang.spec)
+            spec = gangs.with_references_of(spec, None if life.starts_over or life.survived else gang.spec)
         annotations = gangs.gang_annotations(layout, topology, spec)
-        if initialized or life.recycled or any(group.pod_references for group in spec.pod_groups):
-            annotations |= life.annotations()
-        else:
-            annotations |= {
-                name: gang.metadata.annotations[name]
-                for name in (additions.INCARNATION, additions.INCARNATION_CLIQUES)
-                if name in gang.metadata.annotations
-            }
+        if initialized or life.incarnation or any(group.pod_references for group in spec.pod_groups):
+            annotations |= life.annotations()  # in the first life they come with the references, in one write
         scheduler = gang.metadata.labels.get(marks.SCHEDULER_NAME, "")
         labels = gangs.gang_labels(layout, plan, scheduler)
-        return Desired(GangContent(spec, content.held), labels, annotations, life.recycled)
+        return Desired(GangContent(spec, content.held), labels, annotations, life)
 
     # -- writing -------------------------------------------------------------------------------------------------------
 
     async def _bring_up_to_date(self, key: Key, gang: PodGang, desired: Desired, members: Members) -> PodGang:
-        if desired.recycled and is_true(gang.status.conditions, INITIALIZED):
+        if desired.life.starts_over and is_true(gang.status.conditions, INITIALIZED):
             log.info("gang is recycled", gang=str(key))
             gang = await self._write_status(key, gang, desired, members, None)
         finalizers = _finalizers(self._backend(gang))
@@ -218,8 +214,8 @@ class PodGangController:
 
     def _initialized(self, gang: PodGang, desired: Desired, members: Members) -> Condition:
         # While a recycled gang still has its old annotations its references, too, are of its former life.
-        recycled = desired.recycled and not _agrees(gang, desired)
-        return gang_status.initialized(gang, members, desired.content.held, recycled=recycled)
+        former = desired.life.survived or (desired.life.starts_over and not _agrees(gang, desired))
+        return gang_status.initialized(gang, members, desired.content.held, former_life=former)
 
     async def _release(self, gang: PodGang) -> None:
         """Let a deleted gang go, after its backend has cleaned up; a backend no longer enabled does not hold it."""
