@@ -7,6 +7,7 @@ from typing import Final
 GPU_MEMORY_LABEL: Final = "nvidia.com/gpu.memory"
 GPU_COUNT_LABEL: Final = "nvidia.com/gpu.count"
 MIG_STRATEGY_LABEL: Final = "nvidia.com/mig.strategy"
+MIG_ENABLED_LABEL: Final = "node-role.kubernetes.io/mig-enabled"
 
 DEVICE: Final = 10_000
 """Parts a device is divided into: a share of a GPU is a whole number of them."""
@@ -24,6 +25,8 @@ class DeviceFacts:
     memory_known: bool
     count: int | None
     mig_strategy: str
+    mig_enabled: bool
+    """Its devices are divided into MIG instances, so none can be shared otherwise."""
 
 
 def device_facts(labels: Mapping[str, str]) -> DeviceFacts:
@@ -35,6 +38,7 @@ def device_facts(labels: Mapping[str, str]) -> DeviceFacts:
         memory_known=floored > 0,
         count=_number(labels.get(GPU_COUNT_LABEL)),
         mig_strategy=labels.get(MIG_STRATEGY_LABEL, ""),
+        mig_enabled=labels.get(MIG_ENABLED_LABEL) == "true",
     )
 
 

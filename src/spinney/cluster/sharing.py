@@ -26,6 +26,11 @@ class DeviceUse(NamedTuple):
         return DEVICE - self.active - self.releasing
 
     @property
+    def exists(self) -> bool:
+        """Tell whether somebody is on the device now; one that is only promised has not been chosen yet."""
+        return self.active + self.releasing > 0
+
+    @property
     def free_later(self) -> int:
         """Return the parts free once everything terminating is gone and every promise is kept."""
         return DEVICE - self.active - self.pipelined

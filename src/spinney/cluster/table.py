@@ -47,6 +47,9 @@ _FLAGS: Final = (
     "pid_pressure",
     "network_unavailable",
     "gpu_memory_known",
+    "mig_enabled",
+    "mig_single",
+    "mig_mixed",
 )
 _NUMBERS: Final = ("generation", "gpu_memory", "gpu_count", "_rank")
 
@@ -84,7 +87,6 @@ class NodeTable:
         self.taints = TaintLists(_FIRST_CAPACITY)
         self.names: list[str] = [""] * _FIRST_CAPACITY
         self.nodes: list[Node | None] = [None] * _FIRST_CAPACITY
-        self.mig_strategy: list[str] = [""] * _FIRST_CAPACITY
         self.alive: Mask = np.zeros(_FIRST_CAPACITY, dtype=np.bool_)
         self.unschedulable: Mask = self.alive.copy()
         self.ready: Mask = self.alive.copy()
@@ -93,6 +95,9 @@ class NodeTable:
         self.pid_pressure: Mask = self.alive.copy()
         self.network_unavailable: Mask = self.alive.copy()
         self.gpu_memory_known: Mask = self.alive.copy()
+        self.mig_enabled: Mask = self.alive.copy()
+        self.mig_single: Mask = self.alive.copy()
+        self.mig_mixed: Mask = self.alive.copy()
         self.generation: Vector = np.zeros(_FIRST_CAPACITY, dtype=np.int64)
         self.gpu_memory: Vector = self.generation.copy()
         self.gpu_count: Vector = self.generation.copy()
@@ -196,7 +201,9 @@ class NodeTable:
         self.gpu_memory[row] = devices.memory
         self.gpu_memory_known[row] = devices.memory_known
         self.gpu_count[row] = devices.count if devices.count is not None else offered[GPU]
-        self.mig_strategy[row] = devices.mig_strategy
+        self.mig_enabled[row] = devices.mig_enabled
+        self.mig_single[row] = devices.mig_strategy == "single"
+        self.mig_mixed[row] = devices.mig_strategy == "mixed"
         self._dirty(row)
         return row
 
@@ -212,7 +219,6 @@ class NodeTable:
         self.taints.write(row, ())
         self.names[row] = ""
         self.nodes[row] = None
-        self.mig_strategy[row] = ""
         self._free.append(row)
         self._rank_is_stale = True
         self._dirty(row)
@@ -259,7 +265,6 @@ class NodeTable:
         copy.taints = self.taints.fork()
         copy.names = list(self.names)
         copy.nodes = list(self.nodes)
-        copy.mig_strategy = list(self.mig_strategy)
         self.rank  # noqa: B018 - brings the order of names up to date once for all copies
         for matrix in _MATRICES:
             setattr(copy, matrix, getattr(self, matrix).copy(order="F"))
@@ -301,7 +306,6 @@ class NodeTable:
         self.taints.grow(capacity)
         self.names.extend([""] * old)
         self.nodes.extend([None] * old)
-        self.mig_strategy.extend([""] * old)
         self._free = list(range(capacity - 1, old - 1, -1))
 
     def _widen(self) -> None:

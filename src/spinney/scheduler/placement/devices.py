@@ -49,7 +49,7 @@ def choose_devices(
         if use.free_later >= parts:
             score = _score(task, node, group, orders)
             if score is not None:
-                found.append(_Candidate((-score, False, group), group, use.free >= parts))
+                found.append(_Candidate((-score, False, group), group, use.exists and use.free >= parts))
     idle = int(nodes.table.idle[node.row, GPU])
     whole = idle + int(nodes.table.releasing[node.row, GPU]) - only_releasing
     score = _score(task, node, WHOLE_DEVICE, orders)

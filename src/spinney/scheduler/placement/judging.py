@@ -318,7 +318,7 @@ def sharable_devices(
         position = by_row[row]
         parts = share.parts_on(int(table.gpu_memory[row]))
         for use in shared.of_row(row).values():
-            now[position] += use.free >= parts and use.free_later >= parts
+            now[position] += use.exists and use.free >= parts and use.free_later >= parts
             later[position] += use.free_later >= parts and use.active + use.pipelined > 0
     small = np.array([share.parts_on(int(memory)) > DEVICE for memory in np.unique(table.gpu_memory[rows]).tolist()])
     if small.any():

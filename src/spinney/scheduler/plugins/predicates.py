@@ -79,11 +79,13 @@ class Predicates(Plugin):
         mask = self._passes(NODE_FILTERS, task, nodes)
         table, request = self._session.nodes.table, task.request
         if request.gpus and not task.record.pod.spec.resource_claims:
-            mask &= ~self._has_mig_strategy("mixed", nodes)
+            mask &= ~table.mig_mixed[nodes.rows]
         if request.mig_slices:
-            mask &= ~self._has_mig_strategy("single", nodes)
-        if request.share is not None and request.share.memory:
-            mask &= table.gpu_memory_known[nodes.rows]
+            mask &= ~table.mig_single[nodes.rows]
+        if request.share is not None:
+            mask &= ~table.mig_enabled[nodes.rows]
+            if request.share.memory:
+                mask &= table.gpu_memory_known[nodes.rows]
         return mask
 
     def _suits_devices(self, task: PodInfo, job: PodGroupInfo, nodes: NodeSet) -> Mask:
@@ -126,10 +128,6 @@ class Predicates(Plugin):
             for refusal in rule.refuse(view, candidate):
                 mask &= ~refusal.nodes
         return mask[nodes.rows]
-
-    def _has_mig_strategy(self, strategy: str, nodes: NodeSet) -> Mask:
-        strategies = self._session.nodes.table.mig_strategy
-        return np.array([strategies[row] == strategy for row in nodes.rows.tolist()], dtype=np.bool_)
 
 
 def _candidate(task: PodInfo) -> Candidate:
