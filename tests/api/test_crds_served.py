@@ -7,10 +7,11 @@ import pytest
 
 from spinney.api.grove import POD_CLIQUE_SET
 from spinney.api.kai import TOPOLOGY
+from spinney.api.podgang import POD_GANG
 from spinney.api.schema.crd import KINDS, manifests
 from spinney.api.struct import JSON, decode, encode
+from spinney.kube.crds import install_crds
 from spinney.kube.errors import Invalid
-from spinney.testing.crds import install_crds
 from tests.api.samples import DATA, a_clique, a_set, documents
 from tests.conftest import Cluster
 
@@ -82,6 +83,31 @@ async def test_topologies_are_refused_by_rule(cluster: Cluster) -> None:
     with pytest.raises(Invalid, match="immutable"):
         await cluster.client.replace(TOPOLOGY, kept)
     await cluster.client.delete(TOPOLOGY, name)
+
+
+async def test_gangs_are_listed_with_what_people_look_for(cluster: Cluster) -> None:
+    """A table of PodGangs shows phase, placed pods, backend and queue."""
+    await install_crds(cluster.client, manifests())
+    labels = {"grove.io/scheduler-name": "kai-scheduler", "kai.scheduler/queue": "team"}
+    gang = {"metadata": {"name": "serve-0", "labels": labels}, "spec": {}}
+    await cluster.client.create(POD_GANG, gang, cluster.namespace)
+    status = {"status": {"phase": "Running", "scheduled": "3/4"}}
+    await cluster.client.patch(POD_GANG, "serve-0", status, cluster.namespace, subresource="status")
+    answer = await cluster.client.raw(
+        "GET",
+        POD_GANG.path(cluster.namespace, "serve-0"),
+        headers={"Accept": "application/json;as=Table;v=v1;g=meta.k8s.io"},
+    )
+    table = decode(dict, answer.body)
+    assert [column["name"] for column in table["columnDefinitions"]] == [
+        "Name",
+        "Phase",
+        "Scheduled",
+        "Backend",
+        "Queue",
+        "Age",
+    ]
+    assert table["rows"][0]["cells"][:5] == ["serve-0", "Running", "3/4", "kai-scheduler", "team"]
 
 
 async def test_objects_come_back_as_they_went(cluster: Cluster) -> None:

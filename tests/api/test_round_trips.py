@@ -89,6 +89,13 @@ def test_an_object_from_a_list_gets_its_type_back() -> None:
     assert to_json(lease) == {"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": {"name": "a"}}
 
 
+def test_a_count_of_zero_is_written() -> None:
+    """A merge patch made of a status resets a count to zero; a status nobody touched is not written at all."""
+    group = coscheduling.PodGroup(spec=coscheduling.PodGroupSpec(min_member=1))
+    assert "status" not in to_json(group)
+    assert to_json(coscheduling.PodGroupStatus()) == {"scheduled": 0, "running": 0, "succeeded": 0, "failed": 0}
+
+
 def test_plain_values_are_shared_with_nobody() -> None:
     """Changing what an object was converted into leaves the object alone."""
     pcs = convert(grove.PodCliqueSet, documents(DATA / "pod-clique-set-full.yaml")[0])

@@ -11,7 +11,7 @@ from spinney.api.fields import Count, Int32, described, enum, schema
 from spinney.api.meta import ObjectMeta
 from spinney.api.quantity import RawQuantity
 from spinney.api.resource import Resource
-from spinney.api.struct import Struct, constant
+from spinney.api.struct import Struct, constant, counter
 
 POD_GROUP: Final = Resource("scheduling.x-k8s.io", "v1alpha1", "PodGroup", "podgroups", short_names=("pg", "pgs"))
 
@@ -38,10 +38,10 @@ class PodGroupStatus(Struct, frozen=True, kw_only=True):
 
     phase: Annotated[str, enum(*PHASES)] | None = None
     occupied_by: Annotated[str, described("UID of the workload that owns the pods; empty until known.")] | None = None
-    scheduled: Count = 0
-    running: Count = 0
-    succeeded: Count = 0
-    failed: Count = 0
+    scheduled: Count = counter()
+    running: Count = counter()
+    succeeded: Count = counter()
+    failed: Count = counter()
     schedule_start_time: datetime | None = None
 
 

@@ -5,7 +5,7 @@ from typing import Annotated
 
 from spinney.api.fields import Count, Int32, Int64, described, enum, list_map
 from spinney.api.meta import Condition
-from spinney.api.struct import Struct
+from spinney.api.struct import Struct, counter
 
 Conditions = Annotated[tuple[Condition, ...], list_map("type")]
 
@@ -39,10 +39,10 @@ class PodCliqueSetUpdateProgress(Struct, frozen=True, kw_only=True):
 
     update_started_at: datetime
     update_ended_at: datetime | None = None
-    updated_pod_cliques_count: Count = 0
-    total_pod_cliques_count: Count = 0
-    updated_pod_clique_scaling_groups_count: Count = 0
-    total_pod_clique_scaling_groups_count: Count = 0
+    updated_pod_cliques_count: Count = counter()
+    total_pod_cliques_count: Count = counter()
+    updated_pod_clique_scaling_groups_count: Count = counter()
+    total_pod_clique_scaling_groups_count: Count = counter()
     currently_updating: tuple[ReplicaUpdate, ...] = ()
 
 
@@ -52,9 +52,9 @@ class PodCliqueSetStatus(Struct, frozen=True, kw_only=True):
     observed_generation: Annotated[Int64, described("The generation last synced in full.")] | None = None
     conditions: Conditions = ()
     last_errors: tuple[LastError, ...] = ()
-    replicas: Count = 0
-    updated_replicas: Count = 0
-    available_replicas: Count = 0
+    replicas: Count = counter()
+    updated_replicas: Count = counter()
+    available_replicas: Count = counter()
     hpa_pod_selector: str | None = None
     pod_gang_statuses: Annotated[tuple[PodGangSummary, ...], list_map("name")] = ()
     current_generation_hash: str | None = None
@@ -83,11 +83,11 @@ class PodCliqueStatus(Struct, frozen=True, kw_only=True):
 
     observed_generation: Int64 | None = None
     last_errors: tuple[LastError, ...] = ()
-    replicas: Count = 0
-    ready_replicas: Count = 0
-    updated_replicas: Count = 0
-    schedule_gated_replicas: Count = 0
-    scheduled_replicas: Count = 0
+    replicas: Count = counter()
+    ready_replicas: Count = counter()
+    updated_replicas: Count = counter()
+    schedule_gated_replicas: Count = counter()
+    scheduled_replicas: Count = counter()
     hpa_pod_selector: str | None = None
     conditions: Conditions = ()
     current_pod_clique_set_generation_hash: str | None = None
@@ -108,18 +108,18 @@ class PodCliqueScalingGroupUpdateProgress(Struct, frozen=True, kw_only=True):
     update_started_at: datetime
     update_ended_at: datetime | None = None
     pod_clique_set_generation_hash: str
-    updated_pod_cliques_count: Count = 0
-    total_pod_cliques_count: Count = 0
+    updated_pod_cliques_count: Count = counter()
+    total_pod_cliques_count: Count = counter()
     ready_replica_indices_selected_to_update: ReplicasSelectedToUpdate | None = None
 
 
 class PodCliqueScalingGroupStatus(Struct, frozen=True, kw_only=True):
     """State of a PodCliqueScalingGroup."""
 
-    replicas: Count = 0
-    scheduled_replicas: Count = 0
-    available_replicas: Count = 0
-    updated_replicas: Count = 0
+    replicas: Count = counter()
+    scheduled_replicas: Count = counter()
+    available_replicas: Count = counter()
+    updated_replicas: Count = counter()
     selector: str | None = None
     observed_generation: Int64 | None = None
     last_errors: tuple[LastError, ...] = ()

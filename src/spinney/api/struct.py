@@ -27,6 +27,11 @@ def constant(value: str) -> Any:
     return msgspec.field(default_factory=lambda: value)
 
 
+def counter() -> Any:
+    """Declare a count that is 0 when absent and always written, so that a merge patch can set it back to 0."""
+    return msgspec.field(default_factory=int)
+
+
 def decode(kind: type[T], raw: bytes | str) -> T:
     """Decode JSON text into ``kind``; unknown fields are dropped."""
     return msgspec.json.decode(raw, type=kind)

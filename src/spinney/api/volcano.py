@@ -11,7 +11,7 @@ from spinney.api.meta import ConditionStatus, ObjectMeta
 from spinney.api.quantity import RawQuantity
 from spinney.api.resource import Resource
 from spinney.api.selectors import LabelSelector
-from spinney.api.struct import Struct, constant
+from spinney.api.struct import Struct, constant, counter
 
 POD_GROUP: Final = Resource(
     "scheduling.volcano.sh", "v1beta1", "PodGroup", "podgroups", short_names=("pg", "podgroup-v1beta1")
@@ -71,9 +71,9 @@ class PodGroupStatus(Struct, frozen=True, kw_only=True):
 
     phase: Annotated[str, enum(*PHASES, "")] | None = None
     conditions: tuple[PodGroupCondition, ...] = ()
-    running: Count = 0
-    succeeded: Count = 0
-    failed: Count = 0
+    running: Count = counter()
+    succeeded: Count = counter()
+    failed: Count = counter()
 
 
 class PodGroup(Struct, frozen=True, kw_only=True):
@@ -106,11 +106,11 @@ class QueueStatus(Struct, frozen=True, kw_only=True):
     """Whether a queue takes work, and how much of which kind it has."""
 
     state: Annotated[str, enum("Open", "Closed", "Closing", "Unknown", "")] | None = None
-    unknown: Count = 0
-    pending: Count = 0
-    running: Count = 0
-    inqueue: Count = 0
-    completed: Count = 0
+    unknown: Count = counter()
+    pending: Count = counter()
+    running: Count = counter()
+    inqueue: Count = counter()
+    completed: Count = counter()
     allocated: Mapping[str, RawQuantity] = {}
     reservation: OpenObject | None = None
 
