@@ -12,6 +12,8 @@ from spinney.sim.cases.reporting import as_json, print_reports
 from spinney.sim.cases.running import run_case
 from spinney.sim.cases.scheduling import SessionScheduler
 
+_WIDTH = 120  # of tables that are not printed to a terminal
+
 
 @click.command()
 @click.argument("paths", nargs=-1, required=True, type=click.Path(path_type=Path), metavar="PATH...")
@@ -47,6 +49,6 @@ def cases(
     if print_json:
         click.echo(json.dumps([as_json(report) for _, report in reports], indent=1))
         return
-    print_reports(Console(soft_wrap=True), reports)
+    print_reports(Console(width=None if sys.stdout.isatty() else _WIDTH), reports)
     if any(report.differences for _, report in reports if not report.partial):
         sys.exit(1)

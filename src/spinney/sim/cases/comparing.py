@@ -12,9 +12,12 @@ from spinney.sim.cases.outcome import Outcome, TaskOutcome
 _STARTED = frozenset({"Binding", "Running"})
 
 
-def differences(case: Case, outcome: Outcome) -> list[str]:
-    """Return every difference as a line; none if the outcome is as expected."""
-    return [*_jobs(case, outcome), *_tasks(case, outcome), *_nodes(case, outcome)]
+def differences(case: Case, outcome: Outcome, *, tried: bool = True) -> list[str]:
+    """Return every difference as a line; none if the outcome is as expected.
+
+    A session in which nothing was ``tried`` has no reasons to give, so none are asked for.
+    """
+    return [*_jobs(case, outcome, tried=tried), *_tasks(case, outcome), *_nodes(case, outcome)]
 
 
 def over_limits(limits: Limits | None, outcome: Outcome) -> list[str]:
@@ -29,7 +32,7 @@ def over_limits(limits: Limits | None, outcome: Outcome) -> list[str]:
     return [f"{what}: expected at most {most}, found {count}" for what, count, most in counts if count > most]
 
 
-def _jobs(case: Case, outcome: Outcome) -> Iterator[str]:
+def _jobs(case: Case, outcome: Outcome, *, tried: bool) -> Iterator[str]:
     jobs = {job.name: job for job in case.jobs}
     for name, expected in case.expected.jobs.items():
         if name not in jobs:
@@ -42,7 +45,7 @@ def _jobs(case: Case, outcome: Outcome) -> Iterator[str]:
         yield from _requests(f"job {name}", expected, list(tasks.values()))
         started = after.started_seconds_ago if after is not None else None
         yield from _start(f"job {name}", expected, started)
-        if expected.fit_error is not None:
+        if expected.fit_error is not None and tried:
             reported = after.fit_error if after is not None else None
             if reported != expected.fit_error:
                 yield f"job {name}: fit_error: expected {expected.fit_error}, found {reported}"

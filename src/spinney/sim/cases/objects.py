@@ -11,6 +11,7 @@ from spinney.api import core, kai, labels, resource_claims
 from spinney.api.affinity import NodeSelectorRequirement, PodAffinityTerm
 from spinney.api.meta import Metadata, ObjectMeta
 from spinney.api.selectors import LabelSelector
+from spinney.cluster.classes import LEGACY_MIG_ANNOTATION
 from spinney.cluster.devices import GPU_COUNT_LABEL, GPU_MEMORY_LABEL, MIG_STRATEGY_LABEL
 from spinney.cluster.pods import GPU_GROUP_LABEL
 from spinney.cluster.resources import CPU_NAME, GPU_NAME, MEMORY_NAME, MIG_PREFIX, PODS_NAME
@@ -24,7 +25,6 @@ DEFAULT_NAMESPACE = "default"
 SCHEDULER_NAME = "kai-scheduler"
 TASK_PRIORITY_LABEL = "kai.scheduler/task-priority"
 MIG_ENABLED_LABEL = "node-role.kubernetes.io/mig-enabled"
-LEGACY_MIG_ANNOTATION = "kai.scheduler/legacy-mig"
 
 _PHASES = {"Running": "Running", "Releasing": "Running", "Succeeded": "Succeeded", "Failed": "Failed"}
 _ON_NODE = frozenset({"Running", "Releasing", "Bound", "Binding", "Failed", "Succeeded"})

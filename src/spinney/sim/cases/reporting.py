@@ -1,7 +1,7 @@
 """How reports of cases read: as JSON, and as tables by file and by feature with every difference."""
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from rich.console import Console
@@ -10,6 +10,9 @@ from rich.table import Table
 from spinney.api.struct import JSON
 from spinney.sim.cases.outcome import Outcome
 from spinney.sim.cases.running import CaseReport
+
+_ALWAYS = ("passed", "failed", "skipped")
+_VERDICTS = (*_ALWAYS, "partly run, agrees", "partly run, differs")
 
 
 def as_json(report: CaseReport) -> JSON:
@@ -44,33 +47,32 @@ def print_reports(console: Console, reports: Sequence[tuple[Path, CaseReport]]) 
         console.print(f"actions not built yet: {waits}", highlight=False)
 
 
-def summary(counts: "Counter[str]") -> str:
+def summary(counts: Mapping[str, int]) -> str:
     """Return the one line that says how it went."""
     total = sum(counts.values())
-    return f"{total} cases: {counts['passed']} passed, {counts['failed']} failed, {counts['skipped']} skipped" + (
-        f", {counts['partial']} run without some actions" if counts["partial"] else ""
-    )
+    shown = [f"{counts[verdict]} {verdict}" for verdict in _VERDICTS if verdict in _ALWAYS or counts[verdict]]
+    return f"{total} cases: {', '.join(shown)}"
 
 
 def _verdict(report: CaseReport) -> str:
     if report.skipped:
         return "skipped"
     if report.partial:
-        return "partial"
+        return "partly run, differs" if report.differences else "partly run, agrees"
     return "passed" if report.passed else "failed"
 
 
 def _table(heading: str, entries: Iterable[tuple[str, CaseReport]]) -> Table:
-    table = Table(heading, title=f"cases by {heading}", title_justify="left")
-    verdicts = ("passed", "failed", "skipped", "partial")
+    table = Table(title=f"cases by {heading}", title_justify="left")
     counts: dict[str, Counter[str]] = {}
     for key, report in entries:
         counts.setdefault(key, Counter())[_verdict(report)] += 1
-    shown = [verdict for verdict in verdicts if verdict != "partial" or any(each[verdict] for each in counts.values())]
-    for verdict in (*shown, "total"):
-        table.add_column(verdict, justify="right")
-    for key, each in sorted(counts.items()):
-        table.add_row(key, *(str(each[verdict]) for verdict in shown), str(sum(each.values())))
+    shown = [each for each in _VERDICTS if each in _ALWAYS or any(count[each] for count in counts.values())]
+    table.add_column(heading, no_wrap=True)
+    for column in (*shown, "total"):
+        table.add_column(column, justify="right")
+    for key, count in sorted(counts.items()):
+        table.add_row(key, *(str(count[each]) for each in shown), str(count.total()))
     return table
 
 

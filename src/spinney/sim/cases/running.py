@@ -90,7 +90,7 @@ def _run(case: Case, scheduler: CaseScheduler, actions: Sequence[str], rounds: l
         outcome = session(state)
         yield from labelled(over_limits(limits, outcome))
         state = fold(state, outcome)
-    yield from labelled(differences(case, scheduler.run(state, ())))
+    yield from labelled(differences(case, scheduler.run(state, ()), tried=False))
     for _ in range(case.rounds.after_match):
         outcome = session(state)
         yield from labelled([*differences(case, outcome), *over_limits(limits, outcome)])

@@ -16,6 +16,7 @@ from spinney.cluster.statuses import ACTIVE_USED, PodStatus
 from spinney.gangs.sources.kai import SOURCE
 from spinney.gangs.tree import GangKey
 from spinney.runtime import Clock, InlineExecutor, Runtime
+from spinney.scheduler import results as fit
 from spinney.scheduler.actions import BUILT_IN_ACTIONS
 from spinney.scheduler.claims import ClaimKey
 from spinney.scheduler.config import PluginOption, SchedulerConfig
@@ -24,8 +25,9 @@ from spinney.scheduler.plugin import PluginRegistry, default_registry
 from spinney.scheduler.scheduler import Scheduler
 from spinney.scheduler.session import Session
 from spinney.scheduler.tasks import PodInfo
+from spinney.scheduler.topology.subsetting import TopologyRefusal
 from spinney.sim.cases import objects
-from spinney.sim.cases.format import Case, Claim, Config, Device, Job, Task
+from spinney.sim.cases.format import Case, Claim, Config, Device, DomainFit, FitError, Job, Task
 from spinney.sim.cases.outcome import JobOutcome, NodeOutcome, Outcome, TaskOutcome
 
 _NOTHING_TO_ACT_ON = frozenset(
@@ -163,7 +165,8 @@ def _outcome(case: Case, session: Session) -> Outcome:
             tasks[task.name] = _task_outcome(task, found.get(task.name), session, binds_fail=fails)
         started = session.job(_gang_key(job)).last_start
         jobs[job.name] = JobOutcome(
-            started_seconds_ago=None if started is None else (session.now - started).total_seconds()
+            started_seconds_ago=None if started is None else (session.now - started).total_seconds(),
+            fit_error=_fit_error(session.fit_errors.get(_gang_key(job), ())),
         )
     return Outcome(
         tasks=tasks,
@@ -199,6 +202,22 @@ def _task_outcome(task: Task, found: PodInfo | None, session: Session, *, binds_
     if binds_fail and found.status is PodStatus.BINDING:
         return msgspec.structs.replace(outcome, status="Pending", node=None, gpu_groups=(), gpus_accepted=0)
     return outcome
+
+
+def _fit_error(errors: Sequence[fit.FitError]) -> FitError | None:
+    """Return the reason a topology gives, if that is the only reason there is."""
+    refusal = errors[0].details if errors else None
+    if not isinstance(refusal, TopologyRefusal) or any(error.details != refusal for error in errors):
+        return None
+    return FitError(
+        kind="topology_unsatisfied",
+        topology=refusal.topology,
+        required_level=refusal.required_level,
+        domains={
+            domain: DomainFit(pods_fit=fits, pods_required=refusal.needed) for domain, fits in refusal.domains.items()
+        },
+        cluster_lacks_resources=refusal.cluster_lacks_resources,
+    )
 
 
 def _claim(claim: Claim, case: Case, session: Session) -> Claim:
