@@ -132,6 +132,6 @@ def test_a_node_is_never_used_beyond_what_it_has(arrivals: list[tuple[int, int]]
         pod = wanting(cpu=f"{cpu}m")
         wanted = pod_requests(pod)
         if admit(pod, wanted, node="n0", labels={}, allocatable=node.allocatable, used=node.used) is None:
-            node.take(key, Tenant("u", wanted, begin(a_behaviour(), ip="", now=NOON)))
+            node.take(key, Tenant(wanted, begin(a_behaviour(), ip="", now=NOON)))
         assert all(node.used.get(name, 0) <= limit for name, limit in node.allocatable.items())
         assert node.used.get("cpu", 0) == sum(tenant.requests.get("cpu", 0) for tenant in node.tenants.values())

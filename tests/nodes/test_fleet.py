@@ -10,11 +10,14 @@ import pytest
 from spinney.api.coordination import LEASE
 from spinney.api.core import NODE, POD
 from spinney.api.resource import Resource
-from spinney.api.struct import JSON
-from spinney.kube.errors import NotFound
+from spinney.api.struct import JSON, convert
+from spinney.kube.client import PatchKind
+from spinney.kube.errors import Conflict, Invalid, NotFound
 from spinney.nodes import ClusterSpec, Fleet, Health, NodeGroup
+from spinney.nodes.pods import BoundPod
+from spinney.nodes.status import unready_patch
 from tests.conftest import Cluster
-from tests.nodes.builders import a_pod_manifest
+from tests.nodes.builders import NOON, a_pod_manifest
 
 PDB = Resource("policy", "v1", "PodDisruptionBudget", "poddisruptionbudgets")
 
@@ -106,6 +109,16 @@ async def test_a_pod_bound_by_a_scheduler_keeps_its_scheduled_condition(cluster:
         running = await until(cluster, "p", is_ready)
         assert running["spec"]["nodeName"] == "n1"
         assert condition(running, "PodScheduled")["status"] == "True"
+
+
+async def test_a_status_for_an_earlier_incarnation_is_refused(cluster: Cluster) -> None:
+    """A status write names the pod's uid, and the API server refuses it for a pod that took the name since."""
+    pod = await cluster.client.create(POD, a_pod_manifest("p", node=None), cluster.namespace)
+    stale = unready_patch(
+        convert(BoundPod, pod | {"metadata": {"uid": "11111111-0000-4000-8000-000000000000"}}), now=NOON
+    )
+    with pytest.raises((Conflict, Invalid), match=r"(?i)uid"):
+        await cluster.client.patch(POD, "p", stale, cluster.namespace, kind=PatchKind.STRATEGIC, subresource="status")
 
 
 async def test_pods_that_do_not_fit_are_rejected(cluster: Cluster) -> None:

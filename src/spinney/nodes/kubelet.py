@@ -16,7 +16,7 @@ from spinney.api.core import POD
 from spinney.kube.cache import Change, WatchCache
 from spinney.kube.client import Client, PatchKind
 from spinney.kube.controller import Controller, Requeue
-from spinney.kube.errors import Conflict, NotFound
+from spinney.kube.errors import Conflict, Invalid, NotFound
 from spinney.kube.keys import Key
 from spinney.nodes.admission import Rejection, admit
 from spinney.nodes.behaviour import InvalidAnnotation, Times, behaviour_of
@@ -161,7 +161,7 @@ class Kubelets:
         wanted = pod_requests(pod)
         if pod.status.start_time is not None or pod.metadata.deletion_timestamp is not None:
             run = adopt(pod, behaviour, ip=self._addresses.pod(), now=now)
-            tenant = Tenant(pod.metadata.uid, wanted, run, reported=run.appearance)
+            tenant = Tenant(wanted, run, reported=run.appearance)
         else:
             rejection = admit(
                 pod,
@@ -173,7 +173,7 @@ class Kubelets:
             )
             if rejection is not None:
                 return rejection
-            tenant = Tenant(pod.metadata.uid, wanted, begin(behaviour, ip=self._addresses.pod(), now=now))
+            tenant = Tenant(wanted, begin(behaviour, ip=self._addresses.pod(), now=now))
         node.take(key, tenant)
         return tenant
 
@@ -221,6 +221,10 @@ async def _unless_gone(request: Awaitable[object]) -> None:
         await request
     except (NotFound, Conflict) as gone:
         log.debug("pod gone", answer=str(gone))
+    except Invalid as refusal:
+        if not any(cause.field == "metadata.uid" for cause in refusal.causes):
+            raise
+        log.debug("pod replaced", answer=str(refusal))
 
 
 def _ready_clique(pod: BoundPod) -> tuple[Clique, ...]:

@@ -38,7 +38,6 @@ class Health(Enum):
 class Tenant:
     """A pod on a node. Mutable: the run moves on."""
 
-    uid: str
     requests: Amounts
     run: Run
     reported: tuple[object, ...] | None = None  # the appearance last written
