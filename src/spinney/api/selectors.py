@@ -222,7 +222,7 @@ class _SelectorParser:
         token = self._take("a whole number")
         if _SIGNED.fullmatch(token) is None:
             raise self._fault(f"expected a whole number, found {token!r}")
-        return token
+        return self._checked(token)
 
     def _values(self) -> tuple[str, ...]:
         self._expect("(")
@@ -278,11 +278,11 @@ def _integer(text: str | None) -> int | None:
 
 
 def _split_fields(text: str) -> list[str]:
-    return re.findall(r"(?:\\.|[^,\\])+", text)
+    return re.findall(r"(?:\\.|[^,\\]|\\$)+", text)
 
 
 def _field_requirement(text: str, part: str) -> FieldRequirement:
-    match = re.fullmatch(r"(?P<path>[^=!]+)(?P<operator>!=|==|=)(?P<value>(?:\\[\\,=]|[^\\,=])*)", part.strip())
+    match = re.fullmatch(r"(?P<path>[^=!]+)(?P<operator>!=|==|=)(?P<value>(?:\\[\\,=]|[^\\,=])*)", part)
     if match is None:
         raise InvalidSelector(text, f"expected path=value or path!=value, found {part!r}")
     return FieldRequirement(match["path"], re.sub(r"\\(.)", r"\1", match["value"]), match["operator"] != "!=")
