@@ -8,6 +8,7 @@ from rich.console import Console
 from rich.table import Table
 
 from spinney.api.struct import JSON
+from spinney.explain.amounts import counted
 from spinney.sim.cases.outcome import Outcome
 from spinney.sim.cases.running import CaseReport
 
@@ -43,15 +44,14 @@ def print_reports(console: Console, reports: Sequence[tuple[Path, CaseReport]]) 
     console.print(summary(counts), style="bold", highlight=False)
     missing = Counter(action for _, report in reports for action in report.missing_actions)
     if missing:
-        waits = ", ".join(f"{action} ({count} cases)" for action, count in sorted(missing.items()))
+        waits = ", ".join(f"{action} ({counted(count, 'case')})" for action, count in sorted(missing.items()))
         console.print(f"actions not built yet: {waits}", highlight=False)
 
 
 def summary(counts: Mapping[str, int]) -> str:
     """Return the one line that says how it went."""
-    total = sum(counts.values())
     shown = [f"{counts[verdict]} {verdict}" for verdict in _VERDICTS if verdict in _ALWAYS or counts[verdict]]
-    return f"{total} cases: {', '.join(shown)}"
+    return f"{counted(sum(counts.values()), 'case')}: {', '.join(shown)}"
 
 
 def _verdict(report: CaseReport) -> str:
