@@ -77,4 +77,3 @@ class Binder:
             pod = await self._client.get(POD, placement.pod.name, placement.pod.namespace, type=Pod)
             if pod.metadata.uid != placement.uid or pod.spec.node_name != placement.node:
                 raise
-

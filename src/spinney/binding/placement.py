@@ -51,6 +51,4 @@ class GangOutcome:
 
 def pod_reference(pod: Key, uid: str) -> ObjectReference:
     """Return what an event about a pod points at."""
-    return ObjectReference(
-        api_version=POD.api_version, kind=POD.kind, name=pod.name, namespace=pod.namespace, uid=uid
-    )
+    return ObjectReference(api_version=POD.api_version, kind=POD.kind, name=pod.name, namespace=pod.namespace, uid=uid)

@@ -40,11 +40,10 @@ class PodVerdict:
 
 @dataclass(frozen=True, slots=True)
 class GangVerdict:
-    """How far a gang has come: ``placed`` of ``wanted`` pods, and the one sentence about it."""
+    """Whether a gang has what it needs, the word for it and the one sentence about it."""
 
     scheduled: bool
-    placed: int
-    wanted: int
+    reason: str
     message: str
     placement_score: float | None = None
 
@@ -86,7 +85,7 @@ class Reporter:
         was = find_condition(gang.status.conditions, SCHEDULED)
         if verdict.scheduled and (was is None or was.status != "True"):
             self._events.event(reference(POD_GANG, gang), "Normal", SCHEDULED, verdict.message)
-        elif not verdict.scheduled and (was is None or was.message != verdict.message):
+        elif verdict.reason == UNSCHEDULABLE and (was is None or was.message != verdict.message):
             self._events.event(reference(POD_GANG, gang), "Warning", UNSCHEDULABLE, verdict.message)
 
     async def _write_pod_condition(self, verdict: PodVerdict) -> None:
@@ -116,22 +115,20 @@ def gang_status(gang: PodGang, verdict: GangVerdict, *, now: datetime) -> JSON |
     condition = Condition(
         type=SCHEDULED,
         status="True" if verdict.scheduled else "False",
-        reason=SCHEDULED if verdict.scheduled else UNSCHEDULABLE,
+        reason=verdict.reason,
         message=verdict.message,
         observed_generation=gang.metadata.generation,
     )
     was = find_condition(present.conditions, SCHEDULED)
-    scheduled = f"{verdict.placed}/{verdict.wanted}"
     if (
         was is not None
         and (was.status, was.message) == (condition.status, condition.message)
-        and present.scheduled == scheduled
         and present.placement_score == verdict.placement_score
     ):
         return None
     same = was is not None and was.status == condition.status and was.last_transition_time is not None
     since = was.last_transition_time if same and was is not None else None
-    status: JSON = {"conditions": [_condition_json(condition, since or now)], "scheduled": scheduled}
+    status: JSON = {"conditions": [_condition_json(condition, since or now)]}
     if verdict.placement_score is not None:
         status["placementScore"] = verdict.placement_score
     return status
@@ -148,4 +145,3 @@ def _condition_json(condition: Condition, since: datetime) -> Mapping[str, objec
     if condition.observed_generation is not None:
         fields["observedGeneration"] = condition.observed_generation
     return fields
-

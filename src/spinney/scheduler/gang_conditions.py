@@ -6,9 +6,10 @@ and written if it differs. Gangs of other schedulers are left to the operator, w
 
 from collections.abc import Iterable, Mapping
 
+from spinney.api.conditions import find_condition
 from spinney.api.labels import SCHEDULER_NAME
-from spinney.api.podgang import PodGang
-from spinney.binding.reporting import GangVerdict, Reporter
+from spinney.api.podgang import SCHEDULED, PodGang
+from spinney.binding.reporting import UNSCHEDULABLE, GangVerdict, Reporter
 from spinney.cluster.state import PodChange
 from spinney.cluster.statuses import PodStatus
 from spinney.gangs.book import GangMembers
@@ -22,6 +23,7 @@ from spinney.kube.manager import Manager
 from spinney.scheduler.inventory import Inventory
 
 BACKEND = "spinney-scheduler"
+WAITING = "Waiting"
 _PLACED = frozenset({PodStatus.BOUND, PodStatus.RUNNING})
 
 
@@ -70,7 +72,10 @@ class GangConditions:
             return None
         found = self._inventory.gangs.members(podgang.key_of(gang))
         if found is not None:
-            await self._reporter.gang(gang, verdict(found, self._refusals.get(found.gang.key, "")))
+            said = verdict(found, self._refusals.get(found.gang.key, ""))
+            # An absent condition means False: a gang that has only just come needs no word.
+            if said.reason != WAITING or find_condition(gang.status.conditions, SCHEDULED) is not None:
+                await self._reporter.gang(gang, said)
         return None
 
 
@@ -83,9 +88,9 @@ def verdict(members: GangMembers, refusal: str) -> GangVerdict:
     def count(pod_set: PodSet) -> int:
         return placed.get(pod_set.name, 0)
 
-    total = sum(placed.values())
+    placed_of_all = f"{sum(placed.values())} of {len(members.pods)} pods are placed"
     if satisfied(members.gang.root, count):
-        return GangVerdict(scheduled=True, message=f"{total} of {len(members.pods)} pods are placed")
-    gated = sum(record.status is PodStatus.GATED for _, record in members.pods.values())
-    waiting = f"{gated} of {len(members.pods)} pods are still gated" if gated else "waiting for the next cycle"
-    return GangVerdict(scheduled=False, message=refusal or waiting)
+        return GangVerdict(scheduled=True, reason=SCHEDULED, message=placed_of_all)
+    if refusal:
+        return GangVerdict(scheduled=False, reason=UNSCHEDULABLE, message=refusal)
+    return GangVerdict(scheduled=False, reason=WAITING, message=placed_of_all)

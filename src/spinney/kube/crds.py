@@ -1,37 +1,24 @@
-"""Installing the CRD manifests of ``deploy/crds`` on any API server, and waiting until they are served."""
+"""Installing CRDs on any API server, and waiting until they are served."""
 
 import asyncio
 from collections.abc import Sequence
-from pathlib import Path
-
-import yaml
 
 from spinney.api.resource import Resource
+from spinney.api.schema.crd import manifests
 from spinney.api.struct import JSON
 from spinney.kube.client import Client
 
 CRD = Resource("apiextensions.k8s.io", "v1", "CustomResourceDefinition", "customresourcedefinitions", namespaced=False)
-
-MANIFESTS = Path(__file__).resolve().parents[3] / "deploy" / "crds"
-"""Where a source tree keeps the generated manifests."""
 
 
 class CrdRefused(RuntimeError):  # noqa: N818 - named for the situation
     """The API server took the manifest and will not serve it; the message carries its reason."""
 
 
-def load_crds(directory: Path = MANIFESTS) -> list[JSON]:
-    """Read every CRD manifest of a directory, in order of file name."""
-    documents: list[JSON] = []
-    for path in sorted(directory.glob("*.yaml")):
-        documents += [document for document in yaml.safe_load_all(path.read_text()) if document]
-    return documents
-
-
 async def install_crds(client: Client, crds: Sequence[JSON] | None = None, *, within: float = 60.0) -> list[JSON]:
-    """Apply CRDs (by default all of ``deploy/crds``) and return them as served, each of them Established."""
-    manifests = load_crds() if crds is None else crds
-    applied = [await client.apply(CRD, manifest, field_manager="spinney-crds") for manifest in manifests]
+    """Apply CRDs (by default every kind Spinney reads) and return them as served, each of them Established."""
+    wanted = manifests() if crds is None else crds
+    applied = [await client.apply(CRD, manifest, field_manager="spinney-crds") for manifest in wanted]
     async with asyncio.timeout(within):
         return [await _established(client, crd) for crd in applied]
 

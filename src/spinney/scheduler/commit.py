@@ -1,0 +1,60 @@
+"""Between deciding and binding: whether what was decided on a snapshot still holds.
+
+A cycle decides on a snapshot while the cluster goes on. Before a gang's pods are handed to the binder, each is checked
+against the ledger as it is now: the pod is still the same and still pending, and its node is still there, open and has
+the room. If one pod fails, nothing of that gang is bound, and it is tried again in the next cycle. What passes is
+assumed on its node at once, so two gangs of one cycle, or two schedulers of one process, never share the same room.
+"""
+
+from collections.abc import Iterable, Sequence
+
+import structlog
+
+from spinney.cluster.pods import PodKey
+from spinney.cluster.state import ClusterState
+from spinney.cluster.statuses import PodStatus
+from spinney.gangs.tree import GangKey
+from spinney.scheduler.results import Bind
+
+log = structlog.get_logger()
+
+
+def by_gang(binds: Iterable[Bind]) -> dict[GangKey, list[Bind]]:
+    """Return binds by gang, in the order in which they were decided."""
+    gangs: dict[GangKey, list[Bind]] = {}
+    for bind in binds:
+        gangs.setdefault(bind.gang, []).append(bind)
+    return gangs
+
+
+def assume_gang(cluster: ClusterState, binds: Sequence[Bind]) -> str | None:
+    """Assume every pod of a gang on its node, or none and return why the decision no longer holds."""
+    assumed: list[PodKey] = []
+    for bind in binds:
+        problem = stale(cluster, bind)
+        if problem is not None:
+            for key in assumed:
+                cluster.forget(key)
+            log.info("decision outdated", gang=str(bind.gang), pod=str(bind.pod), node=bind.node, problem=problem)
+            return problem
+        cluster.assume(bind.pod, bind.node, bind.gpu_groups)
+        assumed.append(bind.pod)
+    return None
+
+
+def stale(cluster: ClusterState, bind: Bind) -> str | None:
+    """Return why a decision no longer holds, or None if it does."""
+    record = cluster.pod(bind.pod)
+    if record is None or record.uid != bind.uid:
+        return "the pod is gone"
+    if record.status is not PodStatus.PENDING:
+        return f"the pod is {record.status.value}"
+    row = cluster.table.find(bind.node)
+    if row is None:
+        return "the node is gone"
+    if cluster.table.unschedulable[row] or not cluster.table.ready[row]:
+        return "the node is closed"
+    request = record.request
+    if (cluster.table.idle[row, request.columns] < request.amounts).any():
+        return "the node has no room any more"
+    return None

@@ -1,0 +1,91 @@
+"""A whole cluster in one process: API server, simulated nodes, operator and scheduler.
+
+The parts are the ones that run in production; only the transport between them is a function call. On a
+:class:`~spinney.runtime.VirtualTimeLoop` with a seeded runtime the whole cluster is deterministic. The same parts
+without the server (:class:`Stack`) run against any API server.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+
+from spinney.backends.profiles import Profile, Profiles
+from spinney.kube.client import Client
+from spinney.kube.crds import install_crds
+from spinney.nodes import ClusterSpec, Fleet
+from spinney.operator.operator import Operator, Settings
+from spinney.runtime import Runtime
+from spinney.scheduler.config import SchedulerConfig
+from spinney.scheduler.process import SchedulerProcess
+from spinney.server import ApiServer, ServerOptions
+from spinney.sim.transport import InProcessTransport
+
+OUR_BACKENDS = Profiles((Profile("default-scheduler"), Profile("spinney-scheduler")), "spinney-scheduler")
+
+
+@dataclass(frozen=True, kw_only=True)
+class StackOptions:
+    """What runs beside the API server."""
+
+    nodes: ClusterSpec = field(default_factory=ClusterSpec)
+    operator: Settings = field(default_factory=lambda: Settings(profiles=OUR_BACKENDS, topology_enabled=True))
+    scheduler: SchedulerConfig = field(default_factory=SchedulerConfig)
+
+
+class Stack:
+    """Simulated nodes, operator and scheduler on one API server, embedded or real."""
+
+    def __init__(self, connect: Callable[[str], Client], options: StackOptions | None = None) -> None:
+        options = options or StackOptions()
+        nodes = connect("spinney-nodes")
+        self.client = connect("spinney")
+        self.fleet = Fleet(nodes, options.nodes, runtime=nodes.runtime)
+        self.operator = Operator(connect("grove-operator"), options.operator)
+        self.scheduler = SchedulerProcess(connect("spinney-scheduler"), options.scheduler)
+
+    @asynccontextmanager
+    async def running(self) -> AsyncIterator["Stack"]:
+        """Install the CRDs and run everything for the time of the block, which begins when every part is ready.
+
+        A part that fails ends the block with its error; leaving the block stops the parts in reverse order.
+        """
+        await install_crds(self.client)
+        async with self.fleet.running(), _running(self.operator), _running(self.scheduler):
+            yield self
+
+
+class EmbeddedCluster:
+    """An API server of our own with a stack on it."""
+
+    def __init__(
+        self, runtime: Runtime, options: StackOptions | None = None, *, server: ServerOptions | None = None
+    ) -> None:
+        self.runtime = runtime
+        self.server = ApiServer(runtime, server)
+        self.client = self.connect("spinney")
+        self.stack = Stack(self.connect, options)
+
+    def connect(self, field_manager: str) -> Client:
+        """Return a further client of the cluster, without sockets."""
+        return Client(InProcessTransport(self.server), self.runtime, field_manager=field_manager)
+
+    @asynccontextmanager
+    async def running(self) -> AsyncIterator["EmbeddedCluster"]:
+        """Run server and stack for the time of the block, which begins when every part is ready."""
+        async with self.server.running(), self.stack.running():
+            yield self
+
+
+@asynccontextmanager
+async def _running(part: Operator | SchedulerProcess) -> AsyncIterator[None]:
+    async with asyncio.TaskGroup() as tasks:
+        running = tasks.create_task(part.run(), name=type(part).__name__)
+        ready = tasks.create_task(part.manager.wait_until_ready())
+        await asyncio.wait({running, ready}, return_when=asyncio.FIRST_COMPLETED)
+        try:
+            yield
+        finally:
+            ready.cancel()
+            part.stop()
+            await asyncio.wait({running})
