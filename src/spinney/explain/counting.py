@@ -66,7 +66,10 @@ class NodeNames:
 
 @dataclass(frozen=True, slots=True)
 class Room:
-    """What is free on each node, ``[node, resource]``, and what the pod asks for, ``[resource]``."""
+    """What is free on each node, ``[node, resource]``, and what the pod asks for, ``[resource]``.
+
+    Either may have fewer columns than the other; a column that is not there holds zeros.
+    """
 
     free: NDArray[np.int64]
     request: NDArray[np.int64]
@@ -74,13 +77,18 @@ class Room:
 
     def shortages(self, row: int) -> tuple[Shortage, ...]:
         """Return what one node lacks for the pod."""
-        short = np.where(self.request > 0, np.maximum(self.request - self.free[row], 0), 0)
+        short = self._short(row)
         return tuple(Shortage(resource=self.resources[c], amount=int(short[c])) for c in np.flatnonzero(short).tolist())
 
     def distance(self, row: int) -> float:
         """Return the lack of one node in units of the pod's own request, to compare nodes by."""
-        asked = self.request > 0
-        return float((np.maximum(self.request - self.free[row], 0)[asked] / self.request[asked]).sum())
+        return float((self._short(row) / np.maximum(self.request, 1)).sum())
+
+    def _short(self, row: int) -> NDArray[np.int64]:
+        short = self.request.copy()
+        known = min(len(self.request), self.free.shape[1])
+        short[:known] -= self.free[row, :known]
+        return np.where(self.request > 0, np.maximum(short, 0), 0)
 
 
 def pod_report(

@@ -21,7 +21,7 @@ IntArray = NDArray[np.int64]
 class DomainTable:
     """The nodes of a topology level. Arrays are ``[node]`` or ``[node, resource]``; only usable nodes are listed.
 
-    ``domain_of`` indexes ``domains``; a node with -1 lies in none.
+    ``domain_of`` indexes ``domains``; a node with -1 lies in none. A resource without a column is had by no node.
     """
 
     level: str
@@ -33,14 +33,15 @@ class DomainTable:
 
 def domain_reports(table: DomainTable, request: IntArray, resources: Sequence[str], needed: int) -> list[DomainReport]:
     """Report every domain of ``table`` for ``needed`` pods that each ask for ``request[resource]``; in domain order."""
-    fits = pods_per_node(table.free, request, needed)
-    capacity = np.maximum(pods_per_node(table.allocatable, request, needed), fits)
+    free, allocatable = (_widened(room, len(request)) for room in (table.free, table.allocatable))
+    fits = pods_per_node(free, request, needed)
+    capacity = np.maximum(pods_per_node(allocatable, request, needed), fits)
     reports = []
     for index, domain in enumerate(table.domains):
         rows = np.flatnonzero(table.domain_of == index)
         held = min(int(fits[rows].sum()), needed)
         possible = int(capacity[rows].sum()) >= needed
-        lacking = _shortages(table.free[rows], request, fits[rows], capacity[rows], needed - held)
+        lacking = _shortages(free[rows], request, fits[rows], capacity[rows], needed - held)
         reports.append(
             DomainReport(
                 level=table.level,
@@ -68,6 +69,12 @@ def pods_per_node(room: IntArray, request: IntArray, at_most: int) -> IntArray:
         return np.full(len(room), at_most, dtype=np.int64)
     counts: IntArray = np.clip((room[:, asked] // request[asked]).min(axis=1), 0, at_most)
     return counts
+
+
+def _widened(room: IntArray, width: int) -> IntArray:
+    """Return ``room`` with exactly ``width`` columns, those that were missing filled with zeros."""
+    missing = width - room.shape[1]
+    return np.pad(room, ((0, 0), (0, missing))) if missing > 0 else room[:, :width]
 
 
 def _shortages(

@@ -40,7 +40,7 @@ def a_scene(nodes: list[Node], placed: list[Pod]) -> Scene:
 
 @pytest.mark.parametrize("name", sorted(RULES))
 @given(SEEDS)
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100, deadline=None)
 def test_columns_agree_with_nodes(name: str, seed: int) -> None:
     """Each filter refuses the same nodes for the same reasons as its per-node rule, on any cluster."""
     random = Random(seed)
@@ -52,7 +52,7 @@ def test_columns_agree_with_nodes(name: str, seed: int) -> None:
 
 
 @given(SEEDS)
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100, deadline=None)
 def test_counts_follow_pods_and_nodes_that_come_and_go(seed: int) -> None:
     """After any changes of pods and nodes the filters answer as if the cluster had been built that way."""
     random = Random(seed)
@@ -86,7 +86,7 @@ def test_counts_follow_pods_and_nodes_that_come_and_go(seed: int) -> None:
 
 
 @given(SEEDS)
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100, deadline=None)
 def test_trying_a_placement_leaves_no_trace(seed: int) -> None:
     """A pod placed and removed again, on the view or on a fork of it, leaves every answer as it was."""
     random = Random(seed)
@@ -106,7 +106,7 @@ def test_trying_a_placement_leaves_no_trace(seed: int) -> None:
 
 
 @given(SEEDS)
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100, deadline=None)
 def test_a_node_counts_for_its_first_refusal(seed: int) -> None:
     """The framework passes exactly the nodes that no rule refuses, in one pass or thoroughly."""
     random = Random(seed)

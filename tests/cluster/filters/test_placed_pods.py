@@ -3,7 +3,8 @@
 from spinney.api.core import Pod
 from spinney.api.selectors import Selector
 from spinney.api.struct import convert
-from spinney.cluster.filters import PlacedPods, placed_pods
+from spinney.cluster.filters import PlacedPods
+from spinney.cluster.filters.pod_kinds import SELECTORS_KEPT
 from spinney.cluster.filters.pod_selectors import PodSelector, PodTerm
 
 
@@ -64,7 +65,7 @@ def test_many_selectors_of_the_past_do_not_disturb() -> None:
     fork = pods.fork()
     pods.place(a_pod("one"), 0)
     assert pods.counts(pods_of("a"), 1).tolist() == [1]
-    for number in range(placed_pods._KEEP + 1):
+    for number in range(SELECTORS_KEPT + 1):
         fork.counts(pods_of(f"job-{number}"), 1)
     pods.place(a_pod("two"), 0)
     assert pods.counts(pods_of("a"), 1).tolist() == [2]

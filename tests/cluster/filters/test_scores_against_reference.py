@@ -9,8 +9,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from spinney.api.core import Node, Pod
+from spinney.api.struct import convert
 from spinney.cluster.filters import Candidate
-from spinney.cluster.scores import KUBE_SCORES, Score, ScoreFramework, ShapePoint, most_allocated
+from spinney.cluster.scores import (
+    KUBE_SCORES,
+    Score,
+    ScoreFramework,
+    ShapePoint,
+    WeightedResource,
+    balanced_allocation,
+    most_allocated,
+)
 from spinney.cluster.scores import requested_to_capacity_ratio as ratio
 
 from . import reference_scores
@@ -40,7 +49,7 @@ def test_every_score_has_a_reference() -> None:
 
 @pytest.mark.parametrize("name", sorted(RULES))
 @given(SEEDS)
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100, deadline=None)
 def test_vectors_agree_with_nodes(name: str, seed: int) -> None:
     """Each score gives the same to every feasible node as its per-node rule, on any cluster."""
     random = Random(seed)
@@ -94,3 +103,16 @@ def test_ties_go_to_the_first_name() -> None:
     view = a_view(nodes, [])
     ranking = ScoreFramework().ranking(view, pods_of(world.pending)[0], view.table.alive)
     assert [view.table.names[row] for row in ranking] == ["a", "b", "c"]
+
+
+def test_balance_over_three_resources() -> None:
+    """With three resources the balance is their standard deviation, before and after."""
+    manifest = {"requests": {"cpu": "2", "memory": "1Gi", "nvidia.com/gpu": "4"}}
+    pod = convert(Pod, {"spec": {"containers": [{"name": "main", "resources": manifest}]}})
+    offered = {"cpu": "10", "memory": "10Gi", "nvidia.com/gpu": "8", "pods": "10"}
+    view = a_view([convert(Node, {"metadata": {"name": "n"}, "status": {"allocatable": offered}})], [])
+    resources = [WeightedResource("cpu"), WeightedResource("memory"), WeightedResource("nvidia.com/gpu")]
+    found = balanced_allocation(resources)(view, Candidate.of(pod, view.table.axis), view.table.alive)
+    assert found is not None
+    after = int((1 - np.std([0.2, 0.1, 0.5])) * 100)
+    assert found[view.table.row("n")] == 50 + (50 + after - 100) // 2

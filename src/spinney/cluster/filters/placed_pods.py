@@ -14,9 +14,7 @@ All of it is integer arithmetic, so removing what was placed restores every coun
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from enum import Enum
-from threading import Lock
 from typing import Final
-from weakref import WeakValueDictionary
 
 import numpy as np
 import numpy.typing as npt
@@ -24,6 +22,7 @@ import numpy.typing as npt
 from spinney.api.core import Pod
 from spinney.api.selectors import Selector
 from spinney.cluster.filters.candidate import Candidate, host_ports, nonzero_requests
+from spinney.cluster.filters.pod_kinds import PodKind, PodKinds
 from spinney.cluster.filters.pod_selectors import AffinityRule, Labels, PodSelector, SelectorIndex
 
 Counts = npt.NDArray[np.int64]
@@ -32,7 +31,6 @@ PodKey = tuple[str, str]
 """Namespace and name."""
 
 ANY_ADDRESS: Final = "0.0.0.0"  # noqa: S104 - what an unset hostIP means
-_KEEP: Final = 2048
 
 
 class Role(Enum):
@@ -64,72 +62,14 @@ class CarriedRule:
         return self.rule.selector
 
 
-class _Kind:
-    """What pods have in common that selectors cannot tell apart. Holds the selectors that mean them."""
-
-    __slots__ = ("__weakref__", "labels", "namespace", "selectors", "terminating")
-
-    def __init__(self, namespace: str, labels: Labels, *, terminating: bool) -> None:
-        self.namespace = namespace
-        self.labels = labels
-        self.terminating = terminating
-        self.selectors: frozenset[PodSelector] = frozenset()
-
-    def meant_by(self, selector: PodSelector) -> bool:
-        return selector.matches(self.namespace, self.labels, terminating=self.terminating)
-
-
 @dataclass(frozen=True, slots=True, eq=False)
 class _Placed:
     row: int
-    kind: _Kind
+    kind: PodKind
     carried: tuple[CarriedRule, ...]
     ports: tuple[tuple[str, str, int], ...]
     claims: tuple[PodKey, ...]
     weight: tuple[int, int]
-
-
-class _Books:
-    """Selectors and kinds of pods, and which mean which. Mutable.
-
-    Shared by all forks, one of which may be at work in another thread: hence the lock, and sets replaced whole.
-    """
-
-    def __init__(self) -> None:
-        self.edition = 0
-        self._kinds: WeakValueDictionary[tuple[str, tuple[tuple[str, str], ...], bool], _Kind] = WeakValueDictionary()
-        self._selectors: set[PodSelector] = set()
-        self._index: SelectorIndex[PodSelector] = SelectorIndex()
-        self._lock = Lock()
-
-    def kind(self, namespace: str, labels: Labels, *, terminating: bool) -> _Kind:
-        key = (namespace, tuple(sorted(labels.items())), terminating)
-        with self._lock:
-            kind = self._kinds.get(key)
-            if kind is None:
-                kind = self._kinds[key] = _Kind(namespace, labels, terminating=terminating)
-                kind.selectors = frozenset(s for s in self._index.candidates(labels) if kind.meant_by(s))
-            return kind
-
-    def register(self, selector: PodSelector) -> None:
-        with self._lock:
-            if selector in self._selectors:
-                return
-            if len(self._selectors) >= _KEEP:
-                self._start_afresh()
-            self._selectors.add(selector)
-            self._index.add(selector)
-            for kind in list(self._kinds.values()):
-                if kind.meant_by(selector):
-                    kind.selectors |= {selector}
-
-    def _start_afresh(self) -> None:
-        """Forget all selectors: most belong to jobs long gone. Counts of an earlier edition are no longer kept up."""
-        self.edition += 1
-        self._selectors.clear()
-        self._index = SelectorIndex()
-        for kind in list(self._kinds.values()):
-            kind.selectors = frozenset()
 
 
 class PlacedPods:
@@ -137,7 +77,7 @@ class PlacedPods:
 
     def __init__(self) -> None:
         self._capacity = 0
-        self._books = _Books()
+        self._kinds = PodKinds()
         self._pods: dict[PodKey, _Placed] = {}
         self._counts: dict[PodSelector, Counts] = {}
         self._edition = 0
@@ -164,7 +104,7 @@ class PlacedPods:
         terminating = pod.metadata.deletion_timestamp is not None
         placed = _Placed(
             row=row,
-            kind=self._books.kind(key[0], pod.metadata.labels, terminating=terminating),
+            kind=self._kinds.kind(key[0], pod.metadata.labels, terminating=terminating),
             carried=_carried_by(candidate) if pod.spec.affinity is not None else (),
             ports=tuple(
                 (port.host_ip or ANY_ADDRESS, port.protocol or "TCP", port.host_port) for port in host_ports(pod)
@@ -205,7 +145,7 @@ class PlacedPods:
         """Return an independent copy, to try placements on."""
         copy = PlacedPods()
         copy._capacity = self._capacity
-        copy._books = self._books
+        copy._kinds = self._kinds
         copy._pods = dict(self._pods)
         copy._counts = {selector: counts.copy() for selector, counts in self._counts.items()}
         copy._edition = self._edition
@@ -224,9 +164,9 @@ class PlacedPods:
     def counts(self, selector: PodSelector, capacity: int) -> Counts:
         """Return how many pods ``selector`` means on each of ``capacity`` rows. Not to be written to."""
         self.reserve(capacity)
-        self._books.register(selector)
-        if self._edition != self._books.edition:
-            self._edition = self._books.edition
+        self._kinds.register(selector)
+        if self._edition != self._kinds.edition:
+            self._edition = self._kinds.edition
             self._counts.clear()
         counts = self._counts.get(selector)
         if counts is None:

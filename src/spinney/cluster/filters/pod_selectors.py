@@ -113,6 +113,11 @@ def with_label_keys(
     return Selector((*requirements, *added))
 
 
+def demanded(selector: Selector) -> Requirement | None:
+    """Return a requirement that names the values a label must have, if the selector has one: the quickest to check."""
+    return next((found for found in selector.requirements if found.operator is Operator.IN), None)
+
+
 class Indexed(Protocol):
     """Something that has a label selector and can be a key."""
 
@@ -163,7 +168,7 @@ class SelectorIndex(Generic[K]):
         return copy
 
     def _buckets(self, selector: Selector) -> list[dict[K, None]]:
-        for requirement in selector.requirements:
-            if requirement.operator is Operator.IN:
-                return [self._by_value.setdefault((requirement.key, value), {}) for value in requirement.values]
-        return [self._others]
+        demand = demanded(selector)
+        if demand is None:
+            return [self._others]
+        return [self._by_value.setdefault((demand.key, value), {}) for value in demand.values]

@@ -15,6 +15,9 @@ from spinney.cluster.table import Mask
 NAME: Final = "NodeResourcesBalancedAllocation"
 _HALF: Final = MAX_SCORE // 2
 
+Shares = npt.NDArray[np.float64]
+"""Utilisation between 0 and 1, ``[resource, node]``, or what is computed of it, ``[node]``."""
+
 
 def balanced_allocation(resources: Sequence[WeightedResource] = CPU_AND_MEMORY) -> ScoreFunction:
     """Return the score: 75 where the pod leaves the balance as it is, up to 100 where it improves it, down to 50."""
@@ -33,24 +36,31 @@ def balanced_allocation(resources: Sequence[WeightedResource] = CPU_AND_MEMORY) 
 def _balance(parts: Sequence[Usage], requested: Sequence[Scores]) -> Scores:
     """Return 100 where all resources are equally used, less the more their utilisations differ, ``[node]``."""
     present = np.stack([usage.counts for usage in parts])
-    fractions = np.stack(
+    shares = np.stack(
         [np.minimum(asked / np.maximum(usage.offered, 1), 1.0) for usage, asked in zip(parts, requested, strict=True)]
     )
-    deviation = _deviation(np.where(present, fractions, 0.0), present)
+    size = np.count_nonzero(present, axis=0)
+    deviation = _half_distance(shares, present)
+    if len(parts) > 2:
+        deviation = np.where(size > 2, _deviation(shares, present, size), deviation)
     return ((1.0 - deviation) * MAX_SCORE).astype(np.int64)
 
 
-def _deviation(fractions: npt.NDArray[np.float64], present: npt.NDArray[np.bool_]) -> npt.NDArray[np.float64]:
-    """Return the standard deviation over the resources present, ``[node]``, of ``fractions[resource, node]``."""
-    size = np.maximum(present.sum(axis=0), 1)
-    mean = fractions.sum(axis=0) / size
-    squares = np.where(present, (fractions - mean) ** 2, 0.0).sum(axis=0)
-    deviation = np.sqrt(squares / size)
-    # With two resources half their distance is the same, without the rounding of a square root.
-    highest = np.where(present, fractions, -np.inf).max(axis=0)
-    lowest = np.where(present, fractions, np.inf).min(axis=0)
-    half_distance = np.where(size == 2, (highest - lowest) / 2, 0.0)
-    return np.where(size > 2, deviation, half_distance)
+def _half_distance(shares: Shares, present: npt.NDArray[np.bool_]) -> Shares:
+    """Return the deviation where two resources are present: half their distance, without a square root's rounding."""
+    if len(shares) == 2:
+        return np.where(present.all(axis=0), np.abs(shares[0] - shares[1]) / 2, 0.0)
+    highest = np.where(present, shares, 0.0).max(axis=0)
+    lowest = np.where(present, shares, 1.0).min(axis=0)
+    return np.where(np.count_nonzero(present, axis=0) == 2, (highest - lowest) / 2, 0.0)
+
+
+def _deviation(shares: Shares, present: npt.NDArray[np.bool_], size: npt.NDArray[np.intp]) -> Shares:
+    """Return the standard deviation over the ``size[node]`` resources present."""
+    mean = np.where(present, shares, 0.0).sum(axis=0) / np.maximum(size, 1)
+    squares = np.where(present, (shares - mean) ** 2, 0.0).sum(axis=0)
+    deviation: Shares = np.sqrt(squares / np.maximum(size, 1))
+    return deviation
 
 
 BALANCED_ALLOCATION: Final = Score(NAME, balanced_allocation())
