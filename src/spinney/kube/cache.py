@@ -95,7 +95,7 @@ class WatchCache(Generic[T]):
         self._page_size = page_size
         self._times = times
         self._decoder: EventDecoder[Any] = EventDecoder(type)
-        self._sharing = Sharing() if isinstance(self._type, StructMeta) else None
+        self._sharing: Sharing | None = Sharing() if isinstance(self._type, StructMeta) else None
         self._rows: dict[Key, T] = {}
         self._known: dict[Key, Identity] = {}
         self._indexes = {name: Index(function) for name, function in indexes.items()}

@@ -25,7 +25,7 @@ _encode = msgspec.msgpack.Encoder().encode
 
 
 class _Field:
-    """One field of one struct type: the parts seen so far, and whether sharing them pays. Mutable."""
+    """One field of one struct type: the parts seen so far, and how often one was seen again. Mutable."""
 
     __slots__ = ("_elder", "_found", "_known", "_tried", "name")
 
@@ -37,37 +37,32 @@ class _Field:
         self._found = 0
 
     @property
-    def on_trial(self) -> bool:
-        return self._tried < TRIAL
-
-    @property
     def worthwhile(self) -> bool:
-        return self.on_trial or self._found >= WORTHWHILE * TRIAL
+        return self._found >= WORTHWHILE * self._tried
 
     def part_for(self, key: bytes | str, value: Any) -> Any:
         """Return the part to use in place of ``value``: an equal one seen before, or itself."""
+        self._tried += 1
         part = self._known.get(key)
         if part is None:
             part = self._elder.get(key)
             self._known[key] = value if part is None else part
             if len(self._known) > GENERATION:
                 self._elder, self._known = self._known, {}
-        if self._tried < TRIAL:
-            self._tried += 1
-            self._found += part is not None
-        return value if part is None else part
+            if part is None:
+                return value
+        self._found += 1
+        return part
 
 
 class _Shape:
-    """The fields of one struct type whose parts may be shared. Mutable: fields that do not pay are dropped."""
+    """The fields of one struct type whose parts may be shared. Mutable: those that do not pay are dropped."""
 
-    __slots__ = ("_fields", "_on_trial", "_values_of")
+    __slots__ = ("_fields", "_trials_left", "_values_of")
 
     def __init__(self, kind: type[msgspec.Struct]) -> None:
-        self._fields: tuple[_Field, ...] = ()
-        self._values_of = attrgetter("__class__", "__class__")
-        self._on_trial = True
-        self._keep([_Field(field.name) for field in msgspec.structs.fields(kind) if _may_repeat(field.type)])
+        self._trials_left = TRIAL
+        self._keep(tuple(_Field(field.name) for field in msgspec.structs.fields(kind) if _may_repeat(field.type)))
 
     def share(self, struct: msgspec.Struct) -> None:
         """Replace the parts of ``struct`` that were seen before."""
@@ -76,16 +71,15 @@ class _Shape:
                 part = field.part_for(value if type(value) is str else _encode(value), value)
                 if part is not value:
                     force_setattr(struct, field.name, part)
-        if self._on_trial:
-            self._keep([field for field in self._fields if field.worthwhile])
+        if self._trials_left:
+            self._trials_left -= 1
+            if not self._trials_left:
+                self._keep(tuple(field for field in self._fields if field.worthwhile))
 
-    def _keep(self, fields: list[_Field]) -> None:
-        if len(fields) != len(self._fields):
-            self._fields = tuple(fields)
-            names = [field.name for field in fields]
-            # Padded, because of fewer than two names attrgetter makes no tuple; zip passes the padding over.
-            self._values_of = attrgetter(*names, "__class__", "__class__")
-        self._on_trial = any(field.on_trial for field in fields)
+    def _keep(self, fields: tuple[_Field, ...]) -> None:
+        self._fields = fields
+        # Padded, because of fewer than two names attrgetter makes no tuple; zip passes the padding over.
+        self._values_of = attrgetter(*(field.name for field in fields), "__class__", "__class__")
 
 
 class Sharing:

@@ -1,0 +1,1 @@
+"""Figures of the Kubernetes runtime: memory, watch events, reconciles and the lease."""
