@@ -3,11 +3,20 @@
 from typing import Final
 
 from spinney.backends.catalogue import Catalogue
+from spinney.backends.coscheduling import Coscheduling
 from spinney.backends.interface import SchedulerBackend
+from spinney.backends.kai import KaiScheduler
 from spinney.backends.kube import KubeScheduler
 from spinney.backends.spinney_scheduler import SpinneyScheduler
+from spinney.backends.volcano import Volcano
 
-BACKENDS: Final[tuple[type[SchedulerBackend], ...]] = (KubeScheduler, SpinneyScheduler)
+BACKENDS: Final[tuple[type[SchedulerBackend], ...]] = (
+    KubeScheduler,
+    KaiScheduler,
+    Coscheduling,
+    Volcano,
+    SpinneyScheduler,
+)
 
 
 def every_backend() -> Catalogue:

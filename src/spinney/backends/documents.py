@@ -164,10 +164,17 @@ def _walk(kind: msgspec.inspect.Type, value: Any, path: tuple[Step, ...], report
     kind = _non_null(kind)
     if isinstance(kind, msgspec.inspect.StructType) and isinstance(value, Mapping):
         known = {each.encode_name: each.type for each in kind.fields}
-        for key in value:
-            if key not in known:
+        aliases: Mapping[str, str] = getattr(kind.cls, "key_aliases", {})
+        found: dict[str, Any] = {}
+        for key, part in value.items():
+            name = aliases.get(key, key)
+            if name not in known:
                 report((*path, str(key)), f"unknown key; {nearest(str(key), list(known))}")
-        return {key: _walk(known[key], part, (*path, key), report) for key, part in value.items() if key in known}
+            elif name in found:
+                report((*path, str(key)), f"is another spelling of {name!r}, which is given too")
+            else:
+                found[name] = _walk(known[name], part, (*path, str(key)), report)
+        return found
     if isinstance(kind, msgspec.inspect.ListType | msgspec.inspect.VarTupleType) and isinstance(value, list):
         return [_walk(kind.item_type, part, (*path, index), report) for index, part in enumerate(value)]
     if isinstance(kind, msgspec.inspect.TimeDeltaType):

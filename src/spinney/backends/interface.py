@@ -89,6 +89,9 @@ class GangLookup(Protocol):
     def pod_clique_set(self, gang: PodGang) -> PodCliqueSet | None:
         """Return the PodCliqueSet a gang belongs to; ``None`` once that is gone."""
 
+    def topology_binding(self, name: str) -> ClusterTopologyBinding | None:
+        """Return a topology binding by name."""
+
     def pods_of_gang(self, gang: PodGang) -> list[Pod]:
         """Return the pods labelled as the gang's, in order of name."""
 

@@ -1,29 +1,243 @@
-"""The backend of kube-scheduler."""
+"""The backend of kube-scheduler, with or without native gang scheduling.
+
+Without it pods are placed one by one, and a workload is told so. With it (``gangScheduling: true``) each gang gets a
+native group in whatever form the cluster serves (:mod:`spinney.backends.native_gangs`). That a cluster serves the kind
+does not mean that pods keep their reference to it: the API server drops the field silently when its feature is off. So
+``init`` has a pod created for show, and refuses to start where the reference is lost.
+"""
 
 from typing import ClassVar
 
 import msgspec
+import structlog
 
-from spinney.api.podgang import PodGang
-from spinney.backends.interface import Capabilities, PodManifest, SchedulerBackend
+from spinney.api import labels as marks
+from spinney.api.core import POD, Pod
+from spinney.api.grove import PodCliqueSet
+from spinney.api.meta import ObjectMeta
+from spinney.api.podgang import PodGang, PodGangSpec, PodGroup
+from spinney.api.struct import JSON, to_json
+from spinney.backends.ensuring import find, reject_foreign, serves
+from spinney.backends.interface import (
+    BackendContext,
+    BackendUnavailable,
+    Capabilities,
+    Degradation,
+    PodManifest,
+    Rejected,
+    SchedulerBackend,
+)
+from spinney.backends.membership import is_member, may_release_beyond, minimum_count
+from spinney.backends.native_gangs import NEWEST_FIRST, GangTraits, NativeGangs
+from spinney.backends.wishes import (
+    goes_beyond_minimum,
+    pod_spec_of,
+    priority_of,
+    reject_required_topology,
+    topology_wishes,
+)
+from spinney.kube.errors import AlreadyExists, ApiError, Conflict, NotFound
+
+log = structlog.get_logger()
+
+NO_GANGS = "the workload is scheduled without gang guarantees: kube-scheduler places its pods one by one"
+TRIAL_NAMESPACE = "default"
 
 
 class KubeSchedulerConfig(msgspec.Struct, frozen=True, rename="camel"):
     """Configuration of the kube backend."""
 
+    key_aliases: ClassVar[dict[str, str]] = {"GangScheduling": "gangScheduling"}
+
     gang_scheduling: bool = False
+    """Make a native group for each gang; the cluster must have the feature switched on."""
 
 
 class KubeScheduler(SchedulerBackend):
-    """kube-scheduler, with or without native gang scheduling."""
+    """kube-scheduler. What it can do is known after ``init``."""
 
     name: ClassVar[str] = "default-scheduler"
     aliases: ClassVar[tuple[str, ...]] = ("kube-scheduler",)
     config_type: ClassVar[type[msgspec.Struct] | None] = KubeSchedulerConfig
 
+    def __init__(self, context: BackendContext, config: KubeSchedulerConfig | None = None) -> None:
+        super().__init__(context, config or KubeSchedulerConfig())
+        self._native: NativeGangs | None = None
+        self._topology = False
+
+    async def init(self) -> None:
+        """With gang scheduling, find out in which form the cluster serves it and whether pods can use it."""
+        if not self.config.gang_scheduling:
+            return
+        self._native = await self._discover()
+        await self._try_pod(self._native)
+        self._topology = self._native.topology and await self._try_topology(self._native)
+        log.info("native gang scheduling", release=self._native.release, topology=self._topology)
+
     @property
     def capabilities(self) -> Capabilities:
-        return Capabilities()
+        native = self._native is not None
+        return Capabilities(gang_scheduling=native, required_topology=self._topology, minimum_members_only=native)
 
     def prepare_pod(self, pod: PodManifest, gang: PodGang) -> None:
         pod["spec"]["schedulerName"] = self.name
+        if self._native is not None and is_member(pod, gang):
+            self._native.join(pod["spec"], self._native.group_name(gang))
+
+    def may_release(self, pod: Pod, gang: PodGang) -> bool:
+        return self._native is None or may_release_beyond(pod, gang)
+
+    async def validate_pod_clique_set(self, pcs: PodCliqueSet, old: PodCliqueSet | None) -> list[Degradation]:
+        lost = [
+            Degradation("preferred_topology", f"domain {wish.preferred!r} is not taken into account ({wish.path})")
+            for wish in topology_wishes(pcs)
+            if wish.preferred is not None
+        ]
+        if self._native is None:
+            reject_required_topology(pcs, "which kube-scheduler does only with native gang scheduling")
+            return [Degradation("gang_scheduling", NO_GANGS), *lost]
+        _reject_mixed_priorities(pcs)
+        self._reject_topology(pcs)
+        return lost
+
+    async def sync_pod_gang(self, gang: PodGang) -> None:
+        if self._native is None:
+            return
+        try:
+            await self._sync(self._native, gang)
+        except NotFound:
+            # The cluster was upgraded and serves another form now.
+            self._native = await self._discover()
+            await self._sync(self._native, gang)
+
+    # -- finding out ---------------------------------------------------------------------------------------------------
+
+    async def _discover(self) -> NativeGangs:
+        for native in NEWEST_FIRST:
+            if await serves(self.context.client, native.resource):
+                return native
+        wanted = "; or ".join(f"Kubernetes {each.release} with {each.flags}" for each in NEWEST_FIRST)
+        raise BackendUnavailable(f"gangScheduling is on, and the cluster serves no native gangs; it needs {wanted}")
+
+    async def _try_pod(self, native: NativeGangs) -> None:
+        spec: JSON = {"containers": [{"name": "trial", "image": "trial"}], "schedulerName": self.name}
+        native.join(spec, "spinney-trial")
+        manifest = {"metadata": {"name": "spinney-trial", "namespace": TRIAL_NAMESPACE}, "spec": spec}
+        try:
+            created: JSON = await self.context.client.create(POD, manifest, dry_run=True)
+        except AlreadyExists:
+            return
+        except ApiError as error:
+            raise BackendUnavailable(
+                f"gangScheduling is on, and a trial pod in namespace {TRIAL_NAMESPACE!r} was refused: {error}"
+            ) from error
+        if not native.has_joined(created["spec"]):
+            raise BackendUnavailable(
+                "gangScheduling is on, and the API server drops the reference from pods to their group; "
+                f"start kube-apiserver and kube-scheduler of {native.release} with {native.flags}"
+            )
+
+    async def _try_topology(self, native: NativeGangs) -> bool:
+        gang = PodGang(
+            metadata=ObjectMeta(name="spinney-trial", namespace=TRIAL_NAMESPACE, uid="trial"),
+            spec=PodGangSpec(pod_groups=(PodGroup(name="trial", min_replicas=1),)),
+        )
+        manifest: JSON = to_json(native.group(gang, GangTraits("", "kubernetes.io/hostname")))
+        manifest["metadata"].pop("ownerReferences")
+        try:
+            created: JSON = await self.context.client.create(native.resource, manifest, dry_run=True)
+        except ApiError:
+            return False
+        return bool(created["spec"].get("schedulingConstraints", {}).get("topology"))
+
+    # -- judging -------------------------------------------------------------------------------------------------------
+
+    def _reject_topology(self, pcs: PodCliqueSet) -> None:
+        cliques = pcs.spec.template.cliques
+        for wish in topology_wishes(pcs):
+            if wish.required is None:
+                continue
+            if not self._topology:
+                raise Rejected(
+                    f"topology domain {wish.required!r} is required, and this cluster does not serve topology "
+                    "constraints of native gangs (feature TopologyAwareWorkloadScheduling)",
+                    path=wish.path,
+                )
+            if wish.level != "set" and len(cliques) > 1:
+                raise Rejected(
+                    f"topology domain {wish.required!r} is required for a part of a gang, and a native gang has one "
+                    "constraint for all its pods; require it on spec.template",
+                    path=wish.path,
+                )
+            beyond = next((clique.name for clique in cliques if goes_beyond_minimum(clique)), None)
+            if beyond is not None:
+                raise Rejected(
+                    f"topology domain {wish.required!r} is required, and pods of clique {beyond!r} beyond its "
+                    "minAvailable are not in the native gang; set minAvailable to replicas",
+                    path=wish.path,
+                )
+
+    # -- writing -------------------------------------------------------------------------------------------------------
+
+    async def _sync(self, native: NativeGangs, gang: PodGang) -> None:
+        client, namespace = self.context.client, gang.metadata.namespace
+        manifest: JSON = to_json(native.group(gang, self._traits(gang)))
+        name = manifest["metadata"]["name"]
+        existing = await find(client, native.resource, name, namespace)
+        if existing is None:
+            try:
+                await client.create(native.resource, manifest)
+            except AlreadyExists:
+                return
+        else:
+            reject_foreign(native.resource, manifest, existing)
+            if native.mutable_minimum and native.minimum(existing) != minimum_count(gang):
+                patch = {"spec": {"schedulingPolicy": {"gang": {"minCount": minimum_count(gang)}}}}
+                await client.patch(native.resource, name, patch, namespace)
+        await self._delete_former(native, gang, name)
+
+    async def _delete_former(self, native: NativeGangs, gang: PodGang, name: str) -> None:
+        selector = f"{marks.POD_GANG}={gang.metadata.name}"
+        listing = await self.context.client.list(
+            native.resource, gang.metadata.namespace, type=JSON, label_selector=selector
+        )
+        for group in listing.items:
+            metadata = group["metadata"]
+            if metadata["name"] != name and "deletionTimestamp" not in metadata:
+                try:
+                    await self.context.client.delete(
+                        native.resource, metadata["name"], gang.metadata.namespace, uid=metadata["uid"]
+                    )
+                except (NotFound, Conflict):
+                    continue
+
+    def _traits(self, gang: PodGang) -> GangTraits:
+        pcs = self.context.lookup.pod_clique_set(gang)
+        spec = (
+            pod_spec_of(gang.spec.pod_groups[0].name, gang, pcs) if pcs is not None and gang.spec.pod_groups else None
+        )
+        priority = (spec or {}).get("priorityClassName") or gang.spec.priority_class_name or ""
+        return GangTraits(priority, _topology_key(gang) if self._topology else None)
+
+
+def _topology_key(gang: PodGang) -> str | None:
+    """Return the node label that confines a whole gang."""
+    constraint = gang.spec.topology_constraint
+    if constraint is None and len(gang.spec.pod_groups) == 1:
+        constraint = gang.spec.pod_groups[0].topology_constraint
+    pack = constraint.pack_constraint if constraint is not None else None
+    return pack.required if pack is not None else None
+
+
+def _reject_mixed_priorities(pcs: PodCliqueSet) -> None:
+    """A native gang is refused by kube-scheduler when its pods differ in priority or preemption policy."""
+    cliques = pcs.spec.template.cliques
+    first = priority_of(pcs, cliques[0])
+    for index, clique in enumerate(cliques):
+        other = priority_of(pcs, clique)
+        if other != first:
+            raise Rejected(
+                f"clique {clique.name!r} has priority class {other[0]!r} (preemption policy {other[1]!r}) and clique "
+                f"{cliques[0].name!r} {first[0]!r} ({first[1]!r}); all pods of a native gang must have the same",
+                path=f"spec.template.cliques[{index}].spec.podSpec.priorityClassName",
+            )

@@ -123,6 +123,10 @@ class Caches:
         name = gang.metadata.labels.get(marks.PART_OF, "")
         return self.sets.get(Key(gang.metadata.namespace or "", name))
 
+    def topology_binding(self, name: str) -> ClusterTopologyBinding | None:
+        """Return a topology binding by name (for backends)."""
+        return self.bindings.get(Key("", name))
+
     def pods_of_gang(self, gang: PodGang) -> list[Pod]:
         """Return the pods labelled as a gang's."""
         return self.pods.index(BY_GANG, Key(gang.metadata.namespace or "", gang.metadata.name))

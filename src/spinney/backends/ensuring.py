@@ -1,0 +1,93 @@
+"""Making an object of another scheduler agree with what a gang needs, writing only where it does not."""
+
+from typing import Any
+
+from spinney.api.apiextensions import CUSTOM_RESOURCE_DEFINITION
+from spinney.api.meta import ObjectMeta, owner_reference
+from spinney.api.podgang import POD_GANG, PodGang
+from spinney.api.resource import Resource
+from spinney.api.struct import JSON, Struct, decode, to_json
+from spinney.kube.client import Client
+from spinney.kube.errors import NotFound
+
+FIELD_MANAGER = "spinney-operator"
+
+
+class ForeignObject(RuntimeError):  # noqa: N818 - named for the thing
+    """An object of the name that is needed exists and belongs to somebody else."""
+
+
+async def serves(client: Client, resource: Resource) -> bool:
+    """Say whether the cluster serves a resource."""
+    try:
+        listed = await client.raw("GET", f"/apis/{resource.api_version}")
+    except NotFound:
+        return False
+    body = decode(JSON, listed.body)
+    return any(each["name"] == resource.plural for each in body.get("resources", ()))
+
+
+async def served_fields(client: Client, resource: Resource) -> frozenset[str] | None:
+    """Return the fields of the spec of a custom resource as the cluster serves it; ``None`` when it does not."""
+    crd = await find(client, CUSTOM_RESOURCE_DEFINITION, f"{resource.plural}.{resource.group}", None)
+    for version in crd["spec"]["versions"] if crd is not None else ():
+        if version["name"] == resource.version and version.get("served"):
+            schema = version.get("schema", {}).get("openAPIV3Schema", {})
+            return frozenset(schema.get("properties", {}).get("spec", {}).get("properties", {}))
+    return None
+
+
+async def find(client: Client, resource: Resource, name: str, namespace: str | None) -> JSON | None:
+    """Return an object as it is, or ``None``."""
+    try:
+        found: JSON = await client.get(resource, name, namespace)
+    except NotFound:
+        return None
+    return found
+
+
+async def ensure(client: Client, resource: Resource, desired: Struct, existing: JSON | None) -> None:
+    """Apply an object unless what exists already contains it; fields that others set are left alone."""
+    manifest: JSON = to_json(desired)
+    manifest.pop("status", None)
+    if existing is not None:
+        reject_foreign(resource, manifest, existing)
+        if contains(existing, manifest):
+            return
+    await client.apply(resource, manifest, field_manager=FIELD_MANAGER)
+
+
+def reject_foreign(resource: Resource, manifest: JSON, existing: JSON) -> None:
+    """Refuse to touch an object that has other owners than the ones we would give it."""
+    wanted = {owner["uid"] for owner in manifest["metadata"].get("ownerReferences", ())}
+    owners = {owner["uid"] for owner in existing["metadata"].get("ownerReferences", ())}
+    if wanted and not wanted & owners:
+        name = f"{manifest['metadata'].get('namespace', '')}/{manifest['metadata']['name']}".strip("/")
+        raise ForeignObject(
+            f"{resource.kind} {name} exists and is not ours; delete it, or rename the PodCliqueSet that needs the name"
+        )
+
+
+def contains(existing: Any, desired: Any) -> bool:
+    """Say whether an object has everything desired; lists must be equal in length, objects may have more."""
+    if isinstance(desired, dict):
+        return isinstance(existing, dict) and all(
+            key in existing and contains(existing[key], value) for key, value in desired.items()
+        )
+    if isinstance(desired, list):
+        return (
+            isinstance(existing, list)
+            and len(existing) == len(desired)
+            and all(contains(one, other) for one, other in zip(existing, desired, strict=True))
+        )
+    return bool(existing == desired)
+
+
+def metadata_for(gang: PodGang, name: str, *, labels: dict[str, str] | None = None) -> ObjectMeta:
+    """Return the metadata of an object that belongs to a gang and goes with it."""
+    return ObjectMeta(
+        name=name,
+        namespace=gang.metadata.namespace,
+        labels=labels or {},
+        owner_references=(owner_reference(POD_GANG, gang.metadata),),
+    )

@@ -1,0 +1,167 @@
+"""Kubernetes' own gangs, in the three forms that releases 1.35 to 1.37 serve.
+
+Nothing is compatible between the three, so there is an adapter for each. All make one native group per gang, whose name
+carries the gang's incarnation: pods that are still terminating count towards a group's quorum, and a protection
+finalizer keeps an old group alive, so a recycled gang must not meet its former self.
+"""
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import ClassVar, Final
+
+from spinney.api import labels as marks
+from spinney.api import workload_v1alpha1 as v1alpha1
+from spinney.api import workload_v1alpha2 as v1alpha2
+from spinney.api import workload_v1beta1 as v1beta1
+from spinney.api.podgang import POD_GANG, PodGang
+from spinney.api.resource import Resource
+from spinney.api.struct import JSON, Struct
+from spinney.backends import additions
+from spinney.backends.ensuring import metadata_for
+from spinney.backends.membership import minimum_count
+
+GROUP_NAME: Final = "gang"
+"""The name of the one group inside a 1.35 Workload."""
+INCARNATION_LENGTH: Final = 5
+
+
+@dataclass(frozen=True)
+class GangTraits:
+    """What a native group needs to know beyond the gang."""
+
+    priority_class: str
+    topology_key: str | None
+
+
+class NativeGangs(ABC):
+    """One release's way of saying "these pods together"."""
+
+    release: ClassVar[str]
+    resource: ClassVar[Resource]
+    flags: ClassVar[str]
+    """What must be set on the API server for pods to keep their reference."""
+    topology: ClassVar[bool]
+    """Whether a group can be confined to one domain, where the cluster has that switched on."""
+    mutable_minimum: ClassVar[bool]
+
+    def group_name(self, gang: PodGang) -> str:
+        """Return the native group of a gang in its present incarnation."""
+        incarnation = gang.metadata.annotations.get(additions.INCARNATION)
+        return f"{gang.metadata.name}-{incarnation or (gang.metadata.uid or '')[:INCARNATION_LENGTH]}"
+
+    @abstractmethod
+    def group(self, gang: PodGang, traits: GangTraits) -> Struct:
+        """Return the native group of a gang."""
+
+    @abstractmethod
+    def join(self, pod_spec: JSON, group: str) -> None:
+        """Make a pod a member."""
+
+    @abstractmethod
+    def has_joined(self, pod_spec: JSON) -> bool:
+        """Say whether a pod that was sent as a member came back as one."""
+
+    @abstractmethod
+    def minimum(self, group: JSON) -> int:
+        """Return the minimum of an existing group."""
+
+
+class Kubernetes137(NativeGangs):
+    """``v1beta1``: a PodGroup of its own, whose minimum may change."""
+
+    release = "1.37"
+    resource = v1beta1.POD_GROUP
+    flags = "--feature-gates=GenericWorkload=true --runtime-config=scheduling.k8s.io/v1beta1=true"
+    topology = True
+    mutable_minimum = True
+
+    def group(self, gang: PodGang, traits: GangTraits) -> Struct:
+        return v1beta1.PodGroup(
+            metadata=metadata_for(gang, self.group_name(gang), labels={marks.POD_GANG: gang.metadata.name}),
+            spec=v1beta1.PodGroupSpec(
+                scheduling_policy=_gang_policy(gang),
+                scheduling_constraints=_constraints(traits),
+                disruption_mode=v1beta1.DisruptionMode(all=v1beta1.DisruptAll()),
+                priority_class_name=traits.priority_class,
+            ),
+        )
+
+    def join(self, pod_spec: JSON, group: str) -> None:
+        pod_spec["schedulingGroup"] = {"podGroupName": group}
+
+    def has_joined(self, pod_spec: JSON) -> bool:
+        return "schedulingGroup" in pod_spec
+
+    def minimum(self, group: JSON) -> int:
+        return int(group["spec"]["schedulingPolicy"]["gang"]["minCount"])
+
+
+class Kubernetes136(NativeGangs):
+    """``v1alpha2``: a PodGroup of its own, fixed once created."""
+
+    release = "1.36"
+    resource = v1alpha2.POD_GROUP
+    flags = "--feature-gates=GenericWorkload=true,GangScheduling=true --runtime-config=scheduling.k8s.io/v1alpha2=true"
+    topology = True
+    mutable_minimum = False
+
+    def group(self, gang: PodGang, traits: GangTraits) -> Struct:
+        return v1alpha2.PodGroup(
+            metadata=metadata_for(gang, self.group_name(gang), labels={marks.POD_GANG: gang.metadata.name}),
+            spec=v1alpha2.PodGroupSpec(
+                scheduling_policy=_gang_policy(gang), scheduling_constraints=_constraints(traits)
+            ),
+        )
+
+    def join(self, pod_spec: JSON, group: str) -> None:
+        pod_spec["schedulingGroup"] = {"podGroupName": group}
+
+    def has_joined(self, pod_spec: JSON) -> bool:
+        return "schedulingGroup" in pod_spec
+
+    def minimum(self, group: JSON) -> int:
+        return int(group["spec"]["schedulingPolicy"]["gang"]["minCount"])
+
+
+class Kubernetes135(NativeGangs):
+    """``v1alpha1``: a group inside a Workload, fixed once created; no topology, no status."""
+
+    release = "1.35"
+    resource = v1alpha1.WORKLOAD
+    flags = "--feature-gates=GenericWorkload=true,GangScheduling=true --runtime-config=scheduling.k8s.io/v1alpha1=true"
+    topology = False
+    mutable_minimum = False
+
+    def group(self, gang: PodGang, traits: GangTraits) -> Struct:
+        policy = v1alpha1.PodGroupPolicy(gang=v1alpha1.GangPolicy(min_count=max(1, minimum_count(gang))))
+        return v1alpha1.Workload(
+            metadata=metadata_for(gang, self.group_name(gang), labels={marks.POD_GANG: gang.metadata.name}),
+            spec=v1alpha1.WorkloadSpec(
+                controller_ref=v1alpha1.ControllerReference(
+                    api_group=POD_GANG.group, kind=POD_GANG.kind, name=gang.metadata.name
+                ),
+                pod_groups=(v1alpha1.PodGroup(name=GROUP_NAME, policy=policy),),
+            ),
+        )
+
+    def join(self, pod_spec: JSON, group: str) -> None:
+        pod_spec["workloadRef"] = {"name": group, "podGroup": GROUP_NAME}
+
+    def has_joined(self, pod_spec: JSON) -> bool:
+        return "workloadRef" in pod_spec
+
+    def minimum(self, group: JSON) -> int:
+        return int(group["spec"]["podGroups"][0]["policy"]["gang"]["minCount"])
+
+
+NEWEST_FIRST: Final[tuple[NativeGangs, ...]] = (Kubernetes137(), Kubernetes136(), Kubernetes135())
+
+
+def _gang_policy(gang: PodGang) -> v1alpha2.SchedulingPolicy:
+    return v1alpha2.SchedulingPolicy(gang=v1alpha1.GangPolicy(min_count=max(1, minimum_count(gang))))
+
+
+def _constraints(traits: GangTraits) -> v1alpha2.SchedulingConstraints | None:
+    if traits.topology_key is None:
+        return None
+    return v1alpha2.SchedulingConstraints(topology=(v1alpha2.TopologyKey(key=traits.topology_key),))

@@ -1,0 +1,107 @@
+"""What a PodCliqueSet asks of its scheduler, found once for every backend's ``validate_pod_clique_set``."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+from spinney.api import labels as marks
+from spinney.api.grove import PodCliqueSet, PodCliqueTemplateSpec, TopologyConstraint
+from spinney.api.podgang import PodGang
+from spinney.api.struct import JSON
+from spinney.backends.interface import Rejected
+
+Level = Literal["set", "group", "clique"]
+
+
+@dataclass(frozen=True)
+class TopologyWish:
+    """One topology constraint: where it stands, at which level, and what it asks for."""
+
+    path: str
+    level: Level
+    required: str | None
+    preferred: str | None
+
+
+def topology_wishes(pcs: PodCliqueSet) -> list[TopologyWish]:
+    """Return every topology constraint of a set."""
+    template = pcs.spec.template
+    groups, cliques = enumerate(template.pod_clique_scaling_groups), enumerate(template.cliques)
+    found = [
+        _wish("spec.template", "set", template.topology_constraint),
+        *(_wish(f"spec.template.podCliqueScalingGroups[{n}]", "group", g.topology_constraint) for n, g in groups),
+        *(_wish(f"spec.template.cliques[{n}]", "clique", c.topology_constraint) for n, c in cliques),
+    ]
+    return [wish for wish in found if wish is not None]
+
+
+def reject_required_topology(pcs: PodCliqueSet, why: str) -> None:
+    """Reject a set that requires a topology domain; preferring one is another matter."""
+    for wish in topology_wishes(pcs):
+        if wish.required is not None:
+            raise Rejected(f"topology domain {wish.required!r} is required, {why}", path=wish.path)
+
+
+def has_scaled_gangs(pcs: PodCliqueSet) -> bool:
+    """Say whether a replica of the set can have more than its base gang."""
+    return bool(pcs.spec.template.pod_clique_scaling_groups)
+
+
+def goes_beyond_minimum(clique: PodCliqueTemplateSpec) -> bool:
+    """Say whether a clique has, or can be scaled to, more pods than its minimum."""
+    spec = clique.spec
+    replicas = spec.replicas or 1
+    return spec.auto_scaling_config is not None or (spec.min_available or replicas) < replicas
+
+
+def priority_of(pcs: PodCliqueSet, clique: PodCliqueTemplateSpec) -> tuple[str, str]:
+    """Return the priority class and the preemption policy that pods of a clique will have."""
+    spec = clique.spec.pod_spec
+    name = spec.get("priorityClassName") or pcs.spec.template.priority_class_name or ""
+    return name, spec.get("preemptionPolicy") or ""
+
+
+def pod_spec_of(group: str, gang: PodGang, pcs: PodCliqueSet) -> JSON | None:
+    """Return the pod spec from which the pods of a gang's group are made."""
+    template = pcs.spec.template
+    stem = f"{pcs.metadata.name}-{gang.metadata.labels.get(marks.REPLICA_INDEX)}-"
+    homes = {clique: each.name for each in template.pod_clique_scaling_groups for clique in each.clique_names}
+    for clique in template.cliques:
+        home = homes.get(clique.name)
+        if home is None:
+            matches = group == f"{stem}{clique.name}"
+        else:
+            index, _, name = group.removeprefix(f"{stem}{home}-").partition("-")
+            matches = group.startswith(f"{stem}{home}-") and index.isdecimal() and name == clique.name
+        if matches:
+            return clique.spec.pod_spec
+    return None
+
+
+def queue_of(pcs: PodCliqueSet, key: str, *, label: bool) -> str | None:
+    """Return the one queue a set names, on itself or on its cliques; raises :class:`Rejected` where they disagree.
+
+    ``label`` says that a label of that key counts, and before an annotation.
+    """
+
+    def named(labels: Mapping[str, str], annotations: Mapping[str, str]) -> str | None:
+        return (labels.get(key) if label else None) or annotations.get(key)
+
+    queue = named(pcs.metadata.labels, pcs.metadata.annotations)
+    for index, clique in enumerate(pcs.spec.template.cliques):
+        own = named(clique.labels, clique.annotations)
+        if own is None:
+            continue
+        if queue is not None and own != queue:
+            raise Rejected(
+                f"clique {clique.name!r} names queue {own!r} and the rest {queue!r}; a set has one queue ({key})",
+                path=f"spec.template.cliques[{index}]",
+            )
+        queue = own
+    return queue
+
+
+def _wish(path: str, level: Level, constraint: TopologyConstraint | None) -> TopologyWish | None:
+    if constraint is None:
+        return None
+    return TopologyWish(f"{path}.topologyConstraint", level, constraint.required, constraint.preferred)
