@@ -1,0 +1,45 @@
+"""The command line is quick to start, lists what it can do, and answers mistakes with one clear sentence."""
+
+import subprocess
+import sys
+
+from click.testing import CliRunner
+
+from spinney import __version__
+from spinney.cli import COMMANDS, main
+
+
+def test_help_lists_every_command() -> None:
+    """``spinney --help`` names every command with what it is for."""
+    output = CliRunner().invoke(main, ["--help"]).output
+
+    assert all(command in output for command in COMMANDS)
+
+
+def test_every_command_explains_itself() -> None:
+    """Each command answers ``--help``."""
+    for command in COMMANDS:
+        answer = CliRunner().invoke(main, [command, "--help"])
+        assert answer.exit_code == 0, command
+        assert "Usage:" in answer.output
+
+
+def test_help_pays_for_nothing_it_does_not_use() -> None:
+    """Listing the commands imports neither the HTTP stack nor numpy."""
+    script = "import sys; import spinney.cli; print(sorted({'aiohttp', 'numpy', 'rich'} & set(sys.modules)))"
+    output = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True).stdout
+
+    assert output.strip() == "[]"
+
+
+def test_version_is_printed() -> None:
+    """``spinney version`` prints the version and nothing else."""
+    assert CliRunner().invoke(main, ["version"]).output == f"{__version__}\n"
+
+
+def test_an_unknown_command_is_named() -> None:
+    """A typo in a command is an error that repeats the word."""
+    answer = CliRunner().invoke(main, ["shceduler"])
+
+    assert answer.exit_code == 2
+    assert "shceduler" in answer.output
