@@ -4,33 +4,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from spinney.scheduler.fairshare import GPU, Amounts, Queue, QueueBooks, QueueTree, Weights
-from spinney.scheduler.fairshare.order import compare_queues
+from spinney.scheduler.fairshare.order import compare_standings, standing_of
 from tests.scheduler.fairshare.strategies import a_queue, amounts, books, books_of, gpus
 
 
 def first(drawn: QueueBooks, *, a_next: float = 0, b_next: float = 0, a_out: float = 0, b_out: float = 0) -> str:
-    left, right = drawn["a"], drawn["b"]
-    verdict = compare_queues(
-        left,
-        right,
-        total=drawn.total,
-        left_next=gpus(a_next),
-        right_next=gpus(b_next),
-        left_victims=gpus(a_out),
-        right_victims=gpus(b_out),
-    )
-    assert (
-        compare_queues(
-            right,
-            left,
-            total=drawn.total,
-            left_next=gpus(b_next),
-            right_next=gpus(a_next),
-            left_victims=gpus(b_out),
-            right_victims=gpus(a_out),
-        )
-        == -verdict
-    )
+    left = standing_of(drawn["a"], drawn.total, following=gpus(a_next), victims=gpus(a_out))
+    right = standing_of(drawn["b"], drawn.total, following=gpus(b_next), victims=gpus(b_out))
+    verdict = compare_standings(left, right)
+    assert compare_standings(right, left) == -verdict
     return "a" if verdict < 0 else "b"
 
 
@@ -96,8 +78,9 @@ def test_any_queues_can_be_sorted(drawn: QueueBooks, data: st.DataObject) -> Non
     """Comparing two queues gives opposite answers from both sides, and never a tie between different queues."""
     for page in drawn.pages:
         drawn.charge(page.queue.name, data.draw(amounts(5)), preemptible=True)
-    for left in drawn.pages:
-        for right in drawn.pages:
-            verdict = compare_queues(left, right, total=drawn.total)
-            assert verdict == -compare_queues(right, left, total=drawn.total)
+    standings = [standing_of(page, drawn.total) for page in drawn.pages]
+    for left in standings:
+        for right in standings:
+            verdict = compare_standings(left, right)
+            assert verdict == -compare_standings(right, left)
             assert (verdict == 0) == (left is right)

@@ -10,6 +10,7 @@ from spinney.sim.cases.format import Case
 from spinney.sim.cases.outcome import JobOutcome, Outcome, TaskOutcome
 from spinney.sim.cases.reporting import as_json
 from spinney.sim.cases.running import CaseReport, run_case
+from spinney.sim.cases.settling import settled
 from tests.sim.cases.builders import a_case, a_job, a_task, an_expectation
 
 STARTED = JobOutcome(started_seconds_ago=60)
@@ -86,6 +87,20 @@ def test_a_deleted_job_stays_releasing() -> None:
     script = Script([{"job-0": ("Releasing", "node0")}])
     run(a_case(jobs=[job], rounds=multi_round(1, 0)), script)
     assert script.seen[-1] == {"job-0": ("Releasing", "node0")}
+
+
+def test_made_up_devices_are_shared_where_there_are_too_few() -> None:
+    """In a case whose input is over-committed, tasks on devices nobody named are put together on one."""
+
+    def half(name: str) -> JSON:
+        task = a_task(name, state="Running", node="node0", gpu_groups=[f"auto-{name}"])
+        task["requests"].update(gpu_kind="fraction", gpus=0, gpu_fraction=0.5)
+        return task
+
+    case = msgspec.convert(a_case(jobs=[a_job("job", tasks=[half("job-0"), half("job-1")])]), Case)
+    assert settled(case) is case
+    (job,) = settled(msgspec.structs.replace(case, caveats=("input-overcommitted",))).jobs
+    assert [task.gpu_groups for task in job.tasks] == [("auto-job-0",), ("auto-job-0",)]
 
 
 def test_a_missing_action_skips_the_case() -> None:

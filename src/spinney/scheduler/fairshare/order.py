@@ -11,65 +11,52 @@ chosen from it counted out, and the caller reverses the result. The rules in the
 6. smaller dominant share as things are;
 7. smaller claim in every resource;
 8. the older queue.
+
+All but rule 7 are about one queue at a time. So a queue's :class:`Standing` is computed once, while what it holds and
+wants stays the same, and comparing two is cheap.
 """
+
+from typing import NamedTuple
 
 from spinney.scheduler.fairshare.amounts import ZERO, Amounts
 from spinney.scheduler.fairshare.books import QueueBook
 from spinney.scheduler.fairshare.shares import allocatable_share, dominant_share, uses_unclaimable
 
 
-def compare_queues(
-    left: QueueBook,
-    right: QueueBook,
-    *,
-    total: Amounts,
-    left_next: Amounts = ZERO,
-    right_next: Amounts = ZERO,
-    left_victims: Amounts = ZERO,
-    right_victims: Amounts = ZERO,
-) -> int:
-    """Return -1 if ``left`` goes first, 1 if ``right`` does; 0 only for a queue and itself."""
-    if left is right:
-        return 0
-    first = _first(
-        left.allocated.above_everywhere(left.fair_share),
-        right.allocated.above_everywhere(right.fair_share),
+class Standing(NamedTuple):
+    """How a queue stands among its siblings: what the rules say about it, in order; smaller goes first."""
+
+    rank: tuple[bool, bool, int, bool, float, float]
+    claim: Amounts
+    age: tuple[float, str, str]
+
+
+def standing_of(book: QueueBook, total: Amounts, *, following: Amounts = ZERO, victims: Amounts = ZERO) -> Standing:
+    """Return how a queue stands with what its next job asks for counted in and what its victims hold counted out."""
+    queue, allocated = book.queue, book.allocated
+    claim = allocatable_share(book)
+    after = allocated + following - victims
+    rank = (
+        allocated.above_everywhere(book.fair_share),
+        not (allocated + following).within(queue.quota),
+        -queue.priority,
+        uses_unclaimable(after, claim),
+        dominant_share(after, claim, total),
+        dominant_share(allocated, claim, total),
     )
-    if first:
-        return first
-    first = _first(
-        not (left.allocated + left_next).within(left.queue.quota),
-        not (right.allocated + right_next).within(right.queue.quota),
-    )
-    if first:
-        return first
-    if left.queue.priority != right.queue.priority:
-        return -1 if left.queue.priority > right.queue.priority else 1
-    left_claim, right_claim = allocatable_share(left), allocatable_share(right)
-    left_after = left.allocated + left_next - left_victims
-    right_after = right.allocated + right_next - right_victims
-    return (
-        _first(uses_unclaimable(left_after, left_claim), uses_unclaimable(right_after, right_claim))
-        or _first(dominant_share(left_after, left_claim, total), dominant_share(right_after, right_claim, total))
-        or _first(
-            dominant_share(left.allocated, left_claim, total), dominant_share(right.allocated, right_claim, total)
-        )
-        or _smaller_claim(left_claim, right_claim)
-        or (-1 if left.queue.age_key < right.queue.age_key else 1)
-    )
+    return Standing(rank, claim, queue.age_key)
 
 
-def _first(left: float, right: float) -> int:
-    """Prefer the smaller; of two flags, the one that is not raised."""
-    return (left > right) - (left < right)
-
-
-def _smaller_claim(left: Amounts, right: Amounts) -> int:
-    if left == right:
-        return 0
-    if _covers(right, left):
-        return -1
-    return 1 if _covers(left, right) else 0
+def compare_standings(left: Standing, right: Standing) -> int:
+    """Return -1 if the left queue goes first, 1 if the right one does; 0 only for a queue and itself."""
+    if left.rank != right.rank:
+        return -1 if left.rank < right.rank else 1
+    if left.claim != right.claim:
+        if _covers(right.claim, left.claim):
+            return -1
+        if _covers(left.claim, right.claim):
+            return 1
+    return (left.age > right.age) - (left.age < right.age)
 
 
 def _covers(larger: Amounts, smaller: Amounts) -> bool:

@@ -17,9 +17,9 @@ from spinney.cluster.statuses import ACTIVE_ALLOCATED, CHARGED, PodStatus
 from spinney.gangs.book import GangSnapshot
 from spinney.scheduler.events import WITHIN_CAPACITY, BatchEvent, CapacityVerdict, EventHandler, Scenario
 from spinney.scheduler.fairshare.amounts import GPU, ZERO, Amounts, total_of
-from spinney.scheduler.fairshare.books import QueueBooks
+from spinney.scheduler.fairshare.books import QueueBook, QueueBooks
 from spinney.scheduler.fairshare.capacity import OverCapacity, non_preemptible_over_quota, over_capacity
-from spinney.scheduler.fairshare.order import compare_queues
+from spinney.scheduler.fairshare.order import Standing, compare_standings, standing_of
 from spinney.scheduler.fairshare.reclaim import Reclaimer, Victims, can_reclaim, judge, may_be_victim
 from spinney.scheduler.fairshare.totals import cluster_total, device_sizes
 from spinney.scheduler.hooks import QueueTurn
@@ -54,6 +54,7 @@ class ProportionPlugin(Plugin):
         self._multiplier = _number(arguments, key, 1.0, least=1.0)
         self._consolidating = arguments.get("allowConsolidatingReclaim", "true").lower() != "false"
         self._requests: dict[PodGroupInfo, tuple[Sequence[PodInfo], Amounts]] = {}
+        self._standings: dict[QueueBook, tuple[Amounts, Amounts, Standing]] = {}
 
     def on_session_open(self, session: "Session") -> None:
         self._session = session
@@ -158,15 +159,21 @@ class ProportionPlugin(Plugin):
     # -- order and capacity ------------------------------------------------------------------------------------------
 
     def _compare(self, left: QueueTurn, right: QueueTurn) -> int:
-        return compare_queues(
-            self.books[left.queue.name],
-            self.books[right.queue.name],
-            total=self.books.total,
-            left_next=ZERO if left.next_job is None else self._next_request(left.next_job),
-            right_next=ZERO if right.next_job is None else self._next_request(right.next_job),
-            left_victims=total_of(self._held(job) for job in left.victims),
-            right_victims=total_of(self._held(job) for job in right.victims),
-        )
+        return compare_standings(self._standing(left), self._standing(right))
+
+    def _standing(self, turn: QueueTurn) -> Standing:
+        """Return how a queue stands; computed anew only when what it holds or wants has changed."""
+        book = self.books[turn.queue.name]
+        following = ZERO if turn.next_job is None else self._next_request(turn.next_job)
+        if turn.victims:
+            victims = total_of(map(self._held, turn.victims))
+            return standing_of(book, self.books.total, following=following, victims=victims)
+        known = self._standings.get(book)
+        if known is not None and known[0] is book.allocated and known[1] is following:
+            return known[2]
+        standing = standing_of(book, self.books.total, following=following)
+        self._standings[book] = (book.allocated, following, standing)
+        return standing
 
     def _held(self, job: PodGroupInfo) -> Amounts:
         return total_of(self._session.charge_of(task) for task in job.tasks if task.status in ACTIVE_ALLOCATED)

@@ -14,6 +14,7 @@ from spinney.sim.cases.comparing import differences, over_limits
 from spinney.sim.cases.folding import fold
 from spinney.sim.cases.format import Case
 from spinney.sim.cases.outcome import Outcome
+from spinney.sim.cases.settling import settled
 
 
 class CaseScheduler(Protocol):
@@ -60,7 +61,7 @@ def run_case(case: Case, scheduler: CaseScheduler, *, built_actions_only: bool =
     rounds: list[Outcome] = []
     found: list[str] = []
     try:
-        found.extend(_run(case, scheduler, actions, rounds))
+        found.extend(_run(settled(case), scheduler, actions, rounds))
     except Exception as error:  # noqa: BLE001 - a case that breaks the scheduler has failed; the others still run
         found.append(f"after {len(rounds)} rounds the scheduler raised {type(error).__name__}: {error}")
     return CaseReport(
