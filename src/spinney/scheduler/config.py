@@ -31,7 +31,7 @@ DEFAULT_PLUGINS: Final = (
     "minruntime",
     "topology",
 )
-DEFAULT_ACTIONS: Final = ("allocate", "consolidation", "reclaim", "preempt", "stalegangeviction")
+DEFAULT_ACTIONS: Final = ("allocate",)
 
 _SHARD_PRIORITIES: Final = {
     "predicates": 1900,

@@ -32,6 +32,7 @@ from spinney.gangs.tree import Gang, GangKey
 from spinney.scheduler.claims import ClaimBook
 from spinney.scheduler.fairshare import NO_BOUND, Queue, QueueTree
 from spinney.scheduler.fairshare.sources import queues_from_objects
+from spinney.scheduler.topology.domains import DomainTrees
 from spinney.scheduler.topology.levels import Topology, topology_of
 
 
@@ -47,6 +48,8 @@ class Snapshot:
     queues: QueueTree
     topologies: Mapping[str, Topology]
     claims: ClaimBook
+    domain_trees: DomainTrees
+    """Shared between snapshots: a cache."""
     foreign: Mapping[PodKey, PodRecord]
     """Pods on nodes that another scheduler has placed."""
 
@@ -71,6 +74,7 @@ class Inventory:
         self._queues: dict[str, Queue] = {}
         self._tree: QueueTree | None = None
         self._topologies: dict[str, Topology] = {}
+        self._domain_trees = DomainTrees()
         self._priority_classes: dict[str, PriorityClass] = {}
         self._groups: dict[GangKey, Callable[[SourceContext], Gang]] = {}
         self._foreign: dict[PodKey, PodRecord] = {}
@@ -167,6 +171,7 @@ class Inventory:
             queues=self._queue_tree(gangs),
             topologies=dict(self._topologies),
             claims=self.claims.fork(),
+            domain_trees=self._domain_trees,
             foreign=dict(self._foreign),
         )
 

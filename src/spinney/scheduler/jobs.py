@@ -36,6 +36,7 @@ class PodGroupInfo:
         self.last_start: datetime | None = members.gang.last_start
         self._session = session
         self._active: dict[str, int] | None = None
+        self._pipelined = 0
         self._next: list[PodInfo] | None = None
 
     def __repr__(self) -> str:
@@ -104,11 +105,16 @@ class PodGroupInfo:
         """Return how many tasks are to be placed."""
         if "by_pod_set" not in self.__dict__:
             return self.members.pending
-        return sum(task.should_allocate for task in self.tasks)
+        return sum(
+            task.status is PodStatus.PENDING or task.should_allocate
+            for tasks in self.by_pod_set.values()
+            for task in tasks
+        )
 
     def moved(self, task: PodInfo, before: PodStatus) -> None:
         """Note that a task's status changed from ``before`` to what it is now."""
         self._next = None
+        self._pipelined += (task.status is PodStatus.PIPELINED) - (before is PodStatus.PIPELINED)
         if self._active is not None:
             change = (task.status in ACTIVE_ALLOCATED) - (before in ACTIVE_ALLOCATED)
             self._active[task.pod_set.name] += change
@@ -160,9 +166,14 @@ class PodGroupInfo:
         return not satisfied(self.root, self.count_in(ACTIVE_USED))
 
     @property
+    def has_promises(self) -> bool:
+        """Tell whether a task of the job waits for something to terminate."""
+        return self._pipelined > 0
+
+    @property
     def should_pipeline(self) -> bool:
         """Tell whether the job would be below its minimum without the tasks that wait for something to terminate."""
-        if not any(task.status is PodStatus.PIPELINED for task in self.tasks):
+        if not self._pipelined:
             return False
         return not satisfied(self.root, self.count_in(ACTIVE_ALLOCATED - {PodStatus.PIPELINED}))
 

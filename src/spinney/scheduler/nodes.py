@@ -50,6 +50,11 @@ class Nodes:
         return self.ledger.table
 
     @property
+    def surroundings(self) -> ClusterView:
+        """Return what filters look at that do not ask about pods; pods placed in this session may be missing."""
+        return self._view
+
+    @property
     def view(self) -> ClusterView:
         """Return what filters look at, with every placement of this session in it."""
         for record, row in self._moves:

@@ -3,14 +3,15 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+import msgspec
+
 from spinney.cluster.pods import PodKey
 from spinney.explain.reasons import Explanation
 from spinney.gangs.tree import GangKey
 from spinney.scheduler.claims import ClaimKey, PublishedDevice
 
 
-@dataclass(frozen=True, slots=True)
-class Bind:
+class Bind(msgspec.Struct, frozen=True, gc=False):
     """A pod to be bound to a node, with the shared devices and claim devices chosen for it."""
 
     pod: PodKey
@@ -18,12 +19,11 @@ class Bind:
     node: str
     gang: GangKey
     gpu_groups: tuple[str, ...] = ()
-    annotations: Mapping[str, str] = field(default_factory=dict)
-    claims: Mapping[ClaimKey, tuple[PublishedDevice, ...]] = field(default_factory=dict)
+    annotations: Mapping[str, str] = {}
+    claims: Mapping[ClaimKey, tuple[PublishedDevice, ...]] = {}
 
 
-@dataclass(frozen=True, slots=True)
-class Eviction:
+class Eviction(msgspec.Struct, frozen=True, gc=False):
     """A pod to be evicted from a node, and why."""
 
     pod: PodKey
@@ -33,8 +33,7 @@ class Eviction:
     message: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Pipeline:
+class Pipeline(msgspec.Struct, frozen=True, gc=False):
     """A pod that was promised a node where something is terminating; nothing is written for it."""
 
     pod: PodKey

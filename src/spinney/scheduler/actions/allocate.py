@@ -4,7 +4,6 @@ A job is placed as a whole or not at all; an elastic one then grows by one step 
 so that growth is fair between queues. A job that does not fit blocks nobody behind it.
 """
 
-from spinney.cluster.statuses import CHARGED, PodStatus
 from spinney.scheduler.actions.entry import pending_jobs
 from spinney.scheduler.job_order import JobOrder
 from spinney.scheduler.jobs import PodGroupInfo
@@ -36,7 +35,7 @@ class Allocate:
 
 def _allocate(session: Session, job: PodGroupInfo) -> bool:
     """Try to place the next tasks of a job; return whether that was done."""
-    had_placed = any(task.status in CHARGED for task in job.tasks)
+    had_placed = any(job.active(pod_set) for pod_set in job.gang.pod_sets.values())
     statement = session.statement()
     if not place_job(session, statement, job, session.nodes.all):
         statement.discard()
@@ -45,8 +44,7 @@ def _allocate(session: Session, job: PodGroupInfo) -> bool:
         statement.convert_all_allocated_to_pipelined(job)
     statement.commit()
     session.fit_errors.pop(job.key, None)
-    waiting = any(task.status is PodStatus.PIPELINED for task in job.tasks)
-    if not waiting and not had_placed:
+    if not job.has_promises and not had_placed:
         job.last_start = session.now
         session.started.append(job.key)
     return True

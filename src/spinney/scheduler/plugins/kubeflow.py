@@ -7,7 +7,7 @@ from spinney.scheduler.plugin import Plugin
 from spinney.scheduler.session import Session
 from spinney.scheduler.tasks import PodInfo
 
-ROLE_LABELS: Final = ("training.kubeflow.org/job-role", "training.kubeflow.org/replica-type", "job-role")
+ROLE_LABELS: Final = frozenset({"training.kubeflow.org/job-role", "training.kubeflow.org/replica-type", "job-role"})
 _LEADERS: Final = frozenset({"master", "launcher"})
 
 
@@ -26,4 +26,6 @@ class Kubeflow(Plugin):
 
 def _rank(task: PodInfo) -> bool:
     labels = task.record.pod.metadata.labels
+    if ROLE_LABELS.isdisjoint(labels):
+        return True
     return not any(labels.get(label, "").lower() in _LEADERS for label in ROLE_LABELS)

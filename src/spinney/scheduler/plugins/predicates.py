@@ -13,6 +13,7 @@ from spinney.cluster.filters.framework import POD_FILTERS, STATIC_FILTERS, VOLUM
 from spinney.cluster.filters.node_conditions import FILTER as NODE_CONDITIONS
 from spinney.cluster.filters.node_ports import FILTER as NODE_PORTS
 from spinney.cluster.filters.verdict import Filter
+from spinney.cluster.filters.view import ClusterView
 from spinney.cluster.resources import PODS
 from spinney.cluster.table import Mask
 from spinney.scheduler.jobs import PodGroupInfo
@@ -66,8 +67,10 @@ class Predicates(Plugin):
         """Refuse a pod that a filter can rule out before looking at nodes."""
         del job
         candidate = _candidate(task)
-        for rule in (*NODE_FILTERS, *LIVE_FILTERS):
-            restriction = rule.restrict(self._session.nodes.view, candidate) if rule.restrict is not None else None
+        filters = (*NODE_FILTERS, *LIVE_FILTERS) if self._looks_at_pods(task) else NODE_FILTERS
+        view = self._view(filters)
+        for rule in filters:
+            restriction = rule.restrict(view, candidate) if rule.restrict is not None else None
             if restriction is not None and restriction.reason is not None:
                 return restriction.reason
         return None
@@ -117,8 +120,12 @@ class Predicates(Plugin):
         constraints = task.request.constraints
         return constraints.looks_at_pods or bool(constraints.volumes) or self._session.nodes.rule_carriers > 0
 
+    def _view(self, filters: Sequence[Filter]) -> ClusterView:
+        nodes = self._session.nodes
+        return nodes.surroundings if filters is NODE_FILTERS else nodes.view
+
     def _passes(self, filters: Sequence[Filter], task: PodInfo, nodes: NodeSet) -> Mask:
-        view = self._session.nodes.view
+        view = self._view(filters)
         candidate = _candidate(task)
         mask = view.table.alive.copy()
         for rule in filters:

@@ -108,7 +108,8 @@ class TopologyPlugin(Plugin):
         key = f"{topology.name}:{','.join(topology.levels)}"
         found = self._domains.get(key)
         if found is None:
-            found = self._domains[key] = Domains(topology, self._session.nodes.table)
+            table = self._session.nodes.table
+            found = self._domains[key] = Domains(self._session.snapshot.domain_trees.tree(topology, table), table)
         return found
 
     def _occupied(self, job: PodGroupInfo, group: Member, constraint: TopologyConstraint) -> Rows:

@@ -5,7 +5,7 @@ resource allows. Tasks of different kinds are only compared in sum.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -54,6 +54,10 @@ class Demand:
         shares = tuple(request for request, _ in counts.values() if request.share is not None)
         only = next(iter(counts.values()))[0] if len(counts) == 1 else None
         return cls(len(tasks), total, largest, shares, len(kinds) == 1, only)
+
+    def alone(self) -> "Demand":
+        """Return the demand of any number of such pods, for counting how many fit."""
+        return replace(self, count=np.iinfo(np.int64).max)
 
     def pods_on(self, nodes: Nodes, rows: Rows) -> Vector:
         """Return how many of the pods fit on each row once what is terminating is gone."""

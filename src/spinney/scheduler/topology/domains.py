@@ -5,7 +5,7 @@ domain at all. A domain is identified by the label values from the top down, so 
 differ. Sums over domains are kept for the whole cluster and corrected where the usage journal says something changed.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -44,12 +44,11 @@ class Level:
         return self.rows[self.starts[domain] : self.starts[domain + 1]]
 
 
-class Domains:
-    """The domains of one topology. Immutable as to who is where; sums are cached and follow the usage journal."""
+class DomainTree:
+    """Who is where: the levels of one topology over the nodes of one table. Immutable."""
 
     def __init__(self, topology: Topology, table: NodeTable) -> None:
         self.topology = topology
-        self._table = table
         ordered = table.rows()
         columns = [table.labels.column(key) for key in topology.levels]
         inside = np.ones(len(ordered), dtype=np.bool_)
@@ -59,44 +58,95 @@ class Domains:
         """Rows of the nodes that have every label, in name order."""
         self.inside = np.zeros(table.capacity, dtype=np.bool_)
         self.inside[self.rows] = True
-        self.levels = self._build(columns)
-        self._free: dict[tuple[int, int], tuple[Numbers, Numbers]] = {}
-        self._position = table.usage.position
+        self.levels = self._build(columns, table)
 
-    def _build(self, columns: Sequence[npt.NDArray[np.int32]]) -> list[Level]:
+    def _build(self, columns: Sequence[npt.NDArray[np.int32]], table: NodeTable) -> list[Level]:
         levels: list[Level] = []
         above = np.zeros(len(self.rows), dtype=np.int64)
         prefixes = [""]
         for key, column in zip(self.topology.levels, columns, strict=True):
-            values = self._table.labels.values(key)
-            pairs = np.stack([above, column[self.rows].astype(np.int64)])
-            unique, inverse = np.unique(pairs, axis=1, return_inverse=True)
-            inverse = inverse.reshape(-1)
-            names = [f"{prefixes[up]}{values[value]}" for up, value in unique.T.tolist()]
+            values = table.labels.values(key)
+            paired = above * len(values) + column[self.rows]
+            unique, inverse = np.unique(paired, return_inverse=True)
+            uppers, own = np.divmod(unique, max(len(values), 1))
+            names = [f"{prefixes[up]}{values[value]}" for up, value in zip(uppers.tolist(), own.tolist(), strict=True)]
             order = sorted(range(len(names)), key=names.__getitem__)
             number = np.empty(len(names), dtype=np.int64)
             number[order] = np.arange(len(names))
             domain = number[inverse]
-            of_row = np.full(self._table.capacity, -1, dtype=np.int64)
+            of_row = np.full(table.capacity, -1, dtype=np.int64)
             of_row[self.rows] = domain
             parent = np.empty(len(names), dtype=np.int64)
-            parent[number] = unique[0]
+            parent[number] = uppers
             names = [names[each] for each in order]
             starts = np.concatenate([[0], np.cumsum(np.bincount(domain, minlength=len(names)))])
             levels.append(Level(key, names, of_row, parent, self.rows[np.argsort(domain, kind="stable")], starts))
             above, prefixes = domain, [f"{name}." for name in names]
         return levels
 
+
+class DomainTrees:
+    """Trees kept from session to session for as long as no node changes. Mutable: a cache."""
+
+    def __init__(self) -> None:
+        self._trees: dict[tuple[str, tuple[str, ...]], tuple[int, int, DomainTree]] = {}
+
+    def tree(self, topology: Topology, table: NodeTable) -> DomainTree:
+        """Return the tree of a topology over the nodes of ``table``."""
+        key = (topology.name, topology.levels)
+        known = self._trees.get(key)
+        if known is not None and known[:2] == (table.static.position, table.capacity):
+            return known[2]
+        tree = DomainTree(topology, table)
+        self._trees[key] = (table.static.position, table.capacity, tree)
+        return tree
+
+
+class Domains:
+    """The domains of one topology in a session: who is where, and sums that follow the usage journal. Mutable."""
+
+    def __init__(self, tree: DomainTree, table: NodeTable) -> None:
+        self.topology = tree.topology
+        self.rows = tree.rows
+        self.inside = tree.inside
+        self.levels = tree.levels
+        self.common_depth = self.common(self.rows, len(self.levels) - 1)
+        """The deepest level where all nodes are in one domain; -1 if there is none."""
+        self._table = table
+        self._sums: dict[Hashable, Sums] = {}
+        self._position = table.usage.position
+
+    def common(self, rows: Rows, deepest: int) -> int:
+        """Return the deepest level, down to ``deepest``, where all ``rows`` are in one domain; -1 if there is none."""
+        found = -1
+        for depth in range(deepest + 1):
+            of_row = self.levels[depth].of_row[rows]
+            if len(of_row) == 0 or (of_row != of_row[0]).any():
+                break
+            found = depth
+        return found
+
     def free(self, level: int, column: int) -> Numbers:
         """Return idle plus releasing of a resource, summed over each domain of a level, for the whole cluster."""
+        return self.sums(column, lambda rows: self.free_by_row(column, rows)).of_level(level)
+
+    def sums(self, key: Hashable, amounts: Callable[[Rows], Vector]) -> "Sums":
+        """Return sums of ``amounts``, a function of rows that only what is on them changes, over the whole cluster.
+
+        The sums are kept under ``key`` and corrected where something changed.
+        """
         self._follow()
-        known = self._free.get((level, column))
+        known = self._sums.get(key)
         if known is None:
-            by_row = self._free_by_row(column, slice(None))
-            of_row = self.levels[level].of_row[self.rows]
-            sums = sum_by(of_row, by_row[self.rows], len(self.levels[level]))
-            known = self._free[level, column] = (by_row, sums)
-        return known[1]
+            known = self._sums[key] = Sums(self, amounts, self._table.capacity)
+        return known
+
+    def free_by_row(self, column: int, rows: Rows) -> Vector:
+        """Return idle plus releasing of a resource by row."""
+        if column >= self._table.idle.shape[1]:
+            return np.zeros(len(rows), dtype=np.int64)
+        free: Vector = self._table.idle[rows, column] + self._table.releasing[rows, column]
+        return free
 
     def _follow(self) -> None:
         usage = self._table.usage
@@ -105,19 +155,39 @@ class Domains:
         dirty = usage.since(self._position)
         self._position = usage.position
         if dirty is None:
-            self._free.clear()
+            self._sums.clear()
             return
         dirty = dirty[self.inside[dirty]]
-        for (level, column), (by_row, sums) in self._free.items():
-            now = self._free_by_row(column, dirty)
-            np.add.at(sums, self.levels[level].of_row[dirty], now - by_row[dirty])
-            by_row[dirty] = now
+        for sums in self._sums.values():
+            sums.correct(dirty)
 
-    def _free_by_row(self, column: int, rows: Rows | slice) -> Vector:
-        if column >= self._table.idle.shape[1]:
-            return np.zeros(self._table.capacity, dtype=np.int64)[rows]
-        free: Vector = self._table.idle[rows, column] + self._table.releasing[rows, column]
-        return free
+
+class Sums:
+    """Amounts by row and their sums by domain of each level. Mutable: corrected where rows change."""
+
+    def __init__(self, domains: Domains, amounts: Callable[[Rows], Vector], capacity: int) -> None:
+        self._domains = domains
+        self._amounts = amounts
+        self._levels: dict[int, Numbers] = {}
+        self.by_row = np.zeros(capacity, dtype=np.int64)
+        self.by_row[domains.rows] = amounts(domains.rows)
+        self.total = int(self.by_row.sum())
+
+    def of_level(self, depth: int) -> Numbers:
+        """Return the sums by domain of a level. Not to be written to."""
+        known = self._levels.get(depth)
+        if known is None:
+            level = self._domains.levels[depth]
+            rows = self._domains.rows
+            known = self._levels[depth] = sum_by(level.of_row[rows], self.by_row[rows], len(level))
+        return known
+
+    def correct(self, rows: Rows) -> None:
+        change = self._amounts(rows) - self.by_row[rows]
+        self.by_row[rows] += change
+        self.total += int(change.sum())
+        for depth, sums in self._levels.items():
+            np.add.at(sums, self._domains.levels[depth].of_row[rows], change)
 
 
 def sum_by(groups: Numbers, amounts: Vector, size: int) -> Numbers:

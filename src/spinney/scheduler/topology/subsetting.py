@@ -7,6 +7,7 @@ domains stay free for large groups.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import overload
 
 import numpy as np
@@ -18,7 +19,7 @@ from spinney.cluster.table import Mask
 from spinney.gangs.tree import TopologyConstraint
 from spinney.scheduler.nodes import Nodes, NodeSet
 from spinney.scheduler.topology.demand import Demand
-from spinney.scheduler.topology.domains import Domains, Numbers, sum_by
+from spinney.scheduler.topology.domains import Domains, Numbers, Sums, sum_by
 
 _NOTHING_FREE = 1000.0
 """What a domain without any of a needed resource counts as."""
@@ -114,18 +115,15 @@ class Subsetting:
     def divide(self, occupied: Rows) -> Division:
         """Return the sets to try; ``occupied`` are rows the group already has pods on."""
         bounds = self._bounds
-        if len(self._rows) == 0:
+        if len(self._rows) == 0 or not self._holds_everything():
             return Division((), refusal=self._refusal({}, lacking=True))
-        common = self._common_depth()
-        pods = self._demand.pods_on(self._nodes, self._rows) if self._demand.homogeneous else None
-        if not self._holds_everything(pods):
-            return Division((), refusal=self._refusal({}, lacking=True))
+        common = min(self._domains.common_depth, bounds.finest) if self._whole else self._common_depth()
         tightness = [self._tightness(depth) for depth in range(bounds.finest + 1)]
         order = self._tree_order(tightness)
         allowed = self._allowed(occupied)
         sets: list[tuple[int, int]] = []
         for depth in range(bounds.finest, max(bounds.coarsest, common + 1, 0) - 1, -1):
-            fits = self._fits(depth, pods, tightness[depth])
+            fits = self._fits(depth, tightness[depth])
             if allowed is not None:
                 fits &= allowed[depth]
             sets += [(depth, domain) for domain in order[depth][fits[order[depth]]].tolist()]
@@ -133,7 +131,7 @@ class Subsetting:
             # The incoming set lies in one domain of every wider level: that is the last to try.
             sets.append((-1, 0))
         if not sets:
-            return Division((), refusal=self._refusal(self._fitting_pods(pods), lacking=False))
+            return Division((), refusal=self._refusal(self._fitting_pods(), lacking=False))
         return Division(
             DomainSets(self._nodes, self._domains, self._rows, sets, whole=self._whole), self._scores(order)
         )
@@ -141,27 +139,42 @@ class Subsetting:
     # -- judging domains ---------------------------------------------------------------------------------------------
 
     def _common_depth(self) -> int:
-        """Return the deepest level, not below the finest one, where all rows are in one domain; -1 if there is none."""
-        common = -1
-        for depth in range(self._bounds.finest + 1):
-            of_row = self._domains.levels[depth].of_row[self._rows]
-            if (of_row != of_row[0]).any():
-                break
-            common = depth
-        return common
+        return self._domains.common(self._rows, self._bounds.finest)
 
-    def _holds_everything(self, pods: Vector | None) -> bool:
-        if pods is not None:
-            return int(pods.sum()) >= self._demand.count
-        return all(free >= wanted for wanted, free in self._total_free())
-
-    def _total_free(self) -> list[tuple[int, int]]:
+    def _holds_everything(self) -> bool:
+        if self._demand.homogeneous:
+            return self._pods_in_total() >= self._demand.count
         table, wanted = self._nodes.table, self._demand.total
-        found = []
         for column in np.flatnonzero(wanted).tolist():
             free = table.idle[self._rows, column] + table.releasing[self._rows, column]
-            found.append((int(wanted[column]), int(free.sum())))
-        return found
+            if free.sum() < wanted[column]:
+                return False
+        return True
+
+    def _pods_in_total(self) -> int:
+        if self._countable is not None:
+            return self._countable.total
+        return int(self._pods.sum())
+
+    def _pods_by_domain(self, depth: int) -> Numbers:
+        """Return how many of the pods each domain of a level holds."""
+        if self._countable is not None:
+            return self._countable.of_level(depth)
+        level = self._domains.levels[depth]
+        return sum_by(level.of_row[self._rows], self._pods, len(level))
+
+    @cached_property
+    def _countable(self) -> Sums | None:
+        """Return kept sums of pods, where the whole cluster is divided for identical pods with plain requests."""
+        request = self._demand.single
+        if not self._whole or request is None or request.share is not None:
+            return None
+        demand, nodes = self._demand.alone(), self._nodes
+        return self._domains.sums(("pods", request.number), lambda rows: demand.pods_on(nodes, rows))
+
+    @cached_property
+    def _pods(self) -> Vector:
+        return self._demand.pods_on(self._nodes, self._rows)
 
     def _tightness(self, depth: int) -> npt.NDArray[np.float64]:
         """Return, per domain, the largest part of a free resource that the demand takes."""
@@ -191,11 +204,10 @@ class Subsetting:
             orders.append(order)
         return orders
 
-    def _fits(self, depth: int, pods: Vector | None, tightness: npt.NDArray[np.float64]) -> Mask:
-        if pods is None:
+    def _fits(self, depth: int, tightness: npt.NDArray[np.float64]) -> Mask:
+        if not self._demand.homogeneous:
             return tightness <= 1.0
-        level = self._domains.levels[depth]
-        return sum_by(level.of_row[self._rows], pods, len(level)) >= self._demand.count
+        return self._pods_by_domain(depth) >= self._demand.count
 
     def _allowed(self, occupied: Rows) -> list[Mask] | None:
         """Return, per level, the domains that are compatible with where the group's pods already are."""
@@ -228,19 +240,21 @@ class Subsetting:
         if preferred < 0:
             return None
         level = self._domains.levels[preferred]
-        present = np.zeros(len(level), dtype=np.bool_)
-        present[level.of_row[self._rows]] = True
-        ranked = order[preferred][present[order[preferred]]]
+        ranked = order[preferred]
+        if not self._whole:
+            present = np.zeros(len(level), dtype=np.bool_)
+            present[level.of_row[self._rows]] = True
+            ranked = ranked[present[ranked]]
         steps = np.zeros(len(level))
         steps[ranked] = np.floor(10.0 * np.arange(1, len(ranked) + 1) / len(ranked))
         return level.of_row, steps
 
-    def _fitting_pods(self, pods: Vector | None) -> dict[str, int]:
+    def _fitting_pods(self) -> dict[str, int]:
         depth = self._bounds.required if self._bounds.required >= 0 else 0
         level = self._domains.levels[depth]
-        if pods is None:
+        if not self._demand.homogeneous:
             return dict.fromkeys(level.names, 0)
-        sums = sum_by(level.of_row[self._rows], pods, len(level))
+        sums = self._pods_by_domain(depth)
         return {level.names[domain]: int(sums[domain]) for domain in np.unique(level.of_row[self._rows]).tolist()}
 
     def _refusal(self, domains: dict[str, int], *, lacking: bool) -> TopologyRefusal:
