@@ -10,6 +10,7 @@ from spinney.backends.registry import Registry
 from spinney.kube.client import Client
 from spinney.kube.manager import Manager
 from spinney.operator.caches import Caches
+from spinney.operator.configuration import LoadedConfiguration
 from spinney.operator.podclique import PodCliqueController
 from spinney.operator.podcliquescalinggroup import PodCliqueScalingGroupController
 from spinney.operator.podcliqueset import PodCliqueSetController
@@ -32,6 +33,22 @@ class Settings:
     clique_workers: int = 10
     group_workers: int = 5
     gang_workers: int = 5
+
+    @classmethod
+    def of(cls, configuration: LoadedConfiguration, *, init_image: str = DEFAULT_INIT_IMAGE) -> "Settings":
+        """Return what a configuration file comes to."""
+        written = configuration.written
+        controllers = written.controllers
+        return cls(
+            profiles=configuration.profiles,
+            topology_enabled=written.topology_aware_scheduling.enabled,
+            mnnvl_enabled=written.network.auto_mnnvl_enabled,
+            init_image=init_image,
+            set_workers=controllers.pod_clique_set.concurrent_syncs or cls.set_workers,
+            clique_workers=controllers.pod_clique.concurrent_syncs or cls.clique_workers,
+            group_workers=controllers.pod_clique_scaling_group.concurrent_syncs or cls.group_workers,
+            gang_workers=controllers.pod_gang.concurrent_syncs or cls.gang_workers,
+        )
 
 
 class Operator:

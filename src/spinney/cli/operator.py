@@ -1,0 +1,104 @@
+"""``spinney operator``: run the operator against a cluster, or check its configuration.
+
+Exit codes are Grove's: 2 the configuration cannot be used, 5 a scheduler backend cannot be initialised, 6 anything else
+that keeps the operator from running.
+"""
+
+import asyncio
+import os
+import signal
+import socket
+import sys
+from pathlib import Path
+
+import click
+
+from spinney.backends import InitializationFailed, every_backend
+from spinney.backends.documents import InvalidDocument
+from spinney.kube.client import Client
+from spinney.kube.config import connect_by_default, in_cluster_namespace, load_kubeconfig
+from spinney.kube.errors import KubeError
+from spinney.kube.lease import LeaderElection, LeaseTimes
+from spinney.kube.manager import ComponentFailed, Manager
+from spinney.kube.metrics import KubeMetrics
+from spinney.kube.serving import HealthServer
+from spinney.operator.configuration import LoadedConfiguration, check, load
+from spinney.operator.operator import DEFAULT_INIT_IMAGE, Operator, Settings
+from spinney.runtime import Runtime
+
+BAD_CONFIGURATION = 2
+BACKEND_FAILED = 5
+START_FAILED = 6
+
+FIELD_MANAGER = "spinney-operator"
+
+
+@click.command()
+@click.option("--config", type=click.Path(exists=True, dir_okay=False, path_type=Path), help="Configuration file.")
+@click.option("--check", "check_only", is_flag=True, help="Only say whether the configuration can be used.")
+@click.option(
+    "--kubeconfig", type=click.Path(exists=True, dir_okay=False, path_type=Path), help="Cluster to run against."
+)
+def operator(config: Path | None, check_only: bool, kubeconfig: Path | None) -> None:
+    """Run the operator against a cluster."""
+    catalogue = every_backend()
+    try:
+        loaded = check("", catalogue) if config is None else load(config, catalogue)
+    except InvalidDocument as error:
+        for problem in error.problems:
+            click.echo(str(problem), err=True)
+        sys.exit(BAD_CONFIGURATION)
+    if check_only:
+        default = loaded.profiles.default
+        names = [f"{name} (default)" if name == default else name for name in loaded.profiles.names()]
+        click.echo(f"{config or 'no file: defaults'}: valid. Scheduler profiles: {', '.join(names)}.")
+        return
+    try:
+        asyncio.run(_run(loaded, kubeconfig))
+    except InitializationFailed as error:
+        click.echo(f"scheduler backend: {error}", err=True)
+        sys.exit(BACKEND_FAILED)
+    except (ComponentFailed, KubeError, OSError) as error:
+        click.echo(f"operator: {error}", err=True)
+        sys.exit(START_FAILED)
+
+
+async def _run(loaded: LoadedConfiguration, kubeconfig: Path | None) -> None:
+    runtime = Runtime.system()
+    transport = load_kubeconfig(kubeconfig, runtime=runtime) if kubeconfig else connect_by_default(runtime=runtime)
+    client = Client(transport, runtime, field_manager=FIELD_MANAGER)
+    manager = _manager(loaded, client, runtime)
+    image = os.environ.get("GROVE_INIT_CONTAINER_IMAGE", DEFAULT_INIT_IMAGE)
+    running = Operator(client, Settings.of(loaded, init_image=image), manager=manager)
+    loop = asyncio.get_running_loop()
+    for name in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(name, running.stop)
+    try:
+        await running.run()
+    finally:
+        await transport.close()
+        runtime.executor.close()
+
+
+def _manager(loaded: LoadedConfiguration, client: Client, runtime: Runtime) -> Manager:
+    written = loaded.written
+    metrics = KubeMetrics()
+    probes = written.server.health_probes
+    health = HealthServer(metrics.registry, port=probes.port) if probes.enable else None
+    election = None
+    if written.leader_election.enabled:
+        settings = written.leader_election
+        election = LeaderElection(
+            client,
+            settings.resource_name,
+            settings.resource_namespace or in_cluster_namespace(),
+            identity=f"{socket.gethostname()}_{runtime.uid()}",
+            runtime=runtime,
+            times=LeaseTimes(
+                settings.lease_duration.total_seconds(),
+                settings.renew_deadline.total_seconds(),
+                settings.retry_period.total_seconds(),
+            ),
+            metrics=metrics,
+        )
+    return Manager(client, runtime, election=election, health=health, metrics=metrics)

@@ -1,0 +1,195 @@
+"""The operator's configuration file (``operator.config.grove.io/v1alpha1 OperatorConfiguration``).
+
+Every field of Grove's file is read, with Grove's defaults, so an installation can be taken over with its ConfigMap.
+Unlike Grove's, the reading is strict: what is not understood is named, with its line and the nearest key that exists.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import timedelta
+from pathlib import Path
+from typing import Literal
+
+import msgspec
+
+from spinney.api.struct import Struct
+from spinney.backends.catalogue import Catalogue
+from spinney.backends.documents import InvalidDocument, Step, decode, parse
+from spinney.backends.profiles import Profiles, SchedulerConfiguration, resolve
+
+API_VERSION = "operator.config.grove.io/v1alpha1"
+KIND = "OperatorConfiguration"
+
+
+class ClientConnection(Struct, frozen=True, kw_only=True):
+    """How hard the API server may be driven."""
+
+    qps: float = 100.0
+    burst: int = 120
+    content_type: str = ""
+    accept_content_types: str = ""
+
+
+class LeaderElectionConfiguration(Struct, frozen=True, kw_only=True):
+    """Which of several operators acts. The lease has Grove's name, so the two never act at the same time."""
+
+    enabled: bool = False
+    lease_duration: timedelta = timedelta(seconds=15)
+    renew_deadline: timedelta = timedelta(seconds=10)
+    retry_period: timedelta = timedelta(seconds=2)
+    resource_lock: str = "leases"
+    resource_name: str = "grove-operator-leader-election"
+    resource_namespace: str = ""
+
+
+class WebhookServer(Struct, frozen=True, kw_only=True):
+    """Where admission reviews are answered, and with which certificate."""
+
+    bind_address: str = ""
+    port: int = 2750
+    server_cert_dir: str = "/etc/grove-operator/webhook-certs"
+    secret_name: str = "grove-webhook-server-cert"  # noqa: S105 - the name of a Secret
+    cert_provision_mode: Literal["auto", "manual"] = "auto"
+
+
+class Endpoint(Struct, frozen=True, kw_only=True):
+    """A port to listen on; ``enable`` is written by Grove's chart for the probes."""
+
+    bind_address: str = ""
+    port: int = 0
+    enable: bool = True
+
+
+class ServerConfiguration(Struct, frozen=True, kw_only=True):
+    """What the operator serves."""
+
+    webhooks: WebhookServer = WebhookServer()
+    health_probes: Endpoint = Endpoint(port=2751)
+    metrics: Endpoint = Endpoint(port=2752)
+
+
+class Debugging(Struct, frozen=True, kw_only=True):
+    """Profiling."""
+
+    enable_profiling: bool | None = None
+    pprof_bind_host: str = "127.0.0.1"
+    pprof_bind_port: int = 2753
+
+
+class Concurrency(Struct, frozen=True, kw_only=True):
+    """How many objects of a kind are reconciled at the same time."""
+
+    concurrent_syncs: int | None = None
+
+
+class Controllers(Struct, frozen=True, kw_only=True):
+    """Concurrency of each controller."""
+
+    pod_clique_set: Concurrency = Concurrency()
+    pod_clique: Concurrency = Concurrency()
+    pod_clique_scaling_group: Concurrency = Concurrency()
+    pod_gang: Concurrency = Concurrency()
+
+
+class Authorizer(Struct, frozen=True, kw_only=True):
+    """Protection of generated objects against others than the operator."""
+
+    enabled: bool = False
+    exempt_service_account_user_names: tuple[str, ...] = ()
+    reconciler_service_account_user_name: str = ""
+    """Written by Grove's chart, read by nobody."""
+
+
+class TopologyAwareScheduling(Struct, frozen=True, kw_only=True):
+    """Whether topology constraints are honoured."""
+
+    enabled: bool = False
+
+
+class Network(Struct, frozen=True, kw_only=True):
+    """Multi-node NVLink."""
+
+    auto_mnnvl_enabled: bool = msgspec.field(default=False, name="autoMNNVLEnabled")
+
+
+class OperatorConfiguration(Struct, frozen=True, kw_only=True):
+    """The whole file."""
+
+    api_version: str = API_VERSION
+    kind: str = KIND
+    runtime_client_connection: ClientConnection = ClientConnection()
+    leader_election: LeaderElectionConfiguration = LeaderElectionConfiguration()
+    server: ServerConfiguration = ServerConfiguration()
+    debugging: Debugging | None = None
+    controllers: Controllers = Controllers()
+    log_level: Literal["debug", "info", "error"] = "info"
+    log_format: Literal["json", "text"] = "json"
+    authorizer: Authorizer = Authorizer()
+    topology_aware_scheduling: TopologyAwareScheduling = TopologyAwareScheduling()
+    network: Network = Network()
+    scheduler: SchedulerConfiguration = SchedulerConfiguration()
+
+
+@dataclass(frozen=True)
+class LoadedConfiguration:
+    """A configuration that may be used: as written, and the scheduler profiles it amounts to."""
+
+    written: OperatorConfiguration
+    profiles: Profiles
+
+
+def load(path: Path, catalogue: Catalogue) -> LoadedConfiguration:
+    """Read a file, or raise :class:`InvalidDocument` with everything that is wrong in it."""
+    return check(path.read_text(encoding="utf-8"), catalogue, source=str(path))
+
+
+def check(text: str, catalogue: Catalogue, *, source: str = "configuration") -> LoadedConfiguration:
+    """Read a configuration, or raise :class:`InvalidDocument` with everything that is wrong in it."""
+    document = parse(text, source)
+    written = decode(OperatorConfiguration, document)
+    problems = [document.problem(path, message) for path, message in _faults(written)]
+    profiles = Profiles()
+    try:
+        profiles = resolve(written.scheduler, catalogue, document.at("scheduler"))
+    except InvalidDocument as error:
+        problems += error.problems
+    if problems:
+        raise InvalidDocument(problems)
+    return LoadedConfiguration(written, profiles)
+
+
+Fault = tuple[tuple[Step, ...], str]
+
+
+def _faults(written: OperatorConfiguration) -> Iterator[Fault]:
+    if written.api_version != API_VERSION:
+        yield ("apiVersion",), f"found {written.api_version!r}, expected {API_VERSION!r}"
+    if written.kind != KIND:
+        yield ("kind",), f"found {written.kind!r}, expected {KIND!r}"
+    if written.runtime_client_connection.burst < 0:
+        yield ("runtimeClientConnection", "burst"), "must not be negative"
+    yield from _election_faults(written.leader_election)
+    for name in ("pod_clique_set", "pod_clique", "pod_clique_scaling_group", "pod_gang"):
+        syncs = getattr(written.controllers, name).concurrent_syncs
+        if syncs is not None and syncs <= 0:
+            yield ("controllers", _camel(name), "concurrentSyncs"), f"found {syncs}, expected a number above 0"
+
+
+def _election_faults(election: LeaderElectionConfiguration) -> Iterator[Fault]:
+    if not election.enabled:
+        return
+    for name in ("lease_duration", "renew_deadline", "retry_period"):
+        if getattr(election, name) <= timedelta():
+            yield ("leaderElection", _camel(name)), "must be longer than nothing"
+    if election.lease_duration <= election.renew_deadline:
+        yield ("leaderElection", "leaseDuration"), "must be longer than renewDeadline"
+    if election.renew_deadline < 2 * election.retry_period:
+        yield ("leaderElection", "renewDeadline"), "must leave time for two tries: at least twice retryPeriod"
+    for name in ("resource_lock", "resource_name"):
+        if not getattr(election, name):
+            yield ("leaderElection", _camel(name)), "must not be empty"
+
+
+def _camel(name: str) -> str:
+    first, *rest = name.split("_")
+    return first + "".join(part.capitalize() for part in rest)

@@ -1,0 +1,174 @@
+"""The configuration file: both documents' forms, Grove's defaults, and everything that is wrong said at once."""
+
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from spinney.backends import every_backend
+from spinney.backends.documents import InvalidDocument
+from spinney.backends.kube import KubeSchedulerConfig
+from spinney.cli.operator import operator
+from spinney.operator.configuration import LoadedConfiguration, check
+
+
+def load(text: str) -> LoadedConfiguration:
+    """Check a configuration text."""
+    return check(text, every_backend(), source="operator.yaml")
+
+
+def problems(text: str) -> list[str]:
+    """Return what is wrong with a configuration text."""
+    with pytest.raises(InvalidDocument) as caught:
+        load(text)
+    return [str(problem) for problem in caught.value.problems]
+
+
+def test_an_empty_file_means_kube_scheduler() -> None:
+    """Without profiles only the kube backend is enabled, and it is the default."""
+    loaded = load("")
+    assert loaded.profiles.names() == ["default-scheduler"]
+    assert loaded.profiles.default == "default-scheduler"
+    assert load("scheduler: {profiles: []}").profiles == loaded.profiles
+
+
+def test_defaults_are_groves() -> None:
+    """Ports, periods and concurrency that are not written are Grove's."""
+    written = load("").written
+    assert (written.server.webhooks.port, written.server.health_probes.port, written.server.metrics.port) == (
+        2750,
+        2751,
+        2752,
+    )
+    assert written.leader_election.lease_duration == timedelta(seconds=15)
+    assert written.leader_election.resource_name == "grove-operator-leader-election"
+    assert written.runtime_client_connection.qps == 100
+    assert written.log_level == "info"
+
+
+@pytest.mark.parametrize(
+    ("text", "default"),
+    [
+        ("scheduler: {profiles: [{name: kube-scheduler, default: true}]}", "default-scheduler"),
+        ("scheduler: {profiles: [{name: kai-scheduler, config: {}, default: true}]}", "kai-scheduler"),
+        ("scheduler: {profiles: [{name: kai-scheduler}]}", "default-scheduler"),
+        ("scheduler: {profiles: [{name: kai-scheduler}], defaultProfileName: kai-scheduler}", "kai-scheduler"),
+        ("scheduler: {profiles: [{name: volcano, default: true}], defaultProfileName: volcano}", "volcano"),
+        ("scheduler: {defaultProfileName: kube-scheduler}", "default-scheduler"),
+    ],
+)
+def test_the_default_profile_is_found_in_both_forms(text: str, default: str) -> None:
+    """``default: true`` and ``defaultProfileName`` both name the default; kube-scheduler is always enabled."""
+    profiles = load(text).profiles
+    assert profiles.default == default
+    assert "default-scheduler" in profiles.names()
+
+
+@pytest.mark.parametrize("key", ["gangScheduling", "GangScheduling"])
+def test_kube_config_is_typed_and_has_the_drafts_spelling_too(key: str) -> None:
+    """Gang scheduling of the kube backend is read in both spellings."""
+    loaded = load(f"scheduler: {{profiles: [{{name: kube-scheduler, config: {{{key}: true}}}}]}}")
+    assert loaded.profiles.enabled[0].config == KubeSchedulerConfig(gang_scheduling=True)
+
+
+def test_two_defaults_name_both_lines() -> None:
+    """Two profiles marked as default are refused with both lines."""
+    text = """
+scheduler:
+  profiles:
+    - name: kube-scheduler
+      default: true
+    - name: kai-scheduler
+      default: true
+"""
+    assert problems(text) == [
+        "operator.yaml:7: scheduler.profiles[1].default: 'kai-scheduler' is marked as the default, and so is "
+        "'default-scheduler' in line 5; only one profile can be"
+    ]
+
+
+def test_the_two_forms_must_agree() -> None:
+    """``defaultProfileName`` and ``default: true`` for different profiles are refused, naming the lines."""
+    text = """
+scheduler:
+  defaultProfileName: default-scheduler
+  profiles:
+    - name: kai-scheduler
+      default: true
+"""
+    assert problems(text) == [
+        "operator.yaml:3: scheduler.defaultProfileName: names 'default-scheduler', but line 6 marks 'kai-scheduler' "
+        "as the default"
+    ]
+
+
+def test_kube_under_both_names_is_listed_twice() -> None:
+    """kube-scheduler and default-scheduler are one backend."""
+    found = problems("scheduler:\n  profiles:\n    - name: kube-scheduler\n    - name: default-scheduler\n")
+    assert found == [
+        "operator.yaml:4: scheduler.profiles[1].name: backend 'default-scheduler' is already listed in line 3; "
+        "remove one of the two"
+    ]
+
+
+def test_unknown_keys_are_named_with_the_nearest_one() -> None:
+    """Every unknown key is reported with its line and the key that was probably meant."""
+    text = """
+leaderElection:
+  enabld: true
+scheduler:
+  profiles:
+    - name: kube-scheduler
+      config:
+        gangSchedulin: true
+"""
+    assert problems(text) == ["operator.yaml:3: leaderElection.enabld: unknown key; did you mean 'enabled'?"]
+    assert problems(text.replace("enabld", "enabled")) == [
+        "operator.yaml:8: scheduler.profiles[0].config.gangSchedulin: unknown key; did you mean 'gangScheduling'?"
+    ]
+
+
+def test_an_unknown_backend_is_named_with_the_nearest_one() -> None:
+    """A profile for a backend that is not installed is refused with a suggestion."""
+    (found,) = problems("scheduler: {profiles: [{name: kai-sheduler}]}")
+    assert found.startswith("operator.yaml:1: scheduler.profiles[0].name: no backend is called 'kai-sheduler'; did you")
+
+
+def test_wrong_types_and_values_are_said_with_their_line() -> None:
+    """Values of the wrong type, durations that are none and impossible periods are named."""
+    assert problems("logLevel: loud") == ["operator.yaml:1: logLevel: invalid enum value 'loud'"]
+    (found,) = problems("leaderElection:\n  leaseDuration: soon\n")
+    assert (
+        found == "operator.yaml:2: leaderElection.leaseDuration: found 'soon', expected a duration such as 15s or 4h30m"
+    )
+    found_all = problems(
+        "leaderElection: {enabled: true, leaseDuration: 5s}\ncontrollers: {podGang: {concurrentSyncs: 0}}"
+    )
+    assert [each.split(": ", 2)[1] for each in found_all] == [
+        "leaderElection.leaseDuration",
+        "controllers.podGang.concurrentSyncs",
+    ]
+
+
+def test_a_key_given_twice_is_refused() -> None:
+    """A duplicate key, of which YAML would silently keep the last, is refused."""
+    assert problems("logLevel: info\nlogLevel: debug") == ["operator.yaml:2: logLevel: given twice, first in line 1"]
+
+
+def test_config_for_a_backend_that_takes_none_is_refused() -> None:
+    """A backend without configuration says so."""
+    assert problems("scheduler: {profiles: [{name: volcano, config: {queue: x}}]}") == [
+        "operator.yaml:1: scheduler.profiles[0].config: backend 'volcano' takes no configuration; remove it"
+    ]
+
+
+def test_the_command_checks_a_file(tmp_path: Path) -> None:
+    """``spinney operator --check`` says what is wrong with status 2, or names the profiles with status 0."""
+    file = tmp_path / "operator.yaml"
+    file.write_text("scheduler: {profiles: [{name: kai-scheduler, default: true}]}")
+    good = CliRunner().invoke(operator, ["--config", str(file), "--check"])
+    assert (good.exit_code, "kai-scheduler (default)" in good.output) == (0, True)
+    file.write_text("schduler: {}")
+    bad = CliRunner().invoke(operator, ["--config", str(file), "--check"])
+    assert (bad.exit_code, "did you mean 'scheduler'?" in bad.output) == (2, True)
