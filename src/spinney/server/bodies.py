@@ -69,11 +69,11 @@ def _check_yaml(body: bytes) -> None:
     depth = 0
     for event in yaml.parse(body, Loader=_SafeLoader):
         if isinstance(event, yaml.events.AliasEvent):
-            raise ValueError("aliases are not accepted")
+            raise bad_request("the body is not acceptable YAML: aliases are not accepted")
         if isinstance(event, yaml.events.CollectionStartEvent):
             depth += 1
             if depth > _MAX_DEPTH:
-                raise ValueError(f"nested deeper than {_MAX_DEPTH}")
+                raise bad_request(f"the body is not acceptable YAML: nested deeper than {_MAX_DEPTH}")
         elif isinstance(event, yaml.events.CollectionEndEvent):
             depth -= 1
 

@@ -48,6 +48,7 @@ class Listening:
     idle_timeout: float = 60.0
     body_timeout: float = 30.0
     write_timeout: float = 30.0
+    lingering: float = 1.0
 
     def __post_init__(self) -> None:
         if not self.allow_remote and not _is_loopback(self.host):
@@ -100,6 +101,7 @@ class HttpServer:
             self._handle,
             handler_cancellation=True,  # a watch ends when its client goes
             keepalive_timeout=listening.idle_timeout,  # also bounds the wait for a request's headers
+            lingering_time=listening.lingering,  # for the rest of a body that was refused
             access_log=None,
         )
         self._runner = web.ServerRunner(connections)
