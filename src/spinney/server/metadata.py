@@ -1,6 +1,7 @@
 """The metadata that the server owns: names, uids, timestamps, generations, and what may change in it."""
 
 from datetime import datetime
+from functools import lru_cache
 from typing import Any
 
 from spinney.api.names import (
@@ -68,7 +69,7 @@ def begin(kind: Kind, obj: JSON, namespace: str | None, runtime: Runtime) -> Non
     for field in (*_SYSTEM_FIELDS, "resourceVersion", "generation"):
         metadata.pop(field, None)
     metadata["uid"] = runtime.uid()
-    metadata["creationTimestamp"] = timestamp(runtime.clock.now())
+    metadata["creationTimestamp"] = whole_second(runtime.clock.now().replace(microsecond=0))
     if kind.generation:
         metadata["generation"] = 1
     if kind.resource.namespaced:
@@ -78,6 +79,18 @@ def begin(kind: Kind, obj: JSON, namespace: str | None, runtime: Runtime) -> Non
         metadata["namespace"] = namespace
     else:
         metadata.pop("namespace", None)
+
+
+@lru_cache(maxsize=8)
+def whole_second(moment: datetime) -> str:
+    """Return a timestamp; the same second is rendered once."""
+    return timestamp(moment)
+
+
+@lru_cache(maxsize=8192)
+def _label_faults(key: str, value: str) -> tuple[Cause, ...]:
+    keys = [invalid_value("metadata.labels", key, fault) for fault in qualified_name_faults(key)]
+    return (*keys, *(invalid_value("metadata.labels", value, fault) for fault in label_value_faults(value)))
 
 
 def generated_name(base: str, runtime: Runtime) -> str:
@@ -133,8 +146,7 @@ def validate_metadata(kind: Kind, obj: JSON, old: JSON | None) -> list[Cause]:
     before = old["metadata"] if old else {}
     if metadata.get("labels") != before.get("labels"):
         for key, value in (metadata.get("labels") or {}).items():
-            causes += [invalid_value("metadata.labels", key, fault) for fault in qualified_name_faults(key)]
-            causes += [invalid_value("metadata.labels", value, fault) for fault in label_value_faults(value)]
+            causes += _label_faults(key, value)
     if metadata.get("annotations") != before.get("annotations"):
         annotations = metadata.get("annotations") or {}
         for key in annotations:

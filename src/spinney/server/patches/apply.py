@@ -4,7 +4,6 @@ The applied configuration is merged into the live object. A field that it would 
 a conflict, unless forced. A field that the manager owned, no longer applies and nobody else owns is removed.
 """
 
-from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
@@ -13,7 +12,7 @@ from spinney.api.time import timestamp
 from spinney.server.kinds.kind import Kind
 from spinney.server.kinds.shape import Shape
 from spinney.server.patches.fieldset import Path, changes, fields_of, item_step, owned_part, shown
-from spinney.server.patches.ownership import Owner, first_owners, in_order, owners_of, record_owners
+from spinney.server.patches.ownership import Owner, first_owners, in_order, record_owners
 from spinney.server.status import ApiError, Cause
 
 
@@ -43,17 +42,15 @@ def apply(kind: Kind, live: JSON, config: JSON, manager: str, now: datetime, *, 
     conflicts = [(owner, paths) for owner, paths in conflicts if paths]
     if conflicts and not force:
         raise _conflict(conflicts)
-    others = [replace(owner, fields=owner.fields - changed) for owner in others]
+    others = [owner.without(changed) for owner in others]
     if before is not None:
         abandoned = before.fields - wanted - frozenset().union(*(owner.fields for owner in others))
         merged = remove_fields(merged, abandoned, shape)
         _, removed = changes(owned_part(live), owned_part(merged), shape)
-        others = [replace(owner, fields=owner.fields - removed) for owner in others]
+        others = [owner.without(removed) for owner in others]
         if before.fields == wanted:
-            applier = replace(applier, time=before.time)
+            applier = before
     record_owners(merged, in_order(present, [*others, applier]))
-    if merged["metadata"].get("managedFields") and owners_of(merged) == owners_of(live):
-        merged["metadata"]["managedFields"] = live["metadata"]["managedFields"]
     return merged
 
 

@@ -5,8 +5,8 @@ until then nobody can conflict, and objects stay half as large. What the object 
 to ``before-first-apply``, as in Kubernetes for objects older than their managed fields.
 """
 
-from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Set
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Literal
 
@@ -29,6 +29,7 @@ class Owner:
     subresource: str
     time: str
     fields: frozenset[Path]
+    entry: JSON | None = field(default=None, compare=False)  # as it was read, while nothing has changed
 
     @property
     def identity(self) -> tuple[str, str, str]:
@@ -39,8 +40,14 @@ class Owner:
         """Return whether two entries stand for the same writer."""
         return self.identity == other.identity
 
+    def without(self, paths: Set[Path]) -> "Owner":
+        """Return this owner without the given fields."""
+        return self if self.fields.isdisjoint(paths) else replace(self, fields=self.fields - paths, entry=None)
+
     def to_json(self) -> JSON:
         """Return the entry as it is stored."""
+        if self.entry is not None:
+            return self.entry
         entry: JSON = {
             "manager": self.manager,
             "operation": self.operation,
@@ -64,6 +71,7 @@ def owners_of(obj: JSON) -> list[Owner]:
             subresource=entry.get("subresource", ""),
             time=entry.get("time", ""),
             fields=frozenset(from_fields_v1(entry.get("fieldsV1") or {})),
+            entry=entry,
         )
         for entry in obj["metadata"].get("managedFields") or ()
         if isinstance(entry, dict)
@@ -116,7 +124,7 @@ def own_updated(
         if owner.same(updater):
             updater = replace(updater, fields=updater.fields | (owner.fields - removed))
         else:
-            owners.append(replace(owner, fields=owner.fields - changed - removed))
+            owners.append(owner.without(changed | removed))
     record_owners(obj, in_order(owners_of(old), [*owners, updater]))
 
 

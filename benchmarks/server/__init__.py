@@ -1,0 +1,1 @@
+"""How fast the embedded server is, in process and without a client library."""
