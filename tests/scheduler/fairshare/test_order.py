@@ -59,6 +59,12 @@ def test_victims_are_counted_out() -> None:
     assert first(drawn, a_out=1) == "a"
 
 
+def test_a_queue_that_may_claim_nothing_gives_first() -> None:
+    """A queue that uses what it may not claim is the first to give, though it would keep nothing."""
+    drawn = books_of(a_queue("a", weight=1), a_queue("b", weight=0), total=4, allocated={"a": 3, "b": 1})
+    assert first(drawn, a_out=1, b_out=1) == "a"
+
+
 def test_the_older_of_equals_goes_first() -> None:
     """Queues equal in everything go by age, then by name."""
     drawn = books_of(a_queue("a", created=2), a_queue("b", created=1), total=8)

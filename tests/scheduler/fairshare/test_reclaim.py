@@ -106,6 +106,13 @@ def test_the_prefilter_spares_queues_that_cannot_give() -> None:
     assert not may_be_victim(two_queues(b_holds=2, a_holds=2), wants(1), "b")
 
 
+def test_the_prefilter_keeps_a_queue_that_is_just_at_its_quota() -> None:
+    """A queue that uses exactly its quota may still have to move, so it is not ruled out."""
+    assert may_be_victim(two_queues(b_holds=2), wants(2), "b")
+    everything = Reclaimer(queue="a", request=Amounts(1000, 1000, wants(2).request.gpu))
+    assert may_be_victim(two_queues(b_holds=2), everything, "b")
+
+
 def test_the_prefilter_looks_at_what_is_asked_for() -> None:
     """A queue above quota only in a resource nobody asks for is no victim."""
     drawn = two_queues(b_holds=1)

@@ -1,7 +1,8 @@
 """Which of two sibling queues goes first.
 
-For placing, a queue is judged with the request of its next job counted in; for taking back, with the victims already
-chosen from it counted out, and the caller reverses the result. The rules in the order in which they decide:
+For placing, a queue is judged with the request of its next job counted in; for taking back, its dominant share is
+computed with the victims already chosen counted out, and the caller reverses the result. The rules in the order in
+which they decide:
 
 1. a queue above its fair share in every resource goes after one that is not;
 2. a queue that stays within its quota, next job included, goes first;
@@ -35,13 +36,13 @@ def standing_of(book: QueueBook, total: Amounts, *, following: Amounts = ZERO, v
     """Return how a queue stands with what its next job asks for counted in and what its victims hold counted out."""
     queue, allocated = book.queue, book.allocated
     claim = allocatable_share(book)
-    after = allocated + following - victims
+    wanted = allocated + following
     rank = (
         allocated.above_everywhere(book.fair_share),
-        not (allocated + following).within(queue.quota),
+        not wanted.within(queue.quota),
         -queue.priority,
-        uses_unclaimable(after, claim),
-        dominant_share(after, claim, total),
+        uses_unclaimable(wanted, claim),
+        dominant_share(wanted - victims, claim, total),
         dominant_share(allocated, claim, total),
     )
     return Standing(rank, claim, queue.age_key)

@@ -66,7 +66,7 @@ def may_be_victim(books: QueueBooks, reclaimer: Reclaimer, victim: str) -> bool:
         if wanted > 0
     ]
     above = any(held > quota >= 0 for held, quota in asked)
-    below = any(quota < 0 or held < quota for held, quota in asked)
+    below = any(held < quota for held, quota in asked)  # an unlimited quota says nothing either way
     return above or not below
 
 
