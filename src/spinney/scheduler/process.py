@@ -29,6 +29,7 @@ from spinney.kube.keys import Key
 from spinney.kube.manager import Manager
 from spinney.scheduler.commit import assume_gang, by_gang
 from spinney.scheduler.config import SchedulerConfig
+from spinney.scheduler.cycle_metrics import CycleMetrics
 from spinney.scheduler.gang_conditions import GangConditions
 from spinney.scheduler.inventory import Inventory
 from spinney.scheduler.plugin import PluginRegistry
@@ -62,6 +63,7 @@ class SchedulerProcess:
         manager: Manager | None = None,
         inventory: Inventory | None = None,
         registry: PluginRegistry | None = None,
+        metrics: CycleMetrics | None = None,
         pace: Pace = Pace(),  # noqa: B008 - a frozen value
     ) -> None:
         self.manager = manager or Manager(client, client.runtime)
@@ -71,6 +73,7 @@ class SchedulerProcess:
         self._runtime = client.runtime
         self._config = config
         self._pace = pace
+        self._metrics = metrics or CycleMetrics()
         self._scheduler = Scheduler(config, self.inventory, runtime=self._runtime, registry=registry)
         events = self.manager.recorder(COMPONENT)
         self._binder = Binder(client, events)
@@ -129,6 +132,7 @@ class SchedulerProcess:
         started = self._runtime.clock.monotonic()
         result = await self._runtime.executor.run(self._scheduler.run_cycle, self.inventory.snapshot())
         self.cycles += 1
+        self._metrics.cycle(result, self._runtime.clock.monotonic() - started)
         if result.binds or result.evictions:
             log.info(
                 "cycle decided",
@@ -145,6 +149,7 @@ class SchedulerProcess:
             if assume_gang(self.inventory.cluster, binds) is None:
                 self._in_background(self._bind(str(gang), binds), f"bind {gang}")
             else:
+                self._metrics.outdated.inc()
                 self._woken.set()
         if result.evictions:
             self._in_background(self._evict(result.evictions), "evict")
@@ -159,6 +164,8 @@ class SchedulerProcess:
             Placement(Key(*bind.pod), bind.uid, bind.node, annotations=bind.annotations) for bind in binds
         )
         outcome = await self._binder.bind(GangPlacement(gang, placements))
+        self._metrics.binds.labels("bound").inc(len(outcome.bound))
+        self._metrics.binds.labels("failed").inc(len(outcome.failed))
         for placement in outcome.bound:
             self._reporter.forget(placement.pod)
         for failure in outcome.failed:
