@@ -1,0 +1,411 @@
+"""The backend contract as a pytest suite.
+
+A backend author subclasses :class:`BackendContract` in a test module, says which backend it is, and runs pytest::
+
+    class TestMyBackend(BackendContract):
+        backend = MyBackend
+        config = {"queue": "batch"}          # as in the profile of the operator's configuration
+        crds = (MY_POD_GROUP_CRD,)           # what the scheduler's installation brings
+
+        def workload(self) -> PodCliqueSet:  # a workload the backend accepts; the default suits most
+            ...
+
+Each test runs on a fresh embedded cluster in virtual time. This module is the only one of Spinney that needs pytest.
+"""
+
+import copy
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+import msgspec
+import pytest
+import yaml
+
+from spinney.api import labels as marks
+from spinney.api.core import NAMESPACE, Pod
+from spinney.api.grove import ClusterTopologyBinding, PodCliqueSet
+from spinney.api.meta import Condition, ObjectMeta
+from spinney.api.podgang import POD_GANG, SCHEDULED, PodGang, PodGangSpec, PodGroup
+from spinney.api.schema.crd import manifests
+from spinney.api.struct import JSON, convert, to_json
+from spinney.backends import (
+    BackendContext,
+    Capabilities,
+    Catalogue,
+    Degradation,
+    InitializationFailed,
+    Registry,
+    Rejected,
+    SchedulerBackend,
+)
+from spinney.backends.documents import InvalidDocument, parse
+from spinney.backends.interface import is_compatible
+from spinney.backends.profiles import Profiles, SchedulerConfiguration, resolve
+from spinney.kube.client import Client
+from spinney.kube.crds import install_crds
+from spinney.kube.events import EventRecorder
+from spinney.runtime import Runtime, run_virtual
+from spinney.server import ApiServer, ServerOptions
+from spinney.testing.builders import a_clique, a_pod_clique_set, a_scaling_group
+
+NAME_OF_GANG = "model-0"
+
+
+@dataclass
+class Lookup:
+    """What the operator's caches would answer. Mutable."""
+
+    gangs: dict[str, PodGang] = field(default_factory=dict)
+    sets: dict[str, PodCliqueSet] = field(default_factory=dict)
+    bindings: dict[str, ClusterTopologyBinding] = field(default_factory=dict)
+
+    def pod_gang(self, namespace: str, name: str) -> PodGang | None:
+        """Return a gang."""
+        return self.gangs.get(name)
+
+    def pod_clique_set(self, gang: PodGang) -> PodCliqueSet | None:
+        """Return the set of a gang."""
+        return self.sets.get(gang.metadata.labels.get(marks.PART_OF, ""))
+
+    def topology_binding(self, name: str) -> ClusterTopologyBinding | None:
+        """Return a topology binding."""
+        return self.bindings.get(name)
+
+    def pods_of_gang(self, gang: PodGang) -> list[Pod]:
+        """Return no pods: none have been created."""
+        return []
+
+
+@dataclass(frozen=True)
+class Bench:
+    """A backend on a cluster, ready to be asked."""
+
+    backend: SchedulerBackend
+    client: Client
+    lookup: Lookup
+    gang: PodGang
+
+    async def revision(self) -> int:
+        """Return a number that grows with every write to the cluster."""
+        listing = await self.client.list(NAMESPACE)
+        return int(listing.resource_version)
+
+
+class BackendContract:
+    """What every backend must do. Subclass it; the class attributes and ``workload`` describe the backend."""
+
+    backend: ClassVar[type[SchedulerBackend]]
+    config: ClassVar[Mapping[str, object]] = {}
+    crds: ClassVar[Sequence[JSON]] = ()
+    objects: ClassVar[Sequence[tuple[Any, JSON]]] = ()
+    """Objects that must exist, such as a queue: pairs of a ``Resource`` and a manifest, status included."""
+    server: ClassVar[ServerOptions | None] = None
+
+    def workload(self) -> PodCliqueSet:
+        """Return a workload that the backend accepts."""
+        cliques = [a_clique("leader", 1), a_clique("worker", 3, 2)]
+        return a_pod_clique_set("model", cliques, [a_scaling_group("sg", ["worker"], 2, 1)])
+
+    # -- the contract --------------------------------------------------------------------------------------------------
+
+    def test_says_which_interface_it_was_written_for(self) -> None:
+        """The interface version is one this release serves, and the name is a legal scheduler name."""
+        assert is_compatible(self.backend.interface_version)
+        assert self.backend.name
+        assert self.backend.name == self.backend.name.strip().lower()
+
+    def test_registers_under_its_name_and_aliases(self) -> None:
+        """The catalogue finds the backend under each of its names, and refuses a second one of the same name."""
+        catalogue = Catalogue()
+        catalogue.register(self.backend)
+        assert {catalogue.get(name) for name in (self.backend.name, *self.backend.aliases)} == {self.backend}
+        with pytest.raises(ValueError, match="two backends are called"):
+            catalogue.register(self.backend)
+
+    def test_its_configuration_is_read_strictly(self) -> None:
+        """An unknown key in the profile's config is refused with its line."""
+        profile = {"name": self.backend.name, "config": {**self.config, "noSuchKey": 1}}
+        with pytest.raises(InvalidDocument, match=r"noSuchKey|takes no configuration"):
+            self._profiles(profile)
+
+    def test_init_may_be_repeated(self) -> None:
+        """A second ``init``, as on another replica of the operator, succeeds and writes nothing."""
+
+        async def story(bench: Bench) -> None:
+            before = await bench.revision()
+            await bench.backend.init()
+            assert await bench.revision() == before
+
+        self._run(story)
+
+    def test_init_says_what_is_missing(self) -> None:
+        """On a cluster without what the scheduler brings, ``init`` fails with a message, or needs nothing."""
+        if not self.crds and self.server is None:
+            pytest.skip("the backend needs nothing beyond the API server")
+
+        async def story() -> None:
+            async with self._bench(installed=False):
+                pass
+
+        with pytest.raises(InitializationFailed) as caught:
+            run_virtual(story())
+        assert len(str(caught.value)) > len(self.backend.name) + 20
+
+    def test_capabilities_do_not_change_by_themselves(self) -> None:
+        """Asked twice, the backend names the same capabilities."""
+
+        async def story(bench: Bench) -> None:
+            first = bench.backend.capabilities
+            assert isinstance(first, Capabilities)
+            assert bench.backend.capabilities == first
+
+        self._run(story)
+
+    def test_prepares_pods_without_undoing_what_the_operator_did(self) -> None:
+        """``prepare_pod`` sets a scheduler name, keeps gate, labels and containers, and may be repeated."""
+
+        async def story(bench: Bench) -> None:
+            for group in bench.gang.spec.pod_groups:
+                pod = a_pod(bench.gang, group, 0)
+                original = copy.deepcopy(pod)
+                bench.backend.prepare_pod(pod, bench.gang)
+                assert pod["spec"]["schedulerName"]
+                assert {"name": marks.POD_GANG_GATE} in pod["spec"]["schedulingGates"]
+                assert original["metadata"]["labels"].items() <= pod["metadata"]["labels"].items()
+                assert pod["metadata"]["ownerReferences"] == original["metadata"]["ownerReferences"]
+                assert pod["spec"]["containers"] == original["spec"]["containers"]
+                again = copy.deepcopy(pod)
+                bench.backend.prepare_pod(again, bench.gang)
+                assert again == pod
+
+        self._run(story)
+
+    def test_syncing_again_writes_nothing(self) -> None:
+        """Once a gang has been synced, syncing it again changes nothing in the cluster."""
+
+        async def story(bench: Bench) -> None:
+            await bench.backend.sync_pod_gang(bench.gang)
+            before = await bench.revision()
+            await bench.backend.sync_pod_gang(bench.gang)
+            await bench.backend.sync_pod_gang(_with(bench.gang, "Initialized"))
+            assert await bench.revision() == before
+
+        self._run(story)
+
+    def test_a_restarted_operator_writes_nothing(self) -> None:
+        """Another instance of the backend finds what the first one made and leaves it alone."""
+
+        async def story(bench: Bench) -> None:
+            await bench.backend.sync_pod_gang(bench.gang)
+            other = type(bench.backend)(bench.backend.context, bench.backend.config)
+            await other.init()
+            before = await bench.revision()
+            await other.sync_pod_gang(bench.gang)
+            assert await bench.revision() == before
+
+        self._run(story)
+
+    def test_what_it_makes_goes_with_the_gang(self) -> None:
+        """After a gang has been deleted nothing is left of what was made for it."""
+
+        async def story(bench: Bench) -> None:
+            before = await _everything(bench)
+            await bench.backend.sync_pod_gang(bench.gang)
+            await bench.backend.on_pod_gang_delete(bench.gang)
+            await bench.client.delete(POD_GANG, NAME_OF_GANG, "test")
+            await bench.backend.context.clock.sleep(60)
+            assert await _everything(bench) == before - {("podgangs", NAME_OF_GANG)}
+
+        self._run(story)
+
+    def test_the_delete_hook_may_be_repeated(self) -> None:
+        """``on_pod_gang_delete`` may be called twice, and for a gang that was never synced."""
+
+        async def story(bench: Bench) -> None:
+            await bench.backend.on_pod_gang_delete(bench.gang)
+            await bench.backend.sync_pod_gang(bench.gang)
+            await bench.backend.on_pod_gang_delete(bench.gang)
+            await bench.backend.on_pod_gang_delete(bench.gang)
+
+        self._run(story)
+
+    def test_holds_no_gate_for_ever(self) -> None:
+        """The minimum of each group may be released at once, and everything once the gang is scheduled."""
+
+        async def story(bench: Bench) -> None:
+            for group in bench.gang.spec.pod_groups:
+                for index in range(group.min_replicas):
+                    pod = convert(Pod, a_pod(bench.gang, group, index))
+                    assert bench.backend.may_release(pod, bench.gang)
+                beyond = convert(Pod, a_pod(bench.gang, group, group.min_replicas))
+                assert bench.backend.may_release(beyond, _with(bench.gang, SCHEDULED))
+
+        self._run(story)
+
+    def test_accepts_its_workload(self) -> None:
+        """The workload is accepted; degradations name a capability that the backend indeed lacks."""
+
+        async def story(bench: Bench) -> None:
+            for found in await bench.backend.validate_pod_clique_set(self.workload(), None):
+                assert isinstance(found, Degradation)
+                assert found.message
+                assert found.capability in bench.backend.capabilities.named()
+
+        self._run(story)
+
+    def test_a_required_topology_is_honoured_or_rejected(self) -> None:
+        """A set that requires a domain is only accepted by a backend that says it can keep to it."""
+
+        async def story(bench: Bench) -> None:
+            plain = self.workload()
+            pcs = a_pod_clique_set(
+                "model",
+                [a_clique("worker", 2, pod_spec=plain.spec.template.cliques[0].spec.pod_spec)],
+                required="rack",
+                topology="cluster",
+                labels=plain.metadata.labels,
+                annotations=plain.metadata.annotations,
+            )
+            if bench.backend.capabilities.required_topology:
+                await bench.backend.validate_pod_clique_set(pcs, None)
+            else:
+                with pytest.raises(Rejected):
+                    await bench.backend.validate_pod_clique_set(pcs, None)
+
+        self._run(story)
+
+    # -- machinery -----------------------------------------------------------------------------------------------------
+
+    def _run(self, story: Callable[[Bench], Awaitable[None]]) -> None:
+        async def whole() -> None:
+            async with self._bench() as bench:
+                await story(bench)
+
+        run_virtual(whole())
+
+    def _profiles(self, profile: JSON) -> Profiles:
+        catalogue = Catalogue()
+        catalogue.register(self.backend)
+        if catalogue.get("default-scheduler") is None:
+            catalogue.register(_Kube)
+        document = parse(yaml.safe_dump({"profiles": [profile]}), "profile")
+        return resolve(convert(SchedulerConfiguration, document.value), catalogue, document)
+
+    @asynccontextmanager
+    async def _bench(self, *, installed: bool = True) -> AsyncIterator[Bench]:
+        # The in-process transport lives in a room beside this one; only an embedded cluster needs it.
+        transports = pytest.importorskip("spinney.sim.transport")
+        runtime = Runtime.virtual(seed=1)
+        server = ApiServer(runtime, self.server if installed else ServerOptions(gang_versions=()))
+        client = Client(transports.InProcessTransport(server), runtime)
+        async with server.running():
+            await client.create(NAMESPACE, {"metadata": {"name": "test"}})
+            await install_crds(client, _own_crds())
+            if installed:
+                await install_crds(client, list(self.crds))
+                for resource, manifest in self.objects:
+                    await _put(client, resource, manifest)
+            pcs = self.workload()
+            gang = await client.apply(POD_GANG, a_gang(pcs), type=PodGang)
+            lookup = Lookup({gang.metadata.name: gang}, {pcs.metadata.name: pcs})
+            context = BackendContext(client, EventRecorder(client, "contract"), runtime.clock, lookup)
+            registry = Registry()
+            catalogue = Catalogue()
+            catalogue.register(self.backend)
+            profile: JSON = {"name": self.backend.name} | ({"config": dict(self.config)} if self.config else {})
+            profiles = self._profiles(profile)
+            wanted = tuple(each for each in profiles.enabled if each.name == self.backend.name)
+            await registry.initialize(catalogue, context, Profiles(wanted, self.backend.name))
+            yield Bench(registry.get_default(), client, lookup, gang)
+
+
+class _Kube(SchedulerBackend):
+    """Stands in for the kube backend, which is always enabled."""
+
+    name = "default-scheduler"
+
+    @property
+    def capabilities(self) -> Capabilities:
+        return Capabilities()
+
+    def prepare_pod(self, pod: JSON, gang: PodGang) -> None:
+        raise AssertionError("the contract of another backend is being tested")
+
+
+def a_gang(pcs: PodCliqueSet, *, name: str = NAME_OF_GANG) -> PodGang:
+    """Return the base gang of a set's first replica, as the operator would create it."""
+    template = pcs.spec.template
+    homes = {clique: group for group in template.pod_clique_scaling_groups for clique in group.clique_names}
+    groups: list[PodGroup] = []
+    for clique in template.cliques:
+        minimum = clique.spec.min_available or clique.spec.replicas or 1
+        home = homes.get(clique.name)
+        stems = [name] if home is None else [f"{name}-{home.name}-{j}" for j in range(home.min_available or 1)]
+        groups += [PodGroup(name=f"{stem}-{clique.name}", min_replicas=minimum) for stem in stems]
+    labels = {marks.MANAGED_BY: marks.MANAGED_BY_GROVE, marks.PART_OF: pcs.metadata.name, marks.REPLICA_INDEX: "0"}
+    return PodGang(
+        metadata=ObjectMeta(name=name, namespace="test", labels={**pcs.metadata.labels, **labels}),
+        spec=PodGangSpec(pod_groups=tuple(groups), priority_class_name=template.priority_class_name),
+    )
+
+
+def a_pod(gang: PodGang, group: PodGroup, index: int) -> JSON:
+    """Return a pod of a gang as the operator hands it to ``prepare_pod``."""
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {
+            "name": f"{group.name}-{index}",
+            "namespace": "test",
+            "labels": {
+                marks.POD_GANG: gang.metadata.name,
+                marks.POD_CLIQUE: group.name,
+                marks.POD_INDEX: str(index),
+                marks.PART_OF: gang.metadata.labels[marks.PART_OF],
+            },
+            "annotations": {},
+            "ownerReferences": [{"apiVersion": "grove.io/v1alpha1", "kind": "PodClique", "name": "x", "uid": "x"}],
+        },
+        "spec": {
+            "containers": [{"name": "main", "image": "main"}],
+            "schedulingGates": [{"name": marks.POD_GANG_GATE}],
+        },
+    }
+
+
+def _with(gang: PodGang, condition: str) -> PodGang:
+    status = msgspec.structs.replace(gang.status, conditions=(Condition(type=condition, status="True"),))
+    return msgspec.structs.replace(gang, status=status)
+
+
+async def _everything(bench: Bench) -> set[tuple[str, str]]:
+    """Return all namespaced objects of the test's namespace, whatever their kind."""
+    found: set[tuple[str, str]] = set()
+    groups = await _get(bench.client, "/apis")
+    paths = [f"/apis/{version['groupVersion']}" for group in groups["groups"] for version in group["versions"]]
+    for path in ["/api/v1", *paths]:
+        for resource in (await _get(bench.client, path)).get("resources", ()):
+            if not resource["namespaced"] or "list" not in resource["verbs"] or "/" in resource["name"]:
+                continue
+            listed = await _get(bench.client, f"{path}/namespaces/test/{resource['name']}")
+            found |= {(resource["name"], each["metadata"]["name"]) for each in listed.get("items", ())}
+    return found
+
+
+async def _get(client: Client, path: str) -> JSON:
+    answer: JSON = msgspec.json.decode((await client.raw("GET", path)).body)
+    return answer
+
+
+async def _put(client: Client, resource: Any, manifest: JSON) -> None:
+    created: JSON = await client.create(resource, to_json(manifest))
+    if "status" in manifest:
+        patch = {"status": manifest["status"]}
+        metadata = created["metadata"]
+        await client.patch(resource, metadata["name"], patch, metadata.get("namespace"), subresource="status")
+
+
+def _own_crds() -> list[JSON]:
+    return [crd for crd in manifests() if crd["spec"]["group"] in ("grove.io", "scheduler.grove.io")]
