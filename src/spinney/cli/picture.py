@@ -3,7 +3,7 @@
 Pure: nodes and pods in, something rich can print out. The same picture is drawn live by the demo and still by others.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -50,6 +50,24 @@ def draw(scene: Scene) -> RenderableType:
     """Return the whole picture: racks, and the gangs with the colour each has."""
     colours = gang_colours(scene)
     return Group(_racks(scene, colours), _gangs(scene, colours))
+
+
+@dataclass(frozen=True)
+class GangLine:
+    """A gang in one word, and in one line of text."""
+
+    state: str
+    text: str
+
+
+def summary(scene: Scene) -> Mapping[str, GangLine]:
+    """Return a line per gang: how many of its pods exist, are bound and are ready."""
+    lines: dict[str, GangLine] = {}
+    for name, pods in _by_gang(scene):
+        bound, ready = _progress(pods)
+        state = _state(pods, bound=bound, ready=ready).plain
+        lines[name] = GangLine(state, f"{state}: {len(pods)} pods, {bound} bound, {ready} ready")
+    return lines
 
 
 def gang_colours(scene: Scene) -> Mapping[str, str]:
@@ -104,11 +122,8 @@ def _gangs(scene: Scene, colours: Mapping[str, str]) -> RenderableType:
     table = Table(box=None, padding=(0, 2, 0, 0), header_style="dim")
     for heading in ("gang", "pods", "bound", "ready", "state"):
         table.add_column(heading)
-    for gang in sorted(scene.gangs, key=lambda gang: gang.metadata.name):
-        name = gang.metadata.name
-        pods = [pod for pod in scene.pods if _gang_of(pod) == name]
-        bound = sum(bool(pod.spec.node_name) for pod in pods)
-        ready = sum(pod.is_true("Ready") for pod in pods)
+    for name, pods in _by_gang(scene):
+        bound, ready = _progress(pods)
         table.add_row(
             Text(f"{_USED} {name}", style=colours[name]),
             str(len(pods)),
@@ -117,6 +132,17 @@ def _gangs(scene: Scene, colours: Mapping[str, str]) -> RenderableType:
             _state(pods, bound=bound, ready=ready),
         )
     return table
+
+
+def _by_gang(scene: Scene) -> Iterator[tuple[str, Sequence[Pod]]]:
+    """Yield each gang's name and pods, in order of name."""
+    for name in sorted(gang.metadata.name for gang in scene.gangs):
+        yield name, [pod for pod in scene.pods if _gang_of(pod) == name]
+
+
+def _progress(pods: Sequence[Pod]) -> tuple[int, int]:
+    """Return how many pods are bound, and how many are ready."""
+    return sum(bool(pod.spec.node_name) for pod in pods), sum(pod.is_true("Ready") for pod in pods)
 
 
 def _state(pods: Sequence[Pod], *, bound: int, ready: int) -> Text:

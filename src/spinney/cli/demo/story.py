@@ -1,0 +1,76 @@
+"""What the demo tells, from the first gang to the three next commands."""
+
+import asyncio
+from pathlib import Path
+
+from spinney.cli.demo.screen import Screen
+from spinney.cli.demo.stage import Stage, a_stage
+from spinney.cli.demo.workloads import INFERENCE_PODS, inference, training
+from spinney.nodes import PodTimes
+from spinney.server.http import HttpServer
+from spinney.sim.shapes import gpu_cluster
+
+_KUBECONFIG = Path("~/.spinney/demo-kubeconfig").expanduser()
+
+
+async def tell(screen: Screen, *, keep: bool) -> None:
+    """Tell the whole story; with ``keep`` leave the cluster to the reader until Ctrl-C."""
+    times = PodTimes(start="200ms..1200ms", ready="100ms..600ms")
+    async with a_stage(gpu_cluster(16, 8, rack=4, block=8, pods=times), screen) as stage:
+        with screen:
+            screen.chapter("A GPU cluster")
+            screen.say("16 nodes of 8 GPUs, 4 nodes to a rack, 2 racks to a block, all simulated in this process.")
+            screen.show(stage.scene())
+            for chapter in (inference_comes_up, training_does_not_fit, training_fits_a_block):
+                await stage.cluster.runtime.clock.sleep(screen.reading_time)
+                await chapter(stage, screen)
+        screen.chapter("What you saw")
+        screen.say(_SUMMARY)
+        if keep:
+            await _keep(stage, screen)
+
+
+async def inference_comes_up(stage: Stage, screen: Screen) -> None:
+    """A PodCliqueSet becomes gangs that start whole, each group in one rack."""
+    screen.chapter("A disaggregated inference service")
+    screen.say("Router, prefill and decode groups; each group must share a rack. Pods are gated until all exist.")
+    await stage.apply(inference())
+    await stage.until(lambda: stage.runs("chat", INFERENCE_PODS), "the inference service to run")
+    screen.say(f"All {INFERENCE_PODS} pods run. The second prefill replica is a gang of its own.")
+
+
+async def training_does_not_fit(stage: Stage, screen: Screen) -> None:
+    """A gang that cannot be placed whole is not placed at all, and says why."""
+    screen.chapter("A training job that does not fit")
+    screen.say("6 workers of 8 GPUs, all in one rack. A rack has 4 nodes.")
+    await stage.apply(training(workers=6, within="rack"))
+    await stage.until(lambda: stage.refusal("train-0") is not None, "the scheduler's verdict on the training job")
+    screen.say("Not one of the six was placed. The gang says why:")
+    screen.say(f"   {stage.refusal('train-0')}")
+
+
+async def training_fits_a_block(stage: Stage, screen: Screen) -> None:
+    """The same job, allowed to spread over a block, runs."""
+    screen.chapter("The smallest change that lets it in")
+    screen.say("No rack can ever hold six such nodes, but a block can: require a block instead of a rack.")
+    await stage.delete("train")
+    await stage.apply(training(workers=6, within="block"))
+    await stage.until(lambda: stage.runs("train", 6), "the training job to run")
+    screen.say("All six workers run, in one block.")
+
+
+async def _keep(stage: Stage, screen: Screen) -> None:
+    async with HttpServer(stage.cluster.server) as http:
+        http.write_kubeconfig(_KUBECONFIG)
+        screen.say(f"\nThe cluster stays up until Ctrl-C:  export KUBECONFIG={_KUBECONFIG}")
+        await asyncio.get_running_loop().create_future()
+
+
+_SUMMARY = """\
+Pods were created gated, released only when their gang was complete, placed together or not at all, and the gang
+that could not be placed said exactly what it lacked. The same processes run against a real cluster.
+
+Next:
+  .venv/bin/spinney up --nodes 32x8       a cluster of your own for kubectl
+  kubectl apply -f examples/first-workload.yaml
+  .venv/bin/spinney --help                everything else; docs/ explains it"""

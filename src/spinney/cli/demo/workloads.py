@@ -1,0 +1,67 @@
+"""The workloads of the demo: a disaggregated inference service, and a training job."""
+
+from spinney.api.struct import JSON
+from spinney.sim.shapes import TOPOLOGY
+
+
+def inference(name: str = "chat") -> JSON:
+    """Return a router, and prefill and decode groups of a leader and workers, each group inside one rack."""
+    return {
+        "metadata": {"name": name},
+        "spec": {
+            "replicas": 1,
+            "template": {
+                "podCliqueScalingGroups": [
+                    _group("prefill", ["pleader", "pworker"], replicas=2),
+                    _group("decode", ["dleader", "dworker"], replicas=1),
+                ],
+                "cliques": [
+                    _clique("router", replicas=2, gpus=0),
+                    _clique("pleader", replicas=1, gpus=4),
+                    _clique("pworker", replicas=2, gpus=4),
+                    _clique("dleader", replicas=1, gpus=8),
+                    _clique("dworker", replicas=1, gpus=8),
+                ],
+            },
+        },
+    }
+
+
+INFERENCE_PODS = 2 + 2 * 3 + 2
+
+
+def training(name: str = "train", *, workers: int, within: str) -> JSON:
+    """Return a job of whole-node workers that must lie in one domain of a level: rack or block."""
+    return {
+        "metadata": {"name": name},
+        "spec": {
+            "replicas": 1,
+            "template": {
+                "topologyConstraint": _within(within),
+                "cliques": [_clique("worker", replicas=workers, gpus=8)],
+            },
+        },
+    }
+
+
+def _group(name: str, cliques: list[str], *, replicas: int) -> JSON:
+    return {
+        "name": name,
+        "cliqueNames": cliques,
+        "replicas": replicas,
+        "minAvailable": 1,
+        "topologyConstraint": _within("rack"),
+    }
+
+
+def _within(level: str) -> JSON:
+    return {"topologyName": TOPOLOGY, "pack": {"required": level}}
+
+
+def _clique(name: str, *, replicas: int, gpus: int) -> JSON:
+    resources: JSON = {"requests": {"cpu": "2", "memory": "8Gi"}}
+    if gpus:
+        resources["limits"] = {"nvidia.com/gpu": str(gpus)}
+    container = {"name": "main", "image": "registry.k8s.io/pause:3.10", "resources": resources}
+    pod_spec = {"schedulerName": "spinney-scheduler", "containers": [container]}
+    return {"name": name, "spec": {"roleName": name, "replicas": replicas, "podSpec": pod_spec}}

@@ -1,0 +1,35 @@
+"""How much a command says on standard error, and in which form."""
+
+import logging
+import sys
+
+import structlog
+
+_LEVELS = (logging.WARNING, logging.INFO, logging.DEBUG)
+
+
+def log_to_stderr(verbosity: int = 0, *, json: bool = False) -> None:
+    """Log warnings and worse to standard error; ``verbosity`` 1 adds what happens, 2 everything.
+
+    ``json`` writes one JSON object per line, for log collectors; otherwise lines are for people.
+    """
+    renderer: structlog.typing.Processor = (
+        structlog.processors.JSONRenderer() if json else structlog.dev.ConsoleRenderer(colors=sys.stderr.isatty())
+    )
+    structlog.configure(
+        processors=[
+            structlog.contextvars.merge_contextvars,
+            structlog.processors.add_log_level,
+            structlog.processors.TimeStamper(fmt="iso", utc=True),
+            structlog.processors.format_exc_info if json else _as_it_is,
+            renderer,
+        ],
+        wrapper_class=structlog.make_filtering_bound_logger(_LEVELS[min(verbosity, len(_LEVELS) - 1)]),
+        logger_factory=structlog.PrintLoggerFactory(file=sys.stderr),
+    )
+
+
+def _as_it_is(
+    _logger: structlog.typing.WrappedLogger, _method: str, event: structlog.typing.EventDict
+) -> structlog.typing.EventDict:
+    return event

@@ -1,0 +1,51 @@
+"""Ready-made simulated clusters: GPU nodes in racks and blocks, and the topology that names those levels."""
+
+import re
+
+from spinney.api.struct import JSON
+from spinney.nodes import ClusterSpec, NodeGroup, PodTimes, TopologyLevel
+
+BLOCK = "topology.kubernetes.io/block"
+RACK = "topology.kubernetes.io/rack"
+HOST = "kubernetes.io/hostname"
+
+TOPOLOGY = "gpu-topology"
+"""The name of the ClusterTopologyBinding that the shapes below come with."""
+
+_SHAPE = re.compile(r"(\d+)x(\d+)")
+
+
+class InvalidShape(ValueError):  # noqa: N818 - named for the situation
+    """A text that describes no cluster."""
+
+
+def parse_shape(text: str) -> tuple[int, int]:
+    """Return nodes and GPUs per node of a text such as ``32x8``; raises :class:`InvalidShape`."""
+    match = _SHAPE.fullmatch(text.strip())
+    if match is None or int(match[1]) < 1:
+        raise InvalidShape(f"{text!r} is not NODESxGPUS, such as 32x8 for 32 nodes of 8 GPUs each")
+    return int(match[1]), int(match[2])
+
+
+def gpu_cluster(nodes: int, gpus: int, *, rack: int = 4, block: int = 16, pods: PodTimes | None = None) -> ClusterSpec:
+    """Return ``nodes`` nodes of ``gpus`` GPUs, ``rack`` nodes to a rack and ``block`` nodes to a block."""
+    capacity: dict[str, str | int | float] = {"cpu": 96, "memory": "1Ti", "pods": 110}
+    if gpus:
+        capacity["nvidia.com/gpu"] = gpus
+    group = NodeGroup(
+        name="gpu-{index:03d}" if gpus else "node-{index:03d}",
+        count=nodes,
+        capacity=capacity,
+        topology=(TopologyLevel(label=BLOCK, size=block), TopologyLevel(label=RACK, size=rack)),
+    )
+    return ClusterSpec(nodes=(group,), pods=pods or PodTimes())
+
+
+def topology_binding(name: str = TOPOLOGY) -> JSON:
+    """Return the ClusterTopologyBinding for the labels of :func:`gpu_cluster`, broad to narrow."""
+    levels = [
+        {"domain": "block", "key": BLOCK},
+        {"domain": "rack", "key": RACK},
+        {"domain": "host", "key": HOST},
+    ]
+    return {"metadata": {"name": name}, "spec": {"levels": levels}}

@@ -1,0 +1,66 @@
+"""``spinney up`` is a cluster for kubectl: it says how to reach it, serves, and stops on Ctrl-C."""
+
+import asyncio
+import os
+import signal
+import stat
+import sys
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from spinney.api.core import NODE, Node
+from spinney.cli import main
+from spinney.kube.client import Client
+from spinney.kube.config import load_kubeconfig
+from spinney.runtime import Runtime
+
+
+async def test_it_serves_until_interrupted(tmp_path: Path) -> None:
+    """It writes a private kubeconfig, serves the nodes asked for, and ends cleanly on Ctrl-C."""
+    kubeconfig = tmp_path / "kubeconfig"
+    command = [sys.executable, "-c", "from spinney.cli import main; main()", "up", "--nodes", "3x4"]
+    process = await asyncio.create_subprocess_exec(
+        *command, "--kubeconfig", str(kubeconfig), stdout=asyncio.subprocess.PIPE, env=os.environ
+    )
+    assert process.stdout is not None
+    said = b""
+    while b"kubectl get podcliquesets" not in said:
+        line = await process.stdout.readline()
+        assert line, said.decode()
+        said += line
+
+    assert str(kubeconfig) in said.decode()
+    assert stat.S_IMODE(kubeconfig.stat().st_mode) == 0o600
+    runtime = Runtime.system()
+    client = Client(load_kubeconfig(kubeconfig, runtime=runtime), runtime)
+    nodes = await client.list(NODE, type=Node)
+    await client.transport.close()
+    runtime.executor.close()
+    assert [node.status.allocatable["nvidia.com/gpu"] for node in nodes.items] == ["4", "4", "4"]
+
+    process.send_signal(signal.SIGINT)
+    rest, _ = await process.communicate()
+    assert process.returncode == 130
+    assert b"stopped" in rest
+
+
+@pytest.mark.parametrize("shape", ["8", "x8", "8x", "0x8", "eightx8"])
+def test_a_malformed_shape_is_refused(shape: str) -> None:
+    """A --nodes that is not NODESxGPUS is an error that says what it should look like."""
+    answer = CliRunner().invoke(main, ["up", "--nodes", shape])
+
+    assert answer.exit_code == 2
+    assert "such as 32x8" in answer.output
+
+
+def test_a_cluster_file_with_a_typo_names_the_field(tmp_path: Path) -> None:
+    """A misspelt field of the cluster file is an error that names it."""
+    file = tmp_path / "cluster.yaml"
+    file.write_text("nodes: [{name: n, cout: 3}]")
+
+    answer = CliRunner().invoke(main, ["up", "-f", str(file)])
+
+    assert answer.exit_code == 1
+    assert "cout" in answer.output
