@@ -1,8 +1,11 @@
 """`spinney cases`: tables, differences, JSON and errors as a user sees them."""
 
 import json
+from collections.abc import Iterator
 from pathlib import Path
 
+import pytest
+import structlog
 from click.testing import CliRunner, Result
 
 from spinney.api.struct import JSON
@@ -11,6 +14,13 @@ from tests.sim.cases.builders import a_case, a_node, an_expectation
 
 PASSES = a_case("small-0001", expect_jobs={"job": an_expectation("Binding", "node0")}, features=["gang"])
 FAILS = a_case("small-0002", expect_jobs={"job": an_expectation("Pending")})
+
+
+@pytest.fixture(autouse=True)
+def _logging_as_before() -> Iterator[None]:
+    """Forget the logging the command set up, which writes to the captured standard error."""
+    yield
+    structlog.reset_defaults()
 
 
 def invoke(directory: Path, *cases: JSON, options: tuple[str, ...] = ()) -> Result:
@@ -58,6 +68,13 @@ def test_an_unknown_case_is_named(tmp_path: Path) -> None:
     result = invoke(tmp_path, PASSES, options=("--case", "small-0009"))
     assert result.exit_code == 1
     assert "no such case in the given files: small-0009" in result.output
+
+
+def test_an_unknown_profile_is_named(tmp_path: Path) -> None:
+    """A profile that does not exist is a usage error that names those that do."""
+    result = invoke(tmp_path, PASSES, options=("--profile", "fast"))
+    assert result.exit_code == 2
+    assert "there are kai-compat and default" in result.output
 
 
 def test_a_bad_file_is_an_error(tmp_path: Path) -> None:

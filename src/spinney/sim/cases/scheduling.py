@@ -53,10 +53,13 @@ class StandingClock(Clock):
 class SessionScheduler:
     """Runs sessions on cases in one of the scheduler's profiles: ``kai-compat``, or ``default``."""
 
-    def __init__(self, profile: str = "kai-compat", registry: PluginRegistry | None = None) -> None:
+    def __init__(
+        self, profile: str = "kai-compat", *, registry: PluginRegistry | None = None, verbosity: int = 0
+    ) -> None:
         if profile not in {"kai-compat", "default"}:
             raise UnknownProfile(f"profile {profile!r} does not exist; there are kai-compat and default")
         self._profile = profile
+        self._verbosity = verbosity
         self._registry = registry if registry is not None else default_registry()
 
     @property
@@ -91,6 +94,7 @@ class SessionScheduler:
             "allow_consolidating_reclaim": config.allow_consolidating_reclaim,
             "default_staleness_grace_seconds": config.stale_gang_grace_seconds,
             "queue_depth_per_action": dict(depth or {}),
+            "verbosity": self._verbosity,
         }
         base = SchedulerConfig.kai_compat() if self._profile == "kai-compat" else SchedulerConfig()
         return msgspec.structs.replace(base, **changes)
