@@ -4,8 +4,9 @@ from fractions import Fraction
 
 import pytest
 from hypothesis import given, settings
+from hypothesis import strategies as st
 
-from spinney.scheduler.fairshare import GPU, QueueBooks
+from spinney.scheduler.fairshare import GPU, Amounts, Queue, QueueBooks, QueueTree, Weights
 from spinney.scheduler.fairshare.amounts import UNITS
 from tests.scheduler.fairshare.strategies import a_queue, books, books_of
 
@@ -97,6 +98,31 @@ def test_negative_weight_counts_as_one() -> None:
     """An unlimited department with weight -1 takes part in the surplus like one of weight 1."""
     divided = books_of(a_queue("a", weight=-1), a_queue("b", weight=1), total=8, requested={"a": 8, "b": 8})
     assert gpu_shares(divided) == {"a": 4, "b": 4}
+
+
+def test_very_large_figures_do_not_overflow() -> None:
+    """Exabytes and weights in the billions divide as small figures do."""
+    total = Amounts(memory=9 * 10**18 // 4)
+    queues = [Queue(name=name, weight=Weights(memory=weight)) for name, weight in (("a", 1e9), ("b", 3e9))]
+    divided = QueueBooks(QueueTree(queues), total)
+    for name in "ab":
+        divided.request(name, total)
+    divided.set_fair_shares()
+    assert divided["b"].fair_share.memory == pytest.approx(3 * divided["a"].fair_share.memory, rel=1e-6)
+    assert divided["a"].fair_share.memory + divided["b"].fair_share.memory <= total.memory
+
+
+@given(books(), st.data())
+@settings(max_examples=40)
+def test_the_order_in_which_queues_are_listed_does_not_matter(drawn: QueueBooks, data: st.DataObject) -> None:
+    """The shares of a tree are the same however its queues are listed."""
+    listed = QueueBooks(QueueTree(data.draw(st.permutations(drawn.tree.queues))), drawn.total)
+    for position, page in enumerate(drawn.pages):
+        if drawn.tree.is_leaf(position):
+            listed.request(page.queue.name, page.requested)
+    listed.set_fair_shares()
+    for page in drawn.pages:
+        assert listed[page.queue.name].fair_share == page.fair_share
 
 
 @given(books())

@@ -31,6 +31,7 @@ Mask = npt.NDArray[np.bool_]
 _BOUNDLESS = np.iinfo(np.int64).max // 4
 _UNITS: Ints = np.array(UNITS, dtype=np.int64)
 _PULL = 1000  # weights count to a thousandth; whole numbers keep the division exact
+_HEAVIEST = 10_000.0
 
 
 @dataclass(frozen=True)
@@ -139,6 +140,10 @@ class _Siblings:
     def _pulls(self, takes_part: Mask) -> Ints:
         """Return how strongly each queue pulls at the surplus of its group: its weight, corrected by recent usage."""
         weight = np.where(takes_part, self.weight, 0.0)
+        heaviest = np.zeros(self.amounts.shape, dtype=np.float64)
+        np.maximum.at(heaviest, self.group, weight)
+        # Beyond this weights keep their proportions, but lose the digits that 64 bits cannot carry.
+        weight *= (_HEAVIEST / np.maximum(heaviest, _HEAVIEST))[self.group]
         if not self.usage.any():
             return _whole(weight * _PULL)
         total = np.zeros(self.amounts.shape, dtype=np.float64)
