@@ -13,7 +13,7 @@ from spinney.scheduler.fairshare import Amounts, Queue
 from spinney.scheduler.hooks import DoesNotFit, Hook, QueueTurn
 from spinney.scheduler.jobs import PodGroupInfo
 from spinney.scheduler.nodes import NodeInfo, NodeSet
-from spinney.scheduler.ordering import order_key, three_way
+from spinney.scheduler.ordering import order_key, sort_by_orders, three_way
 from spinney.scheduler.placement.judging import accepts
 from spinney.scheduler.registration import Registration
 from spinney.scheduler.tasks import PodInfo
@@ -41,7 +41,6 @@ class Decisions(Registration):
         self.timings = timings
         self.verbosity = verbosity
         self._pre_predicate_answers: dict[tuple[GangKey, int], str | None] = {}
-        self._task_key: Callable[[PodInfo], Any] | None = None
         self._job_key: Callable[[PodGroupInfo], Any] | None = None
 
     # -- order -------------------------------------------------------------------------------------------------------
@@ -52,11 +51,10 @@ class Decisions(Registration):
             self._job_key = order_key(self.hooks.job_order, _job_age)
         return self._job_key(job)
 
-    def task_key(self, task: PodInfo) -> Any:
-        """Return what orders tasks of one job, smallest first: plugins, then age, then uid."""
-        if self._task_key is None:
-            self._task_key = order_key(self.hooks.task_order, _task_age)
-        return self._task_key(task)
+    def sort_tasks(self, tasks: list[PodInfo]) -> None:
+        """Put tasks of one job in order: plugins, then age, then uid."""
+        if len(tasks) > 1:
+            sort_by_orders(tasks, self.hooks.task_order, (_task_age, _task_uid))
 
     def compare_queues(self, left: QueueTurn, right: QueueTurn) -> int:
         """Return a negative number if the left queue goes first: plugins, then age."""
@@ -274,8 +272,12 @@ def _job_age(job: PodGroupInfo) -> tuple[datetime, str]:
     return (job.created or _EPOCH, job.uid)
 
 
-def _task_age(task: PodInfo) -> tuple[datetime, str]:
-    return (task.created or _EPOCH, task.record.uid)
+def _task_age(task: PodInfo) -> datetime:
+    return task.record.pod.metadata.creation_timestamp or _EPOCH
+
+
+def _task_uid(task: PodInfo) -> str:
+    return task.record.uid
 
 
 def _queue_age(queue: Queue) -> tuple[float, str, str]:

@@ -40,6 +40,23 @@ def order_key(orders: Sequence[Order[Callable[[T, T], int]]], last: Callable[[T]
     return cmp_to_key(compare)
 
 
+def sort_by_orders(
+    items: list[T], orders: Sequence[Order[Callable[[T, T], int]]], last: Sequence[Callable[[T], Any]]
+) -> None:
+    """Sort ``items`` as :func:`order_key` would, with the keys ``last`` in the end; quick where most keys are equal."""
+    if any(order.compare is not None for order in orders):
+        items.sort(key=order_key(orders, lambda item: tuple(key(item) for key in last)))
+        return
+    keys = [*(order.key for order in orders if order.key is not None), *last]
+    # Stable sorts from the least to the most important key; a key that tells nothing apart is skipped.
+    for key in reversed(keys):
+        values = list(map(key, items))
+        first = values[0]
+        if any(value != first for value in values):
+            ranked = sorted(range(len(items)), key=values.__getitem__)
+            items[:] = [items[place] for place in ranked]
+
+
 def three_way(left: Any, right: Any) -> int:
     """Return -1, 0 or 1 as ``left`` is less than, equal to or greater than ``right``."""
     return int(left > right) - int(left < right)

@@ -182,8 +182,7 @@ class Session(Decisions):
                 task.status = PodStatus.UNKNOWN
             tasks[set_name].append(task)
         for each in tasks.values():
-            if len(each) > 1:
-                each.sort(key=self.task_key)
+            self.sort_tasks(each)
         return tasks
 
     # -- results -----------------------------------------------------------------------------------------------------

@@ -1,0 +1,118 @@
+"""The book of gangs: members, snapshots, what queues hold."""
+
+from spinney.api.labels import KAI_POD_GROUP
+from spinney.cluster.pods import PodKey
+from spinney.cluster.state import ClusterState
+from spinney.gangs.book import GangBook, GangSnapshot
+from spinney.gangs.membership import membership
+from spinney.gangs.tree import Gang, GangKey, PodSet, single
+from tests.cluster.building import a_node, a_pod
+
+KEY = GangKey("kai", "team", "g")
+
+
+def a_gang(*, queue: str = "q", minimum: int = 2) -> Gang:
+    """Return a gang of one pod set."""
+    return Gang(key=KEY, root=single(PodSet("default", minimum)), queue=queue)
+
+
+class World:
+    """A state with one node and a book that follows it."""
+
+    def __init__(self) -> None:
+        self.state = ClusterState()
+        self.book = GangBook(membership)
+        self.state.subscribe(self.book.pod_changed)
+        self.state.apply_node(a_node())
+
+    def pod(self, name: str, *, node: str = "", gang: str = "g") -> None:
+        """Apply a pod of a gang."""
+        self.state.apply_pod(a_pod(name, node=node, annotations={KAI_POD_GROUP: gang} if gang else {}))
+
+    def holdings(self, queue: str = "q") -> dict[bool, int]:
+        """Return how many pods a queue pays for (True) and has pending (False)."""
+        found: dict[bool, int] = {}
+        for kind, count in self.book.snapshot().holdings.get(queue, {}).items():
+            found[kind.charged] = found.get(kind.charged, 0) + count
+        return found
+
+
+def members(snapshot: GangSnapshot, key: GangKey = KEY) -> list[str]:
+    """Return the names of the pods of a gang."""
+    return [pod.name for pod in snapshot.gangs[key].pods]
+
+
+def test_pods_find_their_gang_in_any_order() -> None:
+    """A pod that comes before its gang is an orphan until the gang is there."""
+    world = World()
+    world.pod("a")
+    assert "does not exist" in world.book.snapshot().orphans[PodKey("team", "a")]
+
+    world.book.put(a_gang())
+    snapshot = world.book.snapshot()
+    assert members(snapshot) == ["a"]
+    assert not snapshot.orphans
+
+
+def test_a_snapshot_does_not_change_afterwards() -> None:
+    """Members are shared with a snapshot only until the next event."""
+    world = World()
+    world.book.put(a_gang())
+    world.pod("a")
+    before = world.book.snapshot()
+    world.pod("b")
+    world.state.delete_pod(PodKey("team", "a"))
+
+    assert members(before) == ["a"]
+    assert members(world.book.snapshot()) == ["b"]
+
+
+def test_gangs_with_pending_pods_are_listed() -> None:
+    """A gang leaves the list when its last pending pod is placed."""
+    world = World()
+    world.book.put(a_gang())
+    world.pod("a")
+    assert world.book.snapshot().pending == (KEY,)
+
+    world.pod("a", node="n1")
+    assert world.book.snapshot().pending == ()
+
+
+def test_holdings_follow_pods_and_gangs() -> None:
+    """What a queue holds moves with its pods, and with the gang to another queue."""
+    world = World()
+    world.book.put(a_gang())
+    world.pod("a", node="n1")
+    world.pod("b")
+    assert world.holdings() == {True: 1, False: 1}
+
+    world.book.put(a_gang(queue="other"))
+    assert world.holdings() == {}
+    assert world.holdings("other") == {True: 1, False: 1}
+
+    world.state.delete_pod(PodKey("team", "a"))
+    world.state.delete_pod(PodKey("team", "b"))
+    assert world.holdings("other") == {}
+
+
+def test_a_bare_pod_is_a_gang_of_one_and_goes_with_it() -> None:
+    """A pod that names no group makes a gang, which disappears with the pod."""
+    world = World()
+    world.pod("solo", gang="")
+    key = GangKey("pod", "team", "solo")
+    assert members(world.book.snapshot(), key) == ["solo"]
+
+    world.state.delete_pod(PodKey("team", "solo"))
+    assert key not in world.book.snapshot().gangs
+
+
+def test_a_removed_gang_leaves_orphans() -> None:
+    """Pods of a deleted group cannot be scheduled, and say why."""
+    world = World()
+    world.book.put(a_gang())
+    world.pod("a")
+    world.book.remove(KEY)
+    snapshot = world.book.snapshot()
+
+    assert KEY not in snapshot.gangs
+    assert PodKey("team", "a") in snapshot.orphans

@@ -1,0 +1,212 @@
+"""Gangs of each family of objects."""
+
+import pytest
+
+from spinney.api import coscheduling, kai, volcano, workload_v1alpha1, workload_v1beta1
+from spinney.api.core import Pod, PodSchedulingGroup, PodSpec, PodWorkloadReference
+from spinney.api.meta import Metadata, ObjectMeta
+from spinney.api.podgang import (
+    GangTopologyConstraint,
+    PodGang,
+    PodGangSpec,
+    PodGroup,
+    TopologyConstraintGroupConfig,
+    TopologyPackConstraint,
+)
+from spinney.api.workload_v1alpha1 import GangPolicy, PodGroupPolicy
+from spinney.api.workload_v1alpha2 import SchedulingConstraints, SchedulingPolicy, TopologyKey
+from spinney.cluster.classes import RequestClasses
+from spinney.cluster.pods import record_of
+from spinney.cluster.resources import ResourceAxis
+from spinney.gangs.membership import membership
+from spinney.gangs.sources import bare, native, podgang
+from spinney.gangs.sources import coscheduling as coscheduling_source
+from spinney.gangs.sources import kai as kai_source
+from spinney.gangs.sources import volcano as volcano_source
+from spinney.gangs.sources.context import SourceContext
+from spinney.gangs.tree import GangKey, GroupSet, PodSet, TopologyConstraint
+
+CONTEXT = SourceContext()
+META = ObjectMeta(name="g", namespace="team")
+
+
+def member_of(**changes: object) -> tuple[GangKey, str]:
+    """Return the membership of a pod with some labels, annotations or spec fields."""
+    spec = changes.pop("spec", PodSpec())
+    pod = Pod(metadata=Metadata(name="p", namespace="team", **changes), spec=spec)  # type: ignore[arg-type]
+    return membership(record_of(pod, RequestClasses(ResourceAxis())))
+
+
+@pytest.mark.parametrize(
+    ("changes", "expected"),
+    [
+        ({"annotations": {"pod-group-name": "g"}}, ("kai", "g", "default")),
+        (
+            {"annotations": {"pod-group-name": "g"}, "labels": {"kai.scheduler/subgroup-name": "w"}},
+            ("kai", "g", "w"),
+        ),
+        ({"labels": {"grove.io/podgang": "g", "grove.io/podclique": "c"}}, ("podgang", "g", "c")),
+        ({"labels": {"scheduling.x-k8s.io/pod-group": "g"}}, ("coscheduling", "g", "default")),
+        (
+            {"annotations": {"scheduling.k8s.io/group-name": "g", "volcano.sh/task-spec": "t"}},
+            ("volcano", "g", "t"),
+        ),
+        (
+            {"spec": PodSpec(scheduling_group=PodSchedulingGroup(pod_group_name="g"))},
+            ("native", "g", "default"),
+        ),
+        (
+            {"spec": PodSpec(workload_ref=PodWorkloadReference(name="w", pod_group="g", pod_group_replica_key="0"))},
+            ("workload", "w/g/0", "default"),
+        ),
+        ({}, ("pod", "p", "default")),
+    ],
+)
+def test_a_pod_says_where_it_belongs(changes: dict[str, object], expected: tuple[str, str, str]) -> None:
+    """Each family has its own way of naming the group; a pod that names none is on its own."""
+    key, pod_set = member_of(**changes)
+
+    assert (key.source, key.name, pod_set) == expected
+
+
+def test_a_kai_pod_group_without_sub_groups_is_one_pod_set() -> None:
+    """The floor is minMember, 1 if absent; priority and preemptibility come from the class."""
+    plain = kai_source.gang(kai.PodGroup(metadata=META, spec=kai.PodGroupSpec(queue="q")), CONTEXT)
+    build = kai_source.gang(
+        kai.PodGroup(metadata=META, spec=kai.PodGroupSpec(queue="q", min_member=4, priority_class_name="build")),
+        CONTEXT,
+    )
+
+    assert (plain.pod_sets["default"].min_member, plain.priority, plain.preemptible) == (1, 50, True)
+    assert (build.pod_sets["default"].min_member, build.priority, build.preemptible) == (4, 100, False)
+
+
+def test_kai_sub_groups_form_a_tree() -> None:
+    """A sub-group with children is a group set, one without a pod set; constraints stay where they are."""
+    constraint = kai.GroupTopologyConstraint(topology="t", required_topology_level="rack")
+    spec = kai.PodGroupSpec(
+        min_sub_group=1,
+        sub_groups=(
+            kai.SubGroup(name="replica", topology_constraint=constraint),
+            kai.SubGroup(name="leader", parent="replica", min_member=1),
+            kai.SubGroup(name="worker", parent="replica", min_member=3),
+            kai.SubGroup(name="spare", min_member=0),
+        ),
+    )
+    root = kai_source.gang(kai.PodGroup(metadata=META, spec=spec), CONTEXT).root
+
+    assert root.min_groups == 1
+    replica, spare = root.members
+    assert isinstance(replica, GroupSet)
+    assert replica.topology == TopologyConstraint("t", required="rack")
+    assert [member.minimum for member in replica.members] == [1, 3]
+    assert spare == PodSet("spare", 0)
+
+
+@pytest.mark.parametrize(
+    ("sub_groups", "problem"),
+    [
+        ((kai.SubGroup(name="a"), kai.SubGroup(name="a")), "same name"),
+        ((kai.SubGroup(name="a", parent="ghost"),), "ghost"),
+        ((kai.SubGroup(name="a", parent="b"), kai.SubGroup(name="b", parent="a")), "cycle"),
+    ],
+)
+def test_sub_groups_that_form_no_tree_are_a_problem(sub_groups: tuple[kai.SubGroup, ...], problem: str) -> None:
+    """The gang exists, cannot be scheduled, and says why."""
+    gang = kai_source.gang(kai.PodGroup(metadata=META, spec=kai.PodGroupSpec(sub_groups=sub_groups)), CONTEXT)
+
+    assert problem in gang.problem
+
+
+def test_a_pod_gang_keeps_its_constraints_at_every_level() -> None:
+    """Groups that share a constraint are one group set; the topology's name comes from the annotation."""
+
+    def pack(key: str) -> GangTopologyConstraint:
+        return GangTopologyConstraint(pack_constraint=TopologyPackConstraint(required=key))
+
+    spec = PodGangSpec(
+        pod_groups=(
+            PodGroup(name="prefill", min_replicas=2),
+            PodGroup(name="decode", min_replicas=4, topology_constraint=pack("host")),
+            PodGroup(name="router", min_replicas=1),
+        ),
+        topology_constraint=pack("zone"),
+        topology_constraint_group_configs=(
+            TopologyConstraintGroupConfig(
+                name="sg-0", pod_group_names=("prefill", "decode"), topology_constraint=pack("rack")
+            ),
+        ),
+    )
+    meta = ObjectMeta(
+        name="g",
+        namespace="team",
+        annotations={"grove.io/topology-name": "t"},
+        labels={"grove.io/base-podgang": "base"},
+    )
+    gang = podgang.gang(PodGang(metadata=meta, spec=spec), CONTEXT)
+
+    assert gang.root.topology == TopologyConstraint("t", required="zone")
+    group, router = gang.root.members
+    assert group.topology == TopologyConstraint("t", required="rack")
+    assert isinstance(group, GroupSet)
+    assert group.members[1].topology == TopologyConstraint("t", required="host")
+    assert router == PodSet("router", 1)
+    assert gang.anchor == GangKey("podgang", "team", "base")
+    assert gang.owned_by_operator
+
+
+def test_simple_families_have_one_pod_set() -> None:
+    """Coscheduling and native groups say how many pods must be there together."""
+    plugin = coscheduling_source.gang(
+        coscheduling.PodGroup(metadata=META, spec=coscheduling.PodGroupSpec(min_member=5)), CONTEXT
+    )
+    built_in = native.gang(
+        workload_v1beta1.PodGroup(
+            metadata=META,
+            spec=workload_v1beta1.PodGroupSpec(
+                scheduling_policy=SchedulingPolicy(gang=GangPolicy(min_count=6)),
+                scheduling_constraints=SchedulingConstraints(topology=(TopologyKey(key="rack"),)),
+            ),
+        ),
+        CONTEXT,
+    )
+
+    assert plugin.pod_sets["default"].min_member == 5
+    assert built_in.pod_sets["default"].min_member == 6
+    assert built_in.root.topology == TopologyConstraint("", required="rack")
+
+
+def test_a_volcano_group_may_have_minimums_per_task() -> None:
+    """Each task with a minimum is a pod set of its own."""
+    spec = volcano.PodGroupSpec(min_member=3, min_task_member={"worker": 2, "ps": 1}, queue="ml")
+    gang = volcano_source.gang(volcano.PodGroup(metadata=META, spec=spec), CONTEXT)
+
+    assert {name: pod_set.min_member for name, pod_set in gang.pod_sets.items()} == {"ps": 1, "worker": 2}
+    assert gang.queue == "ml"
+
+
+def test_every_replica_key_of_a_workload_is_a_gang() -> None:
+    """The oldest generation has templates; the gang is derived from the key pods carry."""
+    workload = workload_v1alpha1.Workload(
+        metadata=META,
+        spec=workload_v1alpha1.WorkloadSpec(
+            pod_groups=(workload_v1alpha1.PodGroup(name="w", policy=PodGroupPolicy(gang=GangPolicy(min_count=3))),)
+        ),
+    )
+    gang = native.workload_gang(workload, GangKey("workload", "team", "g/w/1"), CONTEXT)
+
+    assert gang is not None
+    assert gang.pod_sets["default"].min_member == 3
+    assert native.workload_gang(workload, GangKey("workload", "team", "g/other/1"), CONTEXT) is None
+
+
+def test_a_bare_pod_takes_priority_from_its_class_or_itself() -> None:
+    """The label wins, then the class of the spec, then the number admission has resolved."""
+
+    def gang_of(**spec: object) -> int:
+        pod = Pod(metadata=Metadata(name="p", namespace="team"), spec=PodSpec(**spec))  # type: ignore[arg-type]
+        return bare.gang(record_of(pod, RequestClasses(ResourceAxis())), CONTEXT).priority
+
+    assert gang_of(priority_class_name="inference") == 125
+    assert gang_of(priority_class_name="unheard-of", priority=7) == 7
+    assert gang_of() == 50
