@@ -1,0 +1,51 @@
+"""What a gang becomes for the coscheduling plugin."""
+
+from spinney.api.coscheduling import POD_GROUP, PodGroup
+from spinney.backends.coscheduling import Coscheduling, CoschedulingConfig
+from spinney.backends.interface import BackendContext
+from spinney.testing.backends import a_gang, a_pod
+from spinney.testing.builders import a_clique, a_pod_clique_set, a_pod_spec, a_scaling_group
+from tests.backends.bench import asking, stored
+
+PCS = a_pod_clique_set(
+    "model",
+    [
+        a_clique("worker", 3, 2, pod_spec=a_pod_spec(cpu="500m", gpus=2)),
+        a_clique("decode-worker", 1, pod_spec=a_pod_spec(cpu="1")),
+    ],
+    [a_scaling_group("sg", ["decode-worker"], 2, 2)],
+)
+
+
+def made(context: BackendContext) -> Coscheduling:
+    """Return the backend, configured."""
+    return Coscheduling(context, CoschedulingConfig(scheduler_name="plugins", schedule_timeout_seconds=90))
+
+
+def test_the_group_has_the_sum_of_the_minimums_and_what_they_request() -> None:
+    """MinMember and minResources are those of the minimum of every group, templates matched by exact name."""
+
+    async def story(coscheduling: Coscheduling) -> None:
+        await coscheduling.sync_pod_gang(await stored(coscheduling, a_gang(PCS)))
+        group = await coscheduling.context.client.get(POD_GROUP, "model-0", "test", type=PodGroup)
+        assert group.spec.min_member == 4
+        assert group.spec.min_resources == {"cpu": "3000m", "nvidia.com/gpu": "4"}
+        assert group.spec.schedule_timeout_seconds == 90
+
+    asking(made, story, sets=[PCS])
+
+
+def test_members_are_labelled_and_the_scheduler_name_is_configured() -> None:
+    """Pods of the minimum carry the group's label, those beyond do not; all name the configured scheduler."""
+
+    async def story(coscheduling: Coscheduling) -> None:
+        gang = a_gang(PCS)
+        labels = []
+        for index in range(3):
+            pod = a_pod(gang, gang.spec.pod_groups[0], index)
+            coscheduling.prepare_pod(pod, gang)
+            assert pod["spec"]["schedulerName"] == "plugins"
+            labels.append(pod["metadata"]["labels"].get("scheduling.x-k8s.io/pod-group"))
+        assert labels == ["model-0", "model-0", None]
+
+    asking(made, story, sets=[PCS])

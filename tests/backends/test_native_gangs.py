@@ -1,0 +1,154 @@
+"""kube-scheduler's own gangs, in the forms of three releases."""
+
+import msgspec
+import pytest
+
+from spinney.api import workload_v1alpha1, workload_v1alpha2, workload_v1beta1
+from spinney.api.conditions import set_condition
+from spinney.api.core import Pod
+from spinney.api.meta import Condition
+from spinney.api.podgang import PodGang
+from spinney.api.struct import convert
+from spinney.backends import BackendUnavailable, Rejected, additions
+from spinney.backends.kube import NO_GANGS, KubeScheduler, KubeSchedulerConfig
+from spinney.server import ServerOptions
+from spinney.testing.backends import a_gang, a_pod
+from spinney.testing.builders import a_clique, a_pod_clique_set, a_pod_spec
+from tests.backends.bench import asking, stored
+
+PCS = a_pod_clique_set("model", [a_clique("leader", 1), a_clique("worker", 4, 2)])
+
+
+def native(context: object) -> KubeScheduler:
+    """Return the backend with gang scheduling on."""
+    return KubeScheduler(context, KubeSchedulerConfig(gang_scheduling=True))  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("release", ["1.35", "1.36", "1.37"])
+def test_each_release_gets_its_own_form(release: str) -> None:
+    """One native group per gang, with the sum of the minimums, in the kind that the release serves."""
+    resource = {
+        "1.35": workload_v1alpha1.WORKLOAD,
+        "1.36": workload_v1alpha2.POD_GROUP,
+        "1.37": workload_v1beta1.POD_GROUP,
+    }[release]
+
+    async def story(kube: KubeScheduler) -> None:
+        gang = await stored(kube, a_gang(PCS))
+        await kube.sync_pod_gang(gang)
+        (found,) = (await kube.context.client.list(resource, "test")).items
+        spec = found["spec"]
+        policy = spec["podGroups"][0]["policy"] if release == "1.35" else spec["schedulingPolicy"]
+        assert policy == {"gang": {"minCount": 3}}
+        assert found["metadata"]["name"].startswith("model-0-")
+
+    asking(native, story, sets=[PCS], options=ServerOptions(kubernetes_version=release))
+
+
+def test_only_the_minimum_is_in_the_gang() -> None:
+    """The first pods of each group join, the others do not, and wait until the gang is scheduled."""
+
+    async def story(kube: KubeScheduler) -> None:
+        gang = await stored(kube, a_gang(PCS))
+        (worker,) = [group for group in gang.spec.pod_groups if group.name.endswith("worker")]
+        joined = []
+        for index in range(4):
+            pod = a_pod(gang, worker, index)
+            kube.prepare_pod(pod, gang)
+            joined.append("schedulingGroup" in pod["spec"])
+        assert joined == [True, True, False, False]
+        beyond = convert(Pod, a_pod(gang, worker, 3))
+        assert not kube.may_release(beyond, gang)
+        conditions = set_condition((), Condition(type="Scheduled", status="True"), kube.context.clock.now())
+        placed = msgspec.structs.replace(gang.status, conditions=conditions)
+        assert kube.may_release(beyond, msgspec.structs.replace(gang, status=placed))
+
+    asking(native, story, sets=[PCS])
+
+
+def test_a_recycled_gang_gets_a_new_group() -> None:
+    """Another incarnation has another native group, and the former one is deleted."""
+
+    async def story(kube: KubeScheduler) -> None:
+        gang = await stored(kube, a_gang(PCS))
+        await kube.sync_pod_gang(gang)
+        reborn = await stored(kube, _in_life(a_gang(PCS), "x7k2p"))
+        await kube.sync_pod_gang(reborn)
+        listing = await kube.context.client.list(workload_v1beta1.POD_GROUP, "test")
+        live = [each["metadata"]["name"] for each in listing.items if "deletionTimestamp" not in each["metadata"]]
+        assert live == ["model-0-x7k2p"]
+
+    asking(native, story, sets=[PCS])
+
+
+def test_the_priority_of_the_group_is_that_of_its_pods() -> None:
+    """A priority class in the pod spec wins over the set's, as it does for the pods."""
+    pcs = a_pod_clique_set("model", [a_clique("worker", 2, pod_spec=a_pod_spec(priorityClassName="own"))])
+
+    async def story(kube: KubeScheduler) -> None:
+        await kube.context.client.raw(
+            "POST",
+            "/apis/scheduling.k8s.io/v1/priorityclasses",
+            body=b'{"metadata":{"name":"own"},"value":10}',
+        )
+        await kube.sync_pod_gang(await stored(kube, a_gang(pcs)))
+        (found,) = (await kube.context.client.list(workload_v1beta1.POD_GROUP, "test")).items
+        assert found["spec"]["priorityClassName"] == "own"
+
+    asking(native, story, sets=[pcs])
+
+
+def test_mixed_priorities_are_rejected() -> None:
+    """kube-scheduler refuses a gang whose pods differ in priority, so admission does."""
+    pcs = a_pod_clique_set("model", [a_clique("a"), a_clique("b", pod_spec=a_pod_spec(priorityClassName="own"))])
+
+    async def story(kube: KubeScheduler) -> None:
+        with pytest.raises(Rejected, match="priority class 'own'"):
+            await kube.validate_pod_clique_set(pcs, None)
+
+    asking(native, story)
+
+
+def test_without_native_gangs_the_workload_is_told() -> None:
+    """kube-scheduler without gang scheduling accepts a workload and says what it loses."""
+
+    async def story(kube: KubeScheduler) -> None:
+        (found,) = await kube.validate_pod_clique_set(PCS, None)
+        assert found.message == NO_GANGS
+        assert not kube.capabilities.gang_scheduling
+        with pytest.raises(Rejected, match="rack"):
+            await kube.validate_pod_clique_set(a_pod_clique_set(required="rack", topology="cluster"), None)
+
+    asking(KubeScheduler, story)
+
+
+def test_a_part_of_a_gang_cannot_be_confined() -> None:
+    """A native gang has one constraint for all its pods, so one for a part of it is rejected, and so are stragglers."""
+
+    async def story(kube: KubeScheduler) -> None:
+        assert kube.capabilities.required_topology
+        whole = a_pod_clique_set("model", [a_clique("a"), a_clique("b")], required="rack", topology="cluster")
+        assert await kube.validate_pod_clique_set(whole, None) == []
+        part = a_pod_clique_set("model", [a_clique("a"), a_clique("b", required="rack")])
+        with pytest.raises(Rejected, match="a part of a gang"):
+            await kube.validate_pod_clique_set(part, None)
+        beyond = a_pod_clique_set("model", [a_clique("a", 3, 1)], required="rack", topology="cluster")
+        with pytest.raises(Rejected, match="beyond its minAvailable"):
+            await kube.validate_pod_clique_set(beyond, None)
+
+    asking(native, story)
+
+
+def test_a_cluster_without_native_gangs_stops_the_operator() -> None:
+    """Gang scheduling on a cluster that does not serve it fails at start and says which flags are missing."""
+
+    async def story(kube: KubeScheduler) -> None:
+        raise AssertionError("init should have failed")
+
+    with pytest.raises(BackendUnavailable, match="--feature-gates=GenericWorkload=true"):
+        asking(native, story, options=ServerOptions(gang_versions=()))
+
+
+def _in_life(gang: PodGang, incarnation: str) -> PodGang:
+    annotations = {**gang.metadata.annotations, additions.INCARNATION: incarnation}
+    return msgspec.structs.replace(gang, metadata=msgspec.structs.replace(gang.metadata, annotations=annotations))

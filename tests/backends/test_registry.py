@@ -1,0 +1,138 @@
+"""Registration and initialisation of backends, built-in and third-party."""
+
+from importlib.metadata import EntryPoint
+from typing import ClassVar
+
+import pytest
+
+from spinney.api.podgang import PodGang
+from spinney.backends import (
+    BackendUnavailable,
+    Capabilities,
+    Catalogue,
+    InitializationFailed,
+    PodManifest,
+    Profile,
+    Profiles,
+    Registry,
+    SchedulerBackend,
+    UnusableBackend,
+    every_backend,
+)
+from spinney.runtime import run_virtual
+
+
+class Theirs(SchedulerBackend):
+    """A third party's backend."""
+
+    name: ClassVar[str] = "theirs"
+
+    @property
+    def capabilities(self) -> Capabilities:
+        return Capabilities()
+
+    def prepare_pod(self, pod: PodManifest, gang: PodGang) -> None:
+        pod["spec"]["schedulerName"] = self.name
+
+
+class FromTheFuture(Theirs):
+    """A backend for an interface that does not exist yet."""
+
+    interface_version = "2.0"
+
+
+class Broken(Theirs):
+    """A backend whose scheduler is missing."""
+
+    async def init(self) -> None:
+        raise BackendUnavailable("the scheduler is not installed; run its installer")
+
+
+def entry_point(name: str, value: str) -> EntryPoint:
+    """Return an entry point as an installed package declares it."""
+    return EntryPoint(name=name, value=value, group="spinney.backends")
+
+
+def test_the_built_in_backends_are_there() -> None:
+    """All five built-in backends, and the alias of kube-scheduler, can be enabled."""
+    names = every_backend().names()
+    assert {
+        "coscheduling",
+        "default-scheduler",
+        "kai-scheduler",
+        "kube-scheduler",
+        "spinney-scheduler",
+        "volcano",
+    } <= set(names)
+
+
+def test_an_installed_backend_is_found_by_its_entry_point() -> None:
+    """A class named by an entry point is imported when it is asked for."""
+    catalogue = Catalogue()
+    catalogue.discover([entry_point("theirs", "tests.backends.test_registry:Theirs")])
+    assert catalogue.get("theirs") is Theirs
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "message"),
+    [
+        ("theirs", "tests.backends.no_such_module:Theirs", "importing tests.backends.no_such_module:Theirs failed"),
+        ("other", "tests.backends.test_registry:Theirs", "calls itself 'theirs'"),
+        ("theirs", "tests.backends.test_registry:entry_point", "expected a subclass"),
+        ("theirs", "tests.backends.test_registry:FromTheFuture", "interface 2.0, this operator serves 1.0"),
+    ],
+)
+def test_an_unusable_backend_says_why(name: str, value: str, message: str) -> None:
+    """A backend that cannot be imported, is misnamed, or is for another interface is refused when asked for."""
+    catalogue = Catalogue()
+    catalogue.discover([entry_point(name, value)])
+    with pytest.raises(UnusableBackend, match=message):
+        catalogue.get(name)
+
+
+def test_a_broken_package_does_not_disturb_others() -> None:
+    """An installed backend that does not import stops nobody who does not enable it."""
+    catalogue = Catalogue()
+    catalogue.register(Theirs)
+    catalogue.discover([entry_point("bad", "no.such:Thing")])
+    assert catalogue.get("theirs") is Theirs
+
+
+def test_two_backends_of_one_name_are_refused() -> None:
+    """A package cannot take the name of a built-in backend."""
+    with pytest.raises(UnusableBackend, match="two backends are called 'volcano'"):
+        every_backend().discover([entry_point("volcano", "somewhere:Else")])
+
+
+def test_the_registry_is_initialised_once() -> None:
+    """Enabled backends are found by name, others are not, and a second initialisation is refused."""
+
+    async def story() -> None:
+        catalogue = Catalogue()
+        catalogue.register(Theirs)
+        registry = Registry()
+        with pytest.raises(RuntimeError, match="not initialised"):
+            registry.get("theirs")
+        profiles = Profiles((Profile("theirs"),), "theirs")
+        await registry.initialize(catalogue, None, profiles)  # type: ignore[arg-type]
+        assert registry.get_default() is registry.get("theirs")
+        assert registry.get("volcano") is None
+        assert registry.named_or_default("") is registry.get_default()
+        assert registry.named_or_default("volcano") is None
+        with pytest.raises(RuntimeError, match="already initialised"):
+            await registry.initialize(catalogue, None, profiles)  # type: ignore[arg-type]
+
+    run_virtual(story())
+
+
+def test_a_backend_that_cannot_be_initialised_names_its_profile() -> None:
+    """The error of a failed initialisation has the profile, its line and the reason."""
+
+    async def story() -> None:
+        catalogue = Catalogue()
+        catalogue.register(Broken)
+        profiles = Profiles((Profile("theirs", where="line 7"),), "theirs")
+        with pytest.raises(InitializationFailed, match=r"'theirs' \(line 7\): .*run its installer"):
+            await Registry().initialize(catalogue, None, profiles)  # type: ignore[arg-type]
+
+    run_virtual(story())
