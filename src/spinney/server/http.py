@@ -26,6 +26,7 @@ from spinney.server.status import ApiError, too_many_requests, unauthorized
 
 log = structlog.get_logger()
 
+_SHUTDOWN = 0.5  # for requests under way; watches are cut off then
 _OPEN_PATHS = ("/healthz", "/livez", "/readyz", "/version")
 
 
@@ -104,7 +105,7 @@ class HttpServer:
             lingering_time=listening.lingering,  # for the rest of a body that was refused
             access_log=None,
         )
-        self._runner = web.ServerRunner(connections)
+        self._runner = web.ServerRunner(connections, shutdown_timeout=_SHUTDOWN)
         await self._runner.setup()
         context = self._certificate.context() if self._certificate else None
         site = web.TCPSite(self._runner, listening.host, listening.port, ssl_context=context)
