@@ -82,7 +82,7 @@ def test_an_idle_operator_writes_nothing() -> None:
             before = (await world.client.list(POD_CLIQUE_SET, "test")).resource_version
             await world.settle(3600)
             assert (await world.client.list(POD_CLIQUE_SET, "test")).resource_version == before
-            assert [controller.repairs for controller in world.operator.controllers] == [0, 0, 0, 0]
+            assert [controller.repairs for controller in world.operator.controllers] == [0, 0, 0, 0, 0]
 
     run_virtual(story())
 

@@ -2,14 +2,19 @@
 
 from dataclasses import dataclass, field
 
+from spinney.api.resource_claims import RESOURCE_CLAIM
 from spinney.backends.builtin import every_backend
 from spinney.backends.catalogue import Catalogue
+from spinney.backends.ensuring import serves
 from spinney.backends.interface import BackendContext
 from spinney.backends.profiles import Profiles
 from spinney.backends.registry import Registry
 from spinney.kube.client import Client
+from spinney.kube.controller import Controller
 from spinney.kube.manager import Manager
 from spinney.operator.caches import Caches
+from spinney.operator.claim_keeping import ClaimKeeper
+from spinney.operator.clustertopologybinding import ClusterTopologyBindingController
 from spinney.operator.configuration import LoadedConfiguration
 from spinney.operator.podclique import PodCliqueController
 from spinney.operator.podcliquescalinggroup import PodCliqueScalingGroupController
@@ -63,26 +68,41 @@ class Operator:
         self._catalogue = catalogue or every_backend()
         self._events = self.manager.recorder(COMPONENT)
         self.caches = Caches.of(self.manager, topology_enabled=settings.topology_enabled)
-        possessions = Possessions.of(self.manager, mnnvl=settings.mnnvl_enabled)
-        sets = PodCliqueSetController(
-            client, self.caches, self.registry, self._events, possessions, mnnvl_enabled=settings.mnnvl_enabled
-        )
-        cliques = PodCliqueController(client, self.caches, self.registry, self._events, init_image=settings.init_image)
-        groups = PodCliqueScalingGroupController(client, self.caches, self._events)
-        gangs = PodGangController(client, self.caches, self.registry, self._events)
-        self.controllers = (
-            sets.register(self.manager, workers=settings.set_workers),
-            cliques.register(self.manager, workers=settings.clique_workers),
-            groups.register(self.manager, workers=settings.group_workers),
-            gangs.register(self.manager, workers=settings.gang_workers),
-        )
+        self.controllers: tuple[Controller, ...] = ()
 
     async def run(self) -> None:
         """Initialise the backends, then run until stopped. A backend that cannot be initialised ends it at once."""
-        clock = self.manager.runtime.clock
-        context = BackendContext(self.manager.client, self._events, clock, self.caches)
+        client = self.manager.client
+        context = BackendContext(client, self._events, client.runtime.clock, self.caches)
         await self.registry.initialize(self._catalogue, context, self._settings.profiles)
+        self.controllers = self._compose(claims_served=await serves(client, RESOURCE_CLAIM))
         await self.manager.run()
+
+    def _compose(self, *, claims_served: bool) -> tuple[Controller, ...]:
+        client, manager, settings = self.manager.client, self.manager, self._settings
+        caches, registry, events = self.caches, self.registry, self._events
+        possessions = Possessions.of(manager, mnnvl=settings.mnnvl_enabled)
+        claims = ClaimKeeper.of(manager, served=claims_served)
+        sets = PodCliqueSetController(
+            client,
+            caches,
+            registry,
+            events,
+            possessions=possessions,
+            claims=claims,
+            mnnvl_enabled=settings.mnnvl_enabled,
+        )
+        cliques = PodCliqueController(client, caches, registry, events, claims, init_image=settings.init_image)
+        groups = PodCliqueScalingGroupController(client, caches, events, claims)
+        gangs = PodGangController(client, caches, registry, events)
+        bindings = ClusterTopologyBindingController(client, caches, registry, events)
+        return (
+            sets.register(manager, workers=settings.set_workers),
+            cliques.register(manager, workers=settings.clique_workers),
+            groups.register(manager, workers=settings.group_workers),
+            gangs.register(manager, workers=settings.gang_workers),
+            bindings.register(manager),
+        )
 
     def stop(self) -> None:
         """Ask for a graceful stop."""

@@ -15,7 +15,7 @@ import structlog
 from spinney.api import labels as marks
 from spinney.api.core import POD, Pod
 from spinney.api.grove import POD_CLIQUE, PodClique, PodCliqueSet
-from spinney.api.meta import Metadata
+from spinney.api.meta import Metadata, owner_reference
 from spinney.api.podgang import BACKEND_READY, PodGang
 from spinney.api.struct import JSON
 from spinney.api.time import to_seconds
@@ -33,6 +33,8 @@ from spinney.kube.manager import Manager
 from spinney.kube.mapping import to_controller_of
 from spinney.operator import gates, pods
 from spinney.operator.caches import BY_BASE_GANG, BY_GANG, BY_SET, Caches
+from spinney.operator.claim_keeping import ClaimKeeper
+from spinney.operator.claims import claims_of_clique
 from spinney.operator.clique_status import clique_status
 from spinney.operator.clique_update import CliqueUpdate, clique_update
 from spinney.operator.hashes import template_hashes
@@ -63,13 +65,21 @@ class PodCliqueController:
     """Reconciles PodCliques. Mutable: expectations, and how many pods of each index have gone."""
 
     def __init__(
-        self, client: Client, caches: Caches, registry: Registry, events: EventRecorder, *, init_image: str
+        self,
+        client: Client,
+        caches: Caches,
+        registry: Registry,
+        events: EventRecorder,
+        claims: ClaimKeeper,
+        *,
+        init_image: str,
     ) -> None:
         self._client = client
         self._clock = client.runtime.clock
         self._caches = caches
         self._registry = registry
         self._events = events
+        self._claims = claims
         self._init_image = init_image
         self._expectations = Expectations(client.runtime)
         self._latest: Latest[PodClique] = Latest()
@@ -86,6 +96,8 @@ class PodCliqueController:
         controller.watch(self._caches.gangs, self._cliques_of_gang)
         controller.watch(self._caches.cliques, self._scaled_siblings)
         controller.watch(self._caches.sets, self._cliques_of_set)
+        if self._claims.cache is not None:
+            controller.watch(self._claims.cache, to_controller_of(POD_CLIQUE))
         manager.add(controller)
         return controller
 
@@ -109,6 +121,9 @@ class PodCliqueController:
         update = self._update(scene)
         doomed = {pod.metadata.uid: pod for pod in (*update.delete, *_failed(scene.pods), *self._excess(scene, update))}
         await write_each(doomed.values(), lambda pod: self._delete(scene, pod))
+        owner = owner_reference(POD_CLIQUE, clique.metadata)
+        plans = claims_of_clique(scene.place, range(clique.spec.replicas or 0))
+        await self._claims.keep(scene.layout.pcs, owner, plans)
         await self._create_missing(scene, doomed)
         await self._open_gates(scene)
         await self._write_status(scene, update)

@@ -17,9 +17,11 @@ from spinney.kube.events import EventRecorder, reference
 from spinney.kube.finalizers import remove_finalizer
 from spinney.kube.keys import Key
 from spinney.kube.manager import Manager
-from spinney.kube.mapping import to_label
+from spinney.kube.mapping import to_controller_of, to_label
 from spinney.operator import podcliques, termination
 from spinney.operator.caches import BY_SET, Caches
+from spinney.operator.claim_keeping import ClaimKeeper
+from spinney.operator.claims import claims_of_group
 from spinney.operator.group_status import by_replica, group_status, replicas_of
 from spinney.operator.group_update import GroupUpdate, group_update
 from spinney.operator.hashes import TemplateHashes, template_hashes
@@ -50,11 +52,12 @@ class Scene:
 class PodCliqueScalingGroupController:
     """Reconciles PodCliqueScalingGroups. Mutable: own writes not seen yet."""
 
-    def __init__(self, client: Client, caches: Caches, events: EventRecorder) -> None:
+    def __init__(self, client: Client, caches: Caches, events: EventRecorder, claims: ClaimKeeper) -> None:
         self._client = client
         self._clock = client.runtime.clock
         self._caches = caches
         self._events = events
+        self._claims = claims
         self._latest: Latest[PodCliqueScalingGroup] = Latest()
 
     def register(self, manager: Manager, *, workers: int) -> Controller:
@@ -65,6 +68,8 @@ class PodCliqueScalingGroupController:
         controller.watch(self._caches.groups)
         controller.watch(self._caches.cliques, to_label(marks.SCALING_GROUP))
         controller.watch(self._caches.sets, self._groups_of_set)
+        if self._claims.cache is not None:
+            controller.watch(self._claims.cache, to_controller_of(POD_CLIQUE_SCALING_GROUP))
         manager.add(controller)
         return controller
 
@@ -144,6 +149,8 @@ class PodCliqueScalingGroupController:
 
     async def _sync(self, scene: Scene) -> None:
         owner = podcliques.owned_by_scaling_group(scene.group)
+        plans = claims_of_group(scene.layout, scene.replica, scene.config, replicas_of(scene.group))
+        await self._claims.keep(scene.layout.pcs, owner, plans)
         existing = {clique.metadata.name: clique for clique in scene.members}
         desired = [
             podcliques.desired_clique(scene.layout, place, scene.hashes.cliques[place.template.name], owner)

@@ -40,6 +40,8 @@ from spinney.kube.manager import Manager
 from spinney.kube.mapping import to_label
 from spinney.operator import auxiliary, gangs, names, podcliques, set_status, termination
 from spinney.operator.caches import BY_TOPOLOGY, Caches
+from spinney.operator.claim_keeping import ClaimKeeper
+from spinney.operator.claims import claims_of_set
 from spinney.operator.hashes import TemplateHashes, adoption, template_hashes
 from spinney.operator.layout import Layout
 from spinney.operator.podclique import status_manifest
@@ -83,8 +85,9 @@ class PodCliqueSetController:
         caches: Caches,
         registry: Registry,
         events: EventRecorder,
-        possessions: Possessions,
         *,
+        possessions: Possessions,
+        claims: ClaimKeeper,
         mnnvl_enabled: bool,
     ) -> None:
         self._client = client
@@ -93,6 +96,7 @@ class PodCliqueSetController:
         self._registry = registry
         self._events = events
         self._possessions = possessions
+        self._claims = claims
         self._mnnvl_enabled = mnnvl_enabled
         self._latest: Latest[PodCliqueSet] = Latest()
         self._degradations: dict[Key, tuple[str | None, int | None, list[Degradation] | str]] = {}
@@ -110,6 +114,8 @@ class PodCliqueSetController:
         self._caches.gangs.subscribe(gather)
         for cache in self._possessions.caches.values():
             cache.subscribe(gather)
+        if self._claims.cache is not None:
+            self._claims.cache.subscribe(gather)
         manager.add(controller)
         return controller
 
@@ -187,6 +193,7 @@ class PodCliqueSetController:
         manifests = [new_gang(layout, plan, topology, backend=scene.backend) for plan in missing]
         await write_each(manifests, lambda gang: self._client.apply(POD_GANG, gang, field_manager=FIELD_MANAGER))
         await self._possessions.keep(owner, scene.key.namespace, wanted)
+        await self._claims.keep(scene.pcs, owner, claims_of_set(layout))
         await self._sync_cliques(scene)
         await self._sync_groups(scene)
         await self._delete_surplus(POD_GANG, observed.gangs, {plan.name for plan in plans})
