@@ -1,0 +1,89 @@
+"""When pods were bound, seen by a process of its own.
+
+The watch asks for pods that have a node and for their metadata only: a form no scheduler asks for, so that what it
+costs the API server is the same whoever schedules.
+
+usage: python -m benchmarks.load.bindings KUBECONFIG COUNT   (prints "ready", then one JSON object of pod -> time)
+"""
+
+import asyncio
+import json
+import sys
+import time
+from pathlib import Path
+
+import msgspec
+
+from benchmarks.load.cluster import NAMESPACE_NAME
+from spinney.api.core import POD
+from spinney.kube.config import load_kubeconfig
+from spinney.kube.transport import Transport
+from spinney.kube.watching import lines
+from spinney.runtime import Runtime
+
+_METADATA_ONLY = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1"
+
+
+class _Meta(msgspec.Struct, rename="camel"):
+    name: str = ""
+    resource_version: str = ""
+
+
+class _Object(msgspec.Struct):
+    metadata: _Meta
+
+
+class _Event(msgspec.Struct):
+    type: str
+    object: _Object
+
+
+class Bindings:
+    """When pods were seen to be bound, by name, in seconds of the system-wide monotonic clock. Mutable."""
+
+    def __init__(self, transport: Transport) -> None:
+        self.seen: dict[str, float] = {}
+        self._transport = transport
+        self._version = ""
+        self._decoder = msgspec.json.Decoder(_Event)
+
+    async def follow(self, count: int) -> None:
+        """Watch until ``count`` pods were seen; a watch that the server ends is resumed."""
+        while len(self.seen) < count:
+            await self._watch(count)
+
+    async def _watch(self, count: int) -> None:
+        query = {"watch": "true", "fieldSelector": "spec.nodeName!=", "timeoutSeconds": "3600"}
+        if self._version:
+            query["resourceVersion"] = self._version
+        async with self._transport.stream(
+            "GET", POD.path(NAMESPACE_NAME), query=query, headers={"accept": _METADATA_ONLY}
+        ) as answer:
+            print("ready", flush=True)
+            async for batch in lines(aiter(answer)):
+                self._note([self._decoder.decode(line) for line in batch], time.monotonic())
+                if len(self.seen) >= count:
+                    return
+
+    def _note(self, events: list[_Event], now: float) -> None:
+        for event in events:
+            if event.type == "ERROR":
+                raise RuntimeError(f"the watch failed when {len(self.seen)} pods were bound")
+            self._version = event.object.metadata.resource_version
+            if event.type == "ADDED":
+                self.seen.setdefault(event.object.metadata.name, now)
+
+
+async def main(kubeconfig: Path, count: int) -> None:
+    """Follow and print."""
+    transport = load_kubeconfig(kubeconfig, runtime=Runtime.system())
+    bindings = Bindings(transport)
+    try:
+        await bindings.follow(count)
+    finally:
+        await transport.close()
+    print(json.dumps(bindings.seen), flush=True)
+
+
+if __name__ == "__main__":
+    asyncio.run(main(Path(sys.argv[1]), int(sys.argv[2])))

@@ -1,0 +1,51 @@
+"""Who binds the pods, each a process of its own, and what processor time processes have used."""
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from spinney.testing.controlplane import ControlPlane
+
+TICKS = os.sysconf("SC_CLK_TCK")
+OUR_USER = "spinney-scheduler"
+
+
+@dataclass(frozen=True)
+class Contender:
+    """Somebody who binds pods: ``scheduler`` is what the pods have to name."""
+
+    name: str
+    scheduler: str
+    command: tuple[str, ...] = ()  # empty: the stock scheduler of the control plane
+
+    @contextmanager
+    def running(self, plane: ControlPlane, kubeconfig: Path) -> Iterator[int]:
+        """Run it for the time of the block, which is given its process id."""
+        if not self.command:
+            with plane.scheduler({"clientConnection": {"qps": 5000, "burst": 5000}}):
+                yield plane._processes[-1].pid
+            return
+        with (plane.directory / f"{self.name}.log").open("ab") as log:
+            process = subprocess.Popen([*self.command, str(kubeconfig)], stdout=log, stderr=log)
+        try:
+            yield process.pid
+        finally:
+            process.terminate()
+            process.wait()
+
+
+_SPINNEY = "from spinney.cli import main; main()"
+STOCK = Contender("kube-scheduler", "default-scheduler")
+OURS = Contender("spinney", "spinney-scheduler", (sys.executable, "-c", _SPINNEY, "scheduler", "--kubeconfig"))
+BARE = Contender("bare client", "nobody", (sys.executable, "-m", "benchmarks.load.bare"))
+BARE_SILENT = Contender("bare, no events", "nobody", (sys.executable, "-m", "benchmarks.load.bare", "--no-events"))
+
+
+def cpu_seconds(pid: int) -> float:
+    """Return the processor time, user and system, a process has used."""
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / TICKS
