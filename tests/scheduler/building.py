@@ -17,6 +17,7 @@ from spinney.scheduler.session import Session
 
 NAMESPACE = "team"
 QUEUE = "default-queue"
+_KNOWN = default_registry()
 RACK, ZONE = "example.com/rack", "example.com/zone"
 
 
@@ -124,11 +125,11 @@ def a_scheduler(
     inventory: Inventory, *plugins: type[Plugin], config: SchedulerConfig | None = None, only: bool = False
 ) -> Scheduler:
     """Return a scheduler with the default plugins and ``plugins`` after them; ``only`` leaves the defaults out."""
-    registry = default_registry()
+    registry = PluginRegistry({name: _KNOWN.builder(name) for name in _KNOWN})
     base = config if config is not None else SchedulerConfig()
     options = () if only else base.plugins
     for plugin in plugins:
-        registry.register(plugin.name, _builder(plugin))
+        registry.register(plugin.name, plugin)
         options = (*options, PluginOption(plugin.name))
     changed = {field: getattr(base, field) for field in base.__struct_fields__} | {"plugins": options}
     return Scheduler(SchedulerConfig(**changed), inventory, runtime=a_runtime(), registry=registry)
@@ -142,15 +143,3 @@ def a_session(inventory: Inventory, *plugins: type[Plugin], config: SchedulerCon
 def placements(scheduler: Scheduler) -> dict[str, str]:
     """Run one cycle; return the node of every bound pod."""
     return {bind.pod.name: bind.node for bind in scheduler.run_cycle().binds}
-
-
-def a_registry(**builders: type[Plugin]) -> PluginRegistry:
-    """Return a registry of just these plugins."""
-    return PluginRegistry({name: _builder(plugin) for name, plugin in builders.items()})
-
-
-def _builder(plugin: type[Plugin]):  # type: ignore[no-untyped-def]
-    def build(arguments: Mapping[str, str]) -> Plugin:
-        return plugin(arguments) if "arguments" in plugin.__init__.__code__.co_varnames else plugin()  # type: ignore[call-arg,misc]
-
-    return build

@@ -1,1 +1,44 @@
-"""The session scheduler: session, statement, node sets, actions, plugins, fair share, topology."""
+"""The session scheduler: plugins over a snapshot of the cluster, actions that decide, results to carry out.
+
+What plugin authors need is importable from here; see ``docs/plugins.md``.
+"""
+
+from spinney.scheduler.config import SchedulerConfig, load_config, parse_config
+from spinney.scheduler.events import BatchEvent, CapacityVerdict, Event, EventHandler, Scenario
+from spinney.scheduler.hooks import DoesNotFit
+from spinney.scheduler.inventory import Inventory
+from spinney.scheduler.jobs import PodGroupInfo
+from spinney.scheduler.nodes import NodeInfo, NodeSet, Scores
+from spinney.scheduler.plugin import Builder, Plugin, PluginRegistry, default_registry, register_plugin_builder
+from spinney.scheduler.results import CycleResult
+from spinney.scheduler.scheduler import Scheduler
+from spinney.scheduler.session import Session
+from spinney.scheduler.statement import Statement
+from spinney.scheduler.tasks import PodInfo
+
+__all__ = [
+    "BatchEvent",
+    "Builder",
+    "CapacityVerdict",
+    "CycleResult",
+    "DoesNotFit",
+    "Event",
+    "EventHandler",
+    "Inventory",
+    "NodeInfo",
+    "NodeSet",
+    "Plugin",
+    "PluginRegistry",
+    "PodGroupInfo",
+    "PodInfo",
+    "Scenario",
+    "Scheduler",
+    "SchedulerConfig",
+    "Scores",
+    "Session",
+    "Statement",
+    "default_registry",
+    "load_config",
+    "parse_config",
+    "register_plugin_builder",
+]

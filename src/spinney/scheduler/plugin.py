@@ -9,6 +9,7 @@ when the session opens and may tidy up when it closes. Plugins are found by name
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
 from importlib.metadata import entry_points
+from types import MappingProxyType
 from typing import TYPE_CHECKING, ClassVar, Final
 
 if TYPE_CHECKING:
@@ -18,10 +19,14 @@ ENTRY_POINT_GROUP: Final = "spinney.plugins"
 
 
 class Plugin(ABC):
-    """A policy of the scheduler. One instance serves one session."""
+    """A policy of the scheduler. One instance serves one session; the class itself is its builder."""
 
     name: ClassVar[str]
     """What the configuration, logs and reasons call it."""
+
+    def __init__(self, arguments: Mapping[str, str] = MappingProxyType({})) -> None:
+        self.arguments = arguments
+        """What the configuration gives the plugin."""
 
     @abstractmethod
     def on_session_open(self, session: "Session") -> None:

@@ -4,8 +4,6 @@ A claim that is allocated binds its users to the node of its devices; one that i
 for GPUs that several pods share must carry the label of the queue that pays for it.
 """
 
-from collections.abc import Mapping
-
 import numpy as np
 
 from spinney.cluster.table import Mask
@@ -22,9 +20,6 @@ class DynamicResources(Plugin):
     """Filters nodes by device claims, and allocates claims as tasks are placed."""
 
     name = "dynamicresources"
-
-    def __init__(self, arguments: Mapping[str, str]) -> None:
-        del arguments
 
     def on_session_open(self, session: Session) -> None:
         """Register the filters and the handler that keeps claims; nothing where there are no claims."""

@@ -1,7 +1,5 @@
 """elastic: jobs below their minimum go before jobs exactly at it, and those before jobs that already have more."""
 
-from collections.abc import Mapping
-
 from spinney.gangs.tree import GroupSet, PodSet, satisfied
 from spinney.scheduler.jobs import PodGroupInfo
 from spinney.scheduler.plugin import Plugin
@@ -12,9 +10,6 @@ class Elastic(Plugin):
     """Orders jobs by how much of their minimum they have."""
 
     name = "elastic"
-
-    def __init__(self, arguments: Mapping[str, str]) -> None:
-        del arguments
 
     def on_session_open(self, session: Session) -> None:
         """Register the order."""

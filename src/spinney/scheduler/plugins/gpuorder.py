@@ -1,7 +1,5 @@
 """gpupack and gpuspread: which of a node's GPUs a pod shares, the fullest that has room or the emptiest."""
 
-from collections.abc import Mapping
-
 from spinney.cluster.devices import DEVICE
 from spinney.scheduler.nodes import NodeInfo
 from spinney.scheduler.placement.devices import WHOLE_DEVICE
@@ -15,9 +13,6 @@ class GpuPack(Plugin):
 
     name = "gpupack"
 
-    def __init__(self, arguments: Mapping[str, str]) -> None:
-        del arguments
-
     def on_session_open(self, session: Session) -> None:
         """Register the GPU order."""
         session.add_gpu_order_fn(_used)
@@ -27,9 +22,6 @@ class GpuSpread(Plugin):
     """Scores a GPU by how much of it is free."""
 
     name = "gpuspread"
-
-    def __init__(self, arguments: Mapping[str, str]) -> None:
-        del arguments
 
     def on_session_open(self, session: Session) -> None:
         """Register the GPU order."""

@@ -3,8 +3,6 @@
 Pods that need no GPU, and those that ask for MIG instances, need no room on it, and are drawn to such nodes as well.
 """
 
-from collections.abc import Mapping
-
 import numpy as np
 
 from spinney.scheduler import scores
@@ -19,9 +17,6 @@ class GpuSharingOrder(Plugin):
     """Scores nodes that have a partly used GPU."""
 
     name = "gpusharingorder"
-
-    def __init__(self, arguments: Mapping[str, str]) -> None:
-        del arguments
 
     def on_session_open(self, session: Session) -> None:
         """Register the score."""

@@ -1,6 +1,5 @@
 """kubeflow: the master or launcher pod of a training job goes first."""
 
-from collections.abc import Mapping
 from typing import Final
 
 from spinney.scheduler.plugin import Plugin
@@ -15,9 +14,6 @@ class Kubeflow(Plugin):
     """Orders tasks by their role in a Kubeflow job."""
 
     name = "kubeflow"
-
-    def __init__(self, arguments: Mapping[str, str]) -> None:
-        del arguments
 
     def on_session_open(self, session: Session) -> None:
         """Register the order."""

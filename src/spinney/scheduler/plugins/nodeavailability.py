@@ -1,7 +1,5 @@
 """nodeavailability: a node where the pod fits now is better than one where it must wait for something to end."""
 
-from collections.abc import Mapping
-
 import numpy as np
 
 from spinney.scheduler import scores
@@ -17,9 +15,6 @@ class NodeAvailability(Plugin):
     """Scores nodes where the task fits on what is idle."""
 
     name = "nodeavailability"
-
-    def __init__(self, arguments: Mapping[str, str]) -> None:
-        del arguments
 
     def on_session_open(self, session: Session) -> None:
         """Register the score."""

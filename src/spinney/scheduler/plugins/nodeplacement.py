@@ -6,6 +6,7 @@ that placing a pod on one node leaves the scores of the others as they are.
 """
 
 from collections.abc import Mapping
+from types import MappingProxyType
 
 import numpy as np
 
@@ -28,7 +29,8 @@ class NodePlacement(Plugin):
 
     name = "nodeplacement"
 
-    def __init__(self, arguments: Mapping[str, str]) -> None:
+    def __init__(self, arguments: Mapping[str, str] = MappingProxyType({})) -> None:
+        super().__init__(arguments)
         self._strategies = {key: arguments.get(key, BINPACK) for key in ("gpu", "cpu")}
         for key, strategy in self._strategies.items():
             if strategy not in {BINPACK, SPREAD}:

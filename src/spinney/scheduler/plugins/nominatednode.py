@@ -1,7 +1,5 @@
 """nominatednode: the node that was nominated for a pod is the best one."""
 
-from collections.abc import Mapping
-
 import numpy as np
 
 from spinney.scheduler import scores
@@ -16,9 +14,6 @@ class NominatedNode(Plugin):
     """Scores the node nominated for a task."""
 
     name = "nominatednode"
-
-    def __init__(self, arguments: Mapping[str, str]) -> None:
-        del arguments
 
     def on_session_open(self, session: Session) -> None:
         """Register the score."""

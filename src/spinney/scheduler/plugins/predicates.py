@@ -4,7 +4,7 @@ What depends on nothing but the node and what the pod asks for is judged once pe
 pods (host ports, affinity, spreading) or at volumes is judged anew each time, and only for pods it concerns.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -32,9 +32,6 @@ class Predicates(Plugin):
     """Filters nodes."""
 
     name = "predicates"
-
-    def __init__(self, arguments: Mapping[str, str]) -> None:
-        del arguments
 
     def on_session_open(self, session: Session) -> None:
         """Register the filters."""

@@ -1,7 +1,5 @@
 """priority: of two jobs in a queue the one with the higher priority goes first."""
 
-from collections.abc import Mapping
-
 from spinney.scheduler.jobs import PodGroupInfo
 from spinney.scheduler.plugin import Plugin
 from spinney.scheduler.session import Session
@@ -11,9 +9,6 @@ class Priority(Plugin):
     """Orders jobs by priority."""
 
     name = "priority"
-
-    def __init__(self, arguments: Mapping[str, str]) -> None:
-        del arguments
 
     def on_session_open(self, session: Session) -> None:
         """Register the order."""

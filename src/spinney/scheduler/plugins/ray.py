@@ -1,6 +1,5 @@
 """ray: the head pod of a Ray cluster goes first."""
 
-from collections.abc import Mapping
 from typing import Final
 
 from spinney.scheduler.plugin import Plugin
@@ -14,9 +13,6 @@ class Ray(Plugin):
     """Orders tasks by their part in a Ray cluster."""
 
     name = "ray"
-
-    def __init__(self, arguments: Mapping[str, str]) -> None:
-        del arguments
 
     def on_session_open(self, session: Session) -> None:
         """Register the order."""

@@ -1,7 +1,5 @@
 """resourcetype: a pod that needs no GPU goes to a node that has none."""
 
-from collections.abc import Mapping
-
 import numpy as np
 
 from spinney.cluster.resources import GPU, is_mig
@@ -17,9 +15,6 @@ class ResourceType(Plugin):
     """Scores nodes without GPUs for tasks that need none."""
 
     name = "resourcetype"
-
-    def __init__(self, arguments: Mapping[str, str]) -> None:
-        del arguments
 
     def on_session_open(self, session: Session) -> None:
         """Register the score."""

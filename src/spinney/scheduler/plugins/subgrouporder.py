@@ -1,7 +1,5 @@
 """subgrouporder: members of a gang below their minimum go first, then those that have least of what they need."""
 
-from collections.abc import Mapping
-
 from spinney.gangs.order import member_rank
 from spinney.gangs.tree import Member
 from spinney.scheduler.jobs import PodGroupInfo
@@ -14,9 +12,6 @@ class SubGroupOrder(Plugin):
     """Orders the members of group sets."""
 
     name = "subgrouporder"
-
-    def __init__(self, arguments: Mapping[str, str]) -> None:
-        del arguments
 
     def on_session_open(self, session: Session) -> None:
         """Register the order."""

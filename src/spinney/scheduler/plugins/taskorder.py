@@ -1,6 +1,5 @@
 """taskorder: pods with a task priority label go before pods without, the higher first."""
 
-from collections.abc import Mapping
 from typing import Final
 
 from spinney.scheduler.plugin import Plugin
@@ -14,9 +13,6 @@ class TaskOrder(Plugin):
     """Orders tasks by their task priority."""
 
     name = "taskorder"
-
-    def __init__(self, arguments: Mapping[str, str]) -> None:
-        del arguments
 
     def on_session_open(self, session: Session) -> None:
         """Register the order."""

@@ -4,7 +4,7 @@ Divides the nodes for every group that carries a topology constraint, and scores
 over several domains of its preferred level starts in the one with most room.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -31,9 +31,6 @@ class TopologyPlugin(Plugin):
     """Divides and scores nodes by topology."""
 
     name = "topology"
-
-    def __init__(self, arguments: Mapping[str, str]) -> None:
-        del arguments
 
     def on_session_open(self, session: Session) -> None:
         """Register the division, the score, and forgetting scores between jobs."""

@@ -1,0 +1,108 @@
+"""Identical tasks placed in one pass end up exactly where they would one by one."""
+
+from collections.abc import Callable, Mapping
+from unittest.mock import patch
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from spinney.gangs.tree import TopologyConstraint
+from spinney.scheduler.config import PluginOption, SchedulerConfig
+from spinney.scheduler.nodes import NodeInfo
+from spinney.scheduler.placement import filling
+from spinney.scheduler.plugin import Plugin
+from spinney.scheduler.session import Session
+from spinney.scheduler.tasks import PodInfo
+from spinney.scheduler.topology.levels import Topology
+from tests.scheduler.building import RACK, a_gang, a_node, a_pod, a_scheduler, an_inventory, put_gang
+
+Shape = tuple[int, int, int]
+"""GPUs of a node, GPUs in use, GPUs being released."""
+
+
+class Moody(Plugin):
+    """Prefers nodes by how many GPUs they have left, in no monotone way, and refuses some."""
+
+    name = "moody"
+
+    def on_session_open(self, session: Session) -> None:
+        """Register a score and a predicate that read what is on the node."""
+        session.add_node_order_fn(self._score)
+        session.add_predicate_fn(lambda task, job, node: node.idle_gpus != 3)
+
+    def _score(self, task: PodInfo, node: NodeInfo) -> float:
+        del task
+        return (node.idle_gpus * 7) % 5 * 20.0
+
+
+shapes = st.lists(
+    st.tuples(st.integers(0, 6), st.integers(0, 6), st.integers(0, 2)).filter(lambda s: s[1] + s[2] <= s[0]),
+    min_size=1,
+    max_size=6,
+)
+jobs = st.lists(st.tuples(st.integers(1, 9), st.integers(0, 2)), min_size=1, max_size=4)
+
+
+def outcome(
+    nodes: list[Shape], work: list[tuple[int, int]], config: SchedulerConfig, *plugins: type[Plugin], packed: bool
+) -> dict[str, tuple[str, str]]:
+    """Return where every pod of some jobs ends up."""
+    inventory = an_inventory(
+        *(a_node(f"n{i}", gpus=gpus, labels={RACK: f"r{i % 2}"}) for i, (gpus, _, _) in enumerate(nodes))
+    )
+    inventory.put_topology(Topology("t", (RACK,)))
+    for number, (_, used, releasing) in enumerate(nodes):
+        for each in range(used + releasing):
+            name = f"old-{number}-{each}"
+            inventory.apply(a_pod(name, gpus=1, node=f"n{number}", terminating=each >= used))
+    for number, (count, gpus) in enumerate(work):
+        constraint = TopologyConstraint("t", preferred=RACK) if packed and number % 2 else None
+        gang = a_gang(f"job{number}", minimum=max(count - 2, 1), topology=constraint)
+        put_gang(inventory, gang, (a_pod(f"j{number}-{i}", gang=f"job{number}", gpus=gpus) for i in range(count)))
+    scheduler = a_scheduler(inventory, *plugins, config=config)
+    session = scheduler.open_session()
+    scheduler.run_actions(session)
+    return {task.name: (task.status.value, task.node_name) for job in session.jobs for task in job.tasks}
+
+
+def slowly(*args: object, **kwargs: object) -> bool:
+    """Stand in for the check that lets runs take a quick way."""
+    del args, kwargs
+    return False
+
+
+def both_ways(run: Callable[[], Mapping[str, tuple[str, str]]]) -> None:
+    """Assert that quick ways and task by task give the same result."""
+    quick = run()
+    with patch.object(filling, "_is_uniform", slowly):
+        slow = run()
+    assert quick == slow
+
+
+SPREAD = SchedulerConfig(
+    plugins=tuple(
+        PluginOption("nodeplacement", {"gpu": "spread", "cpu": "spread"}) if each.name == "nodeplacement" else each
+        for each in SchedulerConfig().plugins
+    )
+)
+
+
+@settings(max_examples=40, deadline=None)
+@given(shapes, jobs, st.booleans())
+def test_filling_gives_what_one_by_one_gives(nodes: list[Shape], work: list[tuple[int, int]], packed: bool) -> None:
+    """With bin packing, nodes are filled down the ranking in one pass."""
+    both_ways(lambda: outcome(nodes, work, SchedulerConfig(), packed=packed))
+
+
+@settings(max_examples=25, deadline=None)
+@given(shapes, jobs, st.booleans())
+def test_spreading_gives_what_one_by_one_gives(nodes: list[Shape], work: list[tuple[int, int]], packed: bool) -> None:
+    """With spreading, a heap judges only the node just used again."""
+    both_ways(lambda: outcome(nodes, work, SPREAD, packed=packed))
+
+
+@settings(max_examples=25, deadline=None)
+@given(shapes, jobs)
+def test_any_plugin_gives_what_one_by_one_gives(nodes: list[Shape], work: list[tuple[int, int]]) -> None:
+    """A plugin's per-node functions that read the node are asked again whenever the node changed."""
+    both_ways(lambda: outcome(nodes, work, SchedulerConfig(), Moody, packed=False))
