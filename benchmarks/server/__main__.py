@@ -47,7 +47,7 @@ class Benchmark:
 
     async def bind(self) -> None:
         for index in range(self.count):
-            body = b'{"target":{"kind":"Node","name":"node-%d"}}' % (index % 1000)
+            body = b'{"metadata":{"name":"pod-%d"},"target":{"kind":"Node","name":"node-%d"}}' % (index, index % 1000)
             await self.expect(201, "POST", f"{_PODS}/pod-{index}/binding", body)
 
     async def run_status(self) -> None:
@@ -59,9 +59,11 @@ class Benchmark:
 
     async def apply(self) -> None:
         headers = {"content-type": "application/apply-patch+yaml"}
-        body = b'{"status":{"conditions":[{"type":"Fit","status":"True"}]}}'
+        status = {"conditions": [{"type": "Fit", "status": "True"}]}
         for index in range(self.count):
             path = f"{_PODS}/pod-{index}/status"
+            config = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": f"pod-{index}"}, "status": status}
+            body = json.dumps(config).encode()
             await self.expect(200, "PATCH", path, body, headers=headers, query={"fieldManager": "bench"})
 
     async def list_all(self, query: Mapping[str, str]) -> None:

@@ -72,7 +72,7 @@ class Api:
         return answer.body
 
     async def apply(self, path: str, obj: JSON, manager: str, **query: str) -> Any:
-        return await self.patch(path, obj, APPLY, fieldManager=manager, **query)
+        return await self.patch(path, configuration(path, obj), APPLY, fieldManager=manager, **query)
 
     async def delete(self, path: str, options: JSON | None = None, **query: str) -> Any:
         answer = await self.send("DELETE", path, options, query=query)
@@ -123,6 +123,21 @@ class Watch:
 def an_api(options: ServerOptions | None = None, *, seed: int = 1, webhooks: WebhookCaller | None = None) -> Api:
     """Return a fresh server; call it inside an event loop."""
     return Api(ApiServer(Runtime.virtual(seed), options, webhooks=webhooks))
+
+
+_KINDS = {"configmaps": "ConfigMap", "pods": "Pod", "nodes": "Node", "widgets": "Widget"}
+
+
+def configuration(path: str, obj: JSON) -> JSON:
+    """Return ``obj`` with the type and name that an applied configuration must have, taken from its path."""
+    parts = path.removesuffix("/status").split("/")
+    api_version = parts[2] if parts[1] == "api" else "/".join(parts[2:4])
+    metadata = {"name": parts[-1], **obj.get("metadata", {})}
+    return {"apiVersion": api_version, "kind": _KINDS[parts[-2]], **obj, "metadata": metadata}
+
+
+def a_binding(pod: str = "p", node: str = "n", **metadata: Any) -> JSON:
+    return {"metadata": {"name": pod, **metadata}, "target": {"kind": "Node", "name": node}}
 
 
 def a_pod(name: str = "p", *, labels: Mapping[str, str] | None = None, **spec: Any) -> JSON:

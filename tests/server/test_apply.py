@@ -5,10 +5,11 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from spinney.api.struct import JSON
 from spinney.server import ServerOptions
 from spinney.server.kinds.shapes import POD
 from spinney.server.patches.fieldset import fields_of, from_fields_v1, to_fields_v1
-from tests.server.api import APPLY, CONFIG_MAPS, NODES, PODS, Api, a_config_map, an_api
+from tests.server.api import APPLY, CONFIG_MAPS, NODES, PODS, Answer, Api, a_config_map, an_api, configuration
 
 _MAP = f"{CONFIG_MAPS}/c"
 
@@ -18,12 +19,15 @@ async def _owners(api: Api, path: str) -> dict[str, Any]:
     return {entry["manager"]: entry["fieldsV1"] for entry in entries}
 
 
+async def _try(api: Api, obj: JSON, manager: str) -> Answer:
+    query, headers = {"fieldManager": manager}, {"content-type": APPLY}
+    return await api.send("PATCH", _MAP, configuration(_MAP, obj), query=query, headers=headers)
+
+
 async def test_apply_creates_and_owns() -> None:
     """Applying to nothing creates the object, and the manager owns exactly what it applied."""
     api = an_api()
-    answer = await api.send(
-        "PATCH", _MAP, {"data": {"a": "1"}}, query={"fieldManager": "m"}, headers={"content-type": APPLY}
-    )
+    answer = await _try(api, {"data": {"a": "1"}}, "m")
     assert answer.status == 201
     assert await _owners(api, _MAP) == {"m": {"f:data": {"f:a": {}}}}
 
@@ -32,9 +36,7 @@ async def test_two_managers_conflict_over_one_field() -> None:
     """Changing another manager's field is refused with its name; applying the same value is shared ownership."""
     api = an_api()
     await api.apply(_MAP, {"data": {"a": "1"}}, "first")
-    answer = await api.send(
-        "PATCH", _MAP, {"data": {"a": "2"}}, query={"fieldManager": "second"}, headers={"content-type": APPLY}
-    )
+    answer = await _try(api, {"data": {"a": "2"}}, "second")
     assert answer.status == 409
     (cause,) = answer.body["details"]["causes"]
     assert (cause["reason"], cause["field"]) == ("FieldManagerConflict", ".data.a")
@@ -78,9 +80,7 @@ async def test_an_update_takes_what_it_changes() -> None:
     api = an_api()
     await api.apply(_MAP, {"data": {"a": "1"}}, "applier")
     await api.patch(_MAP, {"data": {"a": "2"}}, fieldManager="editor")
-    answer = await api.send(
-        "PATCH", _MAP, {"data": {"a": "1"}}, query={"fieldManager": "applier"}, headers={"content-type": APPLY}
-    )
+    answer = await _try(api, {"data": {"a": "1"}}, "applier")
     assert answer.status == 409
     assert '"editor"' in answer.body["message"]
 
@@ -89,9 +89,7 @@ async def test_what_was_there_before_the_first_apply_is_owned() -> None:
     """Fields of an object that was created otherwise conflict with the first apply that changes them."""
     api = an_api()
     await api.create(CONFIG_MAPS, a_config_map("c", a="1"))
-    answer = await api.send(
-        "PATCH", _MAP, {"data": {"a": "2"}}, query={"fieldManager": "m"}, headers={"content-type": APPLY}
-    )
+    answer = await _try(api, {"data": {"a": "2"}}, "m")
     assert answer.status == 409
     assert '"before-first-apply"' in answer.body["message"]
 
@@ -100,9 +98,7 @@ async def test_creators_are_recorded_if_wanted() -> None:
     """With tracking from the start, the conflict names who created the object."""
     api = an_api(ServerOptions(track_all_managers=True))
     await api.create(CONFIG_MAPS, a_config_map("c", a="1"), fieldManager="creator")
-    answer = await api.send(
-        "PATCH", _MAP, {"data": {"a": "2"}}, query={"fieldManager": "m"}, headers={"content-type": APPLY}
-    )
+    answer = await _try(api, {"data": {"a": "2"}}, "m")
     assert '"creator"' in answer.body["message"]
 
 
@@ -129,8 +125,8 @@ async def test_apply_to_the_main_endpoint_never_owns_status() -> None:
 async def test_apply_needs_a_manager_and_no_managed_fields() -> None:
     """An apply without fieldManager, or with managedFields, is refused."""
     api = an_api()
-    assert (await api.send("PATCH", _MAP, {}, headers={"content-type": APPLY})).status == 422
-    body = {"metadata": {"managedFields": [{"manager": "x"}]}}
+    assert (await api.send("PATCH", _MAP, configuration(_MAP, {}), headers={"content-type": APPLY})).status == 422
+    body = configuration(_MAP, {"metadata": {"managedFields": [{"manager": "x"}]}})
     answer = await api.send("PATCH", _MAP, body, query={"fieldManager": "m"}, headers={"content-type": APPLY})
     assert answer.status == 400
 

@@ -1,8 +1,6 @@
 """Deleting: grace, finalizers, preconditions, collections."""
 
-from tests.server.api import CONFIG_MAPS, PODS, a_config_map, a_pod, an_api
-
-_BINDING = {"target": {"kind": "Node", "name": "n"}}
+from tests.server.api import CONFIG_MAPS, PODS, a_binding, a_config_map, a_pod, an_api
 
 
 async def test_an_unbound_pod_goes_at_once() -> None:
@@ -17,7 +15,7 @@ async def test_a_bound_pod_waits_for_its_kubelet() -> None:
     """A bound pod is marked with its grace period and goes when the kubelet deletes it with grace zero."""
     api = an_api()
     await api.create(PODS, a_pod("p", terminationGracePeriodSeconds=7))
-    await api.create(f"{PODS}/p/binding", _BINDING)
+    await api.create(f"{PODS}/p/binding", a_binding())
     marked = await api.delete(f"{PODS}/p")
     assert marked["metadata"]["deletionGracePeriodSeconds"] == 7
     assert await api.names(PODS) == ["p"]
@@ -29,7 +27,7 @@ async def test_a_finished_pod_goes_at_once() -> None:
     """A bound pod that has ended has nothing left to stop."""
     api = an_api()
     await api.create(PODS, a_pod("p"))
-    await api.create(f"{PODS}/p/binding", _BINDING)
+    await api.create(f"{PODS}/p/binding", a_binding())
     await api.patch(f"{PODS}/p/status", {"status": {"phase": "Succeeded"}})
     await api.delete(f"{PODS}/p")
     assert await api.names(PODS) == []

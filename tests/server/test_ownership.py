@@ -9,6 +9,7 @@ from tests.server.api import (
     PODS,
     WIDGETS,
     Api,
+    a_binding,
     a_config_map,
     a_definition,
     a_pod,
@@ -52,7 +53,7 @@ def test_foreground_deletes_dependents_first() -> None:
             pod = a_pod("p")
             pod["metadata"]["ownerReferences"] = [reference_to(owner)]
             await api.create(PODS, pod)
-            await api.create(f"{PODS}/p/binding", {"target": {"kind": "Node", "name": "n"}})
+            await api.create(f"{PODS}/p/binding", a_binding())
             await api.delete(f"{CONFIG_MAPS}/owner", {"propagationPolicy": "Foreground"})
             await asyncio.sleep(_SETTLED)
             assert await api.names(CONFIG_MAPS) == ["owner"]
@@ -108,7 +109,7 @@ def test_a_namespace_ends_with_its_contents() -> None:
             await api.create("/api/v1/namespaces", {"metadata": {"name": "team"}})
             await api.create("/api/v1/namespaces/team/configmaps", a_config_map("a"))
             await api.create("/api/v1/namespaces/team/pods", a_pod("p"))
-            await api.create("/api/v1/namespaces/team/pods/p/binding", {"target": {"kind": "Node", "name": "n"}})
+            await api.create("/api/v1/namespaces/team/pods/p/binding", a_binding())
             ending = await api.delete("/api/v1/namespaces/team")
             assert ending["status"]["phase"] == "Terminating"
             await asyncio.sleep(_SETTLED)

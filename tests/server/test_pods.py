@@ -6,9 +6,8 @@ import pytest
 
 from spinney.server import ServerOptions
 from spinney.server.pods.quality import quality_of_service
-from tests.server.api import MERGE, PODS, Api, a_pod, an_api
+from tests.server.api import MERGE, PODS, Api, a_binding, a_pod, an_api
 
-_BINDING = {"target": {"kind": "Node", "name": "n"}}
 _BUDGETS = "/apis/policy/v1/namespaces/default/poddisruptionbudgets"
 _CLASSES = "/apis/scheduling.k8s.io/v1/priorityclasses"
 
@@ -81,11 +80,11 @@ async def test_gates_only_go() -> None:
         "False",
         "SchedulingGated",
     )
-    assert (await api.send("POST", f"{PODS}/p/binding", _BINDING)).status == 409
+    assert (await api.send("POST", f"{PODS}/p/binding", a_binding())).status == 409
     more = {"spec": {"schedulingGates": [{"name": "a"}, {"name": "c"}]}}
     assert (await api.send("PATCH", f"{PODS}/p", more, headers={"content-type": MERGE})).status == 422
     await api.patch(f"{PODS}/p", {"spec": {"schedulingGates": []}})
-    await api.create(f"{PODS}/p/binding", _BINDING)
+    await api.create(f"{PODS}/p/binding", a_binding())
 
 
 @pytest.mark.parametrize(
@@ -102,7 +101,7 @@ async def test_gates_only_go() -> None:
 async def test_most_of_a_pod_is_immutable(change: dict[str, Any], allowed: bool | None) -> None:
     """Images, deadlines and additional tolerations may change; the rest of the spec may not."""
     api = an_api()
-    made = await api.create(PODS, a_pod("p"))
+    made = await api.create(PODS, a_pod("p", tolerations=[{"key": "k", "operator": "Exists"}]))
     if allowed is None:
         change = {"containers": [{**made["spec"]["containers"][0], "image": "registry.example/c:2"}]}
         allowed = True
@@ -113,12 +112,12 @@ async def test_most_of_a_pod_is_immutable(change: dict[str, Any], allowed: bool 
 @pytest.mark.parametrize(
     ("pod", "field"),
     [
-        ({"metadata": {"name": "p"}}, "spec"),
+        ({"metadata": {"name": "p"}}, "spec.containers"),
         ({"metadata": {"name": "p"}, "spec": {"containers": []}}, "spec.containers"),
         ({"metadata": {"name": "p"}, "spec": {"containers": [{"name": "C", "image": "i"}]}}, "spec.containers[0].name"),
         ({"metadata": {"name": "p"}, "spec": {"containers": [{"name": "c"}]}}, "spec.containers[0].image"),
         (a_pod("p", restartPolicy="Sometimes"), "spec.restartPolicy"),
-        (a_pod("p", schedulingGates=[{"name": "a"}, {"name": "a"}]), "spec.schedulingGates[1].name"),
+        (a_pod("p", schedulingGates=[{"name": "a"}, {"name": "a"}]), "spec.schedulingGates[1]"),
     ],
 )
 async def test_a_wrong_pod_is_named(pod: Any, field: str) -> None:
@@ -133,9 +132,9 @@ async def test_binding_happens_once() -> None:
     api = an_api()
     made = await api.create(PODS, a_pod("p"))
     await api.patch(f"{PODS}/p/status", {"status": {"nominatedNodeName": "m"}})
-    wrong = {"metadata": {"uid": "other"}, **_BINDING}
+    wrong = a_binding(uid="other")
     assert (await api.send("POST", f"{PODS}/p/binding", wrong)).status == 409
-    right = {"metadata": {"uid": made["metadata"]["uid"], "annotations": {"a": "b"}}, **_BINDING}
+    right = a_binding(uid=made["metadata"]["uid"], annotations={"a": "b"})
     status = await api.create(f"{PODS}/p/binding", right)
     assert (status["kind"], status["status"]) == ("Status", "Success")
     bound = await api.get(f"{PODS}/p")
@@ -144,7 +143,7 @@ async def test_binding_happens_once() -> None:
     assert [(each["type"], each["status"]) for each in bound["status"]["conditions"]] == [("PodScheduled", "True")]
     again = await api.send("POST", f"{PODS}/p/binding", right)
     assert (again.status, again.body["reason"]) == (409, "Conflict")
-    assert (await api.send("POST", f"{PODS}/nobody/binding", _BINDING)).status == 404
+    assert (await api.send("POST", f"{PODS}/nobody/binding", a_binding("nobody"))).status == 404
 
 
 async def test_a_pod_that_ends_cannot_be_bound() -> None:
@@ -154,13 +153,13 @@ async def test_a_pod_that_ends_cannot_be_bound() -> None:
     pod["metadata"]["finalizers"] = ["example.com/hold"]
     await api.create(PODS, pod)
     await api.delete(f"{PODS}/p")
-    assert (await api.send("POST", f"{PODS}/p/binding", _BINDING)).status == 409
+    assert (await api.send("POST", f"{PODS}/p/binding", a_binding())).status == 409
 
 
 async def _running(api: Api, *names: str) -> None:
     for name in names:
         await api.create(PODS, a_pod(name, labels={"app": "x"}))
-        await api.create(f"{PODS}/{name}/binding", _BINDING)
+        await api.create(f"{PODS}/{name}/binding", a_binding(name))
         ready = {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]}
         await api.patch(f"{PODS}/{name}/status", {"status": ready})
 

@@ -4,7 +4,7 @@ import asyncio
 
 from spinney.runtime import run_virtual
 from spinney.server import ServerOptions
-from tests.server.api import CONFIG_MAPS, PODS, a_config_map, a_pod, an_api
+from tests.server.api import CONFIG_MAPS, PODS, a_binding, a_config_map, a_pod, an_api
 
 _WATCH_LIST = {"sendInitialEvents": "true", "resourceVersionMatch": "NotOlderThan", "allowWatchBookmarks": "true"}
 
@@ -61,7 +61,7 @@ async def test_unbound_pods_leave_when_bound() -> None:
     async with api.watch(PODS, fieldSelector="spec.nodeName=") as watch:
         await api.create(PODS, a_pod("p"))
         assert await watch.take(1) == [("ADDED", "p")]
-        await api.create(f"{PODS}/p/binding", {"target": {"kind": "Node", "name": "n"}})
+        await api.create(f"{PODS}/p/binding", a_binding())
         assert await watch.take(1) == [("DELETED", "p")]
 
 

@@ -1,6 +1,6 @@
 """The metadata that the server owns: names, uids, timestamps, generations, and what may change in it."""
 
-from datetime import datetime
+from datetime import datetime, timedelta
 from functools import lru_cache
 from typing import Any
 
@@ -13,7 +13,7 @@ from spinney.api.names import (
     qualified_name_faults,
 )
 from spinney.api.struct import JSON
-from spinney.api.time import timestamp
+from spinney.api.time import parse_timestamp, timestamp
 from spinney.runtime import Runtime
 from spinney.server.kinds import Kind
 from spinney.server.status import Cause, bad_request, forbidden_value, invalid_value, required
@@ -37,10 +37,17 @@ def check_envelope(kind: Kind, obj: Any) -> JSON:
     for field, expected in (("apiVersion", resource.api_version), ("kind", resource.kind)):
         found = obj.get(field)
         if not found:
+            if kind.custom:
+                raise bad_request(f"{field} is missing: an object of kind {resource.kind} must say what it is")
             obj[field] = expected
         elif found != expected:
             what = "API version" if field == "apiVersion" else "kind"
             raise bad_request(f"the {what} in the data ({found}) does not match the expected {what} ({expected})")
+    _check_metadata(obj)
+    return obj
+
+
+def _check_metadata(obj: JSON) -> None:
     metadata = obj.get("metadata")
     if metadata is None:
         obj["metadata"] = metadata = {}
@@ -58,7 +65,6 @@ def check_envelope(kind: Kind, obj: Any) -> JSON:
             metadata.pop(field, None)
         elif not isinstance(items, list):
             raise bad_request(f"metadata.{field}: Invalid value: must be an array")
-    return obj
 
 
 def begin(kind: Kind, obj: JSON, namespace: str | None, runtime: Runtime) -> None:
@@ -128,13 +134,17 @@ def bump_generation(kind: Kind, obj: JSON, old: JSON) -> None:
         obj["metadata"]["generation"] = old["metadata"].get("generation", 0) + 1
 
 
-def mark_deleted(obj: JSON, now: datetime, grace_seconds: int, until: datetime) -> None:
-    """Say that the object is being deleted."""
+def mark_deleted(obj: JSON, grace_seconds: int, now: datetime) -> None:
+    """Say that the object is being deleted, and when it is to be gone; a second time may only bring that forward."""
     metadata = obj["metadata"]
+    marked = metadata.get("deletionTimestamp")
+    until = now + timedelta(seconds=grace_seconds)
+    if marked:
+        until = parse_timestamp(marked) - timedelta(seconds=metadata["deletionGracePeriodSeconds"] - grace_seconds)
+    elif metadata.get("generation"):
+        metadata["generation"] += 1
     metadata["deletionTimestamp"] = timestamp(until)
     metadata["deletionGracePeriodSeconds"] = grace_seconds
-    if metadata.get("generation"):
-        metadata["generation"] += 1
 
 
 def validate_metadata(kind: Kind, obj: JSON, old: JSON | None) -> list[Cause]:

@@ -171,13 +171,20 @@ def modified(resource: Resource, name: str) -> ApiError:
 def invalid(resource: Resource, name: str, causes: Iterable[Cause]) -> ApiError:
     """422: the object breaks the rules of its kind."""
     listed = list(causes)
-    details: JSON = {"name": name, "kind": resource.kind, "causes": [cause.to_json() for cause in listed]}
+    details: JSON = {"kind": resource.kind, "causes": [cause.to_json() for cause in listed]}
+    if name:
+        details["name"] = name
     if resource.group:
         details["group"] = resource.group
     texts = [f"{cause.field}: {cause.message}" if cause.field else cause.message for cause in listed]
     text = texts[0] if len(texts) == 1 else "[" + ", ".join(texts) + "]"
     kind = f"{resource.kind}.{resource.group}" if resource.group else resource.kind
     return ApiError(422, "Invalid", f'{kind} "{name}" is invalid: {text}', details=details)
+
+
+def invalid_options(kind: str, cause: Cause) -> ApiError:
+    """422: the parameters of a request (``ListOptions``, ``PatchOptions``, ...) break their rules."""
+    return invalid(Resource("meta.k8s.io", "v1", kind, ""), "", [cause])
 
 
 def forbidden(resource: Resource, name: str, why: str, *, causes: Iterable[Cause] = ()) -> ApiError:

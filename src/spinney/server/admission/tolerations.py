@@ -7,8 +7,8 @@ _TAINTS = ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")
 
 
 def add_default_tolerations(attributes: Attributes) -> None:
-    """Add the two tolerations to a new pod."""
-    if attributes.kind.storage != "pods" or attributes.operation != "CREATE" or attributes.subresource:
+    """Add the two tolerations to a pod that is created or replaced."""
+    if attributes.kind.storage != "pods" or attributes.operation == "DELETE" or attributes.subresource:
         return
     spec = attributes.obj.get("spec") if attributes.obj else None
     if not isinstance(spec, dict):

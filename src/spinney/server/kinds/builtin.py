@@ -6,12 +6,15 @@ from typing import Literal
 from spinney.api.resource import Resource
 from spinney.server.kinds import shapes
 from spinney.server.kinds.events import core_event, grouped_event
+from spinney.server.kinds.gangs import CompositePodGroupBehaviour, PodGroupBehaviour, WorkloadBehaviour
 from spinney.server.kinds.kind import ALL_VERBS, BASE_BEHAVIOUR, Behaviour, FieldLabel, Kind, ScalePaths
 from spinney.server.kinds.rules import (
+    BudgetBehaviour,
     ClaimBehaviour,
     DeploymentBehaviour,
     JobBehaviour,
     NamespaceBehaviour,
+    NodeBehaviour,
     PriorityClassBehaviour,
     SecretBehaviour,
     ServiceBehaviour,
@@ -22,7 +25,7 @@ from spinney.server.pods.behaviour import PodBehaviour
 
 GangVersion = Literal["v1beta1", "v1alpha3", "v1alpha2", "v1alpha1"]
 
-_REPLICAS = ScalePaths(("spec", "replicas"), ("status", "replicas"))
+_REPLICAS = ScalePaths(("spec", "replicas"), ("status", "replicas"), ("spec", "selector"))
 _CREATE_ONLY = ("create",)
 
 
@@ -114,6 +117,7 @@ def _core(pod_gang_fields: tuple[str, ...]) -> list[Kind]:
             status=True,
             status_at_create=True,
             shape=shapes.NODE,
+            behaviour=NodeBehaviour(),
             labels=(_label("spec.unschedulable", "false"),),
         ),
         _kind(
@@ -267,6 +271,7 @@ def _workload_controllers() -> list[Kind]:
             status=True,
             generation=True,
             shape=shapes.BUDGET,
+            behaviour=BudgetBehaviour(),
         ),
     ]
 
@@ -295,6 +300,7 @@ def _scheduling(gangs: tuple[GangVersion, ...]) -> list[Kind]:
                 storage_version=f"{group}/{stored}",
                 unconditional=False,
                 shape=shapes.NATIVE_WORKLOAD,
+                behaviour=WorkloadBehaviour(version),
             )
         )
         if version == "v1alpha1":
@@ -309,6 +315,7 @@ def _scheduling(gangs: tuple[GangVersion, ...]) -> list[Kind]:
                 status=True,
                 unconditional=False,
                 shape=shapes.NATIVE_POD_GROUP,
+                behaviour=PodGroupBehaviour(version),
             )
         )
         if version == "v1alpha3":
@@ -321,6 +328,7 @@ def _scheduling(gangs: tuple[GangVersion, ...]) -> list[Kind]:
                     status=True,
                     unconditional=False,
                     shape=shapes.NATIVE_POD_GROUP,
+                    behaviour=CompositePodGroupBehaviour(version),
                 )
             )
     return kinds

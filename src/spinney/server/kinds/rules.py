@@ -5,6 +5,7 @@ from datetime import datetime
 
 from spinney.api.struct import JSON
 from spinney.server.kinds.kind import Behaviour
+from spinney.server.pods.defaults import fill_template_defaults
 from spinney.server.status import Cause, forbidden_value, invalid_value, required
 
 HIGHEST_USER_PRIORITY = 1_000_000_000
@@ -76,6 +77,22 @@ class ClaimBehaviour(Behaviour):
         obj["status"] = {"phase": "Pending"}
 
 
+class NodeBehaviour(Behaviour):
+    """A node that does not say what can be allocated offers its whole capacity."""
+
+    def fill_defaults(self, obj: JSON) -> None:
+        status = obj.get("status")
+        if isinstance(status, dict) and status.get("capacity") and not status.get("allocatable"):
+            status["allocatable"] = {**status["capacity"]}
+
+
+class BudgetBehaviour(Behaviour):
+    """A disruption budget allows nothing until somebody has counted."""
+
+    def prepare_create(self, obj: JSON, now: datetime) -> None:
+        obj["status"] = {"currentHealthy": 0, "desiredHealthy": 0, "disruptionsAllowed": 0, "expectedPods": 0}
+
+
 class DeploymentBehaviour(Behaviour):
     """Deployments and their like are stored, not run; they get the defaults that clients read back."""
 
@@ -83,6 +100,7 @@ class DeploymentBehaviour(Behaviour):
         spec = obj.setdefault("spec", {})
         if obj.get("kind") != "DaemonSet":
             spec.setdefault("replicas", 1)
+        _fill_template(spec)
 
     def validate(self, obj: JSON, old: JSON | None, subresource: str) -> list[Cause]:
         spec = obj.get("spec") or {}
@@ -106,6 +124,14 @@ class JobBehaviour(Behaviour):
         spec.setdefault("parallelism", 1)
         spec.setdefault("backoffLimit", 6)
         spec.setdefault("completionMode", "NonIndexed")
+        _fill_template(spec)
+
+
+def _fill_template(spec: JSON) -> None:
+    template = spec.get("template")
+    pod_spec = template.get("spec") if isinstance(template, dict) else None
+    if isinstance(pod_spec, dict):
+        fill_template_defaults(pod_spec)
 
 
 class PriorityClassBehaviour(Behaviour):

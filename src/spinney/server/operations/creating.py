@@ -42,8 +42,6 @@ async def create(
     if generated:
         metadata["name"] = _free_name(context, target, str(generated))
         attributes.name = metadata["name"]
-    elif collection.get(Key(target.namespace or "", str(metadata.get("name", "")))) is not None:
-        raise already_exists(kind.resource, metadata["name"])
     if kind.status and not kind.status_at_create:
         obj.pop("status", None)
     kind.behaviour.fill_defaults(obj)

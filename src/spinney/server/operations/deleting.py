@@ -6,7 +6,6 @@ with a grace of zero; an object with finalizers waits until the last one is remo
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import timedelta
 from typing import Any, Literal
 
 from spinney.api.struct import JSON
@@ -15,7 +14,7 @@ from spinney.server.context import Context, Target
 from spinney.server.kinds import Kind
 from spinney.server.metadata import mark_deleted
 from spinney.server.operations.write import WriteOptions
-from spinney.server.status import bad_request, conflict, modified, not_found
+from spinney.server.status import bad_request, conflict, invalid_options, modified, not_found, unsupported_value
 from spinney.server.store import Key, Record
 from spinney.server.store.record import record
 
@@ -53,7 +52,7 @@ def delete_options(body: Mapping[str, Any], query: Mapping[str, str]) -> DeleteO
         grace = int(grace)
     policy = body.get("propagationPolicy", query.get("propagationPolicy"))
     if policy is not None and policy not in _POLICIES:
-        raise bad_request(f'propagationPolicy: Unsupported value: "{policy}": supported values: {", ".join(_POLICIES)}')
+        raise invalid_options("DeleteOptions", unsupported_value("propagationPolicy", policy, _POLICIES))
     orphan = body.get("orphanDependents")
     if policy is None and orphan is not None:
         policy = "Orphan" if orphan else "Background"
@@ -107,6 +106,8 @@ def delete_now(
     finalizers = _finalizers(metadata.get("finalizers") or [], options.propagation)
     held = bool(finalizers) or grace > 0 or _namespace_in_use(kind, obj)
     if not held:
+        if kind.storage == "pods":
+            mark_deleted(obj, 0, now)
         if dry_run:
             return Deleted(found, gone=True)
         return Deleted(context.store.remove(context.collection(kind), found.key, obj), gone=True)
@@ -115,9 +116,9 @@ def delete_now(
         if not sooner and finalizers == (metadata.get("finalizers") or []):
             return Deleted(found, gone=False)
         if sooner:
-            mark_deleted(obj, now, grace, now + timedelta(seconds=grace))
+            mark_deleted(obj, grace, now)
     else:
-        mark_deleted(obj, now, grace, now + timedelta(seconds=grace))
+        mark_deleted(obj, grace, now)
     if finalizers:
         metadata["finalizers"] = finalizers
     if kind.storage == "namespaces":

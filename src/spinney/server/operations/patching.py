@@ -15,7 +15,15 @@ from spinney.server.patches.apply import apply, apply_to_nothing, without_nulls
 from spinney.server.patches.json import PatchFailed, apply_json_patch
 from spinney.server.patches.merge import merge
 from spinney.server.patches.strategic import strategic_merge
-from spinney.server.status import bad_request, conflict, invalid, invalid_value, not_found, unsupported_media_type
+from spinney.server.status import (
+    ApiError,
+    bad_request,
+    conflict,
+    invalid_options,
+    not_found,
+    required,
+    unsupported_media_type,
+)
 from spinney.server.store import Record
 
 JSON_PATCH = "application/json-patch+json"
@@ -51,25 +59,33 @@ def _json_patched(target: Target, obj: JSON, body: Any) -> JSON:
     try:
         patched: JSON = apply_json_patch(obj, body)
     except PatchFailed as error:
-        raise invalid(target.resource, target.key.name, [invalid_value("patch", "", str(error))]) from error
+        raise ApiError(422, "Invalid", f"the server rejected the patch of {target.key.name}: {error}") from error
     return patched
 
 
 async def _apply(context: Context, target: Target, request: Request, options: WriteOptions) -> tuple[Record, bool]:
     if not request.query.get("fieldManager"):
-        details = [invalid_value("fieldManager", "", "is required for apply patch")]
-        raise invalid(target.resource, target.key.name, details)
-    config = check_envelope(target.kind, from_yaml(request.body))
+        raise invalid_options("PatchOptions", required("fieldManager", "is required for apply patch"))
+    config = _configuration(target, from_yaml(request.body))
     metadata = config["metadata"]
     if metadata.get("managedFields"):
         raise bad_request("metadata.managedFields must be nil")
-    if metadata.setdefault("name", target.name) != target.name:
-        raise bad_request(
-            f"the name of the object ({metadata['name']}) does not match the name on the URL ({target.name})"
-        )
     if context.collection(target.kind).get(target.key) is None:
         return await _create_by_apply(context, target, config, options), True
     return await update(context, target, _applying(context, target, config, options), options, applied=True), False
+
+
+def _configuration(target: Target, body: Any) -> JSON:
+    """Return an applied configuration; it must say itself what it is about."""
+    if not isinstance(body, dict) or not body.get("apiVersion") or not body.get("kind"):
+        raise bad_request("an applied configuration needs apiVersion and kind")
+    config = check_envelope(target.kind, body)
+    name = config["metadata"].get("name")
+    if not name:
+        raise bad_request(f"the name of the object ({target.name} based on URL) was undeterminable: it must be given")
+    if name != target.name:
+        raise bad_request(f"the name of the object ({name}) does not match the name on the URL ({target.name})")
+    return config
 
 
 async def _create_by_apply(context: Context, target: Target, config: JSON, options: WriteOptions) -> Record:

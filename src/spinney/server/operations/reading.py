@@ -9,7 +9,7 @@ import msgspec
 
 from spinney.server.context import Context, Target
 from spinney.server.selection import Selection, selection
-from spinney.server.status import ApiError, Cause, bad_request, expired, invalid_value, not_found
+from spinney.server.status import ApiError, Cause, bad_request, expired, invalid_options, not_found, unsupported_value
 from spinney.server.store import Key, Record, TooOld
 
 _MATCHES = ("", "Exact", "NotOlderThan")
@@ -87,37 +87,30 @@ def _position(context: Context, query: Mapping[str, str]) -> tuple[int, bool, Ke
     """Return the revision to list at, whether exactly there, and the key to go on after."""
     text, match, token = query.get("resourceVersion", ""), query.get("resourceVersionMatch", ""), query.get("continue")
     if match not in _MATCHES:
-        raise _bad_option(invalid_value("resourceVersionMatch", match, "must be Exact or NotOlderThan"))
+        raise invalid_options("ListOptions", unsupported_value("resourceVersionMatch", match, _MATCHES[1:]))
     if query.get("sendInitialEvents"):
         cause = Cause("FieldValueForbidden", "sendInitialEvents", "Forbidden: sendInitialEvents is forbidden for list")
-        raise _bad_option(cause)
+        raise invalid_options("ListOptions", cause)
     if token:
         if match:
             message = "Forbidden: resourceVersionMatch is forbidden when continue is provided"
-            raise _bad_option(Cause("FieldValueForbidden", "resourceVersionMatch", message))
+            raise invalid_options("ListOptions", Cause("FieldValueForbidden", "resourceVersionMatch", message))
         if text not in {"", "0"}:
             raise bad_request("specifying resource version is not allowed when using continue")
         revision, key = _read_token(token)
         return revision, True, key
     if match and not text:
         message = "Forbidden: resourceVersionMatch is forbidden unless resourceVersion is provided"
-        raise _bad_option(Cause("FieldValueForbidden", "resourceVersionMatch", message))
+        raise invalid_options("ListOptions", Cause("FieldValueForbidden", "resourceVersionMatch", message))
     if match == "Exact" and text == "0":
         message = 'Forbidden: resourceVersionMatch "Exact" is forbidden for resourceVersion "0"'
-        raise _bad_option(Cause("FieldValueForbidden", "resourceVersionMatch", message))
+        raise invalid_options("ListOptions", Cause("FieldValueForbidden", "resourceVersionMatch", message))
     if text in {"", "0"}:
         return context.store.revision, False, None
     revision = check_revision(context, text)
     if match == "Exact" or (not match and _whole_number(query, "limit") > 0):
         return revision, True, None
     return context.store.revision, False, None
-
-
-def _bad_option(cause: Cause) -> ApiError:
-    details = {"group": "meta.k8s.io", "kind": "ListOptions", "causes": [cause.to_json()]}
-    return ApiError(
-        422, "Invalid", f'ListOptions.meta.k8s.io "" is invalid: {cause.field}: {cause.message}', details=details
-    )
 
 
 def _whole_number(query: Mapping[str, str], name: str) -> int:

@@ -2,7 +2,9 @@
 
 from typing import Any
 
-from spinney.api.struct import JSON
+from spinney.api.resource import Resource
+from spinney.api.selectors import LabelSelector
+from spinney.api.struct import JSON, convert
 from spinney.server.context import Context, Target
 from spinney.server.kinds import ScalePaths
 from spinney.server.operations.reading import get
@@ -11,6 +13,7 @@ from spinney.server.operations.write import WriteOptions
 from spinney.server.status import bad_request, invalid, invalid_value, modified
 from spinney.server.store import Record
 
+_SCALE = Resource("autoscaling", "v1", "Scale", "scales")
 _KEPT = ("name", "namespace", "uid", "resourceVersion", "creationTimestamp")
 
 
@@ -34,7 +37,7 @@ async def set_scale(context: Context, target: Target, change: Change, options: W
         replicas = (wanted.get("spec") or {}).get("replicas", 0)
         if not isinstance(replicas, int) or isinstance(replicas, bool) or replicas < 0:
             cause = invalid_value("spec.replicas", replicas, "must be greater than or equal to 0")
-            raise invalid(target.resource, target.key.name, [cause])
+            raise invalid(_SCALE, target.key.name, [cause])
         at = obj
         for step in paths.spec_replicas[:-1]:
             at = at.setdefault(step, {})
@@ -54,6 +57,8 @@ def _scale(target: Target, obj: JSON) -> JSON:
     metadata = {name: obj["metadata"][name] for name in _KEPT if name in obj["metadata"]}
     status: JSON = {"replicas": _at(obj, paths.status_replicas) or 0}
     selector = _at(obj, paths.selector) if paths.selector else None
+    if isinstance(selector, dict):
+        selector = str(convert(LabelSelector, selector))
     if isinstance(selector, str):
         status["selector"] = selector
     replicas = _at(obj, paths.spec_replicas)

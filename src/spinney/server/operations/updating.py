@@ -5,6 +5,7 @@ asked, a patch is computed again on the new state; a replace that named a resour
 """
 
 from collections.abc import Callable
+from dataclasses import replace as replace_fields
 from typing import Any
 
 from spinney.api.struct import JSON
@@ -45,7 +46,7 @@ async def replace(context: Context, target: Target, body: Any, options: WriteOpt
         raise bad_request("the namespace of the provided object does not match the namespace sent on the request")
     if not kind.unconditional_update and not wanted["metadata"].get("resourceVersion"):
         cause = invalid_value("metadata.resourceVersion", 0, "must be specified for an update")
-        raise invalid(kind.resource, target.key.name, [cause])
+        raise invalid(replace_fields(kind.resource, kind=kind.resource.plural), target.key.name, [cause])
     return await update(context, target, lambda _: wanted, options, attempts=1)
 
 
@@ -126,8 +127,8 @@ async def _update_once(
 def _check_preconditions(target: Target, obj: JSON, old: JSON) -> None:
     metadata, before = obj["metadata"], old["metadata"]
     if metadata.get("name") not in {None, before["name"]}:
-        cause = invalid_value("metadata.name", metadata.get("name"), "field is immutable")
-        raise invalid(target.resource, before["name"], [cause])
+        name = metadata["name"]
+        raise bad_request(f"the name of the object ({name}) does not match the name on the URL ({before['name']})")
     uid = metadata.get("uid")
     if uid and uid != before.get("uid"):
         raise _uid_mismatch(target, uid, str(before.get("uid")))

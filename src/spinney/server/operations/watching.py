@@ -15,7 +15,7 @@ from spinney.server.context import Context, Target
 from spinney.server.operations.reading import check_revision
 from spinney.server.representation import Representation
 from spinney.server.selection import Selection, selection
-from spinney.server.status import ApiError, Cause, bad_request, expired
+from spinney.server.status import ApiError, bad_request, expired, forbidden_value, invalid_options
 from spinney.server.store import Event, Key, Record, TooOld
 from spinney.server.store.history import History
 
@@ -157,6 +157,4 @@ def _bookmark(representation: Representation, revision: int, annotations: Mappin
 
 
 def _bad_option(field: str, why: str) -> ApiError:
-    cause = Cause("FieldValueForbidden", field, f"Forbidden: {why}")
-    details = {"group": "meta.k8s.io", "kind": "ListOptions", "causes": [cause.to_json()]}
-    return ApiError(422, "Invalid", f'ListOptions.meta.k8s.io "" is invalid: {field}: {cause.message}', details=details)
+    return invalid_options("ListOptions", forbidden_value(field, why))

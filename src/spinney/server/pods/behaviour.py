@@ -26,7 +26,7 @@ class PodBehaviour(Behaviour):
             fill_pod_defaults(spec)
 
     def prepare_create(self, obj: JSON, now: datetime) -> None:
-        obj["status"] = first_status(obj.get("spec") or {})
+        obj["status"] = first_status(obj.get("spec") or {}, now)
 
     def prepare_update(self, obj: JSON, old: JSON, subresource: str) -> None:
         if subresource == "status" and "qosClass" in (old.get("status") or {}):

@@ -2,12 +2,15 @@
 
 from typing import Any
 
+from spinney.api.resource import Resource
 from spinney.api.struct import JSON
 from spinney.api.time import timestamp
 from spinney.server.context import Context, Target
 from spinney.server.operations.reading import get
 from spinney.server.operations.write import WriteOptions
 from spinney.server.status import bad_request, conflict, invalid, required
+
+_BINDING = Resource("", "v1", "Binding", "pods/binding")  # what conflicts are said to be about
 
 
 def bind(context: Context, target: Target, body: Any, options: WriteOptions) -> None:
@@ -17,12 +20,15 @@ def bind(context: Context, target: Target, body: Any, options: WriteOptions) -> 
     wanted = body.get("target") or {}
     if wanted.get("kind") not in {None, "", "Node"}:
         raise bad_request(f'target.kind: Unsupported value: "{wanted.get("kind")}": supported values: "Node"')
+    metadata = body.get("metadata") or {}
+    if metadata.get("name") != target.name:
+        raise bad_request("name in URL does not match name in Binding object")
     node = wanted.get("name")
     if not node:
         raise invalid(target.resource, target.key.name, [required("target.name")])
     found = get(context, target)
     now = timestamp(context.runtime.clock.now())
-    pod = bound(target, found.decode(), str(node), body.get("metadata") or {}, now)
+    pod = bound(target, found.decode(), str(node), metadata, now)
     if not options.dry_run:
         context.store.write(context.collection(target.kind), target.key, pod)
 
@@ -36,11 +42,11 @@ def bound(target: Target, pod: JSON, node: str, binding: JSON, now: str) -> JSON
         why = f"Precondition failed: UID in precondition: {uid}, UID in object meta: {metadata['uid']}"
         raise conflict(target.resource, name, why)
     if "deletionTimestamp" in metadata:
-        raise conflict(target.resource, name, f"pod {name} is being deleted, cannot be assigned to a host")
+        raise conflict(_BINDING, name, f"pod {name} is being deleted, cannot be assigned to a host")
     if spec.get("nodeName"):
-        raise conflict(target.resource, name, f'pod {name} is already assigned to node "{spec["nodeName"]}"')
+        raise conflict(_BINDING, name, f'pod {name} is already assigned to node "{spec["nodeName"]}"')
     if spec.get("schedulingGates"):
-        raise conflict(target.resource, name, f"pod {name} has non-empty .spec.schedulingGates")
+        raise conflict(_BINDING, name, f"pod {name} has non-empty .spec.schedulingGates")
     spec["nodeName"] = node
     status.pop("nominatedNodeName", None)
     conditions = [each for each in status.get("conditions") or () if each.get("type") != "PodScheduled"]

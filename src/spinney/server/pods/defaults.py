@@ -1,21 +1,28 @@
 """What a pod gets when its author did not say: the defaults clients and schedulers rely on, and its first status."""
 
+from datetime import datetime
 from typing import Any
 
 from spinney.api.struct import JSON
+from spinney.api.time import timestamp
 from spinney.server.pods.quality import quality_of_service
 
 
 def fill_pod_defaults(spec: JSON) -> None:
-    """Fill in a pod spec, in place."""
+    """Fill in the spec of a pod, in place."""
+    fill_template_defaults(spec)
+    spec.setdefault("enableServiceLinks", True)
+    account = spec.get("serviceAccountName") or spec.get("serviceAccount") or "default"
+    spec["serviceAccountName"] = spec["serviceAccount"] = account
+
+
+def fill_template_defaults(spec: JSON) -> None:
+    """Fill in a pod spec as it stands in a template, in place."""
     spec.setdefault("restartPolicy", "Always")
     spec.setdefault("terminationGracePeriodSeconds", 30)
     spec.setdefault("dnsPolicy", "ClusterFirst")
     spec.setdefault("schedulerName", "default-scheduler")
-    spec.setdefault("enableServiceLinks", True)
     spec.setdefault("securityContext", {})
-    account = spec.get("serviceAccountName") or spec.get("serviceAccount") or "default"
-    spec["serviceAccountName"] = spec["serviceAccount"] = account
     for containers in (spec.get("containers"), spec.get("initContainers")):
         for container in containers or ():
             if isinstance(container, dict):
@@ -25,7 +32,7 @@ def fill_pod_defaults(spec: JSON) -> None:
         constraint.setdefault("nodeTaintsPolicy", "Ignore")
 
 
-def first_status(spec: JSON) -> JSON:
+def first_status(spec: JSON, now: datetime) -> JSON:
     """Return the status of a pod that has just been created."""
     status: JSON = {"phase": "Pending", "qosClass": quality_of_service(spec)}
     if spec.get("schedulingGates"):
@@ -36,7 +43,7 @@ def first_status(spec: JSON) -> JSON:
                 "reason": "SchedulingGated",
                 "message": "Scheduling is blocked due to non-empty scheduling gates",
                 "lastProbeTime": None,
-                "lastTransitionTime": None,
+                "lastTransitionTime": timestamp(now),
             }
         ]
     return status

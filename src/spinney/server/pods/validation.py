@@ -18,9 +18,9 @@ _IMMUTABLE = (
 
 def validate_pod(pod: JSON) -> list[Cause]:
     """Return what is wrong with a new pod."""
-    spec = pod.get("spec")
-    if not isinstance(spec, dict) or not spec:
-        return [required("spec")]
+    spec = pod.get("spec") or {}
+    if not isinstance(spec, dict):
+        return [invalid_value("spec", spec, "must be an object")]
     causes: list[Cause] = []
     containers = spec.get("containers")
     if not isinstance(containers, list) or not containers:
@@ -29,10 +29,10 @@ def validate_pod(pod: JSON) -> list[Cause]:
     for field in ("containers", "initContainers"):
         for index, container in enumerate(spec.get(field) or ()):
             causes += _validate_container(f"spec.{field}[{index}]", container, seen)
-    if spec.get("restartPolicy") not in _RESTART_POLICIES:
+    if spec and spec.get("restartPolicy") not in _RESTART_POLICIES:
         causes.append(unsupported_value("spec.restartPolicy", spec.get("restartPolicy"), _RESTART_POLICIES))
-    causes += _unique("spec.volumes", spec.get("volumes"))
-    causes += _unique("spec.schedulingGates", spec.get("schedulingGates"))
+    causes += _unique("spec.volumes", spec.get("volumes"), ".name")
+    causes += _unique("spec.schedulingGates", spec.get("schedulingGates"), "")
     if spec.get("schedulingGates") and spec.get("nodeName"):
         causes.append(forbidden_value("spec.nodeName", "cannot be set until all schedulingGates have been cleared"))
     return causes
@@ -72,14 +72,14 @@ def _validate_resources(path: str, resources: JSON) -> list[Cause]:
     return causes
 
 
-def _unique(path: str, items: Any) -> list[Cause]:
+def _unique(path: str, items: Any, field: str) -> list[Cause]:
     causes, seen = [], set()
     for index, item in enumerate(items or ()):
         name = item.get("name")
         if not name:
             causes.append(required(f"{path}[{index}].name"))
         elif name in seen:
-            causes.append(duplicate_value(f"{path}[{index}].name", name))
+            causes.append(duplicate_value(f"{path}[{index}]{field}", name))
         seen.add(name)
     return causes
 
@@ -91,10 +91,10 @@ def validate_pod_update(pod: JSON, old: JSON, subresource: str) -> list[Cause]:
         return []
     causes: list[Cause] = []
     old_gates = [gate.get("name") for gate in old_spec.get("schedulingGates") or ()]
-    for gate in new_spec.get("schedulingGates") or ():
+    for index, gate in enumerate(new_spec.get("schedulingGates") or ()):
         if gate.get("name") not in old_gates:
             detail = f"only deletion is allowed, but found new scheduling gate '{gate.get('name')}'"
-            causes.append(forbidden_value("spec.schedulingGates", detail))
+            causes.append(forbidden_value(f"spec.schedulingGates[{index}].name", detail))
     new_tolerations = new_spec.get("tolerations") or []
     for toleration in old_spec.get("tolerations") or ():
         if toleration not in new_tolerations:
