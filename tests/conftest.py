@@ -5,6 +5,7 @@ A test that asks for ``cluster`` runs twice: on the embedded cluster, in process
 """
 
 import asyncio
+import os
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path

@@ -64,8 +64,8 @@ class PodReport(Struct, frozen=True, kw_only=True):
 class DomainReport(Struct, frozen=True, kw_only=True):
     """How much of a gang one topology domain holds, and what it lacked for the rest."""
 
-    level: str  # what users call the level: "rack", "zone"
-    domain: str
+    level: str  # what users call the level: "rack", "zone"; "the cluster" for all nodes together
+    domain: str  # empty for all nodes together
     nodes: int
     fits: int
     needed: int
@@ -110,8 +110,11 @@ class Explanation(Struct, frozen=True, kw_only=True):
     placed: int = 0  # pods that found room in the best attempt
     needed: int = 1
     pods: tuple[PodReport, ...] = ()
-    domains: tuple[DomainReport, ...] = ()
+    domains: tuple[DomainReport, ...] = ()  # the nearest misses, nearest first
+    domain_count: int = 0  # how many domains there are at that level; 0: just those listed
     required_level: str | None = None
+    wider: DomainReport | None = None  # a domain of a wider level that would hold the gang
+    others: tuple[str, ...] = ()  # reasons that are not about nodes, domains or queues, each a sentence
     queue: QueueReport | None = None
     victims: tuple[VictimReport, ...] = ()
     plugin_errors: tuple[str, ...] = ()  # "name: message" of a plugin that failed and therefore refused

@@ -74,12 +74,18 @@ def as_text(explanation: Explanation) -> str:
     if explanation.queue is not None:
         lines.append(f"  queue: {_queue(explanation.queue)}")
     lines += [f"  plugin failed: {error}" for error in explanation.plugin_errors]
+    lines += [f"  {reason}" for reason in explanation.others]
     for report in explanation.pods:
         lines += _pod_lines(report)
-    if explanation.domains:
+    if explanation.domains and not explanation.domains[0].domain:
+        lines += [f"  {_domain(report)}" for report in explanation.domains]
+    elif explanation.domains:
         level = explanation.required_level or explanation.domains[0].level
         lines.append(f"  domains (all pods in one {level}):")
         lines += [f"    {_domain(report)}" for report in explanation.domains]
+        unlisted = explanation.domain_count - len(explanation.domains)
+        if unlisted > 0:
+            lines.append(f"    {counted(unlisted, 'other')} held no more")
     for victims in explanation.victims:
         lines.append(f"  {victims.action}: {counted(victims.candidates, 'candidate pod')}")
         lines += [f"    {count.scenarios} x {count.reason}" for count in victims.rejected]
@@ -103,10 +109,11 @@ def _line(explanation: Explanation) -> str:
     if explanation.queue is not None:
         parts.append(_queue(explanation.queue))
     parts += [f"plugin {error}" for error in explanation.plugin_errors]
+    parts += explanation.others
     miss = nearest_miss(explanation.domains)
     if miss is not None:
         parts.append(_domain(miss))
-        rest = len(explanation.domains) - 1
+        rest = max(explanation.domain_count, len(explanation.domains)) - 1
         if rest:
             parts.append(f"{counted(rest, f'other {miss.level}')} held no more")
     parts += [_pod_line(report) for report in explanation.pods if report.feasible_nodes == 0]
@@ -132,13 +139,17 @@ def _queue(report: QueueReport) -> str:
 
 
 def _domain(report: DomainReport) -> str:
-    where = f"{report.level} {report.domain}"
+    where = _where(report)
     placed = f"{report.fits} of {report.needed} pods fit in {where}"
     if report.fits >= report.needed:
         return placed
     if not report.possible:
         return f"{placed}, which is too small for the rest even when empty ({counted(report.nodes, 'node')})"
     return f"{placed}; it lacks {_shortages(report.shortages)}" if report.shortages else placed
+
+
+def _where(report: DomainReport) -> str:
+    return f"{report.level} {report.domain}".rstrip()
 
 
 def _shortages(shortages: tuple[Shortage, ...]) -> str:
@@ -168,7 +179,10 @@ def _what_would_help(explanation: Explanation) -> list[str]:
     changes = []
     miss = nearest_miss(explanation.domains)
     if miss is not None and miss.possible and miss.shortages:
-        changes.append(f"free {_shortages(miss.shortages)} in {miss.level} {miss.domain}")
+        changes.append(f"free {_shortages(miss.shortages)} in {_where(miss)}")
+    if explanation.wider is not None:
+        wider = explanation.wider
+        changes.append(f"require a {wider.level} instead: {_where(wider)} has room for all {wider.needed} pods")
     if explanation.queue is not None and explanation.queue.rule != "OverFairShare":
         queue = explanation.queue
         word = "limit" if queue.rule == "OverLimit" else "quota"

@@ -94,13 +94,15 @@ class SchedulerConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_
     default_staleness_grace_seconds: float = 60.0
     """How long a gang may stay below its minimum; negative is for ever."""
     queue_depth_per_action: dict[str, int] = {}
+    explain: bool = True
+    """Refused jobs are explained as data, which conditions, events and ``spinney why`` are rendered from."""
     verbosity: int = 0
     """Developer logs, as klog counts: 4 says what node sets plugins made, 7 also of which nodes."""
 
     @classmethod
     def kai_compat(cls, **changes: Any) -> "SchedulerConfig":
         """Return the profile that decides as KAI does: greedily, and trying every job."""
-        return cls(**{"use_scheduling_signatures": False, "backtracking": False, **changes})
+        return cls(**{"use_scheduling_signatures": False, "backtracking": False, "explain": False, **changes})
 
 
 def load_config(path: Path) -> SchedulerConfig:

@@ -188,10 +188,10 @@ class SchedulerProcess:
             found = self.inventory.gangs.members(refused.gang)
             if found is None:
                 continue
-            message = refused.message
+            message, event = refused.message, refused.event
             await self._reporter.unschedulable(
                 [
-                    PodVerdict(Key(*record.key), record.uid, message, message)
+                    PodVerdict(Key(*record.key), record.uid, message, event)
                     for _, record in found.pods.values()
                     if record.status is PodStatus.PENDING
                 ]

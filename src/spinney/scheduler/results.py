@@ -7,6 +7,7 @@ import msgspec
 
 from spinney.cluster.pods import PodKey
 from spinney.explain.reasons import Explanation
+from spinney.explain.rendering import condition_message, event_message
 from spinney.gangs.tree import GangKey
 from spinney.scheduler.claims import ClaimKey, PublishedDevice
 
@@ -61,10 +62,17 @@ class Unschedulable:
 
     @property
     def message(self) -> str:
-        """Return one text for conditions and events."""
+        """Return one bounded line for conditions; without an explanation, the errors' own texts."""
+        if self.explanation is not None:
+            return condition_message(self.explanation)
         reason = self.errors[0].reason if len(self.errors) == 1 else "Unable to schedule podgroup"
         texts = sorted({error.message for error in self.errors})
         return f"{reason}: {'. '.join(texts)}"
+
+    @property
+    def event(self) -> str:
+        """Return one bounded line for events."""
+        return event_message(self.explanation) if self.explanation is not None else self.message
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -11,6 +11,7 @@ import structlog
 from spinney.runtime import Runtime
 from spinney.scheduler.actions import BUILT_IN_ACTIONS, Action
 from spinney.scheduler.config import InvalidConfiguration, SchedulerConfig
+from spinney.scheduler.explaining import Explainer
 from spinney.scheduler.inventory import Inventory, Snapshot
 from spinney.scheduler.plugin import PluginRegistry, default_registry
 from spinney.scheduler.results import CycleResult, Unschedulable
@@ -56,9 +57,9 @@ class Scheduler:
         session = self.open_session(snapshot)
         try:
             self.run_actions(session)
+            return self.result(session)
         finally:
             session.close()
-        return self.result(session)
 
     def run_actions(self, session: Session) -> None:
         """Run the configured actions in order on an open session."""
@@ -72,10 +73,21 @@ class Scheduler:
             binds=session.binds,
             evictions=session.evictions,
             pipelines=session.pipelines,
-            unschedulable=[Unschedulable(key, tuple(errors)) for key, errors in session.fit_errors.items()],
+            unschedulable=self._refused(session),
             started=session.started,
             seconds=session.timings.seconds,
         )
+
+    def _refused(self, session: Session) -> list[Unschedulable]:
+        """Return the refused jobs, each explained if the configuration asks for it."""
+        if not self.config.explain:
+            return [Unschedulable(key, tuple(errors)) for key, errors in session.fit_errors.items()]
+        explainer = Explainer(session)
+        with session.timings.measure("explain", "refused"):
+            return [
+                Unschedulable(key, tuple(errors), explainer.explain(session.job(key), errors))
+                for key, errors in session.fit_errors.items()
+            ]
 
 
 def _action(name: str, actions: Mapping[str, Action]) -> tuple[str, Action]:

@@ -1,0 +1,269 @@
+"""Why a job was not placed, as data: from the session's masks and ledgers to an :class:`Explanation`.
+
+Asked about a job after its attempt was rolled back, so the ledger is what the attempt saw. Nothing is searched or
+simulated: filters are asked once per request class, and domains are summed up in columns. Of many domains only the
+nearest misses are looked at closely.
+"""
+
+from collections.abc import Hashable, Iterator, Sequence
+from typing import Final
+
+import msgspec
+import numpy as np
+
+from spinney.cluster.filters import SESSION_FILTERS, Candidate, FilterFramework, FilterResult, Refusal
+from spinney.cluster.journal import Rows
+from spinney.cluster.resources import Vector, padded
+from spinney.cluster.table import Mask
+from spinney.explain import (
+    DomainReport,
+    DomainTable,
+    Explanation,
+    NodeNames,
+    PodReport,
+    QueueReport,
+    Room,
+    domain_reports,
+    pod_report,
+)
+from spinney.explain.counting import RESOURCES_FILTER
+from spinney.explain.domains import pods_per_node
+from spinney.gangs.sources import bare, podgang
+from spinney.gangs.tree import GroupSet, Member
+from spinney.scheduler.fairshare.capacity import OverCapacity
+from spinney.scheduler.jobs import PodGroupInfo
+from spinney.scheduler.placement.judging import resource_fit
+from spinney.scheduler.results import FitError
+from spinney.scheduler.session import Session
+from spinney.scheduler.tasks import PodInfo
+from spinney.scheduler.topology.domains import DomainTree
+
+NEAREST: Final = 5
+"""How many domains are looked at closely."""
+_ABOUT_PLACES: Final = frozenset({"PodSchedulingErrors", "TopologyConstraint", "OverLimit", "NonPreemptibleOverQuota"})
+"""Reasons that the explanation says better than their own text."""
+_KINDS: Final = {podgang.SOURCE: "PodGang", bare.SOURCE: "Pod"}
+_FILTERS: Final = FilterFramework(SESSION_FILTERS)
+
+
+class Explainer:
+    """Explains the refused jobs of one session. Mutable: jobs that ask for the same share one look at the nodes."""
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+        self._known: dict[Hashable, Explanation] = {}
+
+    def explain(self, job: PodGroupInfo, errors: Sequence[FitError]) -> Explanation:
+        """Return why ``job``, refused with ``errors`` in this session, could not be placed."""
+        tasks = job.tasks_to_allocate()
+        messages = tuple(error.message for error in errors)
+        wanted = (job.queue, job.root, messages, tuple(task.request.number for task in tasks))
+        known = self._known.get(wanted)
+        if known is None:
+            known = self._known[wanted] = explain(self._session, job, errors)
+        first: dict[int, PodInfo] = {}
+        for task in tasks:
+            first.setdefault(task.request.number, task)
+        pods = tuple(
+            msgspec.structs.replace(report, pod=_name(task))
+            for report, task in zip(known.pods, first.values(), strict=False)
+        )
+        return msgspec.structs.replace(known, subject=_name(job), pods=pods)
+
+
+def explain(session: Session, job: PodGroupInfo, errors: Sequence[FitError]) -> Explanation:
+    """Return why ``job``, refused with ``errors`` in this session, could not be placed."""
+    kind = _KINDS.get(job.key.source, "PodGroup")
+    queue = next((report for error in errors if (report := _queue_report(error)) is not None), None)
+    others = tuple(dict.fromkeys(error.message for error in errors if error.reason not in _ABOUT_PLACES))
+    tasks = job.tasks_to_allocate()
+    if queue is not None or not tasks:
+        return Explanation(subject=_name(job), kind=kind, needed=max(len(tasks), 1), queue=queue, others=others)
+    places = _Places(session, tasks)
+    level = places.required_level(job.root)
+    domains, count = places.nearest_domains(level)
+    return Explanation(
+        subject=_name(job),
+        kind=kind,
+        placed=max((report.fits for report in domains), default=0),
+        needed=len(level.tasks) if level is not None else len(tasks),
+        pods=places.pod_reports,
+        domains=domains,
+        domain_count=count,
+        required_level=_short(level.tree.levels[level.depth].key) if level is not None else None,
+        wider=places.wider_domain(level),
+        plugin_errors=tuple(f"{plugin}: {error}" for plugin, error in sorted(session.judge.failures.items())),
+        others=others,
+    )
+
+
+class _Level:
+    """A required level that no domain meets, and the tasks that must share one."""
+
+    def __init__(self, tree: DomainTree, depth: int, tasks: Sequence[PodInfo]) -> None:
+        self.tree = tree
+        self.depth = depth
+        self.tasks = tasks
+
+
+class _Places:
+    """What nodes and domains offer to some tasks of a session."""
+
+    def __init__(self, session: Session, tasks: Sequence[PodInfo]) -> None:
+        self._session = session
+        self._tasks = tasks
+        self._table = session.nodes.table
+        self._names = NodeNames(self._table.names, self._table.rows())
+        alike: dict[int, list[PodInfo]] = {}
+        for task in tasks:
+            alike.setdefault(task.request.number, []).append(task)
+        results = [(group, self._diagnose(group[0])) for group in alike.values()]
+        self.pod_reports = tuple(self._pod_report(group, result) for group, result in results)
+        self._usable = np.logical_or.reduce([_usable(self._table.alive, result) for _, result in results])
+
+    def required_level(self, root: GroupSet) -> _Level | None:
+        """Return the outermost required level that no domain can meet, if that is what is in the way."""
+        for member, tasks in self._constrained(root):
+            constraint = member.topology
+            topology = self._session.topologies.get(constraint.topology) if constraint is not None else None
+            if constraint is None or topology is None or not constraint.required:
+                continue
+            depth = topology.depth(constraint.required)
+            if depth is None:
+                continue
+            level = _Level(self._session.snapshot.domain_trees.tree(topology, self._table), depth, tasks)
+            if self._held(level.tree, depth, tasks).max(initial=0) < len(tasks):
+                return level
+        return None
+
+    def nearest_domains(self, level: _Level | None) -> tuple[tuple[DomainReport, ...], int]:
+        """Return the domains that miss by least, nearest first, and how many there are; the cluster if no level."""
+        if level is None:
+            return (self._report("the cluster", "", np.flatnonzero(self._usable), self._tasks),), 0
+        domains = level.tree.levels[level.depth]
+        held = self._held(level.tree, level.depth, level.tasks)
+        nearest = np.lexsort((np.arange(len(held)), -held))[:NEAREST]
+        reports: list[DomainReport] = []
+        for domain in nearest.tolist():
+            members = domains.members(domain)
+            rows = members[self._usable[members]]
+            reports.append(self._report(_short(domains.key), domains.names[domain], rows, level.tasks))
+        return tuple(reports), len(domains)
+
+    def wider_domain(self, level: _Level | None) -> DomainReport | None:
+        """Return the tightest domain of a wider level that would hold the tasks, if there is one."""
+        if level is None:
+            return None
+        for depth in range(level.depth - 1, -1, -1):
+            held = self._held(level.tree, depth, level.tasks)
+            roomy = np.flatnonzero(held >= len(level.tasks))
+            if len(roomy):
+                domains = level.tree.levels[depth]
+                chosen = int(roomy[np.argmin(held[roomy])])
+                return DomainReport(
+                    level=_short(domains.key),
+                    domain=domains.names[chosen],
+                    nodes=len(domains.members(chosen)),
+                    fits=len(level.tasks),
+                    needed=len(level.tasks),
+                )
+        return None
+
+    # -- sums over nodes ---------------------------------------------------------------------------------------------
+
+    def _held(self, tree: DomainTree, depth: int, tasks: Sequence[PodInfo]) -> Vector:
+        """Return how many of ``tasks`` each domain of a level has room for, ``[domain]``, by their largest request."""
+        domains = tree.levels[depth]
+        rows = tree.rows[self._usable[tree.rows]]
+        fits = pods_per_node(self._free(rows), self._largest(tasks), len(tasks))
+        return np.bincount(domains.of_row[rows], weights=fits, minlength=len(domains)).astype(np.int64)
+
+    def _report(self, level: str, name: str, rows: Rows, tasks: Sequence[PodInfo]) -> DomainReport:
+        """Report one domain, whose usable nodes are ``rows``."""
+        where = np.zeros(len(rows), dtype=np.int32)
+        table = DomainTable(level, [name], where, self._free(rows), self._table.allocatable[rows])
+        (report,) = domain_reports(table, self._largest(tasks), list(self._table.axis), len(tasks))
+        return report
+
+    def _free(self, rows: Rows) -> Vector:
+        free: Vector = self._table.idle[rows] + self._table.releasing[rows]
+        return free
+
+    def _largest(self, tasks: Sequence[PodInfo]) -> Vector:
+        width = self._table.axis.width
+        requests = {task.request.number: padded(task.request.requests, width) for task in tasks}
+        largest: Vector = np.maximum.reduce(list(requests.values()))
+        return largest
+
+    def _constrained(self, member: Member) -> Iterator[tuple[Member, list[PodInfo]]]:
+        """Yield the parts of the tree that have tasks to place, from the root down."""
+        inside = {pod_set.name for pod_set in member.pod_sets()}
+        tasks = [task for task in self._tasks if task.pod_set.name in inside]
+        if not tasks:
+            return
+        yield member, tasks
+        if isinstance(member, GroupSet):
+            for child in member.members:
+                yield from self._constrained(child)
+
+    # -- single pods -------------------------------------------------------------------------------------------------
+
+    def _diagnose(self, task: PodInfo) -> FilterResult:
+        """Ask every filter and every plugin about every node."""
+        session = self._session
+        result = _FILTERS.diagnose(session.nodes.view, Candidate(task.pod, task.request.requests))
+        refusals = [*result.refusals, *self._unshared(task), *self._refused_by_plugins(task)]
+        return FilterResult(result.mask, tuple(refusals), result.pre_filter, result.pre_filter_unresolvable)
+
+    def _unshared(self, task: PodInfo) -> Iterator[Refusal]:
+        """Yield the nodes whose GPUs have no part left of the size a sharing pod asks for."""
+        if task.request.share is not None:
+            later, _ = resource_fit(self._session.nodes, task.request, self._names.ordered)
+            yield Refusal.evictable(RESOURCES_FILTER, "Insufficient share of a GPU", self._mask(~later))
+
+    def _refused_by_plugins(self, task: PodInfo) -> Iterator[Refusal]:
+        for plugin, refused in self._session.judge.refused_by(task, self._session.nodes.all):
+            if plugin != "predicates" and refused.any():
+                yield Refusal.evictable(plugin, f"node(s) were refused by plugin {plugin}", self._mask(refused))
+
+    def _mask(self, of_all: Mask) -> Mask:
+        """Return verdicts over all nodes in name order as a mask over rows."""
+        mask = np.zeros(self._table.capacity, dtype=np.bool_)
+        mask[self._session.nodes.all.rows] = of_all
+        return mask
+
+    def _pod_report(self, alike: Sequence[PodInfo], result: FilterResult) -> PodReport:
+        first = alike[0]
+        room = Room(self._free(np.arange(self._table.capacity)), first.request.requests, list(self._table.axis))
+        return pod_report(
+            _name(first),
+            self._names,
+            result.refusals,
+            pre_filter=result.pre_filter,
+            room=room,
+            alike=len(alike),
+        )
+
+
+def _usable(alive: Mask, result: FilterResult) -> Mask:
+    """Return the nodes where nothing but room can be in the way, ``[node]``."""
+    usable = alive.copy()
+    if result.pre_filter is not None:
+        usable[:] = False
+    for refusal in result.refusals:
+        if refusal.filter != RESOURCES_FILTER:
+            usable &= ~refusal.nodes
+    return usable
+
+
+def _queue_report(error: FitError) -> QueueReport | None:
+    return error.details.report if isinstance(error.details, OverCapacity) else None
+
+
+def _name(of: PodGroupInfo | PodInfo) -> str:
+    return f"{of.namespace}/{of.name}"
+
+
+def _short(key: str) -> str:
+    """Return what people call a level: the last part of its label key."""
+    return key.rpartition("/")[2]
