@@ -12,6 +12,7 @@ import sys
 from pathlib import Path
 
 import click
+import structlog
 
 from spinney.backends import InitializationFailed, every_backend
 from spinney.backends.documents import InvalidDocument
@@ -24,7 +25,10 @@ from spinney.kube.metrics import KubeMetrics
 from spinney.kube.serving import HealthServer
 from spinney.operator.configuration import LoadedConfiguration, check, load
 from spinney.operator.operator import DEFAULT_INIT_IMAGE, Operator, Settings
+from spinney.operator.webhook_process import WebhookProcess
 from spinney.runtime import Runtime
+
+log = structlog.get_logger()
 
 BAD_CONFIGURATION = 2
 BACKEND_FAILED = 5
@@ -69,7 +73,15 @@ async def _run(loaded: LoadedConfiguration, kubeconfig: Path | None) -> None:
     client = Client(transport, runtime, field_manager=FIELD_MANAGER)
     manager = _manager(loaded, client, runtime)
     image = os.environ.get("GROVE_INIT_CONTAINER_IMAGE", DEFAULT_INIT_IMAGE)
-    running = Operator(client, Settings.of(loaded, init_image=image), manager=manager)
+    namespace = _namespace()
+    account = os.environ.get("GROVE_OPERATOR_SERVICE_ACCOUNT_NAME")
+    user = f"system:serviceaccount:{namespace}:{account}" if namespace and account else None
+    running = Operator(client, Settings.of(loaded, init_image=image, user=user), manager=manager)
+    if namespace is None:
+        log.warning("webhooks are not served: this process does not run in a cluster")
+    else:
+        webhooks = WebhookProcess(running.admission, client, loaded.written, namespace=namespace)
+        manager.add_runnable("webhooks", webhooks.run, needs_lease=False)
     loop = asyncio.get_running_loop()
     for name in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(name, running.stop)
@@ -78,6 +90,13 @@ async def _run(loaded: LoadedConfiguration, kubeconfig: Path | None) -> None:
     finally:
         await transport.close()
         runtime.executor.close()
+
+
+def _namespace() -> str | None:
+    try:
+        return in_cluster_namespace()
+    except FileNotFoundError:
+        return None
 
 
 def _manager(loaded: LoadedConfiguration, client: Client, runtime: Runtime) -> Manager:

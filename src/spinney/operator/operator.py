@@ -12,6 +12,8 @@ from spinney.backends.registry import Registry
 from spinney.kube.client import Client
 from spinney.kube.controller import Controller
 from spinney.kube.manager import Manager
+from spinney.operator.admission import Admission
+from spinney.operator.authorization import Authorizer
 from spinney.operator.caches import Caches
 from spinney.operator.claim_keeping import ClaimKeeper
 from spinney.operator.clustertopologybinding import ClusterTopologyBindingController
@@ -38,10 +40,15 @@ class Settings:
     clique_workers: int = 10
     group_workers: int = 5
     gang_workers: int = 5
+    operator_user: str | None = None
+    """Who the operator is to the API server; with it, generated objects are protected against others."""
+    exempt_users: tuple[str, ...] = ()
 
     @classmethod
-    def of(cls, configuration: LoadedConfiguration, *, init_image: str = DEFAULT_INIT_IMAGE) -> "Settings":
-        """Return what a configuration file comes to."""
+    def of(
+        cls, configuration: LoadedConfiguration, *, init_image: str = DEFAULT_INIT_IMAGE, user: str | None = None
+    ) -> "Settings":
+        """Return what a configuration file comes to; ``user`` is who the operator is to the API server."""
         written = configuration.written
         controllers = written.controllers
         return cls(
@@ -53,6 +60,8 @@ class Settings:
             clique_workers=controllers.pod_clique.concurrent_syncs or cls.clique_workers,
             group_workers=controllers.pod_clique_scaling_group.concurrent_syncs or cls.group_workers,
             gang_workers=controllers.pod_gang.concurrent_syncs or cls.gang_workers,
+            operator_user=user if written.authorizer.enabled else None,
+            exempt_users=written.authorizer.exempt_service_account_user_names,
         )
 
 
@@ -68,6 +77,9 @@ class Operator:
         self._catalogue = catalogue or every_backend()
         self._events = self.manager.recorder(COMPONENT)
         self.caches = Caches.of(self.manager, topology_enabled=settings.topology_enabled)
+        self.admission = Admission(
+            self.caches, self.registry, mnnvl_enabled=settings.mnnvl_enabled, authorizer=self._authorizer()
+        )
         self.controllers: tuple[Controller, ...] = ()
 
     async def run(self) -> None:
@@ -103,6 +115,10 @@ class Operator:
             gangs.register(manager, workers=settings.gang_workers),
             bindings.register(manager),
         )
+
+    def _authorizer(self) -> Authorizer | None:
+        user, exempt = self._settings.operator_user, self._settings.exempt_users
+        return None if user is None else Authorizer(self.caches.sets.get, operator=user, exempt=exempt)
 
     def stop(self) -> None:
         """Ask for a graceful stop."""

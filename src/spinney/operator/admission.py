@@ -1,0 +1,187 @@
+"""Admission: defaulting and validating what users write, before it is stored.
+
+:meth:`Admission.answer` takes the body of an AdmissionReview and the path it was posted to and returns the review with
+its answer; how it travels is not decided here. A PodCliqueSet is first held to the rules of its kind
+(:mod:`spinney.api.schema`), then its backend is asked: reject, accept, or accept and say what will not be honoured,
+which the user sees as warnings. An update that leaves the spec alone always passes, so that deletion never hangs on a
+backend that is no longer enabled.
+"""
+
+import base64
+from collections.abc import Awaitable, Callable, Iterator
+from dataclasses import dataclass
+from typing import Any, Final
+
+import msgspec
+import structlog
+
+from spinney.api.admission import AdmissionRequest, AdmissionResponse, AdmissionReview, AdmissionStatus
+from spinney.api.grove import ClusterTopologyBinding, PodCliqueSet
+from spinney.api.schema.defaults import default_pod_clique_set
+from spinney.api.schema.field_error import FieldError, FieldPath, invalid
+from spinney.api.schema.validate_pod_clique_set import (
+    AdmissionPolicy,
+    pod_clique_set_warnings,
+    validate_pod_clique_set,
+)
+from spinney.api.schema.validate_topology_binding import validate_topology_binding
+from spinney.api.struct import JSON, convert, decode, encode, to_json
+from spinney.backends.interface import Rejected
+from spinney.backends.registry import Registry
+from spinney.operator.authorization import Authorizer
+from spinney.operator.caches import Caches
+from spinney.operator.podcliqueset import scheduler_name
+
+log = structlog.get_logger()
+
+DEFAULT_SET: Final = "/webhooks/default-podcliqueset"
+VALIDATE_SET: Final = "/webhooks/validate-podcliqueset"
+VALIDATE_TOPOLOGY: Final = "/webhooks/validate-clustertopology"
+AUTHORIZE: Final = "/webhooks/authorizer-webhook"
+
+BAD_REQUEST, FORBIDDEN, UNPROCESSABLE, INTERNAL = 400, 403, 422, 500
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What becomes of a request."""
+
+    faults: tuple[FieldError, ...] = ()
+    warnings: tuple[str, ...] = ()
+    patch: tuple[JSON, ...] = ()
+
+
+class Admission:
+    """Answers admission reviews from the operator's caches and backends."""
+
+    def __init__(
+        self,
+        caches: Caches,
+        registry: Registry,
+        *,
+        mnnvl_enabled: bool = False,
+        authorizer: Authorizer | None = None,
+    ) -> None:
+        self._caches = caches
+        self._registry = registry
+        self._mnnvl_enabled = mnnvl_enabled
+        self._authorizer = authorizer
+        self._answers: dict[str, Callable[[AdmissionRequest], Awaitable[Verdict]]] = {
+            DEFAULT_SET: self._default_set,
+            VALIDATE_SET: self._validate_set,
+            VALIDATE_TOPOLOGY: self._validate_topology,
+        }
+
+    async def answer(self, path: str, body: bytes) -> bytes:
+        """Return the review with its answer; a body that is no review raises :class:`msgspec.DecodeError`."""
+        review = decode(AdmissionReview, body)
+        if review.request is None:
+            raise msgspec.ValidationError("an AdmissionReview needs a request")
+        return encode(AdmissionReview(response=await self._respond(path, review.request)))
+
+    async def _respond(self, path: str, request: AdmissionRequest) -> AdmissionResponse:
+        if path == AUTHORIZE:
+            return self._authorize(request)
+        try:
+            verdict = await self._answers[path](request)
+        except msgspec.ValidationError as error:
+            return _refused(request, BAD_REQUEST, f"the object does not have the expected shape: {error}")
+        except Exception as error:
+            log.exception("admission failed", path=path, name=request.name, namespace=request.namespace)
+            return _refused(request, INTERNAL, f"{type(error).__name__}: {error}")
+        if verdict.faults:
+            return _invalid(request, verdict)
+        return AdmissionResponse(
+            uid=request.uid,
+            allowed=True,
+            warnings=verdict.warnings,
+            patch_type="JSONPatch" if verdict.patch else None,
+            patch=base64.b64encode(encode(list(verdict.patch))).decode() if verdict.patch else None,
+        )
+
+    # -- PodCliqueSet --------------------------------------------------------------------------------------------------
+
+    async def _default_set(self, request: AdmissionRequest) -> Verdict:
+        written = request.object or {}
+        defaulted = to_json(default_pod_clique_set(convert(PodCliqueSet, written)))
+        return Verdict(patch=tuple(differences(written.get("spec"), defaulted["spec"], "/spec")))
+
+    async def _validate_set(self, request: AdmissionRequest) -> Verdict:
+        if request.operation not in {"CREATE", "UPDATE"}:
+            return Verdict()
+        pcs = convert(PodCliqueSet, request.object)
+        old = convert(PodCliqueSet, request.old_object) if request.old_object is not None else None
+        policy = self._policy()
+        faults = validate_pod_clique_set(pcs, policy, old)
+        if faults or (old is not None and old.spec == pcs.spec):
+            return Verdict(tuple(faults))
+        backend = self._registry.named_or_default(scheduler_name(pcs))
+        assert backend is not None, "the rules let only enabled schedulers pass"
+        try:
+            degradations = await backend.validate_pod_clique_set(pcs, old)
+        except Rejected as rejected:
+            return Verdict((invalid(FieldPath(rejected.path), backend.name, str(rejected)),))
+        warnings = [*pod_clique_set_warnings(pcs, policy), *map(str, degradations)]
+        return Verdict(warnings=tuple(warnings))
+
+    def _policy(self) -> AdmissionPolicy:
+        return AdmissionPolicy(
+            schedulers=tuple(self._registry.names()),
+            default_scheduler=self._registry.get_default().name,
+            topology_aware=self._caches.topology_enabled,
+            topologies={binding.metadata.name: binding for binding in self._caches.bindings.values()},
+            mnnvl=self._mnnvl_enabled,
+        )
+
+    # -- the others ----------------------------------------------------------------------------------------------------
+
+    async def _validate_topology(self, request: AdmissionRequest) -> Verdict:
+        if request.operation not in {"CREATE", "UPDATE"}:
+            return Verdict()
+        binding = convert(ClusterTopologyBinding, request.object)
+        aware = list(self._registry.topology_aware())
+        return Verdict(
+            tuple(validate_topology_binding(binding, schedulers=self._registry.names(), topology_aware=aware))
+        )
+
+    def _authorize(self, request: AdmissionRequest) -> AdmissionResponse:
+        if self._authorizer is None:
+            return AdmissionResponse(uid=request.uid, allowed=True)
+        refusal, warnings = self._authorizer.judge(request)
+        if refusal is not None:
+            return _refused(request, FORBIDDEN, refusal)
+        return AdmissionResponse(uid=request.uid, allowed=True, warnings=warnings)
+
+
+def differences(written: Any, wanted: Any, path: str) -> Iterator[JSON]:
+    """Yield the JSON patch that adds what is missing and replaces what differs; nothing is ever removed."""
+    if isinstance(written, dict) and isinstance(wanted, dict):
+        for key, value in wanted.items():
+            place = f"{path}/{key.replace('~', '~0').replace('/', '~1')}"
+            if key not in written:
+                yield {"op": "add", "path": place, "value": value}
+            else:
+                yield from differences(written[key], value, place)
+    elif isinstance(written, list) and isinstance(wanted, list) and len(written) == len(wanted):
+        for index, (one, other) in enumerate(zip(written, wanted, strict=True)):
+            yield from differences(one, other, f"{path}/{index}")
+    elif written != wanted:
+        yield {"op": "replace", "path": path, "value": wanted}
+
+
+def _invalid(request: AdmissionRequest, verdict: Verdict) -> AdmissionResponse:
+    message = "; ".join(str(fault) for fault in verdict.faults)
+    details = {
+        "name": request.name,
+        "group": request.kind.group,
+        "kind": request.kind.kind,
+        "causes": [fault.cause() for fault in verdict.faults],
+    }
+    status = AdmissionStatus(message=message, reason="Invalid", code=UNPROCESSABLE, details=details)
+    return AdmissionResponse(uid=request.uid, allowed=False, status=status, warnings=verdict.warnings)
+
+
+def _refused(request: AdmissionRequest, code: int, message: str) -> AdmissionResponse:
+    reasons = {BAD_REQUEST: "BadRequest", FORBIDDEN: "Forbidden", INTERNAL: "InternalError"}
+    status = AdmissionStatus(message=message, reason=reasons[code], code=code)
+    return AdmissionResponse(uid=request.uid, allowed=False, status=status)

@@ -1,0 +1,46 @@
+"""Who may touch what the operator makes: the operator itself, and those the configuration exempts.
+
+Pods may always be deleted. A PodCliqueSet annotated ``grove.io/disable-managed-resource-protection: "true"`` lets
+anybody change what belongs to it.
+"""
+
+from collections.abc import Callable
+
+from spinney.api import labels as marks
+from spinney.api.admission import AdmissionRequest
+from spinney.api.grove import PodCliqueSet
+from spinney.kube.keys import Key
+
+LookUp = Callable[[Key], PodCliqueSet | None]
+
+
+class Authorizer:
+    """Judges writes to managed objects."""
+
+    def __init__(self, sets: LookUp, *, operator: str, exempt: tuple[str, ...] = ()) -> None:
+        self._sets = sets
+        self._operator = operator
+        self._trusted = frozenset({operator, *exempt})
+
+    def judge(self, request: AdmissionRequest) -> tuple[str | None, tuple[str, ...]]:
+        """Return why a request is refused, or ``None``, and what to warn of."""
+        if request.operation == "CONNECT" or (request.operation == "DELETE" and request.resource.resource == "pods"):
+            return None, ()
+        managed = request.old_object if request.operation in {"UPDATE", "DELETE"} else request.object
+        labels = ((managed or {}).get("metadata") or {}).get("labels") or {}
+        name = labels.get(marks.PART_OF)
+        if not name:
+            return None, (f"the object has no label {marks.PART_OF} and is not protected",)
+        pcs = self._sets(Key(request.namespace, name))
+        if pcs is None:
+            return None, (f"PodCliqueSet {name!r} does not exist; the object is not protected",)
+        if pcs.metadata.annotations.get(marks.DISABLE_PROTECTION) == "true":
+            return None, ()
+        user = request.user_info.username
+        if user in self._trusted:
+            return None, ()
+        return (
+            f"{request.operation.lower()} of {request.resource.resource} {request.namespace}/{request.name} by {user}: "
+            f"it is managed for PodCliqueSet {name!r} and only {self._operator} may change it; to change it by hand, "
+            f"annotate the PodCliqueSet with {marks.DISABLE_PROTECTION}=true"
+        ), ()

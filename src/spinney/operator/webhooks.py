@@ -1,0 +1,171 @@
+"""The webhook server, and the registration of what it answers with the API server.
+
+The server speaks HTTPS with a certificate of its own making (``auto``) or from a directory that somebody else fills
+(``manual``). In ``auto`` mode the configurations are applied by the operator, so that they carry the authority that
+signed the present certificate.
+"""
+
+import base64
+import contextlib
+import ssl
+import tempfile
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+import msgspec
+import structlog
+from aiohttp import web
+
+from spinney.api.admission import MUTATING_WEBHOOK_CONFIGURATION, VALIDATING_WEBHOOK_CONFIGURATION
+from spinney.api.resource import Resource
+from spinney.api.struct import JSON
+from spinney.kube.client import Client
+from spinney.operator.admission import AUTHORIZE, DEFAULT_SET, VALIDATE_SET, VALIDATE_TOPOLOGY, Admission
+from spinney.operator.certificates import ServingCertificate
+
+log = structlog.get_logger()
+
+FIELD_MANAGER: Final = "spinney-operator"
+MAX_BODY: Final = 8 * 1024 * 1024
+TIMEOUT_SECONDS: Final = 10
+
+
+@dataclass(frozen=True)
+class ServicePlace:
+    """The Service through which the API server reaches the webhooks."""
+
+    name: str
+    namespace: str
+    port: int = 443
+
+
+class WebhookServer:
+    """Serves admission reviews over HTTPS."""
+
+    def __init__(self, admission: Admission, certificate: ServingCertificate, *, host: str = "", port: int = 0) -> None:
+        self._admission = admission
+        self._certificate = certificate
+        self._host = host or None
+        self._port = port
+
+    @contextlib.asynccontextmanager
+    async def serving(self) -> AsyncIterator[int]:
+        """Serve for the time of the block, which is given the port."""
+        application = web.Application(client_max_size=MAX_BODY)
+        for path in (DEFAULT_SET, VALIDATE_SET, VALIDATE_TOPOLOGY, AUTHORIZE):
+            application.router.add_post(path, self._handle)
+        runner = web.AppRunner(application, access_log=None)
+        await runner.setup()
+        site = web.TCPSite(runner, self._host, self._port, ssl_context=tls_context(self._certificate))
+        try:
+            await site.start()
+            port: int = runner.addresses[0][1]
+            log.info("webhooks served", port=port)
+            yield port
+        finally:
+            await runner.cleanup()
+
+    async def _handle(self, request: web.Request) -> web.Response:
+        try:
+            answer = await self._admission.answer(request.path, await request.read())
+        except msgspec.DecodeError as error:
+            return web.Response(status=400, text=f"not an AdmissionReview: {error}")
+        return web.Response(body=answer, content_type="application/json")
+
+
+def tls_context(certificate: ServingCertificate) -> ssl.SSLContext:
+    """Return a server context for a certificate; the standard library only reads one from files."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.minimum_version = ssl.TLSVersion.TLSv1_2
+    with tempfile.TemporaryDirectory() as directory:
+        chain, key = Path(directory) / "tls.crt", Path(directory) / "tls.key"
+        chain.write_bytes(certificate.certificate)
+        key.touch(mode=0o600)
+        key.write_bytes(certificate.key)
+        context.load_cert_chain(chain, key)
+    return context
+
+
+def certificate_in(directory: Path) -> ServingCertificate:
+    """Read a certificate that somebody else provides."""
+    authority = directory / "ca.crt"
+    return ServingCertificate(
+        authority.read_bytes() if authority.exists() else b"",
+        (directory / "tls.crt").read_bytes(),
+        (directory / "tls.key").read_bytes(),
+    )
+
+
+def configurations(place: ServicePlace, authority: bytes, *, authorizer: bool) -> list[tuple[Resource, JSON]]:
+    """Return what tells the API server which requests to have reviewed where."""
+    bundle = base64.b64encode(authority).decode()
+
+    def webhook(name: str, path: str, rules: list[JSON], **more: object) -> JSON:
+        service = {"name": place.name, "namespace": place.namespace, "path": path, "port": place.port}
+        return {
+            "name": name,
+            "clientConfig": {"service": service, "caBundle": bundle},
+            "rules": rules,
+            "admissionReviewVersions": ["v1"],
+            "failurePolicy": "Fail",
+            "matchPolicy": "Exact",
+            "sideEffects": "None",
+            "timeoutSeconds": TIMEOUT_SECONDS,
+            **more,
+        }
+
+    sets = [_rule("grove.io", "v1alpha1", ["podcliquesets"], ["CREATE", "UPDATE"])]
+    bindings = [_rule("grove.io", "v1alpha1", ["clustertopologybindings"], ["CREATE", "UPDATE"])]
+    mutating, validating = MUTATING_WEBHOOK_CONFIGURATION, VALIDATING_WEBHOOK_CONFIGURATION
+    found = [
+        (mutating, "podcliqueset-defaulting-webhook", webhook("pcs.defaulting.webhooks.grove.io", DEFAULT_SET, sets)),
+        (
+            validating,
+            "podcliqueset-validating-webhook",
+            webhook("pcs.validating.webhooks.grove.io", VALIDATE_SET, sets),
+        ),
+        (
+            validating,
+            "clustertopology-validating-webhook",
+            webhook("clustertopology.validating.webhooks.grove.io", VALIDATE_TOPOLOGY, bindings),
+        ),
+    ]
+    if authorizer:
+        selector = {"matchLabels": {"app.kubernetes.io/managed-by": "grove-operator"}}
+        hook = webhook("authorizer.webhooks.grove.io", AUTHORIZE, _protected(), objectSelector=selector)
+        found.append((validating, "authorizer-webhook", hook))
+    return [
+        (
+            resource,
+            {
+                "apiVersion": resource.api_version,
+                "kind": resource.kind,
+                "metadata": {"name": name},
+                "webhooks": [hook],
+            },
+        )
+        for resource, name, hook in found
+    ]
+
+
+async def register(client: Client, place: ServicePlace, authority: bytes, *, authorizer: bool) -> None:
+    """Apply the configurations."""
+    for resource, manifest in configurations(place, authority, authorizer=authorizer):
+        await client.apply(resource, manifest, field_manager=FIELD_MANAGER)
+
+
+def _rule(group: str, version: str, resources: list[str], operations: list[str]) -> JSON:
+    return {"apiGroups": [group], "apiVersions": [version], "resources": resources, "operations": operations}
+
+
+def _protected() -> list[JSON]:
+    return [
+        _rule("", "v1", ["secrets", "serviceaccounts", "services"], ["UPDATE", "DELETE"]),
+        _rule("", "v1", ["pods"], ["UPDATE"]),
+        _rule("rbac.authorization.k8s.io", "v1", ["roles", "rolebindings"], ["UPDATE", "DELETE"]),
+        _rule("autoscaling", "v2", ["horizontalpodautoscalers"], ["UPDATE", "DELETE"]),
+        _rule("grove.io", "v1alpha1", ["podcliques", "podcliquescalinggroups"], ["CREATE", "UPDATE", "DELETE"]),
+        _rule("scheduler.grove.io", "v1alpha1", ["podgangs"], ["CREATE", "UPDATE", "DELETE"]),
+    ]

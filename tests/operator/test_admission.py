@@ -1,0 +1,268 @@
+"""What users may write: defaults, rules, the backend's word, and protection of generated objects."""
+
+import asyncio
+import json
+import ssl
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from datetime import UTC, datetime, timedelta
+
+import aiohttp
+import msgspec
+import pytest
+
+from spinney.api import labels as marks
+from spinney.api.core import NAMESPACE
+from spinney.api.grove import CLUSTER_TOPOLOGY_BINDING, POD_CLIQUE, POD_CLIQUE_SET, PodCliqueSet
+from spinney.api.struct import JSON
+from spinney.backends import Profile, Profiles
+from spinney.kube.client import Client
+from spinney.kube.crds import install_crds
+from spinney.kube.errors import Forbidden, Invalid
+from spinney.operator.admission import Admission
+from spinney.operator.certificates import new_certificate, provision, service_names
+from spinney.operator.operator import Operator, Settings
+from spinney.operator.webhooks import ServicePlace, WebhookServer, register
+from spinney.runtime import Runtime, run_virtual
+from spinney.server import ApiServer
+from spinney.sim.transport import InProcessTransport
+from spinney.testing.builders import a_clique, a_pod_clique_set, a_pod_spec, a_topology
+
+KAI_TOO = Profiles(
+    (Profile("default-scheduler"), Profile("kai-scheduler"), Profile("spinney-scheduler")), "spinney-scheduler"
+)
+OPERATOR = "system:serviceaccount:grove:operator"
+
+
+class InProcessCaller:
+    """Carries reviews to an operator in this process, and keeps the warnings."""
+
+    admission: Admission
+
+    async def call(self, client: JSON, body: bytes, timeout: float) -> bytes:
+        """Hand a review over."""
+        return await self.admission.answer(client["service"]["path"], body)
+
+    async def close(self) -> None:
+        """Let go of nothing."""
+
+
+@asynccontextmanager
+async def a_guarded_cluster(settings: Settings) -> AsyncIterator[Client]:
+    """Run an operator whose admission the embedded API server asks."""
+    runtime, caller = Runtime.virtual(seed=5), InProcessCaller()
+    server = ApiServer(runtime, webhooks=caller)
+    client = Client(InProcessTransport(server), runtime)
+    async with server.running():
+        await client.create(NAMESPACE, {"metadata": {"name": "test"}})
+        await install_crds(client)
+        operator = Operator(Client(InProcessTransport(server), runtime), settings)
+        caller.admission = operator.admission
+        running = asyncio.create_task(operator.run())
+        await operator.manager.wait_until_ready()
+        await register(
+            client, ServicePlace("grove-operator", "grove"), b"", authorizer=settings.operator_user is not None
+        )
+        yield client
+        operator.stop()
+        await running
+
+
+def refused(pcs: PodCliqueSet, message: str, settings: Settings | None = None) -> None:
+    """Assert that creating a set is refused with a message."""
+
+    async def story() -> None:
+        async with a_guarded_cluster(settings or Settings(profiles=KAI_TOO)) as client:
+            with pytest.raises(Invalid, match=message):
+                await client.create(POD_CLIQUE_SET, pcs)
+
+    run_virtual(story())
+
+
+def test_defaults_are_filled_in() -> None:
+    """A set written tersely is stored with every default, and pod specs keep what was written."""
+
+    async def story() -> None:
+        async with a_guarded_cluster(Settings(profiles=KAI_TOO)) as client:
+            written: JSON = {
+                "metadata": {"name": "model", "namespace": "test"},
+                "spec": {
+                    "replicas": 1,
+                    "template": {
+                        "cliques": [
+                            {
+                                "name": "worker",
+                                "spec": {"roleName": "worker", "replicas": 3, "podSpec": a_pod_spec(x=1)},
+                            }
+                        ]
+                    },
+                },
+            }
+            stored: JSON = await client.create(POD_CLIQUE_SET, written)
+            template = stored["spec"]["template"]
+            assert template["terminationDelay"] == "4h0m0s"
+            assert template["cliqueStartupType"] == "CliqueStartupTypeAnyOrder"
+            assert template["headlessServiceConfig"] == {"publishNotReadyAddresses": True}
+            spec = template["cliques"][0]["spec"]
+            assert spec["minAvailable"] == 3
+            assert (spec["podSpec"]["restartPolicy"], spec["podSpec"]["x"]) == ("Always", 1)
+
+    run_virtual(story())
+
+
+def test_a_scheduler_that_is_not_enabled_is_refused() -> None:
+    """The refusal names the clique's field and the schedulers that are enabled."""
+    pcs = a_pod_clique_set("model", [a_clique("worker", pod_spec=a_pod_spec(scheduler="volcano"))])
+    refused(pcs, "volcano.*enabled are: default-scheduler, kai-scheduler, spinney-scheduler")
+
+
+def test_kube_scheduler_is_no_scheduler_name() -> None:
+    """In a pod spec only ``default-scheduler`` names the kube backend."""
+    pcs = a_pod_clique_set("model", [a_clique("worker", pod_spec=a_pod_spec(scheduler="kube-scheduler"))])
+    refused(pcs, "kube-scheduler")
+
+
+def test_the_backend_can_refuse() -> None:
+    """A set for KAI without a queue is refused with KAI's reason."""
+    pcs = a_pod_clique_set("model", [a_clique("worker", pod_spec=a_pod_spec(scheduler="kai-scheduler"))])
+    refused(pcs, "no queue is named")
+
+
+def test_a_required_topology_that_kube_cannot_honour_is_refused() -> None:
+    """kube-scheduler without native gangs cannot keep to a required domain, so the set is refused."""
+
+    async def story() -> None:
+        async with a_guarded_cluster(Settings(profiles=KAI_TOO, topology_enabled=True)) as client:
+            await client.create(CLUSTER_TOPOLOGY_BINDING, a_topology("cluster"))
+            await client.runtime.clock.sleep(1)
+            cliques = [a_clique("worker", pod_spec=a_pod_spec(scheduler="default-scheduler"))]
+            pcs = a_pod_clique_set("model", cliques, required="rack", topology="cluster")
+            with pytest.raises(Invalid, match="'rack' is required"):
+                await client.create(POD_CLIQUE_SET, pcs)
+
+    run_virtual(story())
+
+
+def test_an_update_that_leaves_the_spec_alone_always_passes() -> None:
+    """A set whose backend is no longer enabled can still be labelled, and deleted."""
+
+    async def story() -> None:
+        async with a_guarded_cluster(Settings(profiles=KAI_TOO)) as client:
+            cliques = [a_clique("worker", pod_spec=a_pod_spec(scheduler="kai-scheduler"))]
+            await client.create(POD_CLIQUE_SET, a_pod_clique_set("model", cliques, labels={marks.KAI_QUEUE: "q"}))
+            unqueued = {"metadata": {"labels": {marks.KAI_QUEUE: None, "team": "one"}}}
+            await client.patch(POD_CLIQUE_SET, "model", unqueued, "test")
+            await client.delete(POD_CLIQUE_SET, "model", "test")
+
+    run_virtual(story())
+
+
+def test_degradations_are_warnings() -> None:
+    """What the backend will not honour is said in the answer to a request it accepts."""
+
+    async def story() -> None:
+        runtime = Runtime.virtual(seed=5)
+        server = ApiServer(runtime)
+        operator = Operator(Client(InProcessTransport(server), runtime), Settings())
+        async with server.running():
+            await install_crds(operator.manager.client)
+            running = asyncio.create_task(operator.run())
+            await operator.manager.wait_until_ready()
+            review = {
+                "request": {
+                    "uid": "1",
+                    "kind": {"group": "grove.io", "version": "v1alpha1", "kind": "PodCliqueSet"},
+                    "resource": {"group": "grove.io", "version": "v1alpha1", "resource": "podcliquesets"},
+                    "operation": "CREATE",
+                    "object": msgspec.to_builtins(a_pod_clique_set("model")),
+                }
+            }
+            body = await operator.admission.answer("/webhooks/validate-podcliqueset", json.dumps(review).encode())
+            answer = json.loads(body)["response"]
+            assert answer["allowed"]
+            assert "without gang guarantees" in answer["warnings"][0]
+            operator.stop()
+            await running
+
+    run_virtual(story())
+
+
+def test_topology_bindings_are_checked() -> None:
+    """Duplicate domains, and bindings for schedulers that keep no topology, are refused."""
+
+    async def story() -> None:
+        async with a_guarded_cluster(Settings(profiles=KAI_TOO)) as client:
+            levels = [{"domain": "rack", "key": "a"}, {"domain": "rack", "key": "b"}]
+            with pytest.raises(Invalid, match=r"levels\[1\].domain"):
+                await client.create(CLUSTER_TOPOLOGY_BINDING, {"metadata": {"name": "x"}, "spec": {"levels": levels}})
+            spec = {
+                "levels": levels[:1],
+                "schedulerTopologyBindings": [{"schedulerName": "default-scheduler", "topologyReference": "t"}],
+            }
+            with pytest.raises(Invalid, match="default-scheduler"):
+                await client.create(CLUSTER_TOPOLOGY_BINDING, {"metadata": {"name": "x"}, "spec": spec})
+
+    run_virtual(story())
+
+
+def test_generated_objects_are_protected() -> None:
+    """Somebody else may not change a PodClique, unless its set lifts the protection."""
+
+    async def story() -> None:
+        async with a_guarded_cluster(Settings(operator_user=OPERATOR)) as client:
+            await client.create(POD_CLIQUE_SET, a_pod_clique_set("model", replicas=0))
+            await client.runtime.clock.sleep(1)
+            labels = {marks.MANAGED_BY: marks.MANAGED_BY_GROVE, marks.PART_OF: "model"}
+            spec = {"roleName": "x", "podSpec": {}}
+            stray: JSON = {"metadata": {"name": "stray", "namespace": "test", "labels": labels}, "spec": spec}
+            with pytest.raises(Forbidden, match="only system:serviceaccount:grove:operator may change it"):
+                await client.create(POD_CLIQUE, stray)
+            lifted = {"metadata": {"annotations": {marks.DISABLE_PROTECTION: "true"}}}
+            await client.patch(POD_CLIQUE_SET, "model", lifted, "test")
+            await client.runtime.clock.sleep(1)
+            await client.create(POD_CLIQUE, stray)
+
+    run_virtual(story())
+
+
+def test_certificates_are_shared_and_renewed() -> None:
+    """The Secret's certificate is used while it is good, and replaced before it ends."""
+
+    async def story() -> None:
+        runtime = Runtime.virtual()
+        client = Client(InProcessTransport(ApiServer(runtime)), runtime)
+        await client.create(NAMESPACE, {"metadata": {"name": "grove"}})
+        names = service_names("grove-operator", "grove")
+        now = datetime(2026, 1, 1, tzinfo=UTC)
+        first = await provision(client, "cert", "grove", names, now)
+        assert await provision(client, "cert", "grove", names, now + timedelta(days=200)) == first
+        second = await provision(client, "cert", "grove", names, now + timedelta(days=300))
+        assert second.expires > first.expires
+
+    run_virtual(story())
+
+
+async def test_reviews_are_answered_over_tls() -> None:
+    """The server answers a review over HTTPS with a certificate its authority vouches for."""
+    runtime = Runtime.system()
+    operator = Operator(Client(InProcessTransport(ApiServer(runtime)), runtime), Settings())
+    certificate = new_certificate(("localhost",), datetime.now(UTC))
+    context = ssl.create_default_context(cadata=certificate.authority.decode())
+    review = {
+        "request": {
+            "uid": "7",
+            "kind": {"version": "v1", "kind": "Pod"},
+            "resource": {"version": "v1", "resource": "pods"},
+            "operation": "DELETE",
+        }
+    }
+    async with (
+        WebhookServer(operator.admission, certificate, host="localhost").serving() as port,
+        aiohttp.ClientSession() as session,
+    ):
+        url = f"https://localhost:{port}/webhooks/authorizer-webhook"
+        async with session.post(url, json=review, ssl=context) as answer:
+            assert (await answer.json())["response"] == {"uid": "7", "allowed": True}
+        async with session.post(url, data=b"nonsense", ssl=context) as answer:
+            assert answer.status == 400
+    runtime.executor.close()
