@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 from spinney.api.coordination import LEASE
 from spinney.api.core import NAMESPACE, NODE, POD, SERVICE_ACCOUNT
@@ -20,6 +21,11 @@ from spinney.runtime import Runtime, VirtualTimeLoop
 from spinney.server import ApiServer
 from spinney.sim.transport import InProcessTransport
 from spinney.testing.controlplane import ControlPlane, GoMissing
+
+# No example is judged by how long it took: machines differ. CI tries the same examples each time.
+settings.register_profile("developer", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile("ci", settings.get_profile("developer"), derandomize=True)
+settings.load_profile("ci" if os.environ.get("CI") else "developer")
 
 
 @dataclass(frozen=True)
