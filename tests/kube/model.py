@@ -59,6 +59,8 @@ class ModelServer:
         self.listed: list[int] = []  # the revisions of complete lists
         self.writes_between_pages: deque[Any] = deque()
         self._news = asyncio.Event()
+        self._interruptions = 0
+        self._interruption: WatchFault | None = None
 
     # ---------------------------------------------------------------- what a test does to it
 
@@ -80,6 +82,12 @@ class ModelServer:
     def compact(self) -> None:
         """Forget the history: who watches from before now gets a 410."""
         self.compacted = self.revision
+
+    def interrupt(self, kind: str) -> None:
+        """Have every watch go wrong now, before it sends what is pending."""
+        self._interruptions += 1
+        self._interruption = WatchFault(kind)
+        self._tell()
 
     def state(self, resource: Resource = THING) -> dict[Key, str]:
         """Return key to resource version of what is stored."""
@@ -202,10 +210,13 @@ class ModelServer:
                     yield _line(version.type, version.obj)
             fault = None
         sent = 0
+        interruptions = self._interruptions
         bookmark_due = False
         position = since
         end = asyncio.get_running_loop().time() + seconds
         while True:
+            if interruptions != self._interruptions:
+                fault, sent = self._interruption, 0
             for version in self.history:
                 if version.revision <= position or not _covers(path, version.path):
                     continue
@@ -261,9 +272,12 @@ class ModelServer:
         if kind == "DELETED":
             del self.objects[path]
         self.history.append(Version(self.revision, path, kind, obj))
+        self._tell()
+        return obj
+
+    def _tell(self) -> None:
         self._news.set()
         self._news = asyncio.Event()
-        return obj
 
 
 @dataclass

@@ -9,6 +9,7 @@ from prometheus_client import CollectorRegistry
 
 from spinney.api.coordination import LEASE
 from spinney.kube import Client, Controller, Key
+from spinney.kube.fencing import NotLeading
 from spinney.kube.lease import LeaderElection, LeaseLost
 from spinney.kube.manager import ComponentFailed, Manager
 from spinney.kube.metrics import KubeMetrics
@@ -160,6 +161,18 @@ def test_losing_the_lease_ends_the_process() -> None:
         with pytest.raises(LeaseLost):
             await running
         assert process.story == [("began", "a")]
+
+    run_virtual(main())
+
+
+def test_the_clients_writes_are_fenced() -> None:
+    """The manager's client writes only while the lease is held; the one it was given is as it was."""
+
+    async def main() -> None:
+        process = Process()
+        with pytest.raises(NotLeading):
+            await process.manager.client.create(THING, {"metadata": {"name": "a"}}, "x")
+        await process.client.create(THING, {"metadata": {"name": "a"}}, "x")
 
     run_virtual(main())
 

@@ -12,6 +12,13 @@ from tests.kube.model import THING, ModelServer, WatchFault, stopped
 from tests.kube.things import Thing
 
 names = st.sampled_from(["a", "b", "c", "d"])
+# Every watch breaks, things happen unseen, and perhaps the history is forgotten or the next watch is odd too.
+outages = st.tuples(
+    st.sampled_from(["close", "drop", "cut", "expire"]),
+    st.lists(st.tuples(st.sampled_from(["put", "remove", "recreate"]), names), max_size=4),
+    st.booleans(),
+    st.sampled_from([None, "replay", "expire", "close"]),
+)
 steps = st.one_of(
     st.tuples(st.just("put"), names),
     st.tuples(st.just("put"), names),
@@ -26,6 +33,7 @@ steps = st.one_of(
             st.integers(0, 4),
         ),
     ),
+    st.tuples(st.just("outage"), outages),
     st.tuples(st.just("list-fault"), st.sampled_from(["refuse", "expire-mid-list"])),
     st.tuples(st.just("down"), st.booleans()),
     st.tuples(st.just("race"), names),
@@ -51,11 +59,24 @@ class Witness:
         self.changes.append(change)
 
 
-@settings(max_examples=250, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(script=st.lists(steps, max_size=40), seed=st.integers(0, 3))
 def test_every_version_is_reported_once_and_in_order(script: list[tuple[str, Any]], seed: int) -> None:
     """After any mixture of writes and faults the cache equals the server, and its reports form an unbroken chain."""
     run_virtual(_play(script, seed))
+
+
+def _outage(server: ModelServer, kind: str, unseen: list[tuple[str, str]], forgotten: bool, then: str | None) -> None:
+    server.interrupt(kind)
+    for action, name in unseen:
+        if action in ("remove", "recreate"):
+            server.remove(name)
+        if action in ("put", "recreate"):
+            server.put(name, -1)
+    if forgotten:
+        server.compact()
+    if then is not None:
+        server.watch_faults.appendleft(WatchFault(then))
 
 
 async def _play(script: list[tuple[str, Any]], seed: int) -> None:
@@ -82,6 +103,8 @@ async def _play(script: list[tuple[str, Any]], seed: int) -> None:
                 server.compact()
             case "fault":
                 server.watch_faults.append(argument)
+            case "outage":
+                _outage(server, *argument)
             case "list-fault":
                 server.list_faults.append(argument)
             case "down":

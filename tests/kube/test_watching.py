@@ -62,15 +62,6 @@ def test_a_bookmark_need_not_look_like_the_object(line: bytes) -> None:
     assert EventDecoder(Pod).decode(line) == Bookmark("9")
 
 
-def test_the_bookmark_that_ends_the_initial_events_is_marked() -> None:
-    """The annotation that ends a streamed list is read."""
-    line = (
-        b'{"type":"BOOKMARK","object":{"metadata":{"resourceVersion":"9",'
-        b'"annotations":{"k8s.io/initial-events-end":"true"}}}}'
-    )
-    assert EventDecoder(Pod).decode(line) == Bookmark("9", initial_events_end=True)
-
-
 def test_an_error_event_raises_what_it_carries() -> None:
     """A 410 inside the stream is the same error as a 410 before it."""
     with pytest.raises(Expired, match="too old"):

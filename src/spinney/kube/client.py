@@ -398,6 +398,12 @@ class Client:
                     note_write()
                 return response
 
+    def over(self, transport: Transport) -> "Client":
+        """Return a client with the same settings over another transport."""
+        return Client(
+            transport, self.runtime, field_manager=self.field_manager, retry=self._retry, timeout=self._timeout
+        )
+
     async def close(self) -> None:
         """Close the transport."""
         await self.transport.close()

@@ -66,14 +66,14 @@ class Controller:
         self._runtime = runtime
         self._workers = workers
         self._resync_seconds = resync_seconds
-        self._metrics = metrics or KubeMetrics()
+        self._metrics = _Metrics(metrics or KubeMetrics(), name, self.queue)
         self._primaries: list[WatchCache[Any]] = []
+        self._repairs = 0
 
     @property
     def repairs(self) -> int:
         """Return how many resync reconciles had something to write, which should be none."""
-        value = self._metrics.registry.get_sample_value("spinney_resync_repairs_total", {"controller": self.name})
-        return int(value or 0)
+        return self._repairs
 
     def watch(self, cache: WatchCache[T], mapper: Callable[[Change[T]], Iterable[Key]] | None = None) -> None:
         """Reconcile upon changes in ``cache``: of the changed key itself, or of the keys ``mapper`` gives.
@@ -124,8 +124,7 @@ class Controller:
     async def _one(self, work: Work) -> None:
         key = work.key
         started = self._runtime.clock.monotonic()
-        self._metrics.queue_depth.labels(self.name).set(len(self.queue))
-        self._metrics.queue_seconds.labels(self.name).observe(started - work.added)
+        self._metrics.waited.observe(started - work.added)
         result = "failed"
         with counting_writes() as writes:
             try:
@@ -136,12 +135,13 @@ class Controller:
                 self._report(key, error, self.queue.add_backing_off(key))
             finally:
                 asked_again = self.queue.done(key)
-        self._metrics.reconciles.labels(self.name, result).inc()
-        self._metrics.reconcile_seconds.labels(self.name).observe(self._runtime.clock.monotonic() - started)
+        self._metrics.results[result].inc()
+        self._metrics.took.observe(self._runtime.clock.monotonic() - started)
         if work.origin is Origin.RESYNC:
-            self._metrics.resyncs.labels(self.name).inc()
+            self._metrics.resyncs.inc()
             if writes.count and asked_again is not Origin.EVENT:
-                self._metrics.repairs.labels(self.name).inc()
+                self._repairs += 1
+                self._metrics.repairs.inc()
                 log.warning("resync repaired what no event asked for", controller=self.name, key=str(key))
 
     def _settle(self, key: Key, requeue: Requeue | None) -> None:
@@ -168,3 +168,15 @@ class Controller:
                 for key in cache:
                     if not self.queue.pending(key):
                         self.queue.add(key, Origin.RESYNC)
+
+
+class _Metrics:
+    """The metrics of one controller, looked up once."""
+
+    def __init__(self, metrics: KubeMetrics, name: str, queue: WorkQueue) -> None:
+        metrics.queue_depth.labels(name).set_function(lambda: len(queue))
+        self.waited = metrics.queue_seconds.labels(name)
+        self.took = metrics.reconcile_seconds.labels(name)
+        self.results = {result: metrics.reconciles.labels(name, result) for result in ("done", "requeued", "failed")}
+        self.resyncs = metrics.resyncs.labels(name)
+        self.repairs = metrics.repairs.labels(name)

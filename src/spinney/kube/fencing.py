@@ -7,6 +7,7 @@ another took the lease. So each write asks the clock first, and is abandoned whe
 from collections.abc import Mapping
 from contextlib import AbstractAsyncContextManager
 
+from spinney.kube.client import Client
 from spinney.kube.errors import KubeError
 from spinney.kube.lease import LeaderElection
 from spinney.kube.retrying import SAFE_METHODS
@@ -62,3 +63,8 @@ class FencedTransport:
     async def close(self) -> None:
         """Close the transport behind."""
         await self._transport.close()
+
+
+def fenced(client: Client, election: LeaderElection) -> Client:
+    """Return a client like ``client`` that writes only while ``election`` is held."""
+    return client.over(FencedTransport(client.transport, election, client.runtime))

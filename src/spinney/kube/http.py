@@ -1,7 +1,9 @@
-"""The transport over HTTP: one pooled aiohttp session to one API server.
+"""The transport over HTTP to one API server.
 
-The pool has no size limit of its own: every watch holds a connection for minutes, and a limit would have them starve
-the writes. Redirects are not followed and cookies not kept, so credentials go nowhere but to the server they are for.
+Requests with a complete answer go over lean connections of our own (:mod:`spinney.kube.connections`); streams, and
+everything that has to pass a proxy, over one aiohttp session. Neither has a limit on connections: every watch holds one
+for minutes, and a limit would have them starve the writes. Redirects are not followed and cookies not kept, so
+credentials go nowhere but to the server they are for.
 """
 
 import asyncio
@@ -14,12 +16,12 @@ from typing import Any
 import aiohttp
 from yarl import URL
 
+from spinney.kube.connections import CONNECT_SECONDS, Connections
 from spinney.kube.credentials import Credential, CredentialSource, FixedCredential
 from spinney.kube.errors import ConnectionFailed, ConnectionRefused, ConnectionTimedOut
 from spinney.kube.tls import ClientCertificate, client_context
 from spinney.kube.transport import Response
 
-CONNECT_SECONDS = 10.0
 READ_BUFFER = 1 << 18
 
 
@@ -59,9 +61,11 @@ class HttpTransport:
         self.endpoint = endpoint
         self._base = endpoint.url.rstrip("/")
         self._credentials = credentials or FixedCredential()
-        self._user_agent = user_agent
+        encoding = "gzip" if endpoint.compression else "identity"
+        self._always = (("user-agent", user_agent), ("accept-encoding", encoding))
         self._session: aiohttp.ClientSession | None = None
         self._contexts: dict[ClientCertificate | None, ssl.SSLContext] = {}
+        self._connections: dict[ClientCertificate | None, Connections] = {}
 
     async def request(
         self,
@@ -105,14 +109,42 @@ class HttpTransport:
 
     async def close(self) -> None:
         """Close every connection."""
+        for connections in self._connections.values():
+            await connections.close()
         if self._session is not None:
             await self._session.close()
 
     async def _send(self, wanted: _Request, credential: Credential) -> Response:
+        if self.endpoint.proxy is None:
+            return await self._send_directly(wanted, credential)
         response = await self._open(wanted, credential)
         with translated(self._where(wanted)):
             async with response:
                 return Response(response.status, _lower(response.headers), await response.read())
+
+    async def _send_directly(self, wanted: _Request, credential: Credential) -> Response:
+        connections = self._connections.get(credential.certificate) or self._connections_as(credential)
+        headers = (*self._always, *credential.headers, *wanted.headers.items())
+        try:
+            return await connections.request(
+                wanted.method,
+                wanted.path,
+                query=wanted.query,
+                headers=headers,
+                body=wanted.body,
+                timeout=wanted.total,
+            )
+        except ConnectionFailed as problem:
+            raise type(problem)(f"{self._where(wanted)}: {problem}") from problem
+
+    def _connections_as(self, credential: Credential) -> Connections:
+        """Return connections that present this credential's certificate; those that present another are retired."""
+        for connections in self._connections.values():
+            connections.retire()
+        context = self._context(credential.certificate) if self._base.startswith("https:") else None
+        connections = Connections(self._base, context=context, server_name=self.endpoint.server_name)
+        self._connections = {credential.certificate: connections}
+        return connections
 
     async def _open(self, wanted: _Request, credential: Credential) -> aiohttp.ClientResponse:
         secure = self._base.startswith("https:")
@@ -135,11 +167,10 @@ class HttpTransport:
 
     def _connected(self) -> aiohttp.ClientSession:
         if self._session is None:
-            encoding = "gzip" if self.endpoint.compression else "identity"
             self._session = aiohttp.ClientSession(
                 connector=aiohttp.TCPConnector(limit=0, keepalive_timeout=90),
                 cookie_jar=aiohttp.DummyCookieJar(),
-                headers={"user-agent": self._user_agent, "accept-encoding": encoding},
+                headers=dict(self._always),
                 read_bufsize=READ_BUFFER,
             )
         return self._session

@@ -19,6 +19,7 @@ from spinney.kube.cache import WatchCache
 from spinney.kube.client import Client
 from spinney.kube.controller import Controller
 from spinney.kube.events import EventRecorder
+from spinney.kube.fencing import fenced
 from spinney.kube.indexes import IndexFunction
 from spinney.kube.lease import LeaderElection
 from spinney.kube.metrics import KubeMetrics
@@ -44,7 +45,10 @@ class Runnable:
 
 
 class Manager:
-    """Composes one process. Mutable until :meth:`run`."""
+    """Composes one process. Mutable until :meth:`run`.
+
+    With an election, :attr:`client` refuses writes while the lease is not held: give that one to the controllers.
+    """
 
     def __init__(
         self,
@@ -56,7 +60,7 @@ class Manager:
         metrics: KubeMetrics | None = None,
         grace_seconds: float = 10.0,
     ) -> None:
-        self.client = client
+        self.client = client if election is None else fenced(client, election)
         self.runtime = runtime
         self.metrics = metrics or KubeMetrics()
         self._election = election

@@ -1,0 +1,219 @@
+"""A lean HTTP/1.1 client for requests with complete answers: one server, kept-alive connections, nothing else.
+
+A scheduler that binds a thousand pods a second sends two thousand small requests a second. A general HTTP library
+spends several times as much on each of them (redirects, cookies, tracing, URL objects) as there is to do; here a
+request is one write and an answer usually one read. (docs/performance.md has the figures.)
+
+A connection carries one request at a time. One that is idle for a while is closed before the server would do so, for a
+request that meets a closing connection may or may not have been acted on. If anything goes wrong on a connection, or
+its request is given up, it is closed and not used again.
+"""
+
+import asyncio
+import re
+import ssl
+from collections import deque
+from collections.abc import Iterable, Mapping
+from functools import lru_cache
+from urllib.parse import quote, urlencode, urlsplit
+
+from spinney.kube.answers import AnswerReader, MalformedAnswer
+from spinney.kube.errors import ConnectionFailed, ConnectionRefused, ConnectionTimedOut
+from spinney.kube.transport import Response
+
+CONNECT_SECONDS = 10.0
+IDLE_SECONDS = 60.0  # an API server closes an idle connection after 90
+
+_LINE_BREAKS = re.compile(r"[\r\n\0]")
+
+
+class Connections:
+    """Connections to one server, as many as there are requests at the same time. Mutable."""
+
+    def __init__(self, url: str, *, context: ssl.SSLContext | None, server_name: str | None = None) -> None:
+        parts = urlsplit(url)
+        self._host = parts.hostname or ""
+        self._port = parts.port or (443 if parts.scheme == "https" else 80)
+        self._prefix = parts.path.rstrip("/")
+        self._authority = parts.netloc.rpartition("@")[2]
+        self._context = context
+        self._server_name = (server_name or self._host) if context is not None else None
+        self._idle: deque[_Connection] = deque()
+        self._busy: set[_Connection] = set()
+        self._retired = False
+
+    async def request(
+        self,
+        method: str,
+        path: str,
+        *,
+        query: Mapping[str, str],
+        headers: Iterable[tuple[str, str]],
+        body: bytes | None,
+        timeout: float | None,
+    ) -> Response:
+        """Send one request and return its complete answer."""
+        message = self._message(method, path, query, headers, body)
+        loop = asyncio.get_running_loop()
+        deadline = None if timeout is None else loop.time() + timeout
+        connection = self._take() or await self._connect(timeout)
+        self._busy.add(connection)
+        timer = None if deadline is None else loop.call_at(deadline, connection.give_up)
+        try:
+            answer = await connection.send(message, bodiless=method == "HEAD")
+        except BaseException:
+            connection.close()
+            raise
+        finally:
+            self._busy.discard(connection)
+            if timer is not None:
+                timer.cancel()
+        if connection.reusable and not self._retired:
+            connection.idle_since = loop.time()
+            self._idle.append(connection)
+        else:
+            connection.close()
+        return answer
+
+    def retire(self) -> None:
+        """Close what is idle now, and every connection once its request is answered."""
+        self._retired = True
+        while self._idle:
+            self._idle.pop().close()
+
+    async def close(self) -> None:
+        """Close every connection and wait until they are closed; requests under way fail."""
+        connections = [*self._idle, *self._busy]
+        self._idle.clear()
+        for connection in connections:
+            connection.close()
+        for connection in connections:
+            await connection.closed
+
+    def _take(self) -> "_Connection | None":
+        """Return the connection used last, so that those a burst has left over grow idle and are closed."""
+        now = asyncio.get_running_loop().time()
+        while self._idle and (not self._idle[0].reusable or now - self._idle[0].idle_since > IDLE_SECONDS):
+            self._idle.popleft().close()
+        while self._idle:
+            connection = self._idle.pop()
+            if connection.reusable:
+                return connection
+        return None
+
+    async def _connect(self, timeout: float | None) -> "_Connection":
+        loop = asyncio.get_running_loop()
+        allowed = CONNECT_SECONDS if timeout is None else min(timeout, CONNECT_SECONDS)
+        try:
+            async with asyncio.timeout(allowed):
+                _, connection = await loop.create_connection(
+                    _Connection, self._host, self._port, ssl=self._context, server_hostname=self._server_name
+                )
+        except TimeoutError as problem:
+            raise ConnectionRefused(f"no connection within {allowed:g} s") from problem
+        except (OSError, ssl.SSLError) as problem:
+            raise ConnectionRefused(f"no connection: {problem}") from problem
+        return connection
+
+    def _message(
+        self,
+        method: str,
+        path: str,
+        query: Mapping[str, str],
+        headers: Iterable[tuple[str, str]],
+        body: bytes | None,
+    ) -> bytes:
+        target = self._prefix + _escaped(path)
+        if query:
+            target += "?" + _encoded(tuple(query.items()))
+        lines = [f"{method} {target} HTTP/1.1\r\nhost: {self._authority}"]
+        lines += [f"{name}: {value}" for name, value in headers]
+        if body is not None:
+            lines.append(f"content-length: {len(body)}")
+        head = "\r\n".join(lines)
+        if len(_LINE_BREAKS.findall(head)) != 2 * len(lines):
+            raise ValueError(f"a header of {method} {path} contains a line break")
+        return head.encode("latin-1") + b"\r\n\r\n" + (body or b"")
+
+
+class _Connection(asyncio.Protocol):
+    """One connection, with at most one request under way. Mutable."""
+
+    __slots__ = ("_answer", "_reader", "_transport", "closed", "idle_since", "reusable")
+
+    def __init__(self) -> None:
+        loop = asyncio.get_running_loop()
+        self.reusable = True
+        self.idle_since = 0.0
+        self.closed: asyncio.Future[None] = loop.create_future()
+        self._transport: asyncio.Transport | None = None
+        self._answer: asyncio.Future[Response] | None = None
+        self._reader = AnswerReader()
+
+    def send(self, message: bytes, *, bodiless: bool) -> "asyncio.Future[Response]":
+        """Send a request; the result is its answer."""
+        assert self._transport is not None, "a connection is handed out once it is made"
+        self._reader = AnswerReader(bodiless=bodiless)
+        self._answer = asyncio.get_running_loop().create_future()
+        self._transport.write(message)
+        return self._answer
+
+    def give_up(self) -> None:
+        """Fail the request under way because its time is up."""
+        self._fail(ConnectionTimedOut("no complete answer in time"))
+
+    def close(self) -> None:
+        """Close at once."""
+        self.reusable = False
+        if self._transport is not None:
+            self._transport.abort()
+
+    # -- what the transport tells ------------------------------------------------------------------------------------
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        assert isinstance(transport, asyncio.Transport)
+        self._transport = transport
+
+    def data_received(self, data: bytes) -> None:
+        if self._answer is None or self._answer.done():
+            self.close()  # bytes that nobody asked for
+            return
+        try:
+            answer = self._reader.feed(data)
+        except MalformedAnswer as problem:
+            self._fail(ConnectionFailed(str(problem)))
+            return
+        if answer is not None:
+            self.reusable = self._reader.reusable
+            self._answer.set_result(answer)
+
+    def eof_received(self) -> None:
+        self.reusable = False
+
+    def connection_lost(self, problem: Exception | None) -> None:
+        self.reusable = False
+        if self._answer is not None and not self._answer.done():
+            answer = self._reader.end() if problem is None else None
+            if answer is not None:
+                self._answer.set_result(answer)
+            else:
+                self._fail(ConnectionFailed(f"the connection broke: {problem or 'the server closed it'}"))
+        if not self.closed.done():
+            self.closed.set_result(None)
+
+    def _fail(self, problem: Exception) -> None:
+        if self._answer is not None and not self._answer.done():
+            self._answer.set_exception(problem)
+        self.close()
+
+
+_PLAIN_PATH = re.compile(r"[A-Za-z0-9/._:~-]*").fullmatch
+
+
+def _escaped(path: str) -> str:
+    return path if _PLAIN_PATH(path) else quote(path, safe="/:@!$&'()*+,;=~-._%")
+
+
+@lru_cache(maxsize=256)
+def _encoded(query: tuple[tuple[str, str], ...]) -> str:
+    return urlencode(query)
