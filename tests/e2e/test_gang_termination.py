@@ -1,0 +1,122 @@
+"""A gang that lost its minimum for longer than it may is recycled, as little of it as will do (Grove's GT scenarios).
+
+To kill is to close the node and delete the pod, so that nothing can take its place. The delay is ten seconds.
+"""
+
+import pytest
+
+from spinney.api.core import Pod
+from tests.e2e.harness import Stage, Stages
+from tests.e2e.workloads.functional import workload1_gt, workload2_gt, workload5_gt
+
+everywhere = pytest.mark.parametrize("cluster_name", ["embedded", pytest.param("real", marks=pytest.mark.real)])
+
+LONGER_THAN_THE_DELAY = 25.0
+
+
+async def expect_recycled(stage: Stage, uids: set[str | None]) -> None:
+    """Wait until none of these pods exists any more and as many others have been made."""
+    await stage.until(lambda: not uids & {pod.metadata.uid for pod in stage.chronicle.all(Pod).values()})
+    await stage.until(lambda: len(stage.pods()) == 10)
+
+
+async def expect_untouched(stage: Stage, uids: set[str | None]) -> None:
+    """Check that these pods outlive the delay."""
+    await stage.stays(lambda: uids <= stage.uids(), seconds=LONGER_THAN_THE_DELAY)
+
+
+async def recover(stage: Stage) -> None:
+    """Open all nodes; everything must be ready again."""
+    await stage.uncordon()
+    await stage.until_ready(10, distinct=True)
+    await stage.settle()
+
+
+async def test_gt1_a_standalone_clique_below_its_minimum(a_stage: Stages) -> None:
+    """One pod of a clique that needs both is lost: the whole replica is made anew, and recovers."""
+    async with a_stage(10) as stage:
+        await stage.deploy(workload1_gt())
+        await stage.until_ready(10)
+        before = stage.uids()
+        await stage.kill(stage.pods("workload1-gt-0-pc-a")[0])
+        await expect_recycled(stage, before)
+        await recover(stage)
+
+
+async def test_gt2_a_member_clique_below_its_minimum(a_stage: Stages) -> None:
+    """One pod of a scaling group that needs both its replicas is lost: the whole replica of the set is made anew."""
+    async with a_stage(10) as stage:
+        await stage.deploy(workload1_gt())
+        await stage.until_ready(10)
+        before = stage.uids()
+        await stage.kill(stage.pods("workload1-gt-0-sg-x-0-pc-c")[0])
+        await expect_recycled(stage, before)
+        await recover(stage)
+
+
+@everywhere
+async def test_gt3_a_clique_with_pods_to_spare(a_stage: Stages) -> None:
+    """Losing one of two pods where one is enough does nothing; losing the other recycles the replica."""
+    async with a_stage(10) as stage:
+        await stage.deploy(workload2_gt())
+        await stage.until_ready(10)
+        first, second = stage.pods("workload2-gt-0-pc-a")
+        before = stage.uids()
+        await stage.kill(first)
+        await expect_untouched(stage, before - {first.metadata.uid})
+        await stage.kill(second)
+        await expect_recycled(stage, before)
+        await recover(stage)
+
+
+async def test_gt4_a_scaling_group_heals_itself_while_it_can(a_stage: Stages) -> None:
+    """One replica of the group is recycled alone while the other serves; when both are lost, the whole replica is."""
+    async with a_stage(10) as stage:
+        await stage.deploy(workload2_gt())
+        await stage.until_ready(10)
+        first, *others = stage.pods("workload2-gt-0-sg-x-0-pc-c")
+        elsewhere = stage.uids("workload2-gt-0-pc-a", "workload2-gt-0-sg-x-1-pc-b", "workload2-gt-0-sg-x-1-pc-c")
+        of_replica = stage.uids("workload2-gt-0-sg-x-0-pc-b", "workload2-gt-0-sg-x-0-pc-c")
+        await stage.kill(first)
+        await expect_untouched(stage, (elsewhere | of_replica) - {first.metadata.uid})
+
+        await stage.kill(*others)
+        await stage.until(lambda: not of_replica & stage.uids())
+        await expect_untouched(stage, elsewhere)
+
+        first, *others = stage.pods("workload2-gt-0-sg-x-1-pc-c")
+        await stage.kill(first)
+        await expect_untouched(stage, stage.uids("workload2-gt-0-pc-a"))
+
+        before = stage.uids()
+        await stage.kill(*others)
+        await expect_recycled(stage, before)
+        await recover(stage)
+
+
+async def test_gt5_only_the_broken_replica_of_a_group_is_recycled(a_stage: Stages) -> None:
+    """A group that can spare a replica recycles that one and leaves every other pod alone."""
+    async with a_stage(10) as stage:
+        await stage.deploy(workload5_gt())
+        await stage.until_ready(10)
+        elsewhere = stage.uids("workload5-gt-0-pc-a", "workload5-gt-0-sg-x-1-pc-b", "workload5-gt-0-sg-x-1-pc-c")
+        of_replica = stage.uids("workload5-gt-0-sg-x-0-pc-b", "workload5-gt-0-sg-x-0-pc-c")
+        await stage.kill(*stage.pods("workload5-gt-0-sg-x-0-pc-c"))
+        await stage.until(lambda: not of_replica & stage.uids() and len(stage.pods()) == 10)
+        await expect_untouched(stage, elsewhere)
+        await recover(stage)
+        assert elsewhere <= stage.uids()
+
+
+async def test_gt6_a_pod_of_a_scaled_gang_is_replaced(a_stage: Stages) -> None:
+    """Losing one pod above the minimum of a scaled gang recycles nothing; its replacement starts when it may."""
+    async with a_stage(10) as stage:
+        await stage.deploy(workload2_gt())
+        await stage.until_ready(10)
+        lost = stage.pods("workload2-gt-0-sg-x-1-pc-c")[0]
+        survivors = stage.uids() - {lost.metadata.uid}
+        await stage.kill(lost)
+        await expect_untouched(stage, survivors)
+        assert len(stage.ready()) == 9
+        await recover(stage)
+        assert survivors <= stage.uids()

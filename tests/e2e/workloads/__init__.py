@@ -1,0 +1,1 @@
+"""The workloads of Grove's scenarios, rebuilt from its tables."""
