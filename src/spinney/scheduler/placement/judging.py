@@ -33,7 +33,7 @@ from spinney.scheduler.hooks import (
     Score,
 )
 from spinney.scheduler.jobs import PodGroupInfo
-from spinney.scheduler.nodes import Nodes, NodeSet, Scores
+from spinney.scheduler.nodes import NodeInfo, Nodes, NodeSet, Scores
 from spinney.scheduler.tasks import PodInfo
 from spinney.scheduler.timing import Timings
 
@@ -136,6 +136,19 @@ class Judge:
                 fits, _ = self._judge(([rule], []), task, task.job, nodes.rows)
                 found.append((rule.plugin, ~fits))
         return found
+
+    def reason_of(self, plugin: str, task: PodInfo, node: NodeInfo) -> str:
+        """Return what a plugin's per-node predicates say about ``node``, in brackets; empty if they give no reason."""
+        for rule in self._hooks.predicates:
+            if rule.plugin != plugin or rule.columns or not rule.applies(task):
+                continue
+            try:
+                answer = cast("PredicateFn", rule.fn)(task, task.job, node)
+            except Exception as error:  # noqa: BLE001 - what it raised is its reason
+                answer = str(error)
+            if isinstance(answer, str):
+                return f" ({answer})"
+        return ""
 
     # -- caches ------------------------------------------------------------------------------------------------------
 

@@ -89,22 +89,30 @@ def _place_member(attempt: Attempt, member: Member, by_set: dict[str, list[PodIn
 
 def _place_pod_set(attempt: Attempt, pod_set: PodSet, tasks: list[PodInfo], nodes: NodeSet) -> bool:
     session, statement = attempt.session, attempt.statement
+    nearest: tuple[int, FitError] | None = None
     for node_set in session.subset_nodes(attempt.job, pod_set, tasks, nodes):
         checkpoint = statement.checkpoint()
-        placed = 0
-        for _, run in groupby(tasks, key=lambda task: task.request.number):
-            alike = list(run)
-            done = place_run(session, statement, alike, node_set, pipeline_only=attempt.pipeline_only)
-            placed += done
-            if done < len(alike):
-                if attempt.recorded:
-                    error = refusal_of(session, pod_set, alike[done], placed, node_set)
-                    session.record_fit_error(attempt.job, error)
-                break
-        if placed == len(tasks):
+        placed, failed = _place_tasks(attempt, tasks, node_set)
+        if failed is None:
             return True
+        if attempt.recorded and (nearest is None or placed > nearest[0]):
+            nearest = (placed, refusal_of(session, pod_set, failed, placed, node_set))
         statement.rollback(checkpoint)
+    if nearest is not None:
+        session.record_fit_error(attempt.job, nearest[1])
     return False
+
+
+def _place_tasks(attempt: Attempt, tasks: list[PodInfo], nodes: NodeSet) -> tuple[int, PodInfo | None]:
+    """Place tasks in order, identical ones together; return how many found a node, and the first that found none."""
+    placed = 0
+    for _, run in groupby(tasks, key=lambda task: task.request.number):
+        alike = list(run)
+        done = place_run(attempt.session, attempt.statement, alike, nodes, pipeline_only=attempt.pipeline_only)
+        placed += done
+        if done < len(alike):
+            return placed, alike[done]
+    return placed, None
 
 
 def _by_pod_set(tasks: Sequence[PodInfo]) -> dict[str, list[PodInfo]]:
