@@ -26,6 +26,7 @@ from spinney.kube.errors import (
 )
 from spinney.kube.http import Endpoint, HttpTransport
 from spinney.kube.retrying import NEVER
+from spinney.kube.warning_headers import warnings_in
 from spinney.runtime import Runtime
 from tests.kube.model import status_body
 from tests.kube.tinyserver import TinyServer, serving
@@ -253,3 +254,25 @@ async def test_a_watch_yields_typed_events() -> None:
         assert dict(server.requests[0].query) == {
             "watch": "true", "allowWatchBookmarks": "true", "resourceVersion": "5", "timeoutSeconds": "60",
         }  # fmt: skip
+
+
+async def test_a_warning_reaches_the_caller() -> None:
+    """A warning the server sends along with an answer is passed on, unquoted."""
+    heard: list[str] = []
+    async with serving() as server:
+
+        async def warn(_: web.BaseRequest) -> web.StreamResponse:
+            return web.json_response({}, headers={"Warning": '299 - "v1alpha1 is \\"old\\""'})
+
+        server.answer = warn
+        client = Client(HttpTransport(Endpoint(server.url)), Runtime.virtual(), on_warning=heard.append)
+        await client.get(POD, "a", "x")
+        await client.close()
+    assert heard == ['v1alpha1 is "old"']
+
+
+def test_several_warnings_are_told_apart() -> None:
+    """Warnings that share a header, as repeated headers do once joined, are read one by one."""
+    joined = '299 - "one, with a comma", 299 kube-apiserver "two \\\\ three"'
+    assert warnings_in({"warning": joined}) == ["one, with a comma", "two \\ three"]
+    assert warnings_in({}) == []

@@ -1,6 +1,8 @@
 """A process starts and stops in order, and names the part that failed."""
 
 import asyncio
+import os
+import signal
 from typing import Any
 
 import aiohttp
@@ -221,4 +223,17 @@ async def test_health_and_metrics_are_served() -> None:
         assert (await get("/nonsense"))[0] == 404
     manager.stop()
     await running
+    runtime.executor.close()
+
+
+async def test_a_signal_stops_the_process_gracefully() -> None:
+    """SIGTERM, as the kubelet sends it, is a graceful stop."""
+    runtime = Runtime.system()
+    manager = Manager(Client(ModelServer(runtime), runtime), runtime)
+    manager.stop_on_signals()
+    running = asyncio.create_task(manager.run())
+    await manager.wait_until_ready()
+    os.kill(os.getpid(), signal.SIGTERM)
+    async with asyncio.timeout(30):
+        await running
     runtime.executor.close()

@@ -9,7 +9,11 @@ from spinney.kube.cache import Change, WatchCache
 from spinney.kube.client import Client, Listing, PatchKind
 from spinney.kube.controller import Controller, Requeue
 from spinney.kube.errors import ApiError, KubeError
+from spinney.kube.events import EventRecorder
 from spinney.kube.keys import Key
+from spinney.kube.lease import LeaderElection
+from spinney.kube.manager import Manager
+from spinney.kube.metrics import KubeMetrics
 from spinney.kube.queue import WorkQueue
 from spinney.kube.transport import Response, Transport
 from spinney.kube.watching import WatchEvent
@@ -19,9 +23,13 @@ __all__ = [
     "Change",
     "Client",
     "Controller",
+    "EventRecorder",
     "Key",
     "KubeError",
+    "KubeMetrics",
+    "LeaderElection",
     "Listing",
+    "Manager",
     "PatchKind",
     "Requeue",
     "Response",

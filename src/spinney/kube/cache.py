@@ -276,7 +276,7 @@ class WatchCache(Generic[T]):
                     self._absorb(line)
                 self._events.inc(len(batch))
         finally:
-            await batches.aclose()  # type: ignore[attr-defined]
+            await batches.aclose()
 
     def _absorb(self, line: bytes) -> None:
         event = self._decoder.decode(line)

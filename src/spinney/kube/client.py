@@ -9,7 +9,7 @@ fields were dropped): write with :meth:`Client.apply` or :meth:`Client.patch`.
 
 import builtins
 import functools
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Sequence
 from enum import Enum
 from typing import TYPE_CHECKING, Any, Generic, Literal
 
@@ -20,6 +20,7 @@ from spinney.api.struct import JSON, Struct, encode, to_json
 from spinney.kube.errors import AlreadyExists, Expired, KubeError, UndecodableResponse, error_from_response
 from spinney.kube.retrying import SAFE_METHODS, RetryPolicy
 from spinney.kube.transport import Response, Transport
+from spinney.kube.warning_headers import WarningLog, warnings_in
 from spinney.kube.watching import Bookmark, EventDecoder, Undecodable, WatchEvent, lines
 from spinney.kube.writes import note_write
 from spinney.runtime import Runtime
@@ -75,7 +76,7 @@ class Client:
     """A connection to one API server, on behalf of one field manager.
 
     Failed requests are repeated only where that is safe (:mod:`spinney.kube.retrying`); all other errors are raised as
-    :mod:`spinney.kube.errors`.
+    :mod:`spinney.kube.errors`. Warnings of the server go to ``on_warning``, by default to the log, once each.
     """
 
     def __init__(
@@ -86,12 +87,14 @@ class Client:
         field_manager: str = "spinney",
         retry: RetryPolicy = RetryPolicy(),  # noqa: B008 - a frozen value
         timeout: float | None = 30.0,
+        on_warning: Callable[[str], None] | None = None,
     ) -> None:
         self.transport = transport
         self.runtime = runtime
         self.field_manager = field_manager
         self._retry = retry
         self._timeout = timeout
+        self._on_warning = on_warning or WarningLog()
 
     # ------------------------------------------------------------------------------------------------ reading
 
@@ -204,7 +207,7 @@ class Client:
         label_selector: str | None = None,
         field_selector: str | None = None,
         timeout_seconds: int | None = None,
-    ) -> AsyncIterator[builtins.list[bytes]]:
+    ) -> AsyncGenerator[builtins.list[bytes], None]:
         """Yield the undecoded lines of one watch, as many at a time as have arrived together."""
         query = _query(
             watch="true",
@@ -396,12 +399,19 @@ class Client:
             else:
                 if method not in SAFE_METHODS:
                     note_write()
+                for warning in warnings_in(response.headers):
+                    self._on_warning(warning)
                 return response
 
     def over(self, transport: Transport) -> "Client":
         """Return a client with the same settings over another transport."""
         return Client(
-            transport, self.runtime, field_manager=self.field_manager, retry=self._retry, timeout=self._timeout
+            transport,
+            self.runtime,
+            field_manager=self.field_manager,
+            retry=self._retry,
+            timeout=self._timeout,
+            on_warning=self._on_warning,
         )
 
     async def close(self) -> None:

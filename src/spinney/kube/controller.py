@@ -19,6 +19,7 @@ import structlog
 from spinney.kube.cache import Change, WatchCache
 from spinney.kube.errors import Conflict, KubeError
 from spinney.kube.keys import Key
+from spinney.kube.mapping import Mapper, itself
 from spinney.kube.metrics import KubeMetrics
 from spinney.kube.queue import Origin, QueueClosed, Work, WorkQueue
 from spinney.kube.writes import counting_writes
@@ -39,12 +40,6 @@ class Requeue:
 
 
 Reconcile = Callable[[Key], Awaitable[Requeue | None]]
-Mapper = Callable[[Change[Any]], Iterable[Key]]
-
-
-def itself(change: Change[Any]) -> Iterable[Key]:
-    """Map a change to the changed object."""
-    return (change.key,)
 
 
 class Controller:

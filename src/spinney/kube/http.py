@@ -227,4 +227,9 @@ def _say(problem: Exception) -> str:
 
 
 def _lower(headers: Mapping[str, str]) -> Mapping[str, str]:
-    return {name.lower(): value for name, value in headers.items()}
+    """Return headers under lower-case names, those that came several times joined by commas."""
+    joined: dict[str, str] = {}
+    for name, value in headers.items():
+        key = name.lower()
+        joined[key] = f"{joined[key]}, {value}" if key in joined else value
+    return joined

@@ -8,6 +8,7 @@ ends with an error, everything is stopped in the same order and the error names 
 # ruff: noqa: A002 - "type" is the word for what an answer is decoded as
 
 import asyncio
+import signal
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeVar
@@ -128,6 +129,12 @@ class Manager:
     def stop(self) -> None:
         """Ask for a graceful stop; :meth:`run` returns when it is complete."""
         self._stopping.set()
+
+    def stop_on_signals(self) -> None:
+        """Have SIGTERM and SIGINT ask for a graceful stop; the kubelet sends the first before it kills."""
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.add_signal_handler(number, self.stop)
 
     async def wait_until_ready(self) -> None:
         """Wait until the caches have synced and, with the lease held, the controllers run."""

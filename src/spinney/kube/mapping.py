@@ -15,6 +15,11 @@ from spinney.kube.keys import Key
 Mapper = Callable[[Change[Any]], Iterable[Key]]
 
 
+def itself(change: Change[Any]) -> Iterable[Key]:
+    """Map a change to the changed object."""
+    return (change.key,)
+
+
 def to_controller_of(owner: Resource) -> Mapper:
     """Map an object to the owner of kind ``owner`` that controls it."""
 
