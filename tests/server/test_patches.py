@@ -96,9 +96,9 @@ def test_strategic_lists_merge_by_key() -> None:
     }
     assert strategic_merge(pod, patch, POD)["spec"] == {
         "containers": [
-            {"name": "a", "image": "1", "env": [{"name": "Y", "value": "2"}, {"name": "Z", "value": "3"}]},
-            {"name": "b", "image": "1"},
+            {"name": "a", "image": "1", "env": [{"name": "Z", "value": "3"}, {"name": "Y", "value": "2"}]},
             {"name": "c", "image": "2"},
+            {"name": "b", "image": "1"},
         ],
         "tolerations": [{"key": "l"}],
     }
@@ -132,4 +132,4 @@ async def test_a_condition_is_patched_in_place() -> None:
         condition = {"type": kind, "status": "False"}
         await api.patch(f"{PODS}/p/status", {"status": {"conditions": [condition]}}, STRATEGIC)
     conditions = (await api.get(f"{PODS}/p"))["status"]["conditions"]
-    assert [each["type"] for each in conditions] == ["Ready", "PodScheduled"]
+    assert [each["type"] for each in conditions] == ["PodScheduled", "Ready"]

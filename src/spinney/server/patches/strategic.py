@@ -43,7 +43,7 @@ def strategic_merge(target: JSON, patch: JSON, shape: Shape) -> JSON:
     for name, order in patch.items():
         field = name.removeprefix(_ORDER)
         if name.startswith(_ORDER) and field not in patch and isinstance(merged.get(field), list):
-            merged[field] = _ordered(merged[field], order, shape.child(field))
+            merged[field] = _ordered(merged[field], order, merged[field], shape.child(field))
     return merged
 
 
@@ -53,10 +53,11 @@ def _merge_value(present: Any, wanted: Any, shape: Shape, order: Any) -> Any:
         return strategic_merge(present if isinstance(present, dict) else {}, wanted, shape)
     if isinstance(wanted, list):
         present = present if isinstance(present, list) else []
+        order = order if isinstance(order, list) else wanted
         if shape.merge == "set":
-            return _ordered([*present, *(each for each in wanted if each not in present)], order, shape)
+            return _ordered([*present, *(each for each in wanted if each not in present)], order, present, shape)
         if shape.merge == "map":
-            return _ordered(_merge_items(present, wanted, shape), order, shape)
+            return _ordered(_merge_items(present, wanted, shape), order, present, shape)
     return wanted
 
 
@@ -79,28 +80,25 @@ def _merge_items(present: list[Any], wanted: list[Any], shape: Shape) -> list[An
     return items
 
 
-def _ordered(items: list[Any], order: Any, shape: Shape) -> list[Any]:
-    """Bring the items that ``order`` names into its order; others keep their place behind the one before them."""
-    if not isinstance(order, list):
-        return items
+def _ordered(items: list[Any], order: list[Any], present: list[Any], shape: Shape) -> list[Any]:
+    """Bring the items that ``order`` names into its order; others keep their place among those present before.
+
+    A named item that is new goes before the others, as in Kubernetes.
+    """
     key = shape.strategic_key
 
     def identity(item: Any) -> Any:
         return item.get(key) if shape.merge == "map" and isinstance(item, dict) else item
 
     wanted = [identity(item) for item in order]
+    before = [identity(item) for item in present]
     named = sorted((item for item in items if identity(item) in wanted), key=lambda item: wanted.index(identity(item)))
+    others = [item for item in items if identity(item) not in wanted]
     result: list[Any] = []
-    others_before: dict[int, list[Any]] = {}
-    count = 0
-    for item in items:
-        if identity(item) in wanted:
-            count += 1
-        else:
-            others_before.setdefault(count, []).append(item)
-    for position, item in enumerate(named):
-        result += others_before.get(position, [])
+    for item in named:
+        if identity(item) in before:
+            place = before.index(identity(item))
+            while others and before.index(identity(others[0])) < place:
+                result.append(others.pop(0))
         result.append(item)
-    return result + [
-        item for position in sorted(others_before) if position >= len(named) for item in others_before[position]
-    ]
+    return result + others
