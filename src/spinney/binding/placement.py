@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from spinney.api.core import POD
-from spinney.kube.errors import ApiError
+from spinney.kube.errors import KubeError
 from spinney.kube.events import ObjectReference
 from spinney.kube.keys import Key
 
@@ -29,10 +29,10 @@ class GangPlacement:
 
 @dataclass(frozen=True, slots=True)
 class BindFailure:
-    """A placement the API server refused, and its answer."""
+    """A placement that did not become a bind, and why."""
 
     placement: Placement
-    error: ApiError
+    error: KubeError
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,6 +3,9 @@
 Recording never blocks and never fails the caller. The same event again raises the ``count`` of the one that is there;
 events that differ only in their message are combined once there are many; and each object has a budget that refills
 slowly, so that an object in trouble cannot flood the API server. The budgets are those Kubernetes components use.
+
+Events are sent in the background, a few at a time: those of one object in the order in which they were recorded, those
+of different objects in any. What waits to be sent is bounded, by far more than the largest gang.
 """
 
 import asyncio
@@ -17,7 +20,7 @@ import structlog
 
 from spinney.api.core import EVENT
 from spinney.api.resource import Resource
-from spinney.api.struct import JSON
+from spinney.api.struct import JSON, encode
 from spinney.api.time import timestamp
 from spinney.kube.client import Client
 from spinney.kube.errors import Forbidden, KubeError, NotFound
@@ -31,7 +34,8 @@ EventType = Literal["Normal", "Warning"]
 V = TypeVar("V")
 
 _REMEMBERED = 4096
-_QUEUED = 1000
+_QUEUED = 50_000
+_IN_FLIGHT = 8  # few, so that events never stand in the way of the writes they tell of
 _BURST = 25.0
 _REFILL_PER_SECOND = 1 / 300
 _SIMILAR = 10
@@ -99,6 +103,10 @@ class _Series:
     stored: bool = False
 
 
+_Queue = dict[_Said, _Series]
+"""What is to be sent about one object, in order."""
+
+
 @dataclass(slots=True)
 class _Similar:
     """The different messages of one reason lately."""
@@ -146,8 +154,10 @@ class EventRecorder:
         self._series: _Recent[_Series] = _Recent()
         self._similar: _Recent[_Similar] = _Recent()
         self._budgets: _Recent[_Budget] = _Recent()
-        self._outbox: OrderedDict[_Said, _Series] = OrderedDict()
-        self._sender: asyncio.Task[None] | None = None
+        self._outbox: OrderedDict[ObjectReference, _Queue] = OrderedDict()
+        self._being_sent: dict[ObjectReference, _Queue] = {}
+        self._waiting = 0
+        self._senders: set[asyncio.Task[None]] = set()
 
     def event(self, about: ObjectReference, type: EventType, reason: str, message: str) -> None:  # noqa: A002
         """Record that ``reason`` happened to ``about``; returns at once, and the event is sent in the background."""
@@ -162,37 +172,63 @@ class EventRecorder:
             series = self._series.put(said, _Series(name, now, now))
         series.count += 1
         series.last = now
-        if said in self._outbox:
-            self._metrics.events.labels("merged").inc()
-        elif len(self._outbox) >= _QUEUED:
-            self._metrics.events.labels("dropped").inc()
-        else:
-            self._outbox[said] = series
-            self._send_soon()
+        self._enqueue(said, series)
 
     async def flush(self) -> None:
         """Wait until everything recorded so far has been sent."""
-        while self._sender is not None and not self._sender.done():
-            await asyncio.wait({self._sender})
+        while self._senders:
+            await asyncio.wait(self._senders)
+
+    def _enqueue(self, said: _Said, series: _Series) -> None:
+        queue = self._being_sent.get(said.about)
+        if queue is None:
+            queue = self._outbox.setdefault(said.about, {})
+        if said in queue:
+            self._metrics.events.labels("merged").inc()
+        elif self._waiting >= _QUEUED:
+            self._metrics.events.labels("dropped").inc()
+        else:
+            queue[said] = series
+            self._waiting += 1
+            self._send_soon()
 
     def _send_soon(self) -> None:
-        if self._sender is None or self._sender.done():
+        if self._outbox and len(self._senders) < _IN_FLIGHT:
             # A context of its own: an event is not one of the writes of the reconcile that recorded it.
-            self._sender = asyncio.get_running_loop().create_task(
+            sender = asyncio.get_running_loop().create_task(
                 self._send(), name=f"events of {self._component}", context=contextvars.Context()
             )
+            self._senders.add(sender)
 
     async def _send(self) -> None:
-        while self._outbox:
-            said, series = self._outbox.popitem(last=False)
-            try:
-                await self._store(said, series)
-                self._metrics.events.labels("sent").inc()
-            except KubeError as error:
-                self._metrics.events.labels("failed").inc()
-                # A namespace that is going away takes no more events.
-                level = log.debug if isinstance(error, Forbidden | NotFound) else log.warning
-                level("event not recorded", about=str(said.about.name), reason=said.reason, error=str(error))
+        """Send what waits, one object after the other, until nothing does."""
+        try:
+            while self._outbox:
+                about, queue = self._outbox.popitem(last=False)
+                self._being_sent[about] = queue
+                try:
+                    await self._send_all(queue)
+                finally:
+                    del self._being_sent[about]
+        finally:
+            self._senders.remove(asyncio.current_task())  # type: ignore[arg-type]
+
+    async def _send_all(self, queue: _Queue) -> None:
+        while queue:
+            said = next(iter(queue))
+            series = queue.pop(said)
+            self._waiting -= 1
+            await self._send_one(said, series)
+
+    async def _send_one(self, said: _Said, series: _Series) -> None:
+        try:
+            await self._store(said, series)
+            self._metrics.events.labels("sent").inc()
+        except KubeError as error:
+            self._metrics.events.labels("failed").inc()
+            # A namespace that is going away takes no more events.
+            level = log.debug if isinstance(error, Forbidden | NotFound) else log.warning
+            level("event not recorded", about=str(said.about.name), reason=said.reason, error=str(error))
 
     async def _store(self, said: _Said, series: _Series) -> None:
         namespace = said.about.namespace or "default"
@@ -205,6 +241,8 @@ class EventRecorder:
             else:
                 return
         body = {
+            "apiVersion": EVENT.api_version,
+            "kind": EVENT.kind,
             "metadata": {"name": series.name, "namespace": namespace},
             "involvedObject": said.about.to_json(),
             "type": said.type,
@@ -217,7 +255,9 @@ class EventRecorder:
             "reportingComponent": self._component,
             "reportingInstance": self._instance,
         }
-        await self._client.create(EVENT, body, namespace)
+        # Raw, because what comes back is the event again, and nobody wants to decode it.
+        query = {"fieldManager": self._client.field_manager}
+        await self._client.raw("POST", EVENT.path(namespace), query=query, body=encode(body))
         series.stored = True
 
     def _combined(self, said: _Said) -> _Said:
