@@ -3,7 +3,7 @@
 What plugin authors need is importable from here; see ``docs/plugins.md``.
 """
 
-from spinney.scheduler.config import SchedulerConfig, load_config, parse_config
+from spinney.scheduler.config import PluginOption, SchedulerConfig, load_config, parse_config
 from spinney.scheduler.events import BatchEvent, CapacityVerdict, Event, EventHandler, Scenario
 from spinney.scheduler.hooks import DoesNotFit
 from spinney.scheduler.inventory import Inventory
@@ -28,6 +28,7 @@ __all__ = [
     "NodeInfo",
     "NodeSet",
     "Plugin",
+    "PluginOption",
     "PluginRegistry",
     "PodGroupInfo",
     "PodInfo",

@@ -3,13 +3,20 @@
 A group set is tried on each of its node sets in turn; inside one, all members with tasks are placed in order. A pod set
 is tried on each of its node sets in turn; inside one, all its tasks are placed in order. Whatever fails is rolled back
 to where that attempt began.
+
+That is greedy: a choice is not revisited because something later fails. Where it fails for a gang that may fit all the
+same, a second attempt places what is largest first and does revisit choices of node sets, a bounded number of times.
+The two differ only for gangs of unlike pods, or of several constrained parts; what greed finds is never changed.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
+from typing import Final
 
-from spinney.gangs.tree import GroupSet, Member, PodSet
+import numpy as np
+
+from spinney.gangs.tree import GroupSet, Member
 from spinney.scheduler.decisions import SubsettingFailed
 from spinney.scheduler.jobs import PodGroupInfo
 from spinney.scheduler.nodes import NodeSet
@@ -20,16 +27,25 @@ from spinney.scheduler.session import Session
 from spinney.scheduler.statement import Statement
 from spinney.scheduler.tasks import PodInfo
 
+REVISIONS: Final = 128
+"""How many choices of a node set a search may revisit."""
+
 
 @dataclass(slots=True)
 class Attempt:
-    """One attempt to place a job; ``recorded`` keeps the reasons, ``pipeline_only`` gives promises, not nodes."""
+    """One attempt to place a job.
+
+    ``recorded`` keeps the reasons, ``pipeline_only`` gives promises instead of nodes, ``revisions`` is how many choices
+    may still be revisited, ``largest_first`` leaves the order of tasks to their size.
+    """
 
     session: Session
     statement: Statement
     job: PodGroupInfo
     pipeline_only: bool = False
     recorded: bool = True
+    revisions: int = 0
+    largest_first: bool = False
 
     def refuse(self, reason: str, message: str, details: object = None) -> bool:
         """Record why the job does not fit; return ``False``."""
@@ -61,50 +77,72 @@ def place_job(
     verdict = session.is_job_over_capacity(job, tasks)
     if not verdict.ok:
         return attempt.refuse(verdict.reason, verdict.message, verdict.details)
+    checkpoint = statement.checkpoint()
     try:
-        return _place_group(attempt, job.root, tasks, nodes)
+        if _succeeds(attempt, tasks, nodes):
+            return True
+        if not session.config.backtracking or not _is_worth_a_search(session, job, tasks, nodes):
+            return False
+        statement.rollback(checkpoint)
+        search = Attempt(
+            session,
+            statement,
+            job,
+            pipeline_only=pipeline_only,
+            recorded=False,
+            revisions=REVISIONS,
+            largest_first=True,
+        )
+        return _succeeds(search, tasks, nodes)
     except SubsettingFailed as error:
         return attempt.refuse("PluginError", str(error))
 
 
-def _place_group(attempt: Attempt, group: GroupSet, tasks: Sequence[PodInfo], nodes: NodeSet) -> bool:
-    session, statement, job = attempt.session, attempt.statement, attempt.job
-    by_set = _by_pod_set(tasks)
-    for node_set in session.subset_nodes(job, group, tasks, nodes):
-        checkpoint = statement.checkpoint()
-        if all(_place_member(attempt, member, by_set, node_set) for member in job.ordered(group)):
-            return True
-        statement.rollback(checkpoint)
-    return False
+def _succeeds(attempt: Attempt, tasks: Sequence[PodInfo], nodes: NodeSet) -> bool:
+    return any(True for _ in _placements(attempt, attempt.job.root, _by_pod_set(tasks), nodes))
 
 
-def _place_member(attempt: Attempt, member: Member, by_set: dict[str, list[PodInfo]], nodes: NodeSet) -> bool:
+def _placements(attempt: Attempt, member: Member, by_set: dict[str, list[PodInfo]], nodes: NodeSet) -> Iterator[None]:
+    """Place a part of the job in one way after the other, each undone before the next."""
     tasks = [task for pod_set in member.pod_sets() for task in by_set.get(pod_set.name, ())]
     if not tasks:
-        return True
-    if isinstance(member, GroupSet):
-        return _place_group(attempt, member, tasks, nodes)
-    return _place_pod_set(attempt, member, tasks, nodes)
-
-
-def _place_pod_set(attempt: Attempt, pod_set: PodSet, tasks: list[PodInfo], nodes: NodeSet) -> bool:
-    session, statement = attempt.session, attempt.statement
+        yield
+        return
+    statement = attempt.statement
     nearest: tuple[int, FitError] | None = None
-    for node_set in session.subset_nodes(attempt.job, pod_set, tasks, nodes):
+    for node_set in attempt.session.subset_nodes(attempt.job, member, tasks, nodes):
         checkpoint = statement.checkpoint()
-        placed, failed = _place_tasks(attempt, tasks, node_set)
-        if failed is None:
-            return True
-        if attempt.recorded and (nearest is None or placed > nearest[0]):
-            nearest = (placed, refusal_of(session, pod_set, failed, placed, node_set))
+        if isinstance(member, GroupSet):
+            yield from _together(attempt, _in_order(attempt, member, by_set), by_set, node_set)
+        else:
+            placed, failed = _place_tasks(attempt, tasks, node_set)
+            if failed is None:
+                yield
+            elif attempt.recorded and (nearest is None or placed > nearest[0]):
+                nearest = (placed, refusal_of(attempt.session, member, failed, placed, node_set))
         statement.rollback(checkpoint)
     if nearest is not None:
-        session.record_fit_error(attempt.job, nearest[1])
-    return False
+        attempt.session.record_fit_error(attempt.job, nearest[1])
+
+
+def _together(
+    attempt: Attempt, members: Sequence[Member], by_set: dict[str, list[PodInfo]], nodes: NodeSet
+) -> Iterator[None]:
+    """Place all members in one way after the other; a greedy attempt takes the first way of each."""
+    if not members:
+        yield
+        return
+    for _ in _placements(attempt, members[0], by_set, nodes):
+        yield from _together(attempt, members[1:], by_set, nodes)
+        attempt.revisions -= 1
+        if attempt.revisions < 0:
+            return
 
 
 def _place_tasks(attempt: Attempt, tasks: list[PodInfo], nodes: NodeSet) -> tuple[int, PodInfo | None]:
     """Place tasks in order, identical ones together; return how many found a node, and the first that found none."""
+    if attempt.largest_first:
+        tasks = sorted(tasks, key=_size, reverse=True)
     placed = 0
     for _, run in groupby(tasks, key=lambda task: task.request.number):
         alike = list(run)
@@ -113,6 +151,46 @@ def _place_tasks(attempt: Attempt, tasks: list[PodInfo], nodes: NodeSet) -> tupl
         if done < len(alike):
             return placed, alike[done]
     return placed, None
+
+
+def _in_order(attempt: Attempt, group: GroupSet, by_set: dict[str, list[PodInfo]]) -> Sequence[Member]:
+    members = attempt.job.ordered(group)
+    if not attempt.largest_first:
+        return members
+
+    def largest(member: Member) -> tuple[int, int]:
+        tasks = [task for pod_set in member.pod_sets() for task in by_set.get(pod_set.name, ())]
+        return max((_size(task) for task in tasks), default=(0, 0))
+
+    return sorted(members, key=largest, reverse=True)
+
+
+def _size(task: PodInfo) -> tuple[int, int]:
+    """Return what makes a task hard to place: its GPUs, then everything else it asks for, roughly."""
+    request = task.request
+    return request.gpus, int(request.requests.sum())
+
+
+def _is_worth_a_search(session: Session, job: PodGroupInfo, tasks: Sequence[PodInfo], nodes: NodeSet) -> bool:
+    """Tell whether another order could help at all: pods are unlike, or several parts compete, and the sum fits."""
+    requests = {task.request.number: task.request for task in tasks}
+    parts = {task.pod_set.name for task in tasks}
+    constrained = any(member.topology is not None for member in _below(job.root))
+    if len(requests) == 1 and not (len(parts) > 1 and constrained):
+        return False
+    table = session.nodes.table
+    wanted = np.zeros(table.idle.shape[1], dtype=np.int64)
+    for task in tasks:
+        wanted += task.request.vector(len(wanted))
+    free = table.idle[nodes.rows].sum(axis=0) + table.releasing[nodes.rows].sum(axis=0)
+    return bool((wanted <= free).all())
+
+
+def _below(group: GroupSet) -> Iterator[Member]:
+    for member in group.members:
+        yield member
+        if isinstance(member, GroupSet):
+            yield from _below(member)
 
 
 def _by_pod_set(tasks: Sequence[PodInfo]) -> dict[str, list[PodInfo]]:

@@ -15,6 +15,7 @@ from spinney.scheduler.plugins.kubeflow import Kubeflow
 from spinney.scheduler.plugins.nodeavailability import NodeAvailability
 from spinney.scheduler.plugins.nodeplacement import NodePlacement
 from spinney.scheduler.plugins.nominatednode import NominatedNode
+from spinney.scheduler.plugins.podaffinity import PodAffinity
 from spinney.scheduler.plugins.predicates import Predicates
 from spinney.scheduler.plugins.priority import Priority
 from spinney.scheduler.plugins.ray import Ray
@@ -25,6 +26,7 @@ from spinney.scheduler.plugins.topology import TopologyPlugin
 
 BUILT_IN: Final[Mapping[str, Builder]] = MappingProxyType(
     {
+        "podaffinity": PodAffinity,
         "predicates": Predicates,
         "proportion": ProportionPlugin,
         "priority": Priority,

@@ -1,0 +1,37 @@
+"""podaffinity: near pods one would rather be with, and near pods that would rather be with this one.
+
+The score is the sum of the weights of preferred terms, as it is: unbounded, and negative near pods to be avoided.
+"""
+
+import numpy as np
+
+from spinney.cluster.filters.candidate import Candidate
+from spinney.cluster.scores.inter_pod_affinity import raw_score
+from spinney.scheduler import scores
+from spinney.scheduler.jobs import PodGroupInfo
+from spinney.scheduler.nodes import NodeSet, Scores
+from spinney.scheduler.plugin import Plugin
+from spinney.scheduler.session import Session
+from spinney.scheduler.tasks import PodInfo
+
+
+class PodAffinity(Plugin):
+    """Scores nodes by preferred affinity between pods."""
+
+    name = "podaffinity"
+
+    def on_session_open(self, session: Session) -> None:
+        """Register the score."""
+        nodes = session.nodes
+
+        def score(task: PodInfo, job: PodGroupInfo, candidates: NodeSet) -> Scores:
+            del job
+            found = raw_score(nodes.view, Candidate(task.pod, task.request.requests))
+            if found is None:
+                return np.zeros(len(candidates))
+            return found[candidates.rows].astype(np.float64) * scores.POD_AFFINITY
+
+        def concerns(task: PodInfo) -> bool:
+            return task.request.carries_rules or nodes.rule_carriers > 0
+
+        session.add_node_order_columns(score, stateful=True, applies_to=concerns)
