@@ -64,7 +64,7 @@ async def pair(controlplane: ControlPlane) -> AsyncIterator[Pair]:
 async def _until(pair: Pair, exchange: Exchange) -> None:
     """Ask the real server until it answers with success: its controllers are not as immediate as ours."""
     async with asyncio.timeout(60):
-        while (await _comparable(pair.real, exchange, pair.namespace))["status"] != 200:
+        while (await _comparable(pair.real, exchange, pair.namespace))["status"] != 200:  # noqa: ASYNC110 - elsewhere
             await asyncio.sleep(0.05)
 
 

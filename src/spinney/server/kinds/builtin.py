@@ -359,6 +359,7 @@ def _devices() -> list[Kind]:
             labels=(_label("spec.nodeName"), _label("spec.driver")),
         ),
         _kind("deviceclasses", "DeviceClass", group=group, namespaced=False, generation=True),
+        _kind("devicetaintrules", "DeviceTaintRule", group=group, namespaced=False, status=True, generation=True),
     ]
 
 
