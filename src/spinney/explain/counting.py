@@ -77,17 +77,19 @@ class Room:
 
     def shortages(self, row: int) -> tuple[Shortage, ...]:
         """Return what one node lacks for the pod."""
-        short = self._short(row)
+        short = self._short(np.array([row]))[0]
         return tuple(Shortage(resource=self.resources[c], amount=int(short[c])) for c in np.flatnonzero(short).tolist())
 
-    def distance(self, row: int) -> float:
-        """Return the lack of one node in units of the pod's own request, to compare nodes by."""
-        return float((self._short(row) / np.maximum(self.request, 1)).sum())
+    def nearest(self, rows: NDArray[np.intp]) -> int:
+        """Return the first of ``rows`` that lacks least, counted in units of the pod's own request."""
+        lacking = (self._short(rows) / np.maximum(self.request, 1)).sum(axis=1)
+        return int(rows[np.argmin(lacking)])
 
-    def _short(self, row: int) -> NDArray[np.int64]:
-        short = self.request.copy()
+    def _short(self, rows: NDArray[np.intp]) -> NDArray[np.int64]:
+        """Return what each of ``rows`` lacks, ``[row, resource]``."""
+        short = np.broadcast_to(self.request, (len(rows), len(self.request))).copy()
         known = min(len(self.request), self.free.shape[1])
-        short[:known] -= self.free[row, :known]
+        short[:, :known] -= self.free[rows, :known]
         return np.where(self.request > 0, np.maximum(short, 0), 0)
 
 
@@ -146,8 +148,8 @@ def remedies(nodes: NodeNames, refusals: Sequence[Refusal], room: Room) -> tuple
         rows = nodes.ordered[near[nodes.ordered]]
         if not len(rows):
             continue
-        row = min(rows, key=room.distance) if name == RESOURCES_FILTER else rows[0]
-        lacking = room.shortages(int(row)) if name == RESOURCES_FILTER else ()
+        row = room.nearest(rows) if name == RESOURCES_FILTER else int(rows[0])
+        lacking = room.shortages(row) if name == RESOURCES_FILTER else ()
         found.append(
             Remedy(
                 filter=name,

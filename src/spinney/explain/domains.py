@@ -81,24 +81,32 @@ def _shortages(
     free: IntArray, request: IntArray, fits: IntArray, capacity: IntArray, missing: int
 ) -> dict[int, IntArray]:
     """Return what each node (position in ``free``) lacks when ``missing`` more pods are laid where they lack least."""
-    weight = np.where(request > 0, 1.0 / np.maximum(request, 1), 0.0)
+    asked = np.flatnonzero(request > 0)
+    amounts = request[asked].tolist()
+    room = free[:, asked].tolist()  # plain numbers: the loop below looks at one node at a time
+    held, most = fits.tolist(), capacity.tolist()
 
-    def lack(node: int, pods: int) -> IntArray:
-        short: IntArray = np.maximum((fits[node] + pods) * request - free[node], 0) * (request > 0)
-        return short
+    def cost(node: int, pods: int) -> float:
+        """Return what ``pods`` more pods lack on a node, in units of one pod's request."""
+        count = held[node] + pods
+        lacking: float = sum(max(count * want - have, 0) / want for want, have in zip(amounts, room[node], strict=True))
+        return lacking
 
     # A later pod on a node never costs less than an earlier one, so taking the cheapest next pod is optimal.
-    heap = [(float(lack(node, 1) @ weight), node, 1) for node in range(len(fits)) if capacity[node] > fits[node]]
+    heap = [(cost(node, 1), node, 1) for node in range(len(held)) if most[node] > held[node]]
     heapq.heapify(heap)
     laid: dict[int, int] = {}
     while heap and missing > 0:
-        _, node, pods = heapq.heappop(heap)
+        _, node, pods = heap[0]
         laid[node] = pods
         missing -= 1
-        if fits[node] + pods < capacity[node]:
-            step = lack(node, pods + 1) - lack(node, pods)
-            heapq.heappush(heap, (float(step @ weight), node, pods + 1))
-    return {node: lack(node, pods) for node, pods in laid.items()}
+        if held[node] + pods < most[node]:
+            heapq.heapreplace(heap, (cost(node, pods + 1) - cost(node, pods), node, pods + 1))
+        else:
+            heapq.heappop(heap)
+    return {
+        node: np.maximum((held[node] + pods) * request - free[node], 0) * (request > 0) for node, pods in laid.items()
+    }
 
 
 def _named(lacking: dict[int, IntArray], resources: Sequence[str]) -> tuple[Shortage, ...]:

@@ -11,7 +11,7 @@ from typing import Final
 import msgspec
 import numpy as np
 
-from spinney.cluster.filters import SESSION_FILTERS, Candidate, FilterFramework, FilterResult, Refusal
+from spinney.cluster.filters import SESSION_FILTERS, Candidate, FilterFramework, FilterResult, Refusal, resources_fit
 from spinney.cluster.journal import Rows
 from spinney.cluster.resources import Vector, padded
 from spinney.cluster.table import Mask
@@ -33,6 +33,7 @@ from spinney.gangs.tree import GroupSet, Member
 from spinney.scheduler.fairshare.capacity import OverCapacity
 from spinney.scheduler.jobs import PodGroupInfo
 from spinney.scheduler.placement.judging import resource_fit
+from spinney.scheduler.plugins.predicates import NODE_FILTERS
 from spinney.scheduler.results import FitError
 from spinney.scheduler.session import Session
 from spinney.scheduler.tasks import PodInfo
@@ -43,7 +44,8 @@ NEAREST: Final = 5
 _ABOUT_PLACES: Final = frozenset({"PodSchedulingErrors", "TopologyConstraint", "OverLimit", "NonPreemptibleOverQuota"})
 """Reasons that the explanation says better than their own text."""
 _KINDS: Final = {podgang.SOURCE: "PodGang", bare.SOURCE: "Pod"}
-_FILTERS: Final = FilterFramework(SESSION_FILTERS)
+_ALL_FILTERS: Final = FilterFramework(SESSION_FILTERS)
+_NODE_FILTERS: Final = FilterFramework((*NODE_FILTERS, resources_fit.AFTER_RELEASE))
 
 
 class Explainer:
@@ -137,7 +139,10 @@ class _Places:
         return None
 
     def nearest_domains(self, level: _Level | None) -> tuple[tuple[DomainReport, ...], int]:
-        """Return the domains that miss by least, nearest first, and how many there are; the cluster if no level."""
+        """Return the domains that miss by least, nearest first, and how many there are; the cluster if no level.
+
+        What is lacking is worked out for the nearest only.
+        """
         if level is None:
             return (self._report("the cluster", "", np.flatnonzero(self._usable), self._tasks),), 0
         domains = level.tree.levels[level.depth]
@@ -147,7 +152,18 @@ class _Places:
         for domain in nearest.tolist():
             members = domains.members(domain)
             rows = members[self._usable[members]]
-            reports.append(self._report(_short(domains.key), domains.names[domain], rows, level.tasks))
+            if not reports:
+                reports.append(self._report(_short(domains.key), domains.names[domain], rows, level.tasks))
+                continue
+            reports.append(
+                DomainReport(
+                    level=_short(domains.key),
+                    domain=domains.names[domain],
+                    nodes=len(rows),
+                    fits=min(int(held[domain]), len(level.tasks)),
+                    needed=len(level.tasks),
+                )
+            )
         return tuple(reports), len(domains)
 
     def wider_domain(self, level: _Level | None) -> DomainReport | None:
@@ -210,8 +226,13 @@ class _Places:
 
     def _diagnose(self, task: PodInfo) -> FilterResult:
         """Ask every filter and every plugin about every node."""
-        session = self._session
-        result = _FILTERS.diagnose(session.nodes.view, Candidate(task.pod, task.request.requests))
+        nodes, constraints = self._session.nodes, task.request.constraints
+        candidate = Candidate(task.pod, task.request.requests)
+        if constraints.looks_at_pods or constraints.volumes or nodes.rule_carriers:
+            result = _ALL_FILTERS.diagnose(nodes.view, candidate)
+        else:
+            # Where no pod has a say about others, what was placed in this session need not be counted first.
+            result = _NODE_FILTERS.diagnose(nodes.surroundings, candidate)
         refusals = [*result.refusals, *self._unshared(task), *self._refused_by_plugins(task)]
         return FilterResult(result.mask, tuple(refusals), result.pre_filter, result.pre_filter_unresolvable)
 
