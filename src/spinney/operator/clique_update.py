@@ -63,7 +63,9 @@ def _step(clique: PodClique, active: Sequence[Pod], progress: PodCliqueUpdatePro
     if remaining is not None:
         return CliqueUpdate(progress, (*idle, remaining), settled=False)
     if selection.current:
-        if ready_new < min(len(selection.completed) + 1, replicas):
+        # A replacement that was scaled in before it was ready will not come: then nothing is left to wait for.
+        under_way = ready < max(len(active), replicas)
+        if under_way and ready_new < min(len(selection.completed) + 1, replicas):
             return CliqueUpdate(progress, idle, settled=False)
         selection = PodsSelectedToUpdate(completed=(*selection.completed, selection.current))
         progress = msgspec.structs.replace(progress, ready_pods_selected_to_update=selection)

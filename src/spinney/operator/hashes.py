@@ -37,8 +37,8 @@ class TemplateHashes:
 
 def digest(value: Any, length: int = LENGTH) -> str:
     """Return a short, label-safe name for a JSON value; equal values have equal names, on any machine, forever."""
-    canonical = json.dumps(msgspec.to_builtins(value), sort_keys=True, separators=(",", ":"), ensure_ascii=True)
-    number = int.from_bytes(hashlib.sha256(canonical.encode()).digest(), "big")
+    canonical = msgspec.json.encode(value, order="deterministic")
+    number = int.from_bytes(hashlib.sha256(canonical).digest(), "big")
     letters = []
     for _ in range(length):
         number, letter = divmod(number, len(ALPHABET))

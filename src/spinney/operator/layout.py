@@ -41,7 +41,7 @@ class Place:
     template: PodCliqueTemplateSpec
     group: GroupPlace | None = None
 
-    @property
+    @cached_property
     def name(self) -> str:
         """Return the PodClique's name."""
         if self.group is None:
@@ -69,11 +69,12 @@ class Place:
 
 
 class Layout:
-    """The places of one PodCliqueSet. A read-only view on it."""
+    """The places of one PodCliqueSet. A read-only view on it that remembers what it worked out."""
 
     def __init__(self, pcs: PodCliqueSet) -> None:
         self.pcs = pcs
         self.name = pcs.metadata.name
+        self._standalone: dict[int, list[Place]] = {}
 
     @cached_property
     def templates(self) -> Mapping[str, PodCliqueTemplateSpec]:
@@ -97,11 +98,13 @@ class Layout:
 
     def standalone(self, i: int) -> list[Place]:
         """Return the PodCliques of a replica that are in no scaling group, in template order."""
-        return [
-            Place(self.name, i, template)
-            for template in self.pcs.spec.template.cliques
-            if template.name not in self.groups_of_cliques
-        ]
+        if i not in self._standalone:
+            self._standalone[i] = [
+                Place(self.name, i, template)
+                for template in self.pcs.spec.template.cliques
+                if template.name not in self.groups_of_cliques
+            ]
+        return self._standalone[i]
 
     def members(self, i: int, group: str, j: int) -> list[Place]:
         """Return the PodCliques of one scaling group replica, in the group's order."""

@@ -41,11 +41,14 @@ from spinney.operator.hashes import template_hashes
 from spinney.operator.layout import Layout, Place
 from spinney.operator.pod_states import deletion_order, free_indexes, is_active, pod_index
 from spinney.operator.set_update import is_on_delete, is_selected
-from spinney.operator.writing import Latest, write_each
+from spinney.operator.writing import Latest, gathering, write_each
 
 log = structlog.get_logger()
 
 STATUS_MANAGER = "spinney-operator"
+GATHERING_SECONDS = 0.02
+STATUS_GATHERING_SECONDS = 0.1
+"""How long changes of pods are gathered: shortly while some are missing or gated, longer for the status."""
 
 
 @dataclass(frozen=True)
@@ -92,7 +95,7 @@ class PodCliqueController:
         )
         self._caches.pods.subscribe(self._observe)
         controller.watch(self._caches.cliques)
-        controller.watch(self._caches.pods, to_controller_of(POD_CLIQUE))
+        self._caches.pods.subscribe(gathering(controller, to_controller_of(POD_CLIQUE), self._patience))
         controller.watch(self._caches.gangs, self._cliques_of_gang)
         controller.watch(self._caches.cliques, self._scaled_siblings)
         controller.watch(self._caches.sets, self._cliques_of_set)
@@ -269,6 +272,13 @@ class PodCliqueController:
             if controller is not None and index >= 0:
                 lives = self._lives[controller.uid]
                 lives[index] = lives.get(index, 0) + 1
+
+    def _patience(self, key: Key) -> float:
+        clique = self._caches.cliques.get(key)
+        if clique is None or clique.status.schedule_gated_replicas:
+            return GATHERING_SECONDS
+        complete = clique.status.replicas == clique.spec.replicas
+        return STATUS_GATHERING_SECONDS if complete else GATHERING_SECONDS
 
     def _cliques_of_gang(self, change: Change[PodGang]) -> Iterable[Key]:
         old, new = change.old, change.new

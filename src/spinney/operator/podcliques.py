@@ -85,11 +85,13 @@ def owned_by_scaling_group(group: PodCliqueScalingGroup) -> OwnerReference:
 
 
 def _pod_spec(layout: Layout, place: Place) -> JSON:
-    """Return the clique's pod spec with what all its pods share beyond the template."""
+    """Return the clique's pod spec with what all its pods share beyond the template; the template is left alone."""
+    group = mnnvl.group_of(layout, place)
+    if group is None and place.group is None:
+        return place.template.spec.pod_spec
     spec: JSON = copy.deepcopy(place.template.spec.pod_spec)
     if place.group is not None:
         environment.prepend(spec, environment.of_group_member(layout, place))
-    group = mnnvl.group_of(layout, place)
     if group is not None:
         mnnvl.inject(spec, names.compute_domain(layout.name, place.replica, group))
     return spec

@@ -4,10 +4,9 @@ Gangs come first, then what fills them. A new template is announced in the statu
 nobody starts to roll before it is his turn. Replicas that have lost their minimum for too long are recycled here.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import Any
 
 import structlog
 
@@ -46,10 +45,10 @@ from spinney.operator.hashes import TemplateHashes, adoption, template_hashes
 from spinney.operator.layout import Layout
 from spinney.operator.podclique import status_manifest
 from spinney.operator.podgang import FIELD_MANAGER, new_gang
-from spinney.operator.possessions import Possessions
+from spinney.operator.possessions import Possession, Possessions
 from spinney.operator.set_status import ObservedSet, replica_index
 from spinney.operator.set_update import set_update
-from spinney.operator.writing import Latest, write_each
+from spinney.operator.writing import Latest, gathering, write_each
 
 log = structlog.get_logger()
 
@@ -57,7 +56,8 @@ Generated = PodClique | PodCliqueScalingGroup | PodGang
 
 STATUS_MANAGER = "spinney-operator"
 GATHERING_SECONDS = 0.05
-"""How long changes below a set are gathered before it is looked at again: its status sums up thousands of them."""
+GATHERING_SECONDS_PER_REPLICA = 0.001
+"""How long changes below a set are gathered before it is looked at again: its status sums up all of them."""
 
 
 @dataclass(frozen=True)
@@ -99,6 +99,8 @@ class PodCliqueSetController:
         self._claims = claims
         self._mnnvl_enabled = mnnvl_enabled
         self._latest: Latest[PodCliqueSet] = Latest()
+        self._synced: dict[Key, object] = {}
+        self._touched: dict[Key, int] = {}
         self._degradations: dict[Key, tuple[str | None, int | None, list[Degradation] | str]] = {}
 
     def register(self, manager: Manager, *, workers: int) -> Controller:
@@ -108,14 +110,13 @@ class PodCliqueSetController:
         )
         controller.watch(self._caches.sets)
         controller.watch(self._caches.bindings, self._sets_of_topology)
-        gather = _gathering(controller)
+        gather = gathering(controller, to_label(marks.PART_OF), self._patience)
         self._caches.cliques.subscribe(gather)
         self._caches.groups.subscribe(gather)
         self._caches.gangs.subscribe(gather)
-        for cache in self._possessions.caches.values():
+        for cache in [*self._possessions.caches.values(), *([self._claims.cache] if self._claims.cache else [])]:
+            cache.subscribe(self._touch)
             cache.subscribe(gather)
-        if self._claims.cache is not None:
-            self._claims.cache.subscribe(gather)
         manager.add(controller)
         return controller
 
@@ -125,6 +126,7 @@ class PodCliqueSetController:
         if cached is None:
             self._latest.forget(key)
             self._degradations.pop(key, None)
+            self._synced.pop(key, None)
             return None
         pcs = self._latest.of(key, cached)
         if pcs.metadata.deleting:
@@ -138,7 +140,10 @@ class PodCliqueSetController:
             await self._recycle(scene, i)
         # The status announces a new template and whose turn it is before any PodClique changes.
         await self._write_status(scene)
-        await self._sync(scene)
+        structure = self._structure(scene)
+        if self._synced.get(key) != structure:
+            await self._sync(scene)
+            self._synced[key] = structure
         return None if verdict.wait is None else Requeue(after=verdict.wait.total_seconds())
 
     # -- deciding ------------------------------------------------------------------------------------------------------
@@ -171,6 +176,19 @@ class PodCliqueSetController:
             members=members,
             groups={group.metadata.name: group for group in self._caches.groups_of(key)},
             gangs={gang.metadata.name: gang for gang in self._caches.gangs_of(key)},
+        )
+
+    def _structure(self, scene: Scene) -> object:
+        """Return all that decides what must exist for a set; while it stays the same there is nothing to sync."""
+        pcs, observed = scene.pcs, scene.observed
+        binding = self._caches.topology_of(pcs).binding
+        return (
+            (pcs.metadata.uid, pcs.metadata.generation, pcs.metadata.labels, pcs.metadata.annotations),
+            binding.metadata.generation if binding is not None else None,
+            self._touched.get(scene.key, 0),
+            [_shape(each) for each in observed.cliques.values()],
+            [_shape(each) for each in observed.groups.values()],
+            [(each.metadata.uid, each.metadata.deleting) for each in observed.gangs.values()],
         )
 
     def _backend(self, pcs: PodCliqueSet) -> SchedulerBackend | None:
@@ -322,8 +340,26 @@ class PodCliqueSetController:
         await self._possessions.release(pcs.metadata.uid or "")
         await remove_finalizer(self._client, POD_CLIQUE_SET, pcs, marks.POD_CLIQUE_SET_FINALIZER)
 
+    def _touch(self, change: Change[Possession]) -> None:
+        """Note that something kept for a set was changed, by us or by others."""
+        side = change.new or change.old
+        name = side.metadata.labels.get(marks.PART_OF) if side is not None else None
+        if name is not None:
+            key = Key(change.key.namespace, name)
+            self._touched[key] = self._touched.get(key, 0) + 1
+
+    def _patience(self, key: Key) -> float:
+        pcs = self._caches.sets.get(key)
+        replicas = (pcs.spec.replicas or 0) if pcs is not None else 0
+        return GATHERING_SECONDS + GATHERING_SECONDS_PER_REPLICA * replicas
+
     def _sets_of_topology(self, change: Change[ClusterTopologyBinding]) -> Iterable[Key]:
         return self._caches.sets.index_keys(BY_TOPOLOGY, change.key.name)
+
+
+def _shape(found: PodClique | PodCliqueScalingGroup) -> object:
+    metadata = found.metadata
+    return metadata.uid, metadata.generation, metadata.deleting, metadata.labels.get(marks.POD_TEMPLATE_HASH)
 
 
 def scheduler_name(pcs: PodCliqueSet) -> str | None:
@@ -335,14 +371,3 @@ def scheduler_name(pcs: PodCliqueSet) -> str | None:
 def _delay(pcs: PodCliqueSet) -> timedelta:
     delay = pcs.spec.template.termination_delay
     return termination.DEFAULT_DELAY if delay is None else parse_duration(delay)
-
-
-def _gathering(controller: Controller) -> Callable[[Change[Any]], None]:
-    """Return a subscriber that asks for the set of a changed object, a moment later."""
-    sets_of = to_label(marks.PART_OF)
-
-    def gather(change: Change[Any]) -> None:
-        for key in sets_of(change):
-            controller.enqueue_after(key, GATHERING_SECONDS)
-
-    return gather

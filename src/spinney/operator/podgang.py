@@ -37,12 +37,15 @@ from spinney.operator.incarnations import Life
 from spinney.operator.layout import Layout
 from spinney.operator.set_status import replica_index
 from spinney.operator.topologies import Topology
-from spinney.operator.writing import Latest
+from spinney.operator.writing import Latest, gathering
 
 log = structlog.get_logger()
 
 FIELD_MANAGER = "spinney-operator"
 STATUS_MANAGER = "spinney-operator-status"
+GATHERING_SECONDS = 0.02
+STATUS_GATHERING_SECONDS = 0.1
+"""How long changes of members are gathered: shortly while the gang is being brought up, longer for its status."""
 
 SyncToken = tuple[str | None, str, bool, bool]
 """What ``sync_pod_gang`` was last called for: uid, hash of the whole spec, Initialized, Scheduled."""
@@ -76,8 +79,9 @@ class PodGangController:
             "podgang", self.reconcile, runtime=manager.runtime, workers=workers, metrics=manager.metrics
         )
         controller.watch(self._caches.gangs)
-        controller.watch(self._caches.cliques, to_label(marks.POD_GANG))
-        controller.watch(self._caches.pods, to_label(marks.POD_GANG))
+        gather = gathering(controller, to_label(marks.POD_GANG), self._patience)
+        self._caches.cliques.subscribe(gather)
+        self._caches.pods.subscribe(gather)
         controller.watch(self._caches.sets, self._gangs_of_set)
         controller.watch(self._caches.bindings, self._gangs_of_topology)
         manager.add(controller)
@@ -228,6 +232,11 @@ class PodGangController:
 
     def _backend(self, gang: PodGang) -> SchedulerBackend | None:
         return self._registry.get(gang.metadata.labels.get(marks.SCHEDULER_NAME, ""))
+
+    def _patience(self, key: Key) -> float:
+        gang = self._caches.gangs.get(key)
+        settled = gang is not None and is_true(gang.status.conditions, INITIALIZED)
+        return STATUS_GATHERING_SECONDS if settled else GATHERING_SECONDS
 
     def _gangs_of_set(self, change: Change[PodCliqueSet]) -> Iterable[Key]:
         old, new = change.old, change.new

@@ -21,6 +21,7 @@ from spinney.operator.topologies import Topology
 
 TOPOLOGY_LEVELS_UNAVAILABLE = "TopologyLevelsUnavailable"
 CAPABILITIES_MET = "SchedulerCapabilitiesMet"
+MOST_SUMMARIES = 50
 
 
 @dataclass(frozen=True)
@@ -110,7 +111,7 @@ def set_status(
         available_replicas=sum(is_replica_available(layout, observed, i) for i in replicas),
         updated_replicas=sum(is_replica_updated(layout, observed, hashes, i) for i in replicas),
         hpa_pod_selector=labels.selector(labels.managed(layout.name)),
-        pod_gang_statuses=tuple(_summary(gang) for _, gang in sorted(observed.gangs.items())),
+        pod_gang_statuses=_summaries(observed),
         current_generation_hash=hashes.generation,
         update_progress=None if progress is None else counted(layout, observed, hashes, progress),
     )
@@ -158,7 +159,9 @@ def _topology(status: ConditionStatus, reason: str, message: str) -> Condition:
     return Condition(type=TOPOLOGY_LEVELS_UNAVAILABLE, status=status, reason=reason, message=message)
 
 
-def _summary(gang: PodGang) -> PodGangSummary:
-    return PodGangSummary(
-        name=gang.metadata.name, phase=gang.status.phase or "Pending", conditions=gang.status.conditions
-    )
+def _summaries(observed: ObservedSet) -> tuple[PodGangSummary, ...]:
+    """Return the gangs in short; of very many only the first that do not run yet, or the status would not fit."""
+    gangs = [gang for _, gang in sorted(observed.gangs.items())]
+    if len(gangs) > MOST_SUMMARIES:
+        gangs = [gang for gang in gangs if gang.status.phase != "Running"][:MOST_SUMMARIES]
+    return tuple(PodGangSummary(name=gang.metadata.name, phase=gang.status.phase or "Pending") for gang in gangs)

@@ -1,4 +1,4 @@
-"""How controllers write: several requests at a time, and never deciding on less than they have written themselves.
+"""How controllers write and wake: several requests at a time, bursts gathered, own writes never forgotten.
 
 :class:`Latest` remembers the answer to the last write of each object. A watch cache lags behind a write by the time the
 event takes; a controller that decided on that older version would undo, for a moment, what it had just done.
@@ -6,10 +6,13 @@ event takes; a controller that decided on that older version would undo, for a m
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable
-from typing import Generic, Protocol, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
 
 from spinney.api.meta import Metadata
+from spinney.kube.cache import Change
+from spinney.kube.controller import Controller
 from spinney.kube.keys import Key
+from spinney.kube.mapping import Mapper
 
 CONCURRENT_WRITES = 16
 
@@ -54,7 +57,12 @@ class Latest(Generic[S]):
 
 async def write_each(items: Iterable[I], write: Callable[[I], Awaitable[object]]) -> None:
     """Write every item, several at a time; after an error no further one is begun, and the first error is raised."""
-    remaining = iter(list(items))
+    every = list(items)
+    if len(every) < 2:
+        for item in every:
+            await write(item)
+        return
+    remaining = iter(every)
     failures: list[Exception] = []
 
     async def work() -> None:
@@ -66,9 +74,21 @@ async def write_each(items: Iterable[I], write: Callable[[I], Awaitable[object]]
             except Exception as error:  # noqa: BLE001 - raised below, once the writes under way have ended
                 failures.append(error)
 
-    await asyncio.gather(*(work() for _ in range(CONCURRENT_WRITES)))
+    await asyncio.gather(*(work() for _ in range(min(CONCURRENT_WRITES, len(every)))))
     if failures:
         raise failures[0]
+
+
+def gathering(
+    controller: Controller, keys_of: Mapper, seconds: Callable[[Key], float]
+) -> Callable[[Change[Any]], None]:
+    """Return a subscriber that asks for the keys of a changed object a moment later: a burst becomes one reconcile."""
+
+    def gather(change: Change[Any]) -> None:
+        for key in keys_of(change):
+            controller.enqueue_after(key, seconds(key))
+
+    return gather
 
 
 def _version(stored: Stored) -> int:
