@@ -1,0 +1,151 @@
+"""A job that is not placed is told exactly why, and what would let it in."""
+
+import msgspec
+
+from spinney.api.core import NodeSpec, Taint
+from spinney.explain import Explanation, as_text
+from spinney.gangs.tree import TopologyConstraint
+from spinney.scheduler.fairshare import GPU, NO_BOUND, Amounts, Queue
+from spinney.scheduler.inventory import Inventory
+from spinney.scheduler.jobs import PodGroupInfo
+from spinney.scheduler.nodes import NodeInfo
+from spinney.scheduler.plugin import Plugin
+from spinney.scheduler.session import Session
+from spinney.scheduler.tasks import PodInfo
+from spinney.scheduler.topology.levels import Topology
+from tests.scheduler.building import (
+    RACK,
+    ZONE,
+    a_gang,
+    a_node,
+    a_pod,
+    a_scheduler,
+    an_inventory,
+    put_gang,
+    put_job,
+)
+
+
+def refusal(inventory: Inventory, *plugins: type[Plugin]) -> tuple[Explanation, str]:
+    """Run one cycle in which one job is refused; return why, as data and as the condition's line."""
+    (refused,) = a_scheduler(inventory, *plugins).run_cycle().unschedulable
+    assert refused.explanation is not None
+    return refused.explanation, refused.message
+
+
+def racks(*sizes: int) -> Inventory:
+    """Return racks of eight-GPU nodes in one zone, and the topology that names them."""
+    nodes = [
+        a_node(f"r{rack}-n{node}", labels={ZONE: "z", RACK: f"r{rack}"})
+        for rack, size in enumerate(sizes)
+        for node in range(size)
+    ]
+    inventory = an_inventory(*nodes)
+    inventory.put_topology(Topology("dc", (ZONE, RACK)))
+    return inventory
+
+
+def test_a_gang_that_is_too_large_says_what_the_cluster_lacks() -> None:
+    """The line counts the pods that fit and names the GPUs to free."""
+    inventory = an_inventory(a_node("n0"), a_node("n1"))
+    put_gang(inventory, a_gang("old"), [a_pod("old-0", gang="old", gpus=8, node="n0")])
+    put_job(inventory, "train", 4, gpus=4)
+
+    explanation, line = refusal(inventory)
+
+    assert (explanation.placed, explanation.needed) == (2, 4)
+    assert line.startswith("unschedulable on cluster: 2 of 4 pods found room")
+    assert "free 8 GPUs on 1 node in the cluster" in line
+
+
+def test_the_nearest_rack_is_named_with_what_it_lacks() -> None:
+    """Of racks that hold some of the gang the fullest match is named, and its shortage is exact."""
+    inventory = racks(2, 4)
+    put_gang(inventory, a_gang("old"), [a_pod("old-0", gang="old", gpus=4, node="r1-n0")])
+    gang = a_gang("train", minimum=4, topology=TopologyConstraint("dc", required=RACK))
+    put_gang(inventory, gang, [a_pod(f"train-{n}", gang="train", gpus=8) for n in range(4)])
+
+    explanation, line = refusal(inventory)
+
+    nearest, other = explanation.domains
+    assert (nearest.domain, nearest.fits, nearest.needed) == ("z.r1", 3, 4)
+    assert [(short.resource, short.amount, short.nodes) for short in nearest.shortages] == [("nvidia.com/gpu", 4, 1)]
+    assert (other.domain, other.fits) == ("z.r0", 2)
+    assert "3 of 4 pods fit in rack z.r1; it lacks 4 GPUs on 1 node" in line
+    assert "1 other rack held no more" in line
+
+
+def test_a_wider_level_that_would_do_is_offered() -> None:
+    """A gang no rack can ever hold is told that the zone can."""
+    inventory = racks(2, 2)
+    gang = a_gang("train", minimum=3, topology=TopologyConstraint("dc", required=RACK))
+    put_gang(inventory, gang, [a_pod(f"train-{n}", gang="train", gpus=8) for n in range(3)])
+
+    explanation, line = refusal(inventory)
+
+    assert explanation.wider is not None
+    assert (explanation.wider.level, explanation.wider.domain) == ("zone", "z")
+    assert "it would help to require a zone instead: zone z has room for all 3 pods" in line
+
+
+def test_filters_are_counted_with_examples() -> None:
+    """Taints and labels that keep a pod out are counted per node, with the nodes named in the full text."""
+    tainted = msgspec.structs.replace(a_node("n0"), spec=NodeSpec(taints=(Taint(key="gpu", effect="NoSchedule"),)))
+    inventory = an_inventory(tainted, a_node("n1"))
+    put_gang(inventory, a_gang("job"), [a_pod("job-0", gang="job", node_selector={"disk": "ssd"})])
+
+    explanation, _ = refusal(inventory)
+
+    (report,) = explanation.pods
+    assert report.feasible_nodes == 0
+    assert {found.filter: found.nodes for found in report.filters} == {"TaintToleration": 1, "NodeAffinity": 1}
+    assert "n1" in as_text(explanation)
+
+
+def test_a_queue_at_its_limit_is_named_with_its_figures() -> None:
+    """A job its queue's limit keeps out hears of the queue, not of nodes."""
+    inventory = an_inventory(a_node("n0"))
+    limit = Amounts(NO_BOUND.cpu, NO_BOUND.memory, 2 * GPU)
+    inventory.put_queue(Queue(name="default-queue", quota=NO_BOUND, limit=limit))
+    put_job(inventory, "train", 3, gpus=1)
+
+    explanation, line = refusal(inventory)
+
+    assert explanation.queue is not None
+    assert (explanation.queue.queue, explanation.queue.rule) == ("default-queue", "OverLimit")
+    assert "raise the limit of queue default-queue by 1 GPU" in line
+
+
+class OnlyEvenNodes(Plugin):
+    """Refuses nodes whose name ends in an odd digit."""
+
+    name = "only-even-nodes"
+
+    def on_session_open(self, session: Session) -> None:
+        session.add_predicate_fn(self._is_even)
+
+    def _is_even(self, task: PodInfo, job: PodGroupInfo, node: NodeInfo) -> bool:
+        return int(node.name[-1]) % 2 == 0
+
+
+def test_a_plugin_that_refuses_is_named() -> None:
+    """What a third party's predicate refused is counted under its name."""
+    inventory = an_inventory(a_node("n1"), a_node("n3"))
+    put_job(inventory, "train", 1)
+
+    explanation, _ = refusal(inventory, OnlyEvenNodes)
+
+    (report,) = explanation.pods
+    assert [(found.filter, found.nodes) for found in report.filters] == [("only-even-nodes", 2)]
+
+
+def test_jobs_that_ask_for_the_same_are_told_of_their_own_pods() -> None:
+    """Two equal jobs share one look at the nodes, and each is told about its own pods."""
+    inventory = an_inventory(a_node("n0", gpus=1))
+    for name in ("one", "two"):
+        put_job(inventory, name, 2, gpus=1)
+
+    refused = a_scheduler(inventory).run_cycle().unschedulable
+
+    named = {found.explanation.subject: found.explanation.pods[0].pod for found in refused if found.explanation}
+    assert named == {"team/one": "team/one-0", "team/two": "team/two-0"}
