@@ -124,7 +124,7 @@ class Chronicle:
 
 
 def pods_over_time(log: list[Happening]) -> Iterator[tuple[int, dict[str, Pod]]]:
-    """Yield each revision that wrote a pod, and the pods that exist after it, by name; one mapping, changed in place."""
+    """Yield each revision that wrote a pod, and the pods there are after it, by name: one mapping, changed in place."""
     pods: dict[str, Pod] = {}
     for each in log:
         if each.kind is Pod:

@@ -301,15 +301,25 @@ class Stages:
         stack = Stack(self.cluster.connect, options)
         chronicle = Chronicle(self.cluster.client, self.cluster.namespace)
         stage = Stage(self.cluster, self.backend, stack, chronicle)
-        async with stack.running(), asyncio.TaskGroup() as tasks:
-            followers = await chronicle.begin(tasks)
-            await stage.cordon(cordoned)
-            yield stage
-            await stage.remove(*chronicle.all(PodCliqueSet))
-            await chronicle.complete()
-            for follower in followers:
-                follower.cancel()
+        try:
+            async with stack.running(), asyncio.TaskGroup() as tasks:
+                followers = await chronicle.begin(tasks)
+                await stage.cordon(cordoned)
+                yield stage
+                await stage.remove(*chronicle.all(PodCliqueSet))
+                await chronicle.complete()
+                for follower in followers:
+                    follower.cancel()
+        except BaseExceptionGroup as group:
+            raise _innermost(group) from None
         assert violations(chronicle.log(), stage.settled) == []
+
+
+def _innermost(error: BaseException) -> BaseException:
+    """Return what a scenario failed with, without the groups of tasks it ran in; several errors stay together."""
+    while isinstance(error, BaseExceptionGroup) and len(error.exceptions) == 1:
+        error = error.exceptions[0]
+    return error
 
 
 def for_backend(manifest: JSON, backend: Backend) -> JSON:

@@ -4,7 +4,8 @@ The log is replayed in the order of its revisions:
 
 * a pod is created with its gate; the gate goes only while its gang is Initialized and refers to it;
 * a gang becomes Initialized only when it refers to as many living pods as each of its PodCliques asks for;
-* a pod is created only while its PodClique has fewer living pods than replicas: there is no surge;
+* a pod is created only while its PodClique has fewer living pods than replicas: there is no surge (a change of replicas
+  counts from when the operator has observed it);
 * a pod is never bound while gated, never to two nodes, never to a node that was closed or has no room for it;
 * at the moments a scenario calls settled, no gang is part-bound: it never got its minimum and yet holds a node.
 """
@@ -45,6 +46,7 @@ class Replay:
     cliques: dict[str, PodClique] = field(default_factory=dict)
     gangs: dict[str, PodGang] = field(default_factory=dict)
     pods: dict[str, Pod] = field(default_factory=dict)
+    observed_replicas: dict[str, int] = field(default_factory=dict)  # of PodCliques, as the operator last acted on
     complete: set[str] = field(default_factory=set)  # gangs that have had their minimum placed
 
     def take(self, each: Happening) -> None:
@@ -54,7 +56,7 @@ class Replay:
         elif each.kind is PodGang:
             self._take_gang(each)
         elif each.kind is PodClique:
-            _keep(self.cliques, each)
+            self._take_clique(each)
         elif each.kind is Node:
             _keep(self.nodes, each)
 
@@ -64,6 +66,12 @@ class Replay:
             bound = self._bound(name)
             if name not in self.complete and bound:
                 self._report(revision, f"gang {name} is part-bound: {dict(bound)}")
+
+    def _take_clique(self, each: Happening) -> None:
+        _keep(self.cliques, each)
+        clique: PodClique = each.object
+        if clique.status.observed_generation in (None, clique.metadata.generation):
+            self.observed_replicas[each.name] = clique.spec.replicas or 0
 
     # -- gangs ---------------------------------------------------------------------------------------------------------
 
@@ -113,9 +121,9 @@ class Replay:
         if clique is None:
             return
         siblings = [each for each in self.pods.values() if _is_active(each) and _owner(each) == clique.metadata.uid]
-        if len(siblings) > (clique.spec.replicas or 0):
-            text = f"pod {name} is number {len(siblings)} of {clique.spec.replicas} in {clique.metadata.name}"
-            self._report(revision, text)
+        allowed = max(clique.spec.replicas or 0, self.observed_replicas[clique.metadata.name])
+        if len(siblings) > allowed:
+            self._report(revision, f"pod {name} is number {len(siblings)} of {allowed} in {clique.metadata.name}")
 
     def _check_release(self, revision: int, pod: Pod) -> None:
         name, gang = pod.metadata.name, self.gangs.get(pod.metadata.labels[marks.POD_GANG])
