@@ -1,6 +1,6 @@
 """How what several plugins say becomes one answer: the asking half of a session."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import cmp_to_key
 from typing import Any, TypeVar
@@ -10,6 +10,7 @@ import structlog
 from spinney.gangs.tree import GangKey, GroupSet, Member
 from spinney.scheduler.events import WITHIN_CAPACITY, BatchEvent, CapacityVerdict, Event, Scenario
 from spinney.scheduler.fairshare import Amounts, Queue
+from spinney.scheduler.fairshare.bounds import Lot, least_of
 from spinney.scheduler.hooks import DoesNotFit, Hook, QueueTurn
 from spinney.scheduler.jobs import PodGroupInfo
 from spinney.scheduler.nodes import NodeInfo, NodeSet
@@ -168,15 +169,30 @@ class Decisions(Registration):
         filters = self.hooks.preempt_victim_filters
         return all(self._guarded(hook, "preempt_victim_filter", False, preemptor, victim) for hook in filters)
 
+    def reclaim_refusal(self, scenario: Scenario) -> str | None:
+        """Return why a plugin refuses a reclaim scenario, or ``None`` if all agree."""
+        return self._scenario_refusal(self.hooks.reclaim_validators, "reclaim_validator", scenario)
+
+    def preempt_refusal(self, scenario: Scenario) -> str | None:
+        """Return why a plugin refuses a preempt scenario, or ``None`` if all agree."""
+        return self._scenario_refusal(self.hooks.preempt_validators, "preempt_validator", scenario)
+
     def validate_reclaim(self, scenario: Scenario) -> bool:
         """Tell whether all plugins agree with a reclaim scenario."""
-        hooks = self.hooks.reclaim_validators
-        return all(self._guarded(hook, "reclaim_validator", False, scenario) for hook in hooks)
+        return self.reclaim_refusal(scenario) is None
 
     def validate_preempt(self, scenario: Scenario) -> bool:
         """Tell whether all plugins agree with a preempt scenario."""
-        hooks = self.hooks.preempt_validators
-        return all(self._guarded(hook, "preempt_validator", False, scenario) for hook in hooks)
+        return self.preempt_refusal(scenario) is None
+
+    def reclaim_bound(self, reclaimer: PodGroupInfo, lots: Mapping[str, Lot]) -> Amounts | None:
+        """Return the most that may be taken for good from the ``lots`` of other queues; ``None`` is unbounded."""
+        bounds: list[Amounts] = []
+        for hook in self.hooks.reclaim_bounds:
+            bound: Amounts | None = self._guarded(hook, "reclaim_bound", None, reclaimer, lots)
+            if bound is not None:
+                bounds.append(bound)
+        return least_of(bounds)
 
     def job_solution_start(self) -> None:
         """Tell plugins that a search for victims begins."""
@@ -243,6 +259,13 @@ class Decisions(Registration):
                 log.exception("plugin pre-predicate failed, so the pod is refused", plugin=hook.plugin)
                 return f"plugin {hook.plugin} failed: {error}"
             if not accepts(answer):
+                return answer if isinstance(answer, str) else f"refused by plugin {hook.plugin}"
+        return None
+
+    def _scenario_refusal(self, hooks: Sequence[Hook[Any]], what: str, scenario: Scenario) -> str | None:
+        for hook in hooks:
+            answer: bool | str = self._guarded(hook, what, False, scenario)
+            if answer is not True:
                 return answer if isinstance(answer, str) else f"refused by plugin {hook.plugin}"
         return None
 

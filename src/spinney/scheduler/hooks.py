@@ -15,6 +15,7 @@ import numpy.typing as npt
 from spinney.gangs.tree import Member
 from spinney.scheduler.events import CapacityVerdict, EventHandler, Scenario
 from spinney.scheduler.fairshare import Amounts, Queue
+from spinney.scheduler.fairshare.bounds import Lot
 from spinney.scheduler.jobs import PodGroupInfo
 from spinney.scheduler.nodes import NodeInfo, NodeSet
 from spinney.scheduler.tasks import PodInfo
@@ -50,7 +51,9 @@ CapacityFn = Callable[[PodGroupInfo, Sequence[PodInfo]], CapacityVerdict]
 NodeCapacityFn = Callable[[PodInfo, PodGroupInfo, NodeInfo], CapacityVerdict]
 CanReclaimFn = Callable[[PodGroupInfo], bool]
 VictimFilterFn = Callable[[PodGroupInfo, PodGroupInfo], bool]
-ScenarioValidatorFn = Callable[[Scenario], bool]
+ScenarioValidatorFn = Callable[[Scenario], bool | str]
+"""Answers ``True``, or ``False`` or the reason as text to refuse."""
+LossBoundFn = Callable[[PodGroupInfo, Mapping[str, Lot]], Amounts | None]
 QueueAmountsFn = Callable[[str], Amounts]
 BindMutateFn = Callable[[PodInfo, str], Mapping[str, str]]
 NumaPlacementFn = Callable[[PodInfo, NodeInfo], Sequence[int]]
@@ -66,6 +69,8 @@ class QueueTurn:
     queue: Queue
     next_job: PodGroupInfo | None = None
     victims: Sequence[PodGroupInfo] = ()
+    victims_hold: Amounts | None = None
+    """What the victims hold together, where whoever asks has added it up."""
 
 
 QueueCompare = Callable[[QueueTurn, QueueTurn], int]
@@ -138,6 +143,7 @@ class Hooks:
         self.preempt_victim_filters: list[Hook[VictimFilterFn]] = []
         self.reclaim_validators: list[Hook[ScenarioValidatorFn]] = []
         self.preempt_validators: list[Hook[ScenarioValidatorFn]] = []
+        self.reclaim_bounds: list[Hook[LossBoundFn]] = []
         self.on_job_solution_start: list[Hook[Callable[[], None]]] = []
         self.non_preemptible_over_quota: list[Hook[CapacityFn]] = []
         self.job_over_capacity: list[Hook[CapacityFn]] = []

@@ -3,7 +3,7 @@
 A job's tasks are made when somebody first looks at them: most jobs of a cluster are running and nobody does.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from datetime import datetime
 from functools import cached_property
 from typing import Protocol
@@ -124,6 +124,16 @@ class PodGroupInfo:
         self._next = None
         if self._active is not None:
             self._active[pod_set.name] += change
+
+    def without(self, tasks: Collection[PodInfo]) -> "PodGroupInfo":
+        """Return the job as it would be without ``tasks``: a view to ask, which does not follow later moves."""
+        view = PodGroupInfo(self.members, self._session)
+        view.last_start = self.last_start
+        gone = set(map(id, tasks))
+        view.__dict__["by_pod_set"] = {
+            name: [task for task in members if id(task) not in gone] for name, members in self.by_pod_set.items()
+        }
+        return view
 
     # -- how far it has come -----------------------------------------------------------------------------------------
 

@@ -15,6 +15,7 @@ from spinney.scheduler.hooks import (
     JobCompare,
     JobFn,
     JobKey,
+    LossBoundFn,
     MemberCompare,
     NodeCapacityFn,
     NodeOrderColumns,
@@ -228,6 +229,14 @@ class Registration:
     def add_reclaimable_fn(self, fn: ScenarioValidatorFn) -> None:
         """Judge a whole reclaim scenario, by its shorter name."""
         self.add_reclaim_scenario_validator_fn(fn)
+
+    def add_reclaim_bound_fn(self, fn: LossBoundFn) -> None:
+        """Bound what scenarios for a job may take from other queues for good; the smallest bound holds.
+
+        The bound must cover everything the plugin's scenario validator would let pass: scenarios above it are not
+        even tried.
+        """
+        self.hooks.reclaim_bounds.append(Hook(self.opening, fn))
 
     def add_preempt_scenario_validator_fn(self, fn: ScenarioValidatorFn) -> None:
         """Judge a whole preempt scenario. All must agree."""

@@ -32,6 +32,10 @@ class Eviction(msgspec.Struct, frozen=True, gc=False):
     node: str
     gang: GangKey
     message: str = ""
+    beneficiary: GangKey | None = None
+    """The job it is evicted for, if for one."""
+    moves_to: str = ""
+    """The node a pod made in its place was promised, if there is one."""
 
 
 class Pipeline(msgspec.Struct, frozen=True, gc=False):

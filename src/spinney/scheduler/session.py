@@ -15,6 +15,7 @@ from spinney.cluster.devices import DEVICE
 from spinney.cluster.ledger import Ledger
 from spinney.cluster.resources import CPU, MEMORY
 from spinney.cluster.statuses import ACTIVE_USED, PodStatus
+from spinney.explain.reasons import VictimReport
 from spinney.gangs.tree import GangKey
 from spinney.runtime import Runtime
 from spinney.scheduler.claims import ClaimBook
@@ -22,6 +23,7 @@ from spinney.scheduler.config import SchedulerConfig
 from spinney.scheduler.decisions import Decisions
 from spinney.scheduler.device_claims import ClaimedDevices
 from spinney.scheduler.fairshare import Amounts, QueueTree
+from spinney.scheduler.fairshare.totals import DeviceSizes, device_sizes
 from spinney.scheduler.inventory import Snapshot
 from spinney.scheduler.jobs import PodGroupInfo
 from spinney.scheduler.nodes import NodeInfo, Nodes
@@ -54,6 +56,8 @@ class Session(Decisions):
         self.pipelines: list[Pipeline] = []
         self.started: list[GangKey] = []
         self.fit_errors: dict[GangKey, list[FitError]] = {}
+        self.victim_reports: dict[GangKey, list[VictimReport]] = {}
+        """What searches for victims found for the jobs they did not help, one report per action."""
         self.devices = ClaimedDevices(self.claims, self.nodes)
         self._runtime = runtime
         self._registry = registry
@@ -126,6 +130,10 @@ class Session(Decisions):
         """Tell whether inference jobs may be preempted."""
         return self.config.inference_preemptible
 
+    def monotonic(self) -> float:
+        """Return seconds that never go back, for budgets."""
+        return self._runtime.clock.monotonic()
+
     def new_gpu_group(self) -> str:
         """Return the id of a GPU that begins to be shared."""
         return self._runtime.uid()
@@ -133,16 +141,9 @@ class Session(Decisions):
     # -- charging ----------------------------------------------------------------------------------------------------
 
     @cached_property
-    def smallest_gpu_memory(self) -> int:
-        """Return the memory of the smallest GPU of the cluster, in MiB."""
-        memory = self.nodes.table.gpu_memory[self.nodes.all.rows]
-        return int(memory.min()) if len(memory) else 100
-
-    @cached_property
-    def largest_gpu_memory(self) -> int:
-        """Return the memory of the largest GPU of the cluster, in MiB."""
-        memory = self.nodes.table.gpu_memory[self.nodes.all.rows]
-        return int(memory.max()) if len(memory) else 100
+    def device_sizes(self) -> DeviceSizes:
+        """Return the memory of the smallest and of the largest GPU of the cluster."""
+        return device_sizes(self.nodes.table)
 
     def charge_of_request(self, request: RequestClass, gpu_memory: int) -> Amounts:
         """Return what a queue pays for a pod of a class on a node whose GPUs have ``gpu_memory`` MiB each."""
@@ -160,7 +161,7 @@ class Session(Decisions):
 
     def charge_of(self, task: PodInfo) -> Amounts:
         """Return what the queue pays for a task where it is; for a task that is nowhere, what it asks for."""
-        memory = int(self.nodes.table.gpu_memory[task.row]) if task.row != NOWHERE else self.smallest_gpu_memory
+        memory = int(self.nodes.table.gpu_memory[task.row]) if task.row != NOWHERE else self.device_sizes.smallest
         return self.charge_of_request(task.request, memory)
 
     # -- tasks -------------------------------------------------------------------------------------------------------
@@ -206,9 +207,19 @@ class Session(Decisions):
         elif task.status is PodStatus.PIPELINED:
             self.pipelines.append(Pipeline(pod=task.key, node=task.node_name, gang=task.job.key))
 
-    def record_eviction(self, task: PodInfo, node: str, message: str) -> None:
+    def record_eviction(self, task: PodInfo, node: str, message: str, beneficiary: GangKey | None) -> None:
         """Make a virtual eviction part of the result."""
-        self.evictions.append(Eviction(pod=task.key, uid=task.uid, node=node, gang=task.job.key, message=message))
+        self.evictions.append(
+            Eviction(
+                pod=task.key,
+                uid=task.uid,
+                node=node,
+                gang=task.job.key,
+                message=message,
+                beneficiary=beneficiary,
+                moves_to=task.node_name if task.status is PodStatus.PIPELINED else "",
+            )
+        )
 
     def record_fit_error(self, job: PodGroupInfo, error: FitError) -> None:
         """Remember why a job could not be placed."""

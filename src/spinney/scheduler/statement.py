@@ -17,6 +17,7 @@ from spinney.cluster.resources import Vector
 from spinney.cluster.state import holding_of
 from spinney.cluster.statuses import PodStatus
 from spinney.cluster.table import Holding
+from spinney.gangs.tree import GangKey
 from spinney.scheduler.jobs import PodGroupInfo
 from spinney.scheduler.nodes import NodeInfo
 from spinney.scheduler.tasks import NOWHERE, PodInfo
@@ -64,9 +65,10 @@ class Operation(ABC):
 class Evict(Operation):
     """A task on a node is told to go."""
 
-    def __init__(self, task: PodInfo, message: str) -> None:
+    def __init__(self, task: PodInfo, message: str, beneficiary: GangKey | None) -> None:
         self.task = task
         self.message = message
+        self.beneficiary = beneficiary
         self.cancelled = False
         self._before = Whereabouts.of(task)
 
@@ -90,7 +92,7 @@ class Evict(Operation):
     def commit(self, session: "Session") -> None:
         if not self.cancelled:
             self.task.virtual = False
-            session.record_eviction(self.task, self._before.node_name, self.message)
+            session.record_eviction(self.task, self._before.node_name, self.message, self.beneficiary)
 
 
 class CancelEviction(Operation):
@@ -208,9 +210,9 @@ class Statement:
     def __len__(self) -> int:
         return len(self._log)
 
-    def evict(self, task: PodInfo, message: str = "") -> None:
+    def evict(self, task: PodInfo, message: str = "", *, beneficiary: GangKey | None = None) -> None:
         """Tell a placed task to go: it keeps what it holds, as terminating, until the pod is gone."""
-        self._do(Evict(task, message))
+        self._do(Evict(task, message, beneficiary))
 
     def allocate(self, task: PodInfo, node: NodeInfo, gpu_groups: tuple[str, ...] = ()) -> None:
         """Give a task a node where it fits now."""

@@ -18,6 +18,7 @@ from spinney.gangs.book import GangSnapshot
 from spinney.scheduler.events import WITHIN_CAPACITY, BatchEvent, CapacityVerdict, EventHandler, Scenario
 from spinney.scheduler.fairshare.amounts import GPU, ZERO, Amounts, total_of
 from spinney.scheduler.fairshare.books import QueueBook, QueueBooks
+from spinney.scheduler.fairshare.bounds import Lot, most_reclaimable
 from spinney.scheduler.fairshare.capacity import OverCapacity, non_preemptible_over_quota, over_capacity
 from spinney.scheduler.fairshare.order import Standing, compare_standings, standing_of
 from spinney.scheduler.fairshare.reclaim import Reclaimer, Victims, can_reclaim, judge, may_be_victim
@@ -70,6 +71,7 @@ class ProportionPlugin(Plugin):
         session.add_can_reclaim_resources_fn(self._can_reclaim)
         session.add_reclaim_victim_filter_fn(self._may_be_victim)
         session.add_reclaim_scenario_validator_fn(self._is_just)
+        session.add_reclaim_bound_fn(self._most_lost)
         session.add_on_job_solution_start_fn(self._remember_books)
         session.add_get_queue_allocated_resources_fn(lambda queue: self.books[queue].allocated)
         session.add_get_queue_deserved_resources_fn(lambda queue: self.books[queue].queue.quota)
@@ -166,7 +168,7 @@ class ProportionPlugin(Plugin):
         book = self.books[turn.queue.name]
         following = ZERO if turn.next_job is None else self._next_request(turn.next_job)
         if turn.victims:
-            victims = total_of(map(self._held, turn.victims))
+            victims = total_of(map(self._held, turn.victims)) if turn.victims_hold is None else turn.victims_hold
             return standing_of(book, self.books.total, following=following, victims=victims)
         known = self._standings.get(book)
         if known is not None and known[0] is book.allocated and known[1] is following:
@@ -203,10 +205,13 @@ class ProportionPlugin(Plugin):
     def _may_be_victim(self, job: PodGroupInfo, victim: PodGroupInfo) -> bool:
         return may_be_victim(self.books, self._reclaimer(job), victim.queue)
 
+    def _most_lost(self, job: PodGroupInfo, lots: Mapping[str, Lot]) -> Amounts:
+        return most_reclaimable(self.books, self._reclaimer(job), lots)
+
     def _remember_books(self) -> None:
         self._before_search = self.books.copy()
 
-    def _is_just(self, scenario: Scenario) -> bool:
+    def _is_just(self, scenario: Scenario) -> bool | str:
         job = scenario.preemptor
         reclaimer = Reclaimer(
             queue=job.queue,
@@ -218,7 +223,8 @@ class ProportionPlugin(Plugin):
             lost = [task for task in tasks if not (self._consolidating and task.status is PodStatus.PIPELINED)]
             by_queue.setdefault(victim.queue, []).extend(self._chunks(victim, lost))
         victims = [Victims(queue=queue, chunks=tuple(chunks)) for queue, chunks in by_queue.items() if chunks]
-        return judge(self._before_search, reclaimer, victims, saturation_multiplier=self._multiplier) is None
+        unjust = judge(self._before_search, reclaimer, victims, saturation_multiplier=self._multiplier)
+        return True if unjust is None else f"{unjust.reason}: queue {unjust.queue}"
 
     def _chunks(self, victim: PodGroupInfo, tasks: Sequence[PodInfo]) -> list[Amounts]:
         """Divide what a job loses: each task beyond a pod set's minimum by itself, the rest of the gang as one."""

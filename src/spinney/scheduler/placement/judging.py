@@ -150,6 +150,12 @@ class Judge:
                 return f" ({answer})"
         return ""
 
+    def suits(self, task: PodInfo) -> Mask:
+        """Return the nodes, ``[node]``, that ``task`` may ever go to, whatever is on them."""
+        rules = self.rules(task)
+        self._class_verdicts(task, rules)
+        return self._classes[task.request.number, rules.signature][0].fits
+
     # -- caches ------------------------------------------------------------------------------------------------------
 
     def _sorted(self, task: PodInfo) -> RuleSet:

@@ -60,10 +60,11 @@ def place_job(
     job: PodGroupInfo,
     nodes: NodeSet,
     *,
+    tasks: Sequence[PodInfo] | None = None,
     pipeline_only: bool = False,
     simulated: bool = False,
 ) -> bool:
-    """Place the next tasks of ``job`` on ``nodes``; on failure the caller discards the statement.
+    """Place the next tasks of ``job``, or those given, on ``nodes``; on failure the caller discards the statement.
 
     ``simulated`` keeps no reasons; ``pipeline_only`` promises nodes instead of giving them.
     """
@@ -71,7 +72,7 @@ def place_job(
     if attempt.recorded:
         session.fit_errors.pop(job.key, None)
     session.pre_job_allocation(job)
-    tasks = job.tasks_to_allocate()
+    tasks = job.tasks_to_allocate() if tasks is None else tasks
     if not tasks:
         return attempt.refuse("NothingToAllocate", "no pod of the job can be placed now")
     verdict = session.is_job_over_capacity(job, tasks)

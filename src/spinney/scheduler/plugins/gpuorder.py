@@ -29,5 +29,9 @@ class GpuSpread(Plugin):
 
 
 def _used(task: PodInfo, node: NodeInfo, gpu: str) -> float:
+    """Return how much of a GPU stays in use once what is terminating is gone."""
     del task
-    return 0.0 if gpu == WHOLE_DEVICE else node.shared_gpus[gpu].used / DEVICE
+    if gpu == WHOLE_DEVICE:
+        return 0.0
+    use = node.shared_gpus[gpu]
+    return (use.active + use.pipelined) / DEVICE
