@@ -47,8 +47,9 @@ async def _scheduled(directory: Path) -> AsyncIterator[Api]:
     runtime.executor.close()
 
 
-def _wants_a_core(name: str, **spec: object) -> JSON:
-    pod = a_pod(name, **spec)
+def _wants_a_core(name: str, **spec: JSON) -> JSON:
+    pod = a_pod(name)
+    pod["spec"] |= spec
     pod["spec"]["containers"][0]["resources"] = {"requests": {"cpu": "1"}}
     return pod
 

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
+from pathlib import Path
 
 from spinney.server.kinds.builtin import GangVersion
 
@@ -23,6 +24,7 @@ class ServerOptions:
     watch_timeout: timedelta = timedelta(minutes=30)
     bookmark_interval: timedelta = timedelta(minutes=1)
     event_ttl: timedelta = timedelta(hours=1)
+    data_directory: Path | None = None  # None: nothing outlives the process
     track_all_managers: bool = False  # record managedFields from the first write, not from the first apply
     service_addresses: Mapping[str, str] = field(default_factory=dict)  # "namespace/name" -> "host:port" for webhooks
 

@@ -19,7 +19,7 @@ from spinney.server.background.expiry import EventExpiry
 from spinney.server.background.garbage import GarbageCollector
 from spinney.server.bootstrap import bootstrap
 from spinney.server.context import Context
-from spinney.server.crd.definitions import definition_kind
+from spinney.server.crd.definitions import COLLECTION, definition_kind
 from spinney.server.crd.installation import Installation
 from spinney.server.discovery import serve_discovery
 from spinney.server.exchange import Request, Response
@@ -30,7 +30,7 @@ from spinney.server.options import ServerOptions
 from spinney.server.resources import serve_resource
 from spinney.server.responding import failure, reply_json
 from spinney.server.status import ApiError, internal_error, method_not_allowed, no_such_path
-from spinney.server.store import Store
+from spinney.server.store import Journal, Store
 from spinney.server.versions import git_version, version_info
 
 log = structlog.get_logger()
@@ -46,7 +46,8 @@ class ApiServer:
     ) -> None:
         self.options = options or ServerOptions()
         self.runtime = runtime
-        store = Store(history=self.options.history)
+        self._journal = Journal(self.options.data_directory / "journal") if self.options.data_directory else None
+        store = Store(history=self.options.history, journal=self._journal)
         registry = Registry([*builtin_kinds(self.options.gangs), definition_kind()])
         for kind in registry:
             store.open(kind.storage, kind.field_values)
@@ -61,7 +62,13 @@ class ApiServer:
         Installation(store, registry)
         self._openapi = OpenApi(registry, git_version(self.options.kubernetes_version))
         self._work = (GarbageCollector(self.context), Endings(self.context), EventExpiry(self.context))
-        bootstrap(self.context)
+        if self._journal is None or not self._journal.restore(store, first=COLLECTION):
+            bootstrap(self.context)
+
+    def close(self) -> None:
+        """Let go of the data directory, if there is one; requests may no longer be handled."""
+        if self._journal is not None:
+            self._journal.close()
 
     async def handle(self, request: Request) -> Response:
         """Answer a request; what goes wrong is answered too, as a ``Status``."""

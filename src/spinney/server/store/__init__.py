@@ -2,7 +2,8 @@
 
 from spinney.server.store.collection import Collection, Page
 from spinney.server.store.history import Event, EventType, TooOld
+from spinney.server.store.journal import Journal, JournalUnusable
 from spinney.server.store.record import Key, Record
 from spinney.server.store.store import Store
 
-__all__ = ["Collection", "Event", "EventType", "Key", "Page", "Record", "Store", "TooOld"]
+__all__ = ["Collection", "Event", "EventType", "Journal", "JournalUnusable", "Key", "Page", "Record", "Store", "TooOld"]

@@ -2,15 +2,21 @@
 
 Writes are synchronous and atomic: there is no await between looking at the current record and replacing it, so no
 lock is needed. Every write draws the next revision, appends to the collection's history and tells the listeners
-(garbage collection, namespaces, CRDs), which only take notes.
+(garbage collection, namespaces, CRDs), which only take notes. With a journal, a write is in the file before anybody
+can see it; so whatever was acknowledged is there again after the process was killed.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+
+import structlog
 
 from spinney.api.struct import JSON
 from spinney.server.store.collection import Collection
 from spinney.server.store.history import Event
+from spinney.server.store.journal import Entry, Journal
 from spinney.server.store.record import Key, Record, record
+
+log = structlog.get_logger()
 
 FIRST_REVISION = 100  # well above 1, so that nobody mistakes a revision for a generation or a count
 
@@ -21,8 +27,9 @@ FieldValues = Callable[[JSON], tuple[str, ...]]
 class Store:
     """Every object of the cluster; mutable, and the only place where it changes."""
 
-    def __init__(self, *, history: int) -> None:
+    def __init__(self, *, history: int, journal: Journal | None = None) -> None:
         self._history = history
+        self._journal = journal
         self._revision = FIRST_REVISION
         self._collections: dict[str, Collection] = {}
         self._field_values: dict[str, FieldValues] = {}
@@ -75,6 +82,20 @@ class Store:
         found = collection.get(place[1])
         return None if found is None else (collection, found)
 
+    def restore(self, entries: Iterable[Entry], revision: int) -> None:
+        """Bring back journalled objects, as if they had just been added; watches cannot reach behind ``revision``."""
+        self._revision = revision
+        for entry in entries:
+            collection = self._collections.get(entry.collection)
+            if collection is None:
+                log.warning("objects of a kind that is not served are left out", collection=entry.collection)
+                continue
+            obj = entry.decode()
+            restored = record(entry.key, entry.revision, obj, self._field_values[collection.name](obj))
+            self._show(collection, Event("ADDED", restored, None))
+        for collection in self._collections.values():
+            collection.history.compact(revision)
+
     def write(self, collection: Collection, key: Key, obj: JSON) -> Record:
         """Create or replace the object at ``key``; ``obj`` is taken over. The caller has looked at the present one."""
         previous = collection.get(key)
@@ -93,6 +114,13 @@ class Store:
         return written
 
     def _commit(self, collection: Collection, event: Event) -> None:
+        if self._journal is not None:
+            self._journal.append(collection.name, event)
+        self._show(collection, event)
+        if self._journal is not None:
+            self._journal.shorten(self)
+
+    def _show(self, collection: Collection, event: Event) -> None:
         previous, current = event.previous, event.record
         place = (collection.name, current.key)
         gone = event.type == "DELETED"
