@@ -1,9 +1,12 @@
 """Telling people: the PodScheduled condition and events of pods, and the Scheduled condition of gangs.
 
 A verdict is written when it is new and not again while it stays the same: a gang that waits for hours costs one write
-per pod, not one per cycle. What was said about a pod is forgotten with the pod.
+per pod, not one per cycle. Verdicts on pods are written in the background, a few at a time; one that is overtaken by a
+newer verdict on the same pod is not written at all. What was said about a pod is forgotten with the pod.
 """
 
+import asyncio
+from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -18,7 +21,7 @@ from spinney.api.struct import JSON
 from spinney.api.time import timestamp
 from spinney.binding.placement import pod_reference
 from spinney.kube.client import Client, PatchKind
-from spinney.kube.errors import Conflict, KubeError, NotFound
+from spinney.kube.errors import Conflict, Invalid, KubeError, NotFound
 from spinney.kube.events import EventRecorder, reference
 from spinney.kube.keys import Key, key_of
 from spinney.runtime import Clock
@@ -26,6 +29,8 @@ from spinney.runtime import Clock
 log = structlog.get_logger()
 
 UNSCHEDULABLE = "Unschedulable"
+
+_IN_FLIGHT = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,19 +62,30 @@ class Reporter:
         self._events = events
         self._event_reason = event_reason
         self._said: dict[Key, tuple[str, str]] = {}
+        self._outbox: OrderedDict[Key, PodVerdict] = OrderedDict()
+        self._being_written: set[Key] = set()
+        self._writers: set[asyncio.Task[None]] = set()
 
-    async def unschedulable(self, verdicts: Sequence[PodVerdict]) -> None:
-        """Say why pods wait, where that was not said before."""
+    def unschedulable(self, verdicts: Sequence[PodVerdict]) -> None:
+        """Say why pods wait, where that was not said before; returns at once."""
         for verdict in verdicts:
             if self._said.get(verdict.pod) == (verdict.uid, verdict.message):
                 continue
             self._said[verdict.pod] = (verdict.uid, verdict.message)
             self._events.event(pod_reference(verdict.pod, verdict.uid), "Warning", self._event_reason, verdict.event)
-            await self._write_pod_condition(verdict)
+            self._outbox[verdict.pod] = verdict
+            if len(self._writers) < _IN_FLIGHT:
+                self._writers.add(asyncio.create_task(self._write(), name="pod conditions"))
 
     def forget(self, pod: Key) -> None:
-        """Drop what was said about a pod that was bound or is gone."""
+        """Drop what was said, or was still to be said, about a pod that was bound or is gone."""
         self._said.pop(pod, None)
+        self._outbox.pop(pod, None)
+
+    async def flush(self) -> None:
+        """Wait until every verdict has been written."""
+        while self._writers:
+            await asyncio.wait(self._writers)
 
     async def gang(self, gang: PodGang, verdict: GangVerdict) -> None:
         """Write how far a PodGang has come, unless its status says so already."""
@@ -88,6 +104,19 @@ class Reporter:
         elif verdict.reason == UNSCHEDULABLE and (was is None or was.message != verdict.message):
             self._events.event(reference(POD_GANG, gang), "Warning", UNSCHEDULABLE, verdict.message)
 
+    async def _write(self) -> None:
+        """Write what waits; of one pod there is only ever one verdict being written."""
+        try:
+            while (pod := next((pod for pod in self._outbox if pod not in self._being_written), None)) is not None:
+                verdict = self._outbox.pop(pod)
+                self._being_written.add(pod)
+                try:
+                    await self._write_pod_condition(verdict)
+                finally:
+                    self._being_written.remove(pod)
+        finally:
+            self._writers.remove(asyncio.current_task())  # type: ignore[arg-type]
+
     async def _write_pod_condition(self, verdict: PodVerdict) -> None:
         condition = {
             "type": "PodScheduled",
@@ -102,7 +131,8 @@ class Reporter:
             await self._client.patch(
                 POD, verdict.pod.name, patch, verdict.pod.namespace, kind=PatchKind.STRATEGIC, subresource="status"
             )
-        except (NotFound, Conflict):
+        except (NotFound, Conflict, Invalid):
+            # Another uid is a conflict to one API server and an attempt to change an immutable field to another.
             self.forget(verdict.pod)
         except KubeError as error:
             self.forget(verdict.pod)

@@ -1,6 +1,5 @@
 """``spinney scheduler``: run the session scheduler against a cluster, or beside another scheduler without writing."""
 
-import asyncio
 import socket
 from pathlib import Path
 
@@ -54,7 +53,9 @@ def scheduler(
     lease = lease_namespace if leader_elect else None
 
     async def use(client: Client, runtime: Runtime) -> None:
-        await _until_cancelled(_process(client, runtime, settings, lease_namespace=lease, metrics_port=metrics_port))
+        process = _process(client, runtime, settings, lease_namespace=lease, metrics_port=metrics_port)
+        process.manager.stop_on_signals()
+        await process.run()
 
     try:
         until_interrupted(connected(use, kubeconfig=kubeconfig, field_manager=COMPONENT))
@@ -84,14 +85,3 @@ def _process(
     health = HealthServer(registry, port=metrics_port) if metrics_port is not None else None
     manager = Manager(client, runtime, election=election, health=health, metrics=metrics)
     return SchedulerProcess(client, config, manager=manager, metrics=CycleMetrics(registry))
-
-
-async def _until_cancelled(process: SchedulerProcess) -> None:
-    """Run the process; on cancellation let it finish what it has begun before passing the cancellation on."""
-    running = asyncio.create_task(process.run(), name=COMPONENT)
-    try:
-        await asyncio.shield(running)
-    except asyncio.CancelledError:
-        process.stop()
-        await running
-        raise

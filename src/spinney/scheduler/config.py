@@ -93,6 +93,8 @@ class SchedulerConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_
     allow_consolidating_reclaim: bool = True
     default_staleness_grace_seconds: float = 60.0
     """How long a gang may stay below its minimum; negative is for ever."""
+    part_gang_grace_seconds: float = 60.0
+    """How long a gang that was never complete may stay part-bound before what was bound of it is evicted."""
     queue_depth_per_action: dict[str, int] = {}
     explain: bool = True
     """Refused jobs are explained as data, which conditions, events and ``spinney why`` are rendered from."""

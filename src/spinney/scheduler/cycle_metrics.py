@@ -32,9 +32,11 @@ class CycleMetrics:
             "Gangs whose decision no longer held when the cycle ended.",
             registry=registry,
         )
-        self.binds = Counter(
+        binds = Counter(
             "spinney_scheduling_binds", "Pods by outcome of their bind (bound, failed).", ["outcome"], registry=registry
         )
+        self.bound = binds.labels("bound")
+        self.refused = binds.labels("failed")
         self.unschedulable = Gauge(
             "spinney_scheduling_unschedulable_gangs", "Gangs the last cycle could not place.", registry=registry
         )

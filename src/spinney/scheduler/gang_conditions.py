@@ -7,6 +7,7 @@ and written if it differs. Gangs of other schedulers are left to the operator, w
 from collections.abc import Iterable, Mapping
 
 from spinney.api.conditions import find_condition
+from spinney.api.labels import POD_GANG as POD_GANG_LABEL
 from spinney.api.labels import SCHEDULER_NAME
 from spinney.api.podgang import SCHEDULED, PodGang
 from spinney.binding.reporting import UNSCHEDULABLE, GangVerdict, Reporter
@@ -37,15 +38,21 @@ class GangConditions:
         self._gangs: WatchCache[PodGang] | None = None
         self._controller: Controller | None = None
 
-    def register(self, manager: Manager, gangs: WatchCache[PodGang]) -> None:
-        """Begin to follow gangs and their pods."""
-        self._gangs = gangs
+    def controller(self, manager: Manager) -> Controller:
+        """Return the controller that writes; it has nothing to do until gangs are followed."""
         self._controller = Controller(
             "gang-conditions", self._reconcile, runtime=manager.runtime, metrics=manager.metrics
         )
-        self._controller.watch(gangs)
         self._inventory.cluster.subscribe(self._pod_changed)
-        manager.add(self._controller)
+        if self._gangs is not None:
+            self._controller.watch(self._gangs)
+        return self._controller
+
+    def follow(self, gangs: WatchCache[PodGang]) -> None:
+        """Begin to follow gangs, now or when the kind is installed later."""
+        self._gangs = gangs
+        if self._controller is not None:
+            self._controller.watch(gangs)
 
     def refused(self, refusals: Mapping[GangKey, str]) -> None:
         """Note what the last cycle said about gangs it could not place; gangs it no longer refuses are forgotten."""
@@ -56,17 +63,19 @@ class GangConditions:
         self._look_at(
             membership(record)[0]
             for record in (change.old, change.new)
-            if record is not None and record.pod.spec.scheduler_name in self._inventory.scheduler_names
+            if record is not None
+            and POD_GANG_LABEL in record.labels
+            and record.pod.spec.scheduler_name in self._inventory.scheduler_names
         )
 
     def _look_at(self, keys: Iterable[GangKey]) -> None:
-        if self._controller is not None:
+        if self._controller is not None and self._gangs is not None:
             for key in keys:
                 if key.source == podgang.SOURCE:
                     self._controller.enqueue(Key(key.namespace, key.name))
 
     async def _reconcile(self, key: Key) -> Requeue | None:
-        assert self._gangs is not None, "registered before it runs"
+        assert self._gangs is not None, "nothing is enqueued before gangs are followed"
         gang = self._gangs.get(key)
         if gang is None or gang.metadata.labels.get(SCHEDULER_NAME, BACKEND) != BACKEND:
             return None

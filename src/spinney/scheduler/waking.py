@@ -1,13 +1,29 @@
 """Which changes in the cluster can change a scheduling decision: only those are worth a cycle.
 
 A pod that starts to run, becomes ready or gets another condition changes nothing; a pod that appears, loses its last
-gate, is deleted or ends does. A node's heartbeat changes nothing; its labels, taints, capacity or readiness do.
+gate, is deleted or ends does, and so does one that another scheduler binds; that our own bind arrived changes nothing.
+A node's heartbeat changes nothing; its labels, taints, capacity or readiness do.
 """
 
 from typing import Any
 
 from spinney.api.core import Node, Pod
+from spinney.cluster.pods import PodRecord
+from spinney.cluster.statuses import PodStatus
 from spinney.kube.cache import Change
+
+
+def confirms(record: PodRecord | None, pod: Pod | None) -> bool:
+    """Tell whether ``pod`` only says what was assumed of it: that it is on the node it was being bound to."""
+    return (
+        record is not None
+        and pod is not None
+        and record.status is PodStatus.BINDING
+        and record.node == pod.spec.node_name
+        and record.uid == pod.metadata.uid
+        and pod.metadata.deletion_timestamp is None
+        and not pod.terminal
+    )
 
 
 def may_change_decisions(change: Change[Any]) -> bool:

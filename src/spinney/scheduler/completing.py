@@ -1,0 +1,53 @@
+"""Part-bound gangs go first: what they miss is placed before anything else is.
+
+Not a policy one could choose, so it is in no configuration: the process puts it in front of the configured plugins.
+"""
+
+from collections.abc import Collection, Mapping
+from typing import Final
+
+import msgspec
+
+from spinney.binding.repair import PartGangs
+from spinney.gangs.tree import GangKey
+from spinney.scheduler.config import PluginOption, SchedulerConfig
+from spinney.scheduler.hooks import QueueTurn
+from spinney.scheduler.jobs import PodGroupInfo
+from spinney.scheduler.plugin import Plugin, PluginRegistry
+from spinney.scheduler.session import Session
+
+NAME: Final = "completing"
+
+
+class Completing(Plugin):
+    """Orders part-bound gangs, and the queues whose next job is one, before all others."""
+
+    name = NAME
+
+    def __init__(self, part_bound: Collection[GangKey]) -> None:
+        self._part_bound = frozenset(part_bound)
+
+    def on_session_open(self, session: Session) -> None:
+        """Register the orders, if there is anything to complete."""
+        if self._part_bound:
+            session.add_job_order_key(self._rank)
+            session.add_queue_order_fn(self._compare_queues)
+
+    def _rank(self, job: PodGroupInfo) -> int:
+        return 0 if job.key in self._part_bound else 1
+
+    def _compare_queues(self, left: QueueTurn, right: QueueTurn) -> int:
+        return self._rank_of_turn(left) - self._rank_of_turn(right)
+
+    def _rank_of_turn(self, turn: QueueTurn) -> int:
+        return 1 if turn.next_job is None else self._rank(turn.next_job)
+
+
+def completing_first(config: SchedulerConfig, registry: PluginRegistry, gangs: PartGangs) -> SchedulerConfig:
+    """Return the configuration with part-bound gangs put before whatever it orders by."""
+
+    def build(_arguments: Mapping[str, str]) -> Plugin:
+        return Completing(gangs.keys)
+
+    registry.register(NAME, build)
+    return msgspec.structs.replace(config, plugins=(PluginOption(NAME), *config.plugins))

@@ -1,0 +1,144 @@
+"""What becomes of a cycle's decisions on a cluster: binds, evictions, and what is said about the rest.
+
+Decisions are checked against the ledger as it is when the cycle ends (:mod:`spinney.scheduler.commit`), assumed there,
+and carried out in the background while the next cycle may already run. :class:`Effects` is the seam: a scheduler that
+only watches (:mod:`spinney.scheduler.shadow`) has other effects.
+"""
+
+import asyncio
+from collections.abc import Callable, Coroutine, Sequence
+from typing import Any, Protocol
+
+import structlog
+
+from spinney.api.core import Pod
+from spinney.binding.binder import Binder
+from spinney.binding.placement import GangPlacement, Placement
+from spinney.binding.reporting import PodVerdict, Reporter
+from spinney.cluster.pods import PodKey
+from spinney.cluster.statuses import PodStatus
+from spinney.gangs.tree import GangKey
+from spinney.kube.cache import Change
+from spinney.kube.client import Client
+from spinney.kube.errors import KubeError, NotFound
+from spinney.kube.keys import Key
+from spinney.scheduler.commit import assume_gang, by_gang
+from spinney.scheduler.cycle_metrics import CycleMetrics
+from spinney.scheduler.gang_conditions import GangConditions
+from spinney.scheduler.inventory import Inventory
+from spinney.scheduler.releasing import Releases
+from spinney.scheduler.results import Bind, CycleResult, Eviction, Unschedulable
+
+log = structlog.get_logger()
+
+
+class Effects(Protocol):
+    """What is done with decisions."""
+
+    def pod_changed(self, change: Change[Pod]) -> None:
+        """Hear of a change of a pod, before the inventory does."""
+        ...
+
+    def carry_out(self, result: CycleResult) -> None:
+        """Begin to carry out what a cycle decided; returns at once."""
+        ...
+
+    async def finish(self) -> None:
+        """Complete what was begun."""
+        ...
+
+
+class ClusterEffects:
+    """Binds, evicts and reports. Mutable: it knows what is under way. ``wake`` asks for another cycle."""
+
+    def __init__(
+        self,
+        client: Client,
+        inventory: Inventory,
+        *,
+        binder: Binder,
+        reporter: Reporter,
+        conditions: GangConditions,
+        releases: Releases,
+        metrics: CycleMetrics,
+        wake: Callable[[], None],
+    ) -> None:
+        self._client = client
+        self._inventory = inventory
+        self._binder = binder
+        self._reporter = reporter
+        self._conditions = conditions
+        self._releases = releases
+        self._metrics = metrics
+        self._wake = wake
+        self._under_way: set[asyncio.Task[None]] = set()
+
+    def pod_changed(self, change: Change[Pod]) -> None:
+        """Drop what was said about a pod that is gone."""
+        if change.new is None:
+            self._reporter.forget(change.key)
+            record = self._inventory.cluster.pod(PodKey(*change.key))
+            if record is not None:
+                self._releases.pod_lost(record)
+
+    def carry_out(self, result: CycleResult) -> None:
+        """Begin to bind and evict; what could not be placed is reported."""
+        for gang, binds in by_gang(result.binds).items():
+            if assume_gang(self._inventory.cluster, binds) is None:
+                self._begin(self._bind(gang, binds), f"bind {gang}")
+            else:
+                self._metrics.outdated.inc()
+                self._wake()
+        if result.evictions:
+            self._begin(self._evict(result.evictions), "evict")
+        self._report(result.unschedulable)
+
+    async def finish(self) -> None:
+        """Wait for the binds and evictions under way, and for what is still to be said."""
+        while self._under_way:
+            await asyncio.wait(self._under_way)
+        await self._reporter.flush()
+
+    def _begin(self, work: Coroutine[Any, Any, None], name: str) -> None:
+        task = asyncio.create_task(work, name=name)
+        self._under_way.add(task)
+        task.add_done_callback(self._under_way.discard)
+
+    async def _bind(self, gang: GangKey, binds: Sequence[Bind]) -> None:
+        placements = tuple(
+            Placement(Key(*bind.pod), bind.uid, bind.node, annotations=bind.annotations) for bind in binds
+        )
+        outcome = await self._binder.bind(GangPlacement(str(gang), placements))
+        self._metrics.bound.inc(len(outcome.bound))
+        for placement in outcome.bound:
+            self._reporter.forget(placement.pod)
+        for failure in outcome.failed:
+            self._metrics.refused.inc()
+            self._inventory.cluster.forget(PodKey(*failure.placement.pod))
+        if outcome.failed:
+            self._releases.look(gang)
+            self._wake()
+
+    async def _evict(self, evictions: Sequence[Eviction]) -> None:
+        for eviction in evictions:
+            try:
+                await self._client.evict(eviction.pod.namespace, eviction.pod.name, uid=eviction.uid)
+            except NotFound:
+                continue
+            except KubeError as error:
+                log.warning("eviction refused", pod=str(eviction.pod), gang=str(eviction.gang), error=str(error))
+
+    def _report(self, unschedulable: Sequence[Unschedulable]) -> None:
+        for refused in unschedulable:
+            found = self._inventory.gangs.members(refused.gang)
+            if found is None:
+                continue
+            message = refused.message
+            self._reporter.unschedulable(
+                [
+                    PodVerdict(Key(*record.key), record.uid, message, message)
+                    for _, record in found.pods.values()
+                    if record.status is PodStatus.PENDING
+                ]
+            )
+        self._conditions.refused({refused.gang: refused.message for refused in unschedulable})

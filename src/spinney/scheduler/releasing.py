@@ -1,0 +1,97 @@
+"""Releasing gangs that stayed part-bound for too long, by evicting what was bound of them.
+
+Which gangs those are is kept by :class:`~spinney.binding.repair.PartGangs`; here is the clock that runs against them
+and the evictions. A gang that a disruption budget protects is tried again after another grace period.
+"""
+
+import asyncio
+from collections.abc import Iterable
+
+import structlog
+
+from spinney.binding.placement import pod_reference
+from spinney.binding.repair import PartGangs, placed_pods
+from spinney.cluster.pods import PodRecord
+from spinney.gangs.membership import membership
+from spinney.gangs.sources import bare
+from spinney.gangs.tree import GangKey
+from spinney.kube.client import Client
+from spinney.kube.errors import Conflict, KubeError, NotFound
+from spinney.kube.events import EventRecorder
+from spinney.kube.keys import Key
+from spinney.scheduler.cycle_metrics import CycleMetrics
+from spinney.scheduler.inventory import Inventory
+
+log = structlog.get_logger()
+
+EVENT_REASON = "GangReleased"
+
+
+class Releases:
+    """Watches over part-bound gangs. Mutable."""
+
+    def __init__(
+        self, client: Client, inventory: Inventory, gangs: PartGangs, *, events: EventRecorder, metrics: CycleMetrics
+    ) -> None:
+        self.gangs = gangs
+        self._client = client
+        self._clock = client.runtime.clock
+        self._inventory = inventory
+        self._events = events
+        self._metrics = metrics
+        self._news = asyncio.Event()
+
+    def look(self, *gangs: GangKey) -> None:
+        """Look at gangs that may have become part-bound, or whole."""
+        before = self.gangs.next_due
+        now = self._clock.monotonic()
+        for gang in gangs:
+            if gang.source == bare.SOURCE:
+                continue  # a single pod is whole or not there
+            self.gangs.look(gang, self._inventory.gangs.members(gang), now=now)
+        if self.gangs.next_due != before:
+            self._news.set()
+
+    def look_after_cycle(self, pending: Iterable[GangKey]) -> None:
+        """Look at the gangs that a cycle found waiting for pods, and again at those that were part-bound before."""
+        self.look(*pending, *self.gangs.keys)
+
+    def pod_lost(self, record: PodRecord) -> None:
+        """Look again at the gang of a pod that is gone, once the inventory knows."""
+        gang, _ = membership(record)
+        asyncio.get_running_loop().call_soon(self.look, gang)
+
+    async def run(self) -> None:
+        """Release gangs as their grace periods end, until cancelled."""
+        while True:
+            due = self.gangs.next_due
+            self._news.clear()
+            try:
+                async with asyncio.timeout(None if due is None else max(0.0, due - self._clock.monotonic())):
+                    await self._news.wait()
+            except TimeoutError:
+                for gang in self.gangs.due(self._clock.monotonic()):
+                    await self._release(gang)
+
+    async def _release(self, gang: GangKey) -> None:
+        members = self._inventory.gangs.members(gang)
+        self.gangs.look(gang, members, now=self._clock.monotonic())
+        if members is None or gang not in self.gangs.keys:
+            return
+        placed = placed_pods(members)
+        log.warning("gang stayed part-bound, releasing it", gang=str(gang), bound=len(placed), pods=len(members.pods))
+        self._metrics.released.inc()
+        for record in placed:
+            await self._evict(record, gang)
+        self.gangs.postpone(gang, now=self._clock.monotonic())
+
+    async def _evict(self, record: PodRecord, gang: GangKey) -> None:
+        message = f"Evicted: gang {gang} could not be completed and gives back what it holds"
+        try:
+            await self._client.evict(record.namespace, record.name, uid=record.uid)
+        except (NotFound, Conflict):
+            return  # gone, or another pod by now
+        except KubeError as error:
+            log.warning("eviction refused", pod=str(record.key), gang=str(gang), error=str(error))
+            return
+        self._events.event(pod_reference(Key(*record.key), record.uid), "Warning", EVENT_REASON, message)
