@@ -68,6 +68,24 @@ class StoreAgainstModel(RuleBasedStateMachine):
             return
         assert found == self.states[revision]
 
+    @rule(namespace=st.none() | _NAMESPACES, after=st.none() | st.builds(Key, _NAMESPACES, _NAMES), data=st.data())
+    def page(self, namespace: str | None, after: Key | None, data: st.DataObject) -> None:
+        def wanted(state: dict[Key, int]) -> list[Key]:
+            return [
+                key for key in sorted(state) if namespace in {None, key.namespace} and (after is None or key > after)
+            ]
+
+        if namespace is not None and after is not None and after.namespace != namespace:
+            return
+        found = [record.key for record in self.collection.records(namespace, after)]
+        assert found == wanted(self.model)
+        assert self.collection.count(namespace, after) == len(found)
+        revision = data.draw(st.sampled_from(sorted(self.states)))
+        if revision >= self.collection.history.compacted:
+            then = [record.key for record in self.collection.records_at(revision, namespace, after)]
+            assert then == wanted(self.states[revision])
+            assert self.collection.changed_since(revision) or then == found
+
     @rule(data=st.data())
     def replay(self, data: st.DataObject) -> None:
         revision = data.draw(st.sampled_from(sorted(self.states)))

@@ -6,10 +6,15 @@ import msgspec
 import yaml
 
 from spinney.server.exchange import Request
-from spinney.server.status import bad_request, unsupported_media_type
+from spinney.server.status import ApiError, bad_request, unsupported_media_type
 
 _JSON = "application/json"
 _YAML = "application/yaml"
+_PROTOBUF = "application/vnd.kubernetes.protobuf"
+_NO_PROTOBUF = (
+    "the embedded server does not read protobuf: send JSON or YAML"
+    " (kubectl: apply -f or create -f; Go components: contentType application/json)"
+)
 _MAX_DEPTH = 256
 
 
@@ -25,6 +30,8 @@ def read_object(request: Request) -> Any:
         return from_json(request.body)
     if found in {_YAML, "text/yaml", "application/x-yaml"}:
         return from_yaml(request.body)
+    if found == _PROTOBUF:
+        raise ApiError(415, "UnsupportedMediaType", _NO_PROTOBUF)
     raise unsupported_media_type((_JSON, _YAML))
 
 

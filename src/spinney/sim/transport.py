@@ -8,7 +8,7 @@ import asyncio
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 
-from spinney.kube.errors import ConnectionFailed
+from spinney.kube.errors import ConnectionRefused, ConnectionTimedOut
 from spinney.kube.transport import Response
 from spinney.server import ApiServer, Request
 
@@ -32,11 +32,15 @@ class InProcessTransport:
     ) -> Response:
         """Send one request and return its complete answer, whatever its status."""
         await asyncio.sleep(0)
-        async with asyncio.timeout(timeout):
-            answer = await self._server.handle(self._asked(method, path, query, headers, body))
-            if isinstance(answer.body, bytes):
-                return Response(answer.status, answer.headers, answer.body)
-            return Response(answer.status, answer.headers, b"".join([chunk async for chunk in answer.body]))
+        asked = self._asked(method, path, query, headers, body)
+        try:
+            async with asyncio.timeout(timeout):
+                answer = await self._server.handle(asked)
+                if isinstance(answer.body, bytes):
+                    return Response(answer.status, answer.headers, answer.body)
+                return Response(answer.status, answer.headers, b"".join([chunk async for chunk in answer.body]))
+        except TimeoutError as error:
+            raise ConnectionTimedOut(f"{method} {path}: no complete answer within {timeout} seconds") from error
 
     @asynccontextmanager
     async def stream(
@@ -50,8 +54,12 @@ class InProcessTransport:
     ) -> AsyncIterator["InProcessStream"]:
         """Send one request and hand out its answer as it arrives."""
         await asyncio.sleep(0)
-        async with asyncio.timeout(timeout):
-            answer = await self._server.handle(self._asked(method, path, query, headers, None))
+        asked = self._asked(method, path, query, headers, None)
+        try:
+            async with asyncio.timeout(timeout):
+                answer = await self._server.handle(asked)
+        except TimeoutError as error:
+            raise ConnectionTimedOut(f"{method} {path}: no answer within {timeout} seconds") from error
         stream = InProcessStream(answer.status, answer.headers, answer.body)
         try:
             yield stream
@@ -66,7 +74,7 @@ class InProcessTransport:
         self, method: str, path: str, query: Mapping[str, str], headers: Mapping[str, str], body: bytes | None
     ) -> Request:
         if self._closed:
-            raise ConnectionFailed(f"{method} {path}: the transport is closed")
+            raise ConnectionRefused(f"{method} {path}: the transport is closed")
         lowered = {name.lower(): value for name, value in headers.items()}
         return Request(method, path, query, lowered, body or b"")
 

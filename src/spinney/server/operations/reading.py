@@ -39,25 +39,28 @@ def list_objects(context: Context, target: Target, query: Mapping[str, str]) -> 
     revision, exact, after = _position(context, query)
     collection = context.collection(target.kind)
     try:
-        if exact:
-            records: Iterable[Record] = list(collection.records_at(revision, target.namespace))
-        else:
-            records = _current(context, target, selected)
+        moved = exact and collection.changed_since(revision)
     except TooOld as error:
         raise expired(f"The provided continue parameter or resourceVersion can no longer be listed: {error}") from error
-    if after is not None:
-        records = (record for record in records if record.key > after)
+    if moved:
+        records = collection.records_at(revision, target.namespace, after)
+    elif after is None:
+        records = iter(_current(context, target, selected))
+    else:
+        records = collection.records(target.namespace, after)
     if not selected.everything:
         records = (record for record in records if selected.matches(record))
     limit = _whole_number(query, "limit")
     if limit <= 0:
         return Listed(list(records), revision)
-    following = iter(records)
-    page = list(islice(following, limit))
-    remaining = sum(1 for _ in following)
-    if not remaining:
+    page = list(islice(records, limit))
+    if next(records, None) is None:
         return Listed(page, revision)
-    return Listed(page, revision, _token(revision, page[-1].key), remaining if selected.everything else None)
+    last = page[-1].key
+    if not selected.everything:
+        return Listed(page, revision, _token(revision, last))
+    remaining = 1 + sum(1 for _ in records) if moved else collection.count(target.namespace, last)
+    return Listed(page, revision, _token(revision, last), remaining)
 
 
 def check_revision(context: Context, text: str) -> int:

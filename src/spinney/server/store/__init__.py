@@ -1,9 +1,9 @@
 """Where objects live: records, the history of their changes, and the one revision counter."""
 
-from spinney.server.store.collection import Collection, Page
+from spinney.server.store.collection import Collection
 from spinney.server.store.history import Event, EventType, TooOld
 from spinney.server.store.journal import Journal, JournalUnusable
 from spinney.server.store.record import Key, Record
 from spinney.server.store.store import Store
 
-__all__ = ["Collection", "Event", "EventType", "Journal", "JournalUnusable", "Key", "Page", "Record", "Store", "TooOld"]
+__all__ = ["Collection", "Event", "EventType", "Journal", "JournalUnusable", "Key", "Record", "Store", "TooOld"]

@@ -5,22 +5,11 @@ or goes. The state at an earlier revision is today's state with the history undo
 consistent with each other without any snapshot being taken.
 """
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from bisect import bisect_right
+from collections.abc import Iterator
 
 from spinney.server.store.history import Event, History
 from spinney.server.store.record import Key, Record
-
-Fields = Callable[[dict[str, object]], tuple[str, ...]]
-
-
-@dataclass(frozen=True, slots=True)
-class Page:
-    """Part of a list, in key order; ``last`` is where the next page goes on, if there is one."""
-
-    records: list[Record]
-    last: Key | None
-    remaining: int
 
 
 class Collection:
@@ -41,33 +30,55 @@ class Collection:
         namespace = self._namespaces.get(key.namespace)
         return None if namespace is None else namespace.get(key.name)
 
-    def records(self, namespace: str | None = None) -> Iterator[Record]:
-        """Iterate over records in key order; ``None`` means all namespaces. Changes meanwhile are not seen."""
-        names = sorted(self._namespaces) if namespace is None else [namespace]
-        for each in names:
-            objects = self._namespaces.get(each)
-            if objects:
-                if each not in self._sorted:
-                    self._sorted[each] = sorted(objects)
-                yield from [objects[name] for name in self._sorted[each]]
+    def records(self, namespace: str | None = None, after: Key | None = None) -> Iterator[Record]:
+        """Iterate in key order over the records behind ``after``; ``None`` means all namespaces.
 
-    def records_at(self, revision: int, namespace: str | None = None) -> Iterator[Record]:
+        The iterator must be used up before the collection changes.
+        """
+        for each in self._names_of_namespaces(namespace, after):
+            objects = self._namespaces[each]
+            names = self._names(each)
+            start = bisect_right(names, after.name) if after is not None and after.namespace == each else 0
+            for index in range(start, len(names)):
+                yield objects[names[index]]
+
+    def count(self, namespace: str | None = None, after: Key | None = None) -> int:
+        """Return how many records :meth:`records` would give."""
+        total = 0
+        for each in self._names_of_namespaces(namespace, after):
+            names = self._names(each)
+            skipped = bisect_right(names, after.name) if after is not None and after.namespace == each else 0
+            total += len(names) - skipped
+        return total
+
+    def changed_since(self, revision: int) -> bool:
+        """Return whether anything changed after ``revision``; raise :class:`TooOld` if that is forgotten."""
+        return bool(self.history.newest_first(revision))
+
+    def records_at(self, revision: int, namespace: str | None = None, after: Key | None = None) -> Iterator[Record]:
         """Iterate over the records as they were at ``revision``; raise :class:`TooOld` if that is forgotten."""
         undone: dict[Key, Record | None] = {}
         for event in self.history.newest_first(revision):
             if namespace is None or event.record.key.namespace == namespace:
                 undone[event.record.key] = event.previous
-        if not undone:
-            yield from self.records(namespace)
-            return
-        state = {record.key: record for record in self.records(namespace)}
+        state = {record.key: record for record in self.records(namespace, after)}
         for key, previous in undone.items():
             if previous is None:
                 state.pop(key, None)
-            else:
+            elif after is None or key > after:
                 state[key] = previous
         for key in sorted(state):
             yield state[key]
+
+    def _names_of_namespaces(self, namespace: str | None, after: Key | None) -> list[str]:
+        if namespace is not None:
+            return [namespace] if namespace in self._namespaces else []
+        return sorted(each for each in self._namespaces if after is None or each >= after.namespace)
+
+    def _names(self, namespace: str) -> list[str]:
+        if namespace not in self._sorted:
+            self._sorted[namespace] = sorted(self._namespaces[namespace])
+        return self._sorted[namespace]
 
     def put(self, event: Event) -> None:
         """Make a change visible. Only the store calls this, with a revision newer than all before."""
