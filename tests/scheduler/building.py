@@ -1,7 +1,7 @@
 """Builders for scheduler tests: say what matters, get objects as a watch would deliver them."""
 
 from collections.abc import Iterable, Mapping
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from random import Random
 
 from spinney.api.core import Container, Node, NodeStatus, Pod, PodSpec, PodStatus, ResourceRequirements
@@ -21,9 +21,20 @@ _KNOWN = default_registry()
 RACK, ZONE = "example.com/rack", "example.com/zone"
 
 
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
+
+
+class StandingClock(SystemClock):
+    """A clock whose day is always the same; durations are real."""
+
+    def now(self) -> datetime:
+        """Return the moment all tests take place."""
+        return NOW
+
+
 def a_runtime() -> Runtime:
-    """Return real time and seeded chance."""
-    return Runtime(clock=SystemClock(), random=Random(0), executor=InlineExecutor())
+    """Return a day that stands still and seeded chance."""
+    return Runtime(clock=StandingClock(), random=Random(0), executor=InlineExecutor())
 
 
 def a_node(name: str, *, gpus: int = 8, cpu: str = "64", labels: Mapping[str, str] | None = None) -> Node:
@@ -45,6 +56,7 @@ def a_pod(
     cpu: str = "1",
     node: str = "",
     terminating: bool = False,
+    terminating_for: timedelta = timedelta(0),
     labels: Mapping[str, str] | None = None,
     annotations: Mapping[str, str] | None = None,
     namespace: str = NAMESPACE,
@@ -65,7 +77,7 @@ def a_pod(
             uid=name,
             labels=marks,
             annotations=own,
-            deletion_timestamp=datetime(2026, 1, 1, tzinfo=UTC) if terminating else None,
+            deletion_timestamp=NOW - terminating_for if terminating else None,
         ),
         spec=PodSpec(
             scheduler_name="spinney-scheduler",

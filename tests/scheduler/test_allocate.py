@@ -1,6 +1,6 @@
 """The allocate action: gangs whole or not at all, elastic growth, promises, sharing."""
 
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 
 import pytest
 
@@ -12,6 +12,7 @@ from spinney.scheduler.fairshare import GPU, UNLIMITED, Amounts, Queue
 from spinney.scheduler.session import Session
 from tests.scheduler.building import (
     NAMESPACE,
+    NOW,
     QUEUE,
     a_gang,
     a_node,
@@ -22,8 +23,6 @@ from tests.scheduler.building import (
     put_gang,
     put_job,
 )
-
-NOW = datetime(2026, 1, 1, tzinfo=UTC)
 
 
 def statuses(session: Session) -> dict[str, str]:
@@ -92,6 +91,17 @@ def test_nothing_is_promised_beyond_what_is_terminating() -> None:
 
     assert [each.pod.name for each in result.pipelines] == ["a-0"]
     assert [each.gang.name for each in result.unschedulable] == ["b"]
+
+
+def test_nothing_is_promised_on_a_pod_that_does_not_go() -> None:
+    """A pod that has been terminating for too long holds what it holds, and nobody waits for it."""
+    inventory = an_inventory(a_node("n1", gpus=1))
+    inventory.apply(a_pod("stuck", gpus=1, node="n1", terminating=True, terminating_for=timedelta(minutes=5)))
+    put_job(inventory, "job", 1)
+    result = a_scheduler(inventory).run_cycle()
+
+    assert not result.pipelines
+    assert [each.gang.name for each in result.unschedulable] == ["job"]
 
 
 def test_priority_goes_first_then_age() -> None:

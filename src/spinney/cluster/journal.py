@@ -28,7 +28,7 @@ class Journal:
         return self._base + len(self._entries)
 
     def mark(self, rows: Rows) -> None:
-        """Record that ``rows`` changed."""
+        """Record that ``rows``, all different, changed."""
         if len(self._entries) >= 2 * _KEEP:
             del self._entries[:_KEEP]
             self._base += _KEEP
@@ -39,7 +39,7 @@ class Journal:
         self.mark(np.array([row], dtype=np.intp))
 
     def since(self, position: int) -> Rows | None:
-        """Return the rows dirtied after ``position``, sorted and without repeats; ``None`` means: any may have been."""
+        """Return the rows dirtied after ``position``, without repeats; ``None`` means: any may have been."""
         start = position - self._base
         if start < 0:
             return None
@@ -47,7 +47,7 @@ class Journal:
         if not entries:
             return np.empty(0, dtype=np.intp)
         if len(entries) == 1:
-            return np.unique(entries[0])
+            return entries[0]
         return np.unique(np.concatenate(entries))
 
     def fork(self) -> "Journal":

@@ -58,6 +58,7 @@ class ClusterState:
         self.rule_carriers = 0
         """How many placed pods have a say about where other pods go."""
         self._pods: dict[PodKey, PodRecord] = {}
+        self._releasing: dict[PodKey, PodRecord] = {}
         self._waiting: dict[str, dict[PodKey, PodRecord]] = {}
         self._assumed: dict[PodKey, Assumption] = {}
         self._listeners: list[Callable[[PodChange], None]] = []
@@ -70,6 +71,10 @@ class ClusterState:
     def pods(self) -> Iterator[PodRecord]:
         """Return every pod, oldest event first."""
         return iter(self._pods.values())
+
+    def releasing(self) -> Iterator[PodRecord]:
+        """Return the pods that are terminating on a node."""
+        return iter(self._releasing.values())
 
     def pod(self, key: PodKey) -> PodRecord | None:
         """Return one pod if it is known."""
@@ -158,9 +163,12 @@ class ClusterState:
     def _replace(self, old: PodRecord | None, new: PodRecord | None) -> None:
         if old is not None:
             self._unbook(old)
+            self._releasing.pop(old.key, None)
         if new is not None:
             self._pods[new.key] = new
             self._book(new)
+            if new.status is PodStatus.RELEASING:
+                self._releasing[new.key] = new
         elif old is not None:
             del self._pods[old.key]
         change = PodChange(old, new)

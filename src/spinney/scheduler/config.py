@@ -95,6 +95,8 @@ class SchedulerConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_
     """How long a gang may stay below its minimum; negative is for ever."""
     part_gang_grace_seconds: float = 60.0
     """How long a gang that was never complete may stay part-bound before what was bound of it is evicted."""
+    stuck_in_releasing_seconds: float = 120.0
+    """After that long, what a terminating pod holds is no longer promised to others."""
     queue_depth_per_action: dict[str, int] = {}
     explain: bool = True
     """Refused jobs are explained as data, which conditions, events and ``spinney why`` are rendered from."""

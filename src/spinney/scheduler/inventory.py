@@ -50,6 +50,8 @@ class Snapshot:
     claims: ClaimBook
     domain_trees: DomainTrees
     """Shared between snapshots: a cache."""
+    releasing: tuple[PodRecord, ...]
+    """Pods that are terminating."""
     foreign: Mapping[PodKey, PodRecord]
     """Pods on nodes that another scheduler has placed."""
 
@@ -172,6 +174,7 @@ class Inventory:
             topologies=dict(self._topologies),
             claims=self.claims.fork(),
             domain_trees=self._domain_trees,
+            releasing=tuple(cluster.releasing()),
             foreign=dict(self._foreign),
         )
 

@@ -147,7 +147,9 @@ class PodGroupInfo:
 
     def waiting(self, pod_set: PodSet) -> Sequence[PodInfo]:
         """Return the tasks of the set that are to be placed, in task order."""
-        return [task for task in self.by_pod_set[pod_set.name] if task.should_allocate]
+        return [
+            task for task in self.by_pod_set[pod_set.name] if task.status is PodStatus.PENDING or task.should_allocate
+        ]
 
     def placed(self, pod_set: PodSet) -> Sequence[PodInfo]:
         """Return the placed tasks of the set, in task order."""

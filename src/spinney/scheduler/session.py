@@ -4,17 +4,21 @@ A session is private to one cycle and one thread. Plugins register with it when 
 order, try placements in statements, and commit them; what was committed is the session's result.
 """
 
-from collections.abc import Iterator, Mapping
-from datetime import datetime
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import datetime, timedelta
 from functools import cached_property
 
+import msgspec
 import structlog
+from prometheus_client import CollectorRegistry
 
 from spinney.cluster.classes import RequestClass
 from spinney.cluster.devices import DEVICE
 from spinney.cluster.ledger import Ledger
+from spinney.cluster.pods import PodKey
 from spinney.cluster.resources import CPU, MEMORY
 from spinney.cluster.statuses import ACTIVE_USED, PodStatus
+from spinney.cluster.table import Holding
 from spinney.explain.reasons import VictimReport
 from spinney.gangs.tree import GangKey
 from spinney.runtime import Runtime
@@ -41,11 +45,21 @@ log = structlog.get_logger()
 class Session(Decisions):
     """One scheduling cycle. Mutable; plugins register with it, actions decide in it."""
 
-    def __init__(self, snapshot: Snapshot, config: SchedulerConfig, registry: PluginRegistry, runtime: Runtime) -> None:
+    def __init__(
+        self,
+        snapshot: Snapshot,
+        config: SchedulerConfig,
+        registry: PluginRegistry,
+        runtime: Runtime,
+        *,
+        metrics: CollectorRegistry | None = None,
+    ) -> None:
         super().__init__(Timings(runtime.clock.monotonic), verbosity=config.verbosity)
         self.uid = runtime.uid()
         self.now: datetime = runtime.clock.now()
         self.config = config
+        self.metrics = metrics if metrics is not None else CollectorRegistry()
+        """Where plugins register metrics of their own. It outlives the session: register once, look up after."""
         self.snapshot = snapshot
         self.nodes = Nodes(snapshot.ledger, snapshot.pods, snapshot.view, rule_carriers=snapshot.rule_carriers)
         self.queues: QueueTree = snapshot.queues
@@ -59,6 +73,7 @@ class Session(Decisions):
         self.victim_reports: dict[GangKey, list[VictimReport]] = {}
         """What searches for victims found for the jobs they did not help, one report per action."""
         self.devices = ClaimedDevices(self.claims, self.nodes)
+        self._stuck = self._find_stuck()
         self._runtime = runtime
         self._registry = registry
         self._plugins: list[Plugin] = []
@@ -178,6 +193,8 @@ class Session(Decisions):
                 continue
             row = find(record.node) if record.node else None
             task = PodInfo(record, job, pod_set, effective(record), NOWHERE if row is None else row)
+            if record.key in self._stuck:
+                task.status = PodStatus.STUCK_IN_RELEASING
             if row is None and task.status in ACTIVE_USED:
                 # Its node is gone: it holds nothing here and cannot be counted on.
                 task.status = PodStatus.UNKNOWN
@@ -186,26 +203,38 @@ class Session(Decisions):
             self.sort_tasks(each)
         return tasks
 
+    def _find_stuck(self) -> frozenset[PodKey]:
+        """Return the pods that have been terminating for too long; what they hold is no longer promised to anybody."""
+        deadline = self.now - timedelta(seconds=self.config.stuck_in_releasing_seconds)
+        stuck: list[PodKey] = []
+        for record in self.snapshot.releasing:
+            since = record.pod.metadata.deletion_timestamp
+            row = self.nodes.table.find(record.node)
+            if since is None or since > deadline or row is None:
+                continue
+            request = self.devices.effective_request(record)
+            self.ledger.remove(row, request, Holding.RELEASING, record.gpu_groups)
+            self.ledger.add(row, request, Holding.ACTIVE, record.gpu_groups)
+            stuck.append(record.key)
+        return frozenset(stuck)
+
     # -- results -----------------------------------------------------------------------------------------------------
 
-    def record_placement(self, task: PodInfo) -> None:
-        """Make a virtual placement part of the result."""
-        task.virtual = False
-        if task.status is PodStatus.ALLOCATED:
-            task.status = PodStatus.BINDING
-            self.binds.append(
-                Bind(
-                    pod=task.key,
-                    uid=task.uid,
-                    node=task.node_name,
-                    gang=task.job.key,
-                    gpu_groups=task.gpu_groups,
-                    annotations=self._bind_annotations(task) if self.hooks.bind_mutations else {},
-                    claims=self.devices.of_task(task) if task.record.pod.spec.resource_claims else {},
-                )
-            )
-        elif task.status is PodStatus.PIPELINED:
-            self.pipelines.append(Pipeline(pod=task.key, node=task.node_name, gang=task.job.key))
+    def record_placements(self, tasks: Sequence[PodInfo]) -> None:
+        """Make virtual placements, all of one job, part of the result."""
+        gang, binds = tasks[0].job.key, self.binds
+        mutated = bool(self.hooks.bind_mutations)
+        for task in tasks:
+            task.virtual = False
+            record = task.record
+            if task.status is PodStatus.PIPELINED:
+                self.pipelines.append(Pipeline(record.key, task.node_name, gang))
+            elif task.status is PodStatus.ALLOCATED:
+                task.status = PodStatus.BINDING
+                bind = Bind(record.key, record.uid, task.node_name, gang, task.gpu_groups)
+                if mutated or record.pod.spec.resource_claims:
+                    bind = self._completed(bind, task)
+                binds.append(bind)
 
     def record_eviction(self, task: PodInfo, node: str, message: str, beneficiary: GangKey | None) -> None:
         """Make a virtual eviction part of the result."""
@@ -228,6 +257,12 @@ class Session(Decisions):
     def node(self, name: str) -> NodeInfo:
         """Return a node by name; raises :class:`~spinney.cluster.table.UnknownNode`."""
         return self.nodes.named(name)
+
+    def _completed(self, bind: Bind, task: PodInfo) -> Bind:
+        """Return a bind with what plugins and claims add to it."""
+        return msgspec.structs.replace(
+            bind, annotations=self._bind_annotations(task), claims=self.devices.of_task(task)
+        )
 
     def _bind_annotations(self, task: PodInfo) -> dict[str, str]:
         annotations: dict[str, str] = {}

@@ -139,7 +139,7 @@ class Place(Operation):
         self._before.restore(task)
 
     def commit(self, session: "Session") -> None:
-        session.record_placement(self.task)
+        session.record_placements((self.task,))
 
 
 class PlaceMany(Operation):
@@ -176,8 +176,7 @@ class PlaceMany(Operation):
         session.ledger.add_many(self._rows, -self._counts, tasks[0].request)
 
     def commit(self, session: "Session") -> None:
-        for task in self.tasks:
-            session.record_placement(task)
+        session.record_placements(self.tasks)
 
 
 class Postpone(Operation):

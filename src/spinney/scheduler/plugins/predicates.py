@@ -6,6 +6,7 @@ pods (host ports, affinity, spreading) or at volumes is judged anew each time, a
 
 from collections.abc import Sequence
 
+import msgspec
 import numpy as np
 
 from spinney.cluster.filters.candidate import Candidate
@@ -36,6 +37,7 @@ class Predicates(Plugin):
     def on_session_open(self, session: Session) -> None:
         """Register the filters."""
         self._session = session
+        self._largest = session.nodes.table.allocatable[session.nodes.all.rows].max(axis=0, initial=0)
         session.add_pre_predicate_fn(self._fits_some_node)
         session.add_pre_predicate_fn(self._is_not_ruled_out)
         session.add_victim_invariant_pre_predicate_fn(lambda task: self._fits_some_node(task, task.job))
@@ -48,15 +50,13 @@ class Predicates(Plugin):
     def _fits_some_node(self, task: PodInfo, job: PodGroupInfo) -> str | None:
         """Refuse a pod that asks for more than any single node offers."""
         del job
-        table = self._session.nodes.table
-        rows = self._session.nodes.all.rows
         request = task.request
         if request.legacy_mig:
             return "pods that ask for MIG instances by annotation are not supported"
         for column, amount in zip(request.columns.tolist(), request.amounts.tolist(), strict=True):
-            offered = table.allocatable[rows, column].max(initial=0) if column < table.allocatable.shape[1] else 0
+            offered = self._largest[column] if column < len(self._largest) else 0
             if offered < amount:
-                name = table.axis.name(column)
+                name = self._session.nodes.table.axis.name(column)
                 return f"the pod requests {amount} of {name}, but the largest node offers {offered}"
         return None
 
@@ -135,7 +135,11 @@ class Predicates(Plugin):
 
 
 def _candidate(task: PodInfo) -> Candidate:
-    return Candidate(task.pod, task.request.requests)
+    pod = task.pod
+    if pod.spec.node_name:
+        # A placed pod is judged as a new one would be: where it is now does not bind it, nor others of its class.
+        pod = msgspec.structs.replace(pod, spec=msgspec.structs.replace(pod.spec, node_name=""))
+    return Candidate(pod, task.request.requests)
 
 
 def _is_particular_about_devices(task: PodInfo) -> bool:

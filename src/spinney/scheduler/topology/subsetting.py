@@ -5,7 +5,7 @@ fits to the loosest, below the tightest parent first. So a group lands in the sm
 domains stay free for large groups.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import overload
@@ -121,15 +121,17 @@ class Subsetting:
         tightness = [self._tightness(depth) for depth in range(bounds.finest + 1)]
         order = self._tree_order(tightness)
         allowed = self._allowed(occupied)
-        sets: list[tuple[int, int]] = []
+        sets: list[tuple[int, Numbers]] = []
         for depth in range(bounds.finest, max(bounds.coarsest, common + 1, 0) - 1, -1):
             fits = self._fits(depth, tightness[depth])
             if allowed is not None:
                 fits &= allowed[depth]
-            sets += [(depth, domain) for domain in order[depth][fits[order[depth]]].tolist()]
+            chosen = order[depth][fits[order[depth]]]
+            if len(chosen):
+                sets.append((depth, chosen))
         if common >= bounds.coarsest and self._common_is_allowed(common, allowed):
             # The incoming set lies in one domain of every wider level: that is the last to try.
-            sets.append((-1, 0))
+            sets.append((-1, np.zeros(1, dtype=np.int64)))
         if not sets:
             return Division((), refusal=self._refusal(self._fitting_pods(), lacking=False))
         return Division(
@@ -270,7 +272,9 @@ class Subsetting:
 class DomainSets(Sequence[NodeSet]):
     """Node sets by domain, each made when it is looked at: the first is mostly the last that anybody needs."""
 
-    def __init__(self, nodes: Nodes, domains: Domains, rows: Rows, sets: list[tuple[int, int]], *, whole: bool) -> None:
+    def __init__(
+        self, nodes: Nodes, domains: Domains, rows: Rows, sets: list[tuple[int, Numbers]], *, whole: bool
+    ) -> None:
         self._nodes = nodes
         self._domains = domains
         self._rows = rows
@@ -278,7 +282,12 @@ class DomainSets(Sequence[NodeSet]):
         self._whole = whole
 
     def __len__(self) -> int:
-        return len(self._sets)
+        return sum(len(domains) for _, domains in self._sets)
+
+    def __iter__(self) -> Iterator[NodeSet]:
+        for depth, domains in self._sets:
+            for domain in domains:
+                yield self._make(depth, int(domain))
 
     @overload
     def __getitem__(self, index: int) -> NodeSet: ...
@@ -286,9 +295,15 @@ class DomainSets(Sequence[NodeSet]):
     def __getitem__(self, index: slice) -> Sequence[NodeSet]: ...
     def __getitem__(self, index: int | slice) -> NodeSet | Sequence[NodeSet]:
         if isinstance(index, slice):
-            chosen = self._sets[index]
-            return DomainSets(self._nodes, self._domains, self._rows, chosen, whole=self._whole)
-        depth, domain = self._sets[index]
+            return list(self)[index]
+        place = index if index >= 0 else len(self) + index
+        for depth, domains in self._sets:
+            if 0 <= place < len(domains):
+                return self._make(depth, int(domains[place]))
+            place -= len(domains)
+        raise IndexError(f"node set {index} of {len(self)}")
+
+    def _make(self, depth: int, domain: int) -> NodeSet:
         if depth < 0:
             return NodeSet(self._nodes, self._rows)
         level = self._domains.levels[depth]
