@@ -12,6 +12,7 @@ from spinney.api.grove import POD_CLIQUE_SET, PodCliqueSet
 from spinney.api.podgang import POD_GANG, PodGang
 from spinney.api.resource import Resource
 from spinney.api.struct import JSON
+from spinney.backends.catalogue import Catalogue
 from spinney.backends.profiles import Profile, Profiles
 from spinney.kube.client import Client
 from spinney.kube.crds import install_crds
@@ -34,6 +35,7 @@ class Witness:
     gangs: dict[str, JSON] = field(default_factory=dict)
     gang_history: dict[str, list[JSON]] = field(default_factory=dict)
     violations: list[str] = field(default_factory=list)
+    notes: set[str] = field(default_factory=set)
     writes: int = 0
 
     def saw_gang(self, kind: str, gang: JSON) -> None:
@@ -51,11 +53,23 @@ class Witness:
         if kind == "DELETED":
             history.append(pod | {"metadata": {"deletionTimestamp": "at once", **pod["metadata"]}})
         else:
-            if not history and not gated:
+            if not history:
+                self._check_unique(pod)
+            if not history and not gated and "resumed" not in self.notes:
                 self.violations.append(f"pod {pod['metadata']['name']} was created without its gate")
             if history and _gated(history[-1]) and not gated:
                 self._check_release(pod)
             history.append(pod)
+
+    def _check_unique(self, pod: JSON) -> None:
+        hostname = pod["spec"]["hostname"]
+        for history in self.pods.values():
+            last = history[-1] if history else None
+            if last is None or "deletionTimestamp" in last["metadata"] or last["spec"]["hostname"] != hostname:
+                continue
+            owner = last["metadata"]["ownerReferences"][0]["uid"]
+            if owner == pod["metadata"]["ownerReferences"][0]["uid"]:
+                self.violations.append(f"pod {hostname} was created twice")
 
     def _check_release(self, pod: JSON) -> None:
         name = pod["metadata"]["name"]
@@ -78,6 +92,7 @@ class World:
     runtime: Runtime
     operator: Operator
     witness: Witness
+    server: ApiServer
     namespace: str = "test"
     place: Callable[[Pod], bool] = lambda pod: True
     ready: Callable[[Pod], bool] = lambda pod: True
@@ -123,20 +138,34 @@ class World:
 
 
 @asynccontextmanager
-async def a_world(settings: Settings | None = None, *, placing: bool = True) -> AsyncIterator[World]:
-    """Run an operator on an embedded cluster; with ``placing``, ungated pods are bound and become ready."""
+async def a_world(
+    settings: Settings | None = None,
+    *,
+    placing: bool = True,
+    catalogue: Catalogue | None = None,
+    server: ApiServer | None = None,
+) -> AsyncIterator[World]:
+    """Run an operator on a new embedded cluster, or on one that has been used before.
+
+    With ``placing``, ungated pods are bound and become ready.
+    """
     runtime = Runtime.virtual(seed=7)
-    server = ApiServer(runtime)
+    fresh = server is None
+    server = server or ApiServer(runtime)
     client = Client(InProcessTransport(server), runtime)
     async with server.running():
-        await client.create(NAMESPACE, {"metadata": {"name": "test"}})
-        await install_crds(client)
-        await client.create(NODE, {"metadata": {"name": "node-1"}, "status": {}})
-        operator = Operator(Client(InProcessTransport(server), runtime), settings or Settings(profiles=SPINNEY))
-        world = World(client, runtime, operator, Witness())
-        tasks = [asyncio.create_task(operator.run()), asyncio.create_task(_watch(world))]
+        if fresh:
+            await client.create(NAMESPACE, {"metadata": {"name": "test"}})
+            await install_crds(client)
+            await client.create(NODE, {"metadata": {"name": "node-1"}, "status": {}})
+        chosen = settings or Settings(profiles=SPINNEY)
+        operator = Operator(Client(InProcessTransport(server), runtime), chosen, catalogue=catalogue)
+        world = World(client, runtime, operator, Witness(), server)
+        if not fresh:
+            world.witness.notes.add("resumed")  # pods that were there before need not have been seen gated
+        tasks = [asyncio.create_task(operator.run()), asyncio.create_task(follow(world))]
         if placing:
-            tasks.append(asyncio.create_task(_place(world)))
+            tasks.append(asyncio.create_task(place_pods(world)))
         try:
             await operator.manager.wait_until_ready()
             yield world
@@ -148,11 +177,12 @@ async def a_world(settings: Settings | None = None, *, placing: bool = True) -> 
             await asyncio.gather(*tasks, return_exceptions=True)
 
 
-async def _watch(world: World) -> None:
+async def follow(world: World) -> None:
+    """Let the witness see everything."""
     changes: asyncio.PriorityQueue[tuple[int, str, Any]] = asyncio.PriorityQueue()
     arrived = asyncio.Event()
 
-    async def follow(kind: str, resource: Resource) -> None:
+    async def watch(kind: str, resource: Resource) -> None:
         async for event in world.client.watch(resource, world.namespace):
             changes.put_nowait((int(event.object["metadata"]["resourceVersion"]), kind, event))
             arrived.set()
@@ -168,10 +198,10 @@ async def _watch(world: World) -> None:
                 see = world.witness.saw_gang if kind == "gang" else world.witness.saw_pod
                 see(event.type, event.object)
 
-    await asyncio.gather(follow("gang", POD_GANG), follow("pod", POD), judge())
+    await asyncio.gather(watch("gang", POD_GANG), watch("pod", POD), judge())
 
 
-async def _place(world: World) -> None:
+async def place_pods(world: World) -> None:
     """Bind ungated pods and report them ready, as far as the world lets them."""
     async for event in world.client.watch(POD, world.namespace, type=Pod):
         if event.type != "DELETED":

@@ -47,6 +47,12 @@ def is_scheduled(gang: PodGang, cliques: Callable[[str], PodClique | None]) -> b
     return bool(gang.spec.pod_groups)
 
 
+def referenced(clique: PodClique, gang: PodGang) -> set[str]:
+    """Return the names of the pods of a PodClique that its gang refers to."""
+    groups = [group for group in gang.spec.pod_groups if group.name == clique.metadata.name]
+    return {reference.name for group in groups for reference in group.pod_references}
+
+
 def releasable(
     clique: PodClique, gang: PodGang | None, pods: Iterable[Pod], *, base_scheduled: bool, may_release: MayRelease
 ) -> list[Pod]:
@@ -55,13 +61,12 @@ def releasable(
         return []
     if not incarnations.belongs(clique, gang):
         return []
-    group = next((group for group in gang.spec.pod_groups if group.name == clique.metadata.name), None)
-    referenced = {reference.name for reference in group.pod_references} if group is not None else set()
+    known = referenced(clique, gang)
     return sorted(
         (
             pod
             for pod in pods
-            if has_gate(pod) and is_active(pod) and pod.metadata.name in referenced and may_release(pod, gang)
+            if has_gate(pod) and is_active(pod) and pod.metadata.name in known and may_release(pod, gang)
         ),
         key=lambda pod: pod.metadata.name,
     )

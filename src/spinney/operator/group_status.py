@@ -11,7 +11,13 @@ from spinney.api.grove import PodClique, PodCliqueScalingGroup, PodCliqueScaling
 from spinney.api.grove_status import PodCliqueScalingGroupUpdateProgress
 from spinney.api.meta import Condition
 from spinney.operator import labels
-from spinney.operator.clique_status import MIN_AVAILABLE_BREACHED, POD_CLIQUE_SCHEDULED, minimum, set_since
+from spinney.operator.clique_status import (
+    MIN_AVAILABLE_BREACHED,
+    POD_CLIQUE_SCHEDULED,
+    minimum,
+    set_since,
+    was_well_before,
+)
 from spinney.operator.hashes import TemplateHashes
 from spinney.operator.names import template_name
 
@@ -53,9 +59,11 @@ def group_status(
         update_progress=progress,
     )
     breach = _breach(group, whole, updating)
-    conditions = set_since(status.conditions, breach, now, group.metadata.creation_timestamp)
+    created = group.metadata.creation_timestamp
+    conditions = set_since(status.conditions, breach, now, created)
     conditions = tuple(each for each in conditions if each.type != GANG_TERMINATION_IN_PROGRESS)
-    if is_being_recycled(conditions, members):
+    # A new group lacks its minimum from the beginning: that is no recycling.
+    if was_well_before(conditions, MIN_AVAILABLE_BREACHED, created) and is_being_recycled(conditions, members):
         conditions = (*conditions, _recycling(group.status.conditions, now))
     return msgspec.structs.replace(status, conditions=conditions)
 

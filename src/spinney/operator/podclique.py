@@ -186,7 +186,9 @@ class PodCliqueController:
         assert gang is not None
         assert backend is not None
         life = self._lives[clique.metadata.uid or ""].get(index, 0)
-        name = pods.pod_name(clique, index, life, {pod.metadata.name for pod in scene.pods})
+        # A name the gang still refers to is not used again: the reference is to the pod that had it, not to this one.
+        taken = {pod.metadata.name for pod in scene.pods} | gates.referenced(clique, gang)
+        name = pods.pod_name(clique, index, life, taken)
         manifest = pods.pod_manifest(clique, scene.layout, scene.place, index, name=name, image=self._init_image)
         backend.prepare_pod(manifest, gang)
         with self._expectations.creating(scene.key) as creation:

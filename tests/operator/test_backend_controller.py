@@ -1,0 +1,210 @@
+"""How the operator and a backend work together: order, failures, the delete hook, and gangs of disabled backends."""
+
+import dataclasses
+from typing import ClassVar
+
+from spinney.api import labels as marks
+from spinney.api.conditions import find_condition, is_true
+from spinney.api.core import EVENT, POD, Pod
+from spinney.api.grove import POD_CLIQUE, POD_CLIQUE_SET, PodCliqueSet
+from spinney.api.podgang import BACKEND_READY, INITIALIZED, POD_GANG, SCHEDULED, PodGang
+from spinney.backends import Capabilities, Catalogue, PodManifest, Profile, Profiles, SchedulerBackend, additions
+from spinney.backends.builtin import BACKENDS
+from spinney.backends.interface import Degradation
+from spinney.backends.kube import KubeSchedulerConfig
+from spinney.operator.operator import Settings
+from spinney.operator.pod_states import has_gate
+from spinney.operator.set_status import CAPABILITIES_MET
+from spinney.runtime import run_virtual
+from spinney.testing.builders import a_clique, a_pod_clique_set, a_pod_spec
+from tests.operator.harness import a_world
+
+
+class Recorder(SchedulerBackend):
+    """Keeps what it was asked, and does what a test tells it to."""
+
+    name: ClassVar[str] = "recorder"
+    calls: ClassVar[list[str]] = []
+    failing: ClassVar[bool] = False
+    holding: ClassVar[bool] = False
+
+    @property
+    def capabilities(self) -> Capabilities:
+        return Capabilities()
+
+    async def sync_pod_gang(self, gang: PodGang) -> None:
+        initialized = is_true(gang.status.conditions, INITIALIZED)
+        scheduled = is_true(gang.status.conditions, SCHEDULED)
+        type(self).calls.append(f"sync {gang.metadata.name} initialized={initialized} scheduled={scheduled}")
+        if type(self).failing:
+            raise RuntimeError("the scheduler is on holiday")
+
+    async def on_pod_gang_delete(self, gang: PodGang) -> None:
+        type(self).calls.append(f"delete {gang.metadata.name}")
+        if type(self).failing:
+            raise RuntimeError("the scheduler is on holiday")
+
+    def prepare_pod(self, pod: PodManifest, gang: PodGang) -> None:
+        type(self).calls.append(f"prepare {pod['spec']['hostname']}")
+        pod["spec"]["schedulerName"] = self.name
+
+    def may_release(self, pod: Pod, gang: PodGang) -> bool:
+        return not type(self).holding
+
+    async def validate_pod_clique_set(self, pcs: PodCliqueSet, old: PodCliqueSet | None) -> list[Degradation]:
+        return [Degradation("gang_scheduling", "there are no gangs here")]
+
+
+def settings() -> tuple[Settings, Catalogue]:
+    """Return settings with the recorder as default, and forget what it recorded."""
+    Recorder.calls, Recorder.failing, Recorder.holding = [], False, False
+    catalogue = Catalogue()
+    backends: list[type[SchedulerBackend]] = [*BACKENDS, Recorder]
+    for backend in backends:
+        catalogue.register(backend)
+    profiles = Profiles((Profile("default-scheduler"), Profile("recorder")), "recorder")
+    return Settings(profiles=profiles), catalogue
+
+
+def test_a_backend_is_asked_in_the_promised_order() -> None:
+    """Sync before any pod is prepared, again when the gang is initialized, again when it is scheduled."""
+
+    async def story() -> None:
+        chosen, catalogue = settings()
+        async with a_world(chosen, catalogue=catalogue) as world:
+            await world.apply(a_pod_clique_set("model", [a_clique("worker", 2)]))
+            await world.settle()
+            calls = Recorder.calls
+            assert calls[0] == "sync model-0 initialized=False scheduled=False"
+            prepared = [n for n, call in enumerate(calls) if call.startswith("prepare")]
+            assert len(prepared) == 2
+            assert prepared[-1] < calls.index("sync model-0 initialized=True scheduled=False")
+            assert calls[-1] == "sync model-0 initialized=True scheduled=True"
+
+    run_virtual(story())
+
+
+def test_no_pod_is_created_while_the_backend_fails() -> None:
+    """A failing sync is shown as condition and event, and retried; pods come when it succeeds."""
+
+    async def story() -> None:
+        chosen, catalogue = settings()
+        async with a_world(chosen, catalogue=catalogue) as world:
+            Recorder.failing = True
+            await world.apply(a_pod_clique_set("model"))
+            await world.settle(30)
+            assert await world.pods() == []
+            condition = find_condition((await world.gang("model-0")).status.conditions, BACKEND_READY)
+            assert condition is not None
+            assert (condition.status, condition.reason) == ("False", "SyncFailed")
+            assert "on holiday" in condition.message
+            events = (await world.client.list(EVENT, "test")).items
+            assert any(event["reason"] == "SyncFailed" for event in events)
+            Recorder.failing = False
+            await world.settle(400)
+            assert len(await world.pods()) == 2
+            assert is_true((await world.gang("model-0")).status.conditions, BACKEND_READY)
+
+    run_virtual(story())
+
+
+def test_a_gang_is_held_until_its_backend_has_cleaned_up() -> None:
+    """A gang of a backend with a delete hook has a finalizer that goes once the hook has succeeded."""
+
+    async def story() -> None:
+        chosen, catalogue = settings()
+        async with a_world(chosen, catalogue=catalogue) as world:
+            await world.apply(a_pod_clique_set("model"))
+            await world.settle()
+            assert (await world.gang("model-0")).metadata.finalizers == (additions.BACKEND_FINALIZER,)
+            Recorder.failing = True
+            await world.client.delete(POD_CLIQUE_SET, "model", "test")
+            await world.settle()
+            assert await world.names(POD_GANG) == ["model-0"]
+            Recorder.failing = False
+            await world.settle(400)
+            assert await world.names(POD_GANG) == []
+            assert "delete model-0" in Recorder.calls
+
+    run_virtual(story())
+
+
+def test_a_backend_may_hold_gates() -> None:
+    """``may_release`` has the last word on a gate."""
+
+    async def story() -> None:
+        chosen, catalogue = settings()
+        async with a_world(chosen, catalogue=catalogue) as world:
+            Recorder.holding = True
+            await world.apply(a_pod_clique_set("model"))
+            await world.settle()
+            assert all(has_gate(pod) for pod in await world.pods())
+            assert is_true((await world.gang("model-0")).status.conditions, INITIALIZED)
+
+    run_virtual(story())
+
+
+def test_degradations_are_written_to_the_set() -> None:
+    """What the backend does not honour stands in the set's condition, one line each."""
+
+    async def story() -> None:
+        chosen, catalogue = settings()
+        async with a_world(chosen, catalogue=catalogue) as world:
+            await world.apply(a_pod_clique_set("model"))
+            await world.settle()
+            pcs = await world.client.get(POD_CLIQUE_SET, "model", "test", type=PodCliqueSet)
+            condition = find_condition(pcs.status.conditions, CAPABILITIES_MET)
+            assert condition is not None
+            assert (condition.status, condition.message) == ("False", "gang_scheduling: there are no gangs here")
+
+    run_virtual(story())
+
+
+def test_a_gang_of_a_disabled_backend_is_not_handed_to_another() -> None:
+    """Such a gang says that its backend is not enabled, gets no pods, and can still be deleted."""
+
+    async def story() -> None:
+        chosen, catalogue = settings()
+        async with a_world(chosen, catalogue=catalogue) as world:
+            await world.apply(a_pod_clique_set("model"))
+            await world.settle()
+        without = dataclasses.replace(chosen, profiles=Profiles())
+        async with a_world(without, catalogue=catalogue, server=world.server) as later:
+            await later.settle()
+            gang = await later.gang("model-0")
+            assert gang.metadata.labels[marks.SCHEDULER_NAME] == "recorder"
+            condition = find_condition(gang.status.conditions, BACKEND_READY)
+            assert condition is not None
+            assert (condition.status, condition.reason) == ("False", "BackendNotEnabled")
+            await later.client.delete(POD, (await later.pods())[0].metadata.name, "test")
+            await later.settle()
+            assert len(await later.pods()) == 1
+            await later.client.delete(POD_CLIQUE_SET, "model", "test")
+            await later.settle()
+            assert await later.names(POD_GANG) == []
+
+    run_virtual(story())
+
+
+def test_pods_beyond_a_native_gang_follow_it() -> None:
+    """With native gangs, pods beyond the minimum keep their gate until the gang is scheduled, and go first."""
+
+    async def story() -> None:
+        native = Profile("default-scheduler", KubeSchedulerConfig(gang_scheduling=True))
+        async with a_world(Settings(profiles=Profiles((native,)))) as world:
+            world.place = lambda pod: False
+            spec = a_pod_spec(scheduler="default-scheduler")
+            await world.apply(a_pod_clique_set("model", [a_clique("worker", 4, 2, pod_spec=spec)]))
+            await world.settle()
+            gated = sorted(pod.spec.hostname for pod in await world.pods() if has_gate(pod))
+            assert gated == ["model-0-worker-2", "model-0-worker-3"]
+            members = [pod for pod in await world.pods() if pod.spec.scheduling_group is not None]
+            assert sorted(pod.spec.hostname for pod in members) == ["model-0-worker-0", "model-0-worker-1"]
+            await world.now_place()
+            await world.settle()
+            assert not any(has_gate(pod) for pod in await world.pods())
+            await world.client.patch(POD_CLIQUE, "model-0-worker", {"spec": {"replicas": 2}}, "test")
+            await world.settle()
+            assert sorted(pod.spec.hostname for pod in await world.pods()) == ["model-0-worker-0", "model-0-worker-1"]
+
+    run_virtual(story())
