@@ -11,13 +11,14 @@ A pod is in exactly one place:
 """
 
 import heapq
-from collections import deque
+from collections import OrderedDict, deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from spinney.api.core import Pod
-from spinney.coscheduling.framework import ClusterEvent, EventHint, PreEnqueue, QueuedPod, QueueSort
+from spinney.api.resource import Resource
+from spinney.coscheduling.framework import Action, ClusterEvent, EventHint, PreEnqueue, QueuedPod, QueueSort
 from spinney.kube.keys import Key, key_of
 from spinney.runtime import Clock
 
@@ -57,8 +58,8 @@ class SchedulingQueue:
         self._backing_off = _KeyedHeap()
         self._unschedulable: dict[Key, QueuedPod] = {}
         self._rejected_by: dict[str, dict[Key, QueuedPod]] = {}
-        self._in_flight: dict[Key, _Flight] = {}
-        self._missed: deque[tuple[int, ClusterEvent]] = deque()
+        self._in_flight: OrderedDict[Key, _Flight] = OrderedDict()
+        self._missed: dict[_EventKind, deque[tuple[int, ClusterEvent]]] = {}
         self._event_number = 0
 
     # -- pods coming, changing and going -----------------------------------------------------------------------------
@@ -123,9 +124,9 @@ class SchedulingQueue:
             return
         queued.rejected_by = frozenset(rejected_by)
         queued.queued = self._clock.monotonic()
-        missed = [event for number, event in self._missed if number >= flight.since]
+        woken = not queued.rejected_by or self._missed_something(queued, flight.since)
         self._trim()
-        if not queued.rejected_by or any(self._wakes(queued, event) for event in missed):
+        if woken:
             self._enqueue_after_rest(queued)
         else:
             self._enter_unschedulable(queued)
@@ -133,7 +134,8 @@ class SchedulingQueue:
     def notify(self, event: ClusterEvent) -> None:
         """Wake every rejected pod that ``event`` may help."""
         if self._in_flight:
-            self._missed.append((self._event_number, event))
+            kept = self._missed.setdefault((event.resource, event.action), deque())
+            kept.append((self._event_number, event))
         self._event_number += 1
         for queued in self._helped_by(event):
             self._leave_unschedulable(queued)
@@ -147,6 +149,13 @@ class SchedulingQueue:
                 continue
             if key in self._unschedulable:
                 self._leave_unschedulable(queued)
+            self._enqueue(queued)
+
+    def flush(self, seconds: float) -> None:
+        """Try pods again that have waited this long: a safety net, should an event have been missed."""
+        limit = self._clock.monotonic() - seconds
+        for queued in [each for each in self._unschedulable.values() if each.queued <= limit]:
+            self._leave_unschedulable(queued)
             self._enqueue(queued)
 
     def reorder(self, keys: Iterable[Key]) -> None:
@@ -217,10 +226,16 @@ class SchedulingQueue:
 
     # -- events ------------------------------------------------------------------------------------------------------
 
-    def _wakes(self, queued: QueuedPod, event: ClusterEvent) -> bool:
-        return any(
-            hint.wakes(queued.pod, event) for plugin in queued.rejected_by for hint in self._hints.get(plugin, ())
-        )
+    def _missed_something(self, queued: QueuedPod, since: int) -> bool:
+        """Tell whether an event since then, of a kind that its plugins asked for, may help a pod."""
+        for plugin in sorted(queued.rejected_by):
+            for hint in self._hints.get(plugin, ()):
+                for (resource, action), events in self._missed.items():
+                    if resource != hint.resource or not action & hint.actions or events[-1][0] < since:
+                        continue
+                    if any(number >= since and hint.wakes(queued.pod, event) for number, event in events):
+                        return True
+        return False
 
     def _helped_by(self, event: ClusterEvent) -> list[QueuedPod]:
         """Return the waiting pods that ``event`` may help, looking only where a plugin asked for such events."""
@@ -238,10 +253,17 @@ class SchedulingQueue:
         return list(helped.values())
 
     def _trim(self) -> None:
-        """Drop kept events that no pod in flight can have missed."""
-        oldest = min((flight.since for flight in self._in_flight.values()), default=self._event_number)
-        while self._missed and self._missed[0][0] < oldest:
-            self._missed.popleft()
+        """Drop kept events that no pod in flight can have missed: those from before the first of them was popped."""
+        first = next(iter(self._in_flight.values()), None)
+        oldest = first.since if first is not None else self._event_number
+        for kind, events in list(self._missed.items()):
+            while events and events[0][0] < oldest:
+                events.popleft()
+            if not events:
+                del self._missed[kind]
+
+
+_EventKind = tuple[Resource, Action]
 
 
 @dataclass(slots=True)

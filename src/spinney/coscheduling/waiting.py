@@ -2,7 +2,8 @@
 
 A waiting pod holds its node in the ledger. It leaves when every Permit plugin that asked it to wait has allowed it,
 when any rejects it, or when the shortest of their times runs out, which counts as a rejection by the plugin whose time
-it was.
+it was. Whoever made it wait hears the verdict at once, inside the call that settled it: when a group is rejected, what
+it held is free before the next pod is looked at.
 """
 
 import asyncio
@@ -11,16 +12,23 @@ from collections.abc import Callable, Iterator, Mapping
 from spinney.coscheduling.framework import SUCCESS, Code, CycleState, QueuedPod, Status
 from spinney.kube.keys import Key
 
+Settled = Callable[["WaitingPod", Status], None]
+"""Hears the verdict on a waiting pod."""
+
 
 class WaitingPod:
     """One pod that waits at Permit. Mutable; its outcome is settled once."""
 
-    def __init__(self, queued: QueuedPod, node: str, state: CycleState, timeouts: Mapping[str, float]) -> None:
+    def __init__(
+        self, queued: QueuedPod, node: str, state: CycleState, timeouts: Mapping[str, float], settled: Settled
+    ) -> None:
         self.queued = queued
         self.node = node
         self.state = state
         self._pending = dict(timeouts)
-        self._outcome: asyncio.Future[Status] = asyncio.get_running_loop().create_future()
+        self._settled: Settled | None = settled
+        plugin, seconds = min(timeouts.items(), key=lambda item: (item[1], item[0]))
+        self._timer = asyncio.get_running_loop().call_later(seconds, self._time_out, plugin, seconds)
 
     @property
     def key(self) -> Key:
@@ -42,23 +50,18 @@ class WaitingPod:
         """Send the pod back; later answers do not count."""
         self._settle(Status(Code.UNSCHEDULABLE, (reason,), plugin))
 
-    async def outcome(self) -> Status:
-        """Wait for the verdict."""
-        plugin, seconds = min(self._pending.items(), key=lambda item: (item[1], item[0]), default=("", 0.0))
-        if self._pending:
-            timer = asyncio.get_running_loop().call_later(
-                seconds, self.reject, plugin, f"waited {seconds:g}s for permission to bind and did not get it"
-            )
-            self._outcome.add_done_callback(lambda _: timer.cancel())
-        return await self._outcome
+    def _time_out(self, plugin: str, seconds: float) -> None:
+        self.reject(plugin, f"waited {seconds:g}s for permission to bind and did not get it")
 
     def _settle(self, status: Status) -> None:
-        if not self._outcome.done():
-            self._outcome.set_result(status)
+        settled, self._settled = self._settled, None
+        if settled is not None:
+            self._timer.cancel()
+            settled(self, status)
 
 
 class WaitingPods:
-    """The pods that wait at Permit, by key and by any group a plugin asks for. Mutable."""
+    """The pods that wait at Permit, by key. Mutable."""
 
     def __init__(self) -> None:
         self._pods: dict[Key, WaitingPod] = {}
@@ -74,10 +77,6 @@ class WaitingPods:
     def get(self, key: Key) -> WaitingPod | None:
         """Return a waiting pod."""
         return self._pods.get(key)
-
-    def where(self, condition: Callable[[WaitingPod], bool]) -> list[WaitingPod]:
-        """Return the waiting pods that meet ``condition``, in the order in which they began to wait."""
-        return [pod for pod in self._pods.values() if condition(pod)]
 
     def __iter__(self) -> Iterator[WaitingPod]:
         return iter(list(self._pods.values()))

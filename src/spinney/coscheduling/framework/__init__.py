@@ -1,11 +1,13 @@
 """The scheduling framework: extension points, their statuses, and the profile that orders plugins at each point."""
 
 from spinney.coscheduling.framework.events import Action, ClusterEvent, EventHint
+from spinney.coscheduling.framework.handle import Handle, Services
 from spinney.coscheduling.framework.points import (
     Bind,
     CycleState,
     Filter,
     FrameworkPlugin,
+    NodeFilter,
     Permit,
     PostBind,
     PostFilter,
@@ -17,7 +19,10 @@ from spinney.coscheduling.framework.points import (
     QueueSort,
     Reserve,
     Score,
+    StateKey,
 )
+from spinney.coscheduling.framework.profile import InvalidProfile, Profile, Rules
+from spinney.coscheduling.framework.registry import PluginRegistry
 from spinney.coscheduling.framework.status import SUCCESS, Code, Status
 
 __all__ = [
@@ -30,16 +35,24 @@ __all__ = [
     "EventHint",
     "Filter",
     "FrameworkPlugin",
+    "Handle",
+    "InvalidProfile",
+    "NodeFilter",
     "Permit",
+    "PluginRegistry",
     "PostBind",
     "PostFilter",
     "PostFilterResult",
     "PreBind",
     "PreEnqueue",
     "PreFilter",
+    "Profile",
     "QueueSort",
     "QueuedPod",
     "Reserve",
+    "Rules",
     "Score",
+    "Services",
+    "StateKey",
     "Status",
 ]

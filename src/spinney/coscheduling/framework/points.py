@@ -1,19 +1,25 @@
 """The extension points, each an abstract class with the one method a plugin fills.
 
 A plugin subclasses as many as it needs; the profile calls them in its configured order. Filters and scores are
-columnar: they see all nodes at once as masks and vectors over the rows of the node table. Everything up to Permit runs
-in the scheduling cycle, one pod at a time, and must not wait; PreBind, Bind and PostBind run in the pod's own binding
-cycle and may.
+columnar: they see all nodes at once as masks and vectors over the rows of the node table; :class:`NodeFilter` is for a
+rule that is easier to write for one node. Everything up to Permit runs in the scheduling cycle, one pod at a time, and
+must not wait; PreBind, Bind and PostBind run in the pod's own binding cycle and may.
+
+A plugin that raises has refused: the pod is tried again later, and its condition names the plugin.
 """
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Generic, TypeVar
 
-from spinney.api.core import Pod
+import numpy as np
+
+from spinney.api.core import Node, Pod
+from spinney.cluster.filters import Refusal
+from spinney.cluster.scores import Scores
 from spinney.cluster.table import Mask, NodeTable
 from spinney.coscheduling.framework.events import EventHint
-from spinney.coscheduling.framework.status import Status
+from spinney.coscheduling.framework.status import Code, Status
 from spinney.kube.keys import Key, key_of
 
 T = TypeVar("T")
@@ -65,7 +71,7 @@ class CycleState:
 class FrameworkPlugin(ABC):
     """What every plugin is: a name, and the events that may change its mind."""
 
-    name: ClassVar[str]
+    name: str
 
     def events(self) -> tuple[EventHint, ...]:
         """Return the events that may make a pod schedulable that this plugin rejected."""
@@ -99,21 +105,69 @@ class PreFilter(FrameworkPlugin):
 class Filter(FrameworkPlugin):
     """Removes nodes the pod cannot run on."""
 
+    reason: ClassVar[str] = "node(s) didn't satisfy a plugin's filter"
+
+    def concerns(self, state: CycleState, pod: Pod) -> bool:
+        """Tell whether this filter has anything to say about the pod; if not, it is not asked."""
+        return True
+
     @abstractmethod
     def filter(self, state: CycleState, pod: Pod, nodes: NodeTable) -> Mask:
         """Return where the pod may run, ``[node]``."""
 
+    def refusals(self, state: CycleState, pod: Pod, nodes: NodeTable) -> tuple[Refusal, ...]:
+        """Return the nodes refused by reason; by default all for one reason, which an eviction might lift."""
+        return (Refusal.evictable(self.name, self.reason, nodes.alive & ~self.filter(state, pod, nodes)),)
+
+
+class NodeFilter(Filter):
+    """A filter written for one node. It is called for every node, every time: keep it for rules that are rare."""
+
+    @abstractmethod
+    def filter_node(self, state: CycleState, pod: Pod, node: Node) -> Status:
+        """Allow or refuse one node; the reasons are counted in the pod's condition."""
+
+    def filter(self, state: CycleState, pod: Pod, nodes: NodeTable) -> Mask:
+        """Return the nodes that no refusal names."""
+        mask = nodes.alive.copy()
+        for refusal in self.refusals(state, pod, nodes):
+            mask &= ~refusal.nodes
+        return mask
+
+    def refusals(self, state: CycleState, pod: Pod, nodes: NodeTable) -> tuple[Refusal, ...]:
+        """Ask about every node, and gather the answers by reason."""
+        found: dict[str, tuple[Mask, Mask]] = {}
+        for row in np.flatnonzero(nodes.alive).tolist():
+            node = nodes.nodes[row]
+            if node is None:
+                continue
+            status = self.filter_node(state, pod, node)
+            if status.ok:
+                continue
+            for reason in status.reasons or (self.reason,):
+                refused, final = found.setdefault(reason, (np.zeros_like(nodes.alive), np.zeros_like(nodes.alive)))
+                refused[row] = True
+                final[row] = status.code is not Code.UNSCHEDULABLE
+        return tuple(Refusal(self.name, reason, *masks) for reason, masks in found.items())
+
 
 @dataclass(frozen=True, slots=True)
 class PostFilterResult:
-    """What a post-filter found: a node that will have room, or why there is none."""
+    """What a post-filter found: room that is there now (success), a node that will have room, or why there is none.
+
+    ``keep`` leaves an earlier nomination as it is: its victims are still on their way out.
+    """
 
     status: Status
     nominated_node: str = ""
+    keep: bool = False
 
 
 class PostFilter(FrameworkPlugin):
     """Runs when no node is left; the first that makes room ends the round."""
+
+    must_be_last: ClassVar[bool] = False
+    """A profile that orders another post-filter after this one is refused."""
 
     @abstractmethod
     def post_filter(self, state: CycleState, pod: Pod) -> PostFilterResult:
@@ -124,7 +178,7 @@ class Score(FrameworkPlugin):
     """Prefers some feasible nodes over others."""
 
     @abstractmethod
-    def score(self, state: CycleState, pod: Pod, nodes: NodeTable, feasible: Mask) -> Any:
+    def score(self, state: CycleState, pod: Pod, nodes: NodeTable, feasible: Mask) -> Scores:
         """Return 0..100 per node, ``[node]``; what is outside ``feasible`` is ignored."""
 
 

@@ -1,0 +1,175 @@
+"""The coscheduler's configuration, in the grammar of kube-scheduler's own.
+
+::
+
+    podInitialBackoffSeconds: 1
+    podMaxBackoffSeconds: 10
+    profiles:
+      - schedulerName: coscheduling
+        plugins:
+          multiPoint: {enabled: [{name: MyPlugin, weight: 2}], disabled: [{name: ImageLocality}]}
+          postFilter: {enabled: [{name: MyPreemption}], disabled: [{name: "*"}]}
+        pluginConfig:
+          - {name: Coscheduling, args: {permitWaitingTimeSeconds: 30}}
+
+At each extension point run, in this order: what is enabled for that point, then the default plugins, then what is
+enabled for all points (``multiPoint``). ``disabled`` takes a default away, at one point or at all; ``"*"`` takes all
+defaults. Decoding is strict: an unknown field is an error that names it and the nearest valid one.
+"""
+
+from collections.abc import Mapping, Sequence
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+import yaml
+
+from spinney.coscheduling.framework.handle import Handle
+from spinney.coscheduling.framework.points import FrameworkPlugin
+from spinney.coscheduling.framework.profile import POINTS, InvalidProfile, PluginLists, Profile, serves
+from spinney.coscheduling.framework.registry import PluginRegistry, UnknownPlugin
+
+MULTI_POINT: Final = "multiPoint"
+ALL: Final = "*"
+DEFAULT_NAMES: Final = ("default-scheduler", "coscheduling")
+"""The scheduler names served when the configuration lists no profile."""
+
+_KIND_FIELDS: Final = {"apiVersion", "kind", "metadata"}
+
+
+class InvalidConfiguration(ValueError):  # noqa: N818 - named for the situation
+    """A configuration that cannot be used; the text names the field and what to write instead."""
+
+
+class PluginChoice(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, rename="camel"):
+    """A plugin by name and, for scores, how much it counts."""
+
+    name: str
+    weight: int | None = None
+
+
+class PluginSet(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, rename="camel"):
+    """What is added to, and taken from, the defaults of an extension point."""
+
+    enabled: tuple[PluginChoice, ...] = ()
+    disabled: tuple[PluginChoice, ...] = ()
+
+
+class PluginArguments(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, rename="camel"):
+    """The arguments of one plugin."""
+
+    name: str
+    args: dict[str, Any] = {}
+
+
+class ProfileConfiguration(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, rename="camel"):
+    """Plugins for the pods of one scheduler name."""
+
+    scheduler_name: str
+    plugins: dict[str, PluginSet] = {}
+    plugin_config: tuple[PluginArguments, ...] = ()
+
+
+class CoschedulerConfiguration(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, rename="camel"):
+    """Profiles, and how long rejected pods rest."""
+
+    profiles: tuple[ProfileConfiguration, ...] = tuple(
+        ProfileConfiguration(scheduler_name=name) for name in DEFAULT_NAMES
+    )
+    pod_initial_backoff_seconds: float = 1.0
+    pod_max_backoff_seconds: float = 10.0
+    burst_milliseconds: float = 10.0
+    """How long scheduling cycles may run before watches and binds get their turn."""
+
+    @property
+    def scheduler_names(self) -> tuple[str, ...]:
+        """Return the names whose pods are scheduled."""
+        return tuple(profile.scheduler_name for profile in self.profiles)
+
+
+def load_configuration(path: Path) -> CoschedulerConfiguration:
+    """Read a configuration file; raises :class:`InvalidConfiguration`."""
+    try:
+        raw = yaml.safe_load(path.read_text())
+    except (OSError, yaml.YAMLError) as error:
+        raise InvalidConfiguration(f"{path}: cannot be read: {error}") from error
+    try:
+        return parse_configuration(raw if raw is not None else {})
+    except InvalidConfiguration as error:
+        raise InvalidConfiguration(f"{path}: {error}") from error
+
+
+def parse_configuration(raw: object) -> CoschedulerConfiguration:
+    """Return the configuration in ``raw``; raises :class:`InvalidConfiguration`."""
+    if not isinstance(raw, dict):
+        raise InvalidConfiguration(f"expected a mapping, found {type(raw).__name__}")
+    fields = {key: value for key, value in raw.items() if key not in _KIND_FIELDS}
+    known = [each.encode_name for each in msgspec.structs.fields(CoschedulerConfiguration)]
+    _check_names(fields, known, "field")
+    try:
+        configuration = msgspec.convert(fields, CoschedulerConfiguration)
+    except msgspec.ValidationError as error:
+        raise InvalidConfiguration(str(error)) from error
+    if not configuration.profiles:
+        raise InvalidConfiguration("profiles: the list is empty, so no pod would be scheduled; name at least one")
+    names = configuration.scheduler_names
+    for profile in configuration.profiles:
+        if names.count(profile.scheduler_name) > 1:
+            raise InvalidConfiguration(f"profiles: schedulerName {profile.scheduler_name!r} is there twice")
+        _check_names(profile.plugins, [*POINTS, MULTI_POINT], f"extension point in profile {profile.scheduler_name}")
+    if not 0 < configuration.pod_initial_backoff_seconds <= configuration.pod_max_backoff_seconds:
+        raise InvalidConfiguration("podInitialBackoffSeconds: expected above 0 and at most podMaxBackoffSeconds")
+    return configuration
+
+
+def make_profile(
+    chosen: ProfileConfiguration, defaults: Sequence[str], registry: PluginRegistry, handle: Handle
+) -> Profile:
+    """Make the plugins of a profile and put them in order; raises :class:`InvalidConfiguration`."""
+    arguments = {each.name: each.args for each in chosen.plugin_config}
+    everywhere = chosen.plugins.get(MULTI_POINT, PluginSet())
+    made: dict[str, FrameworkPlugin] = {}
+
+    def plugin(name: str) -> FrameworkPlugin:
+        if name not in made:
+            try:
+                made[name] = registry.build(name, handle, arguments.get(name, {}))
+            except (UnknownPlugin, ValueError) as error:
+                raise InvalidConfiguration(f"profile {chosen.scheduler_name}: plugin {name}: {error}") from error
+        return made[name]
+
+    lists: dict[str, tuple[FrameworkPlugin, ...]] = {}
+    weights = {each.name: each.weight for each in everywhere.enabled if each.weight is not None}
+    for point in POINTS:
+        here = chosen.plugins.get(point, PluginSet())
+        gone = {each.name for each in (*here.disabled, *everywhere.disabled)}
+        names = [each.name for each in here.enabled]
+        names += [name for name in defaults if name not in gone and ALL not in gone]
+        names += [each.name for each in everywhere.enabled if each.name not in {each.name for each in here.disabled}]
+        candidates = [plugin(name) for name in dict.fromkeys(names)]
+        for each in here.enabled:
+            if not serves(plugin(each.name), point):
+                raise InvalidConfiguration(
+                    f"profile {chosen.scheduler_name}: plugins.{point}.enabled: {each.name} does nothing at {point}"
+                )
+        lists[point] = tuple(each for each in candidates if serves(each, point))
+        if point == "score":
+            weights |= {each.name: each.weight for each in here.enabled if each.weight is not None}
+    unused = sorted(set(arguments) - set(made))
+    if unused:
+        raise InvalidConfiguration(
+            f"profile {chosen.scheduler_name}: pluginConfig names {unused[0]}, which is not enabled"
+        )
+    try:
+        return Profile(chosen.scheduler_name, PluginLists(lists, weights))
+    except InvalidProfile as error:
+        raise InvalidConfiguration(str(error)) from error
+
+
+def _check_names(found: Mapping[str, object], known: Sequence[str], what: str) -> None:
+    for name in found:
+        if name not in known:
+            near = get_close_matches(name, known, 1)
+            hint = f"did you mean {near[0]}?" if near else f"known are {', '.join(known)}"
+            raise InvalidConfiguration(f"{name}: no such {what}; {hint}")

@@ -1,0 +1,100 @@
+"""Taking victims away: they are told why, then deleted with their grace period.
+
+A victim that only waits at Permit loses its node at once; there is nothing to delete.
+"""
+
+import asyncio
+from collections.abc import Coroutine, Sequence
+from typing import Any, Final
+
+import structlog
+
+from spinney.api.core import POD
+from spinney.api.time import timestamp
+from spinney.binding.placement import pod_reference
+from spinney.cluster.pods import PodRecord
+from spinney.cluster.statuses import PodStatus
+from spinney.coscheduling.waiting import WaitingPods
+from spinney.kube.client import Client, PatchKind
+from spinney.kube.errors import Conflict, KubeError, NotFound
+from spinney.kube.events import EventRecorder
+from spinney.kube.keys import Key
+
+log = structlog.get_logger()
+
+DISRUPTION_TARGET: Final = "DisruptionTarget"
+PREEMPTED: Final = "PreemptionByScheduler"
+
+
+class Disruption:
+    """Carries out preemption in the background. Mutable: it knows what is under way."""
+
+    def __init__(self, client: Client, events: EventRecorder, waiting: WaitingPods, *, parallel: int = 16) -> None:
+        self._client = client
+        self._events = events
+        self._waiting = waiting
+        self._slots = asyncio.Semaphore(parallel)
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    def preempt(self, victims: Sequence[PodRecord], beneficiary: PodRecord, node: str) -> None:
+        """Take ``victims`` from ``node`` for the sake of ``beneficiary``."""
+        names = [str(victim.key) for victim in victims]
+        log.info("preempting", node=node, victims=names, beneficiary=str(beneficiary.key))
+        for victim in victims:
+            waiting = self._waiting.get(Key(*victim.key))
+            if waiting is not None:
+                waiting.reject("DefaultPreemption", f"preempted by {beneficiary.key} of higher priority")
+            elif victim.status is not PodStatus.RELEASING:
+                self.in_background(self._delete(victim, beneficiary, node))
+
+    def nominate(self, record: PodRecord, node: str) -> None:
+        """Write the nominated node of a pod; an empty one takes it away."""
+        self.in_background(self._write_nomination(record, node))
+
+    def in_background(self, work: Coroutine[Any, Any, None]) -> None:
+        """Run something to its end beside the scheduling cycles."""
+        task = asyncio.create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def finish(self) -> None:
+        """Wait for what is under way."""
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    async def _delete(self, victim: PodRecord, beneficiary: PodRecord, node: str) -> None:
+        key = Key(*victim.key)
+        scheduler = beneficiary.pod.spec.scheduler_name
+        condition = {
+            "type": DISRUPTION_TARGET,
+            "status": "True",
+            "reason": PREEMPTED,
+            "message": f"{scheduler}: preempting to accommodate a higher priority pod",
+            "lastTransitionTime": timestamp(self._client.runtime.clock.now()),
+        }
+        patch = {"metadata": {"uid": victim.uid}, "status": {"conditions": [condition]}}
+        try:
+            async with self._slots:
+                await self._client.patch(
+                    POD, key.name, patch, key.namespace, kind=PatchKind.STRATEGIC, subresource="status"
+                )
+                await self._client.delete(POD, key.name, key.namespace, uid=victim.uid)
+        except (NotFound, Conflict):
+            return  # it is gone already
+        except KubeError as error:
+            log.warning("victim not deleted", pod=str(key), error=str(error))
+            return
+        message = f"Preempted by pod {beneficiary.uid} on node {node}"
+        self._events.event(pod_reference(key, victim.uid), "Normal", "Preempted", message)
+
+    async def _write_nomination(self, record: PodRecord, node: str) -> None:
+        key = Key(*record.key)
+        patch = {"metadata": {"uid": record.uid}, "status": {"nominatedNodeName": node or None}}
+        try:
+            async with self._slots:
+                await self._client.patch(
+                    POD, key.name, patch, key.namespace, kind=PatchKind.STRATEGIC, subresource="status"
+                )
+        except (NotFound, Conflict):
+            return
+        except KubeError as error:
+            log.warning("nominated node not written", pod=str(key), node=node, error=str(error))

@@ -1,0 +1,63 @@
+"""What a plugin may use: the cluster, the groups, the pods that wait, and what it may ask the scheduler to do."""
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from spinney.cluster.pods import PodRecord
+from spinney.cluster.state import ClusterState
+from spinney.kube.keys import Key
+from spinney.runtime import Runtime
+
+if TYPE_CHECKING:
+    from spinney.binding.binder import Binder
+    from spinney.coscheduling.budgets import Budgets
+    from spinney.coscheduling.groups import Group, Groups
+    from spinney.coscheduling.judging import Judge
+    from spinney.coscheduling.nominations import Nominations
+    from spinney.coscheduling.waiting import WaitingPods
+
+
+@dataclass(kw_only=True)
+class Services:
+    """What all profiles of a scheduler share. Its parts are mutable; plugins change them only through their methods."""
+
+    runtime: Runtime
+    cluster: ClusterState
+    groups: "Groups"
+    waiting: "WaitingPods"
+    nominations: "Nominations"
+    budgets: "Budgets"
+    binder: "Binder"
+    activate: Callable[[Iterable[Key]], None]
+    """Make pods active now, without rest."""
+    preempt: Callable[[Sequence[PodRecord], PodRecord, str], None]
+    """Take these pods away for the sake of another, which is meant to go to the named node."""
+    nominate: Callable[[PodRecord, str], None]
+    """Promise a node to a pod."""
+    reached_permit: Callable[["Group"], None]
+    """Hears when a member of a group is first held at Permit."""
+    bound: Callable[["Group"], None]
+    """Hears when a member of a group was bound."""
+    refused: Callable[["Group", str], None]
+    """Hears when a group was rejected as a whole, and why."""
+
+
+class Handle:
+    """A plugin's access to the scheduler it is part of, for one profile."""
+
+    def __init__(self, services: Services, scheduler_name: str) -> None:
+        self.services = services
+        self.scheduler_name = scheduler_name
+        self._judge: Judge | None = None
+
+    @property
+    def judge(self) -> "Judge":
+        """Return the filters and scores of the profile; there once all its plugins are made."""
+        if self._judge is None:
+            raise RuntimeError(f"profile {self.scheduler_name} is still being made: ask for its judge later")
+        return self._judge
+
+    def complete(self, judge: "Judge") -> None:
+        """Give the filters and scores of the profile, once its plugins are known."""
+        self._judge = judge

@@ -1,0 +1,278 @@
+"""The groups whose pods are scheduled together: who is in them, how far they have come, and which are backing off.
+
+Groups come from scheduler-plugins' PodGroups and from Kubernetes' own (:mod:`spinney.gangs.sources`). The book follows
+the pods in the ledger, where a pod that holds a node without being bound to it counts as placed, so that counting a
+group's progress costs nothing when it is asked for. What makes a group complete, and what satisfies it, is decided by
+:func:`spinney.gangs.tree.satisfied` alone.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from spinney.api.quantity import RawQuantity
+from spinney.cluster.pods import PodKey, PodRecord
+from spinney.cluster.state import PodChange
+from spinney.cluster.statuses import ACTIVE_ALLOCATED, ALIVE, PodStatus
+from spinney.gangs.sources import coscheduling, native
+from spinney.gangs.tree import Gang, GangKey, satisfied
+from spinney.kube.keys import Key
+
+
+@dataclass(frozen=True, slots=True)
+class Terms:
+    """What a group's object says beside its minimum."""
+
+    min_resources: Mapping[str, RawQuantity] = field(default_factory=dict)
+    timeout: float | None = None
+    """Seconds members wait at Permit; ``None``: as the plugin is configured."""
+    priority: int | None = None
+    """What its pods' priority must be, where the object says so."""
+
+
+GroupOrder = tuple[int, float, GangKey]
+"""Sorts groups, the first to be served first: priority, creation, identity."""
+
+
+class Group:
+    """Pods that are scheduled together. Mutable; the counts are its book's, the rest the coscheduling plugin's."""
+
+    def __init__(self, key: GangKey) -> None:
+        self.key = key
+        self.gang: Gang | None = None
+        self.created = 0.0
+        """When the group's object was created, in seconds."""
+        self.terms = Terms()
+        self.members: dict[PodKey, PodRecord] = {}
+        """Pods that exist and have not ended or been deleted."""
+        self.assigned = 0
+        """Members that have a node, bound to it or waiting at Permit."""
+        self.gated = 0
+        self._priorities: Counter[int] = Counter()
+        self._last_priority = 0
+        self.waiting: dict[Key, None] = {}
+        """Members that wait at Permit, in the order in which they came."""
+        self.resting_until = 0.0
+        self.resources_checked = False
+        self.domain: str | None = None
+        """The one topology domain all members go to, once it is chosen."""
+        self.domains_tried: set[str] = set()
+
+    # -- how far it has come -----------------------------------------------------------------------------------------
+
+    @property
+    def name(self) -> str:
+        """Return namespace and name, for people."""
+        return str(self.key)
+
+    @property
+    def minimum(self) -> int:
+        """Return how many members must be placed before any is bound."""
+        return next(iter(self.gang.root.pod_sets())).min_member if self.gang is not None else 0
+
+    @property
+    def available(self) -> int:
+        """Return how many members are placed or could be: those without a scheduling gate."""
+        return len(self.members) - self.gated
+
+    @property
+    def complete(self) -> bool:
+        """Tell whether enough members exist for the group to be tried."""
+        return self.gang is not None and satisfied(self.gang.root, lambda _: self.available)
+
+    @property
+    def satisfied(self) -> bool:
+        """Tell whether enough members are placed for all of them to be bound."""
+        return self.gang is not None and satisfied(self.gang.root, lambda _: self.assigned)
+
+    @property
+    def missing(self) -> int:
+        """Return how many more members must be placed."""
+        return max(self.minimum - self.assigned, 0)
+
+    @property
+    def progress(self) -> float:
+        """Return how close the group is to its completion, from 0 to 1 and above."""
+        return self.assigned / max(self.minimum, 1)
+
+    @property
+    def priority(self) -> int:
+        """Return the highest priority among pending members; once none is pending, what it was."""
+        return max(self._priorities) if self._priorities else self._last_priority
+
+    @property
+    def order(self) -> GroupOrder:
+        """Return the group's place among groups."""
+        return (-self.priority, self.created, self.key)
+
+    def pending(self) -> list[PodRecord]:
+        """Return the members that want a node, in the order in which they are tried."""
+        found = [record for record in self.members.values() if record.status is PodStatus.PENDING]
+        return sorted(found, key=lambda record: (-(record.pod.spec.priority or 0), seconds(record.created), record.key))
+
+    def lacking(self) -> list[PodRecord]:
+        """Return pending members, as many as must still be placed; fewer if there are not enough."""
+        return self.pending()[: self.missing]
+
+    # -- kept by the book --------------------------------------------------------------------------------------------
+
+    def take_out(self, record: PodRecord) -> None:
+        """Stop counting a pod as it was."""
+        if self.members.pop(record.key, None) is None:
+            return
+        self.assigned -= record.status in ACTIVE_ALLOCATED
+        self.gated -= record.status is PodStatus.GATED
+        if record.status is PodStatus.PENDING:
+            self._last_priority = self.priority
+            priority = record.pod.spec.priority or 0
+            self._priorities[priority] -= 1
+            if not self._priorities[priority]:
+                del self._priorities[priority]
+
+    def put_in(self, record: PodRecord) -> None:
+        """Count a pod as it is."""
+        if record.status not in ALIVE:
+            return
+        self.members[record.key] = record
+        self.assigned += record.status in ACTIVE_ALLOCATED
+        self.gated += record.status is PodStatus.GATED
+        if record.status is PodStatus.PENDING:
+            self._priorities[record.pod.spec.priority or 0] += 1
+
+
+class Groups:
+    """All groups by identity. Mutable; fed by watch events and by the ledger."""
+
+    def __init__(self) -> None:
+        self.completed: Callable[[Group], None] = lambda group: None
+        """Hears when a group has become complete, so that its members may be tried."""
+        self.fulfilled: Callable[[Group], None] = lambda group: None
+        """Hears when a change of its object satisfies a group whose members wait."""
+        self.reordered: Callable[[Group], None] = lambda group: None
+        """Hears when a group's place in the order has changed."""
+        self._groups: dict[GangKey, Group] = {}
+        self._of_pod: dict[PodKey, Group] = {}
+        self._holding: dict[GangKey, Group] = {}
+        self._resting: dict[GangKey, Group] = {}
+
+    def __iter__(self) -> Iterator[Group]:
+        return iter(self._groups.values())
+
+    def of(self, pod: PodKey | Key) -> Group | None:
+        """Return the group a pod belongs to; ``None`` for a pod of its own."""
+        return self._of_pod.get(PodKey(*pod))
+
+    def get(self, key: GangKey) -> Group | None:
+        """Return one group."""
+        return self._groups.get(key)
+
+    def holding(self) -> list[Group]:
+        """Return the groups that hold nodes without being satisfied, and could go on: not those backing off."""
+        return [group for group in self._holding.values() if group.key not in self._resting]
+
+    # -- events ------------------------------------------------------------------------------------------------------
+
+    def put(self, gang: Gang, terms: Terms = Terms()) -> None:  # noqa: B008 - a frozen value
+        """Take in a group's object that appeared or changed."""
+        group = self._group(gang.key)
+        if group.gang == gang and group.terms == terms:
+            return
+        was_complete, was, needed = group.complete, group.order, group.minimum
+        group.gang, group.terms = gang, terms
+        group.created = seconds(gang.created)
+        group.resources_checked = False
+        if group.minimum < needed:
+            # A smaller quorum is a new chance, whatever failed before.
+            self._resting.pop(group.key, None)
+            was_complete = False
+        self._after_change(group, was_complete, was)
+        if group.satisfied and group.waiting:
+            self.fulfilled(group)
+
+    def remove(self, key: GangKey) -> None:
+        """Take out a group's object; its pods wait for it to come back."""
+        group = self._groups.get(key)
+        if group is None:
+            return
+        group.gang = None
+        self._holding.pop(key, None)
+        self._drop_if_empty(group)
+
+    def pod_changed(self, change: PodChange) -> None:
+        """Take in what happened to a pod in the ledger."""
+        new = change.new
+        old_group = self._of_pod.get(change.old.key) if change.old is not None else None
+        key = membership(new) if new is not None and new.status in ALIVE else None
+        if key is None and old_group is None:
+            return
+        new_group = self._group(key) if key is not None else None
+        groups = [group for group in dict.fromkeys((old_group, new_group)) if group is not None]
+        before = [(group, group.complete, group.order) for group in groups]
+        if old_group is not None and change.old is not None:
+            old_group.take_out(change.old)
+            del self._of_pod[change.old.key]
+        if new_group is not None and new is not None:
+            new_group.put_in(new)
+            self._of_pod[new.key] = new_group
+        for group, was_complete, was in before:
+            self._after_change(group, was_complete, was)
+            self._drop_if_empty(group)
+
+    # -- backing off -------------------------------------------------------------------------------------------------
+
+    def rest(self, group: Group, until: float) -> None:
+        """Put a group on the back-off list."""
+        group.resting_until = until
+        self._resting[group.key] = group
+
+    def resting(self, group: Group) -> bool:
+        """Tell whether a group is on the back-off list."""
+        return group.key in self._resting
+
+    def rested(self, now: float) -> list[Group]:
+        """Take the groups whose time is up off the back-off list and return them."""
+        found = [group for group in self._resting.values() if group.resting_until <= now]
+        for group in found:
+            del self._resting[group.key]
+        return found
+
+    def next_rested(self) -> float | None:
+        """Return when the next group's time is up."""
+        return min((group.resting_until for group in self._resting.values()), default=None)
+
+    # -- bookkeeping -------------------------------------------------------------------------------------------------
+
+    def _group(self, key: GangKey) -> Group:
+        group = self._groups.get(key)
+        if group is None:
+            group = self._groups[key] = Group(key)
+        return group
+
+    def _after_change(self, group: Group, was_complete: bool, was: GroupOrder) -> None:
+        if group.assigned and not group.satisfied and group.gang is not None:
+            self._holding[group.key] = group
+        else:
+            self._holding.pop(group.key, None)
+        if not group.assigned:
+            group.domain = None
+        if group.complete and not was_complete:
+            self.completed(group)
+        elif group.order != was and group.members:
+            self.reordered(group)
+
+    def _drop_if_empty(self, group: Group) -> None:
+        if group.gang is None and not group.members:
+            self._groups.pop(group.key, None)
+            self._resting.pop(group.key, None)
+
+
+def membership(record: PodRecord) -> GangKey | None:
+    """Return the group a pod names, if it names one."""
+    found = native.membership(record) or coscheduling.membership(record)
+    return found[0] if found is not None else None
+
+
+def seconds(moment: datetime | None) -> float:
+    """Return a time as a number to sort by; an unknown one comes first."""
+    return moment.timestamp() if moment is not None else 0.0

@@ -1,0 +1,325 @@
+"""Coscheduling: the pods of a group are bound together or not at all.
+
+Members are placed one by one and wait at Permit until enough of them have a node; then all are bound. What keeps groups
+from starving one another is said at each extension point, numbered as in the design document ("PreFilter 3"):
+
+* QueueSort keeps the members of a group together, so two groups never interleave.
+* PreFilter lets no group take what another, closer to its completion, still needs.
+* PostFilter gives up a group that is far from its quorum, and settles who gives way when two groups hold what the other
+  needs; nobody waits for a time-out.
+* Permit waits, releases, and rejects the whole group when its time is up.
+
+A rejected group goes on the back-off list and is tried again when its time there is up.
+"""
+
+from collections.abc import Mapping
+from typing import Annotated, Any, Final
+
+import msgspec
+import numpy as np
+import structlog
+
+from spinney.api.core import NODE, POD, Pod
+from spinney.cluster.pods import PodKey, PodRecord
+from spinney.cluster.statuses import ACTIVE_ALLOCATED
+from spinney.cluster.table import Mask, NodeTable
+from spinney.coscheduling.framework.events import Action, ClusterEvent, EventHint
+from spinney.coscheduling.framework.handle import Handle
+from spinney.coscheduling.framework.points import (
+    CycleState,
+    Filter,
+    Permit,
+    PostBind,
+    PostFilter,
+    PostFilterResult,
+    PreEnqueue,
+    PreFilter,
+    QueuedPod,
+    QueueSort,
+    Reserve,
+    StateKey,
+)
+from spinney.coscheduling.framework.status import SUCCESS, Code, Status
+from spinney.coscheduling.groups import Group, seconds
+from spinney.coscheduling.plugins.arguments import read
+from spinney.coscheduling.plugins.in_flight import preempting
+from spinney.coscheduling.room import demands, fitting, leaves_enough
+from spinney.coscheduling.trial import Trial
+from spinney.explain.amounts import amount
+from spinney.kube.keys import Key, key_of
+
+log = structlog.get_logger()
+
+_SPARED: Final[StateKey[Mask]] = StateKey("nodes that the closest group can spare")
+
+
+class CoschedulingArguments(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="camel"):
+    """How long groups wait, rest, and hold on."""
+
+    permit_waiting_time_seconds: Annotated[float, msgspec.Meta(ge=0)] = 60.0
+    """How long members wait at Permit where their group does not say so."""
+    pod_group_backoff_seconds: Annotated[float, msgspec.Meta(ge=0)] = 10.0
+    """How long a rejected group rests; 0 is not at all."""
+    pod_group_reject_percentage: Annotated[int, msgspec.Meta(ge=0, le=100)] = 10
+    """A group is rejected when a larger part of its quorum than this is missing; 0 at any failure, 100 never."""
+    prefer_closest_to_completion: bool = True
+    """Whether PreFilter protects the group that is closest to its completion."""
+
+
+class Coscheduling(QueueSort, PreEnqueue, PreFilter, Filter, PostFilter, Reserve, Permit, PostBind):
+    """Groups of pods. Mutable state is in :class:`~spinney.coscheduling.groups.Groups`, which profiles share."""
+
+    name = "Coscheduling"
+    must_be_last = True
+    reason = "node(s) were kept for the pod group closest to its completion"
+
+    def __init__(self, handle: Handle, arguments: Mapping[str, Any]) -> None:
+        self._handle = handle
+        self._services = handle.services
+        self._groups = handle.services.groups
+        self.arguments = read(CoschedulingArguments, arguments)
+        self._groups.fulfilled = self._release
+
+    def events(self) -> tuple[EventHint, ...]:
+        """Return what may let a rejected group go on before it has rested: room that became free."""
+        return (
+            EventHint(NODE, Action.ADD | Action.UPDATE),
+            EventHint(POD, Action.DELETE, self._frees_others_node),
+        )
+
+    def _frees_others_node(self, pod: Pod, event: ClusterEvent) -> bool:
+        """Tell whether room became free that the pod's own group did not just give up."""
+        if event.old is None or not event.old.spec.node_name:
+            return False
+        group = self._groups.of(key_of(pod))
+        return group is None or self._groups.of(key_of(event.old)) is not group
+
+    # -- QueueSort ---------------------------------------------------------------------------------------------------
+
+    def sort_key(self, queued: QueuedPod) -> tuple[Any, ...]:
+        """Return priority, whether grouped, creation of the group, its identity, creation of the pod, its name."""
+        created = seconds(queued.pod.metadata.creation_timestamp)
+        group = self._groups.of(queued.key)
+        if group is None:
+            return (-queued.priority, 0, created, (), created, queued.key)
+        return (-group.priority, 1, group.created, group.key, created, queued.key)
+
+    # -- PreEnqueue --------------------------------------------------------------------------------------------------
+
+    def pre_enqueue(self, pod: Pod) -> Status:
+        """Keep members out while their group cannot be tried: it is not there, incomplete, or backing off."""
+        group = self._groups.of(key_of(pod))
+        return SUCCESS if group is None else self._triable(group)
+
+    # -- PreFilter ---------------------------------------------------------------------------------------------------
+
+    def pre_filter(self, state: CycleState, pod: Pod) -> Status:
+        """Refuse a member whose group should not go on now (PreFilter 1 to 3)."""
+        group = self._groups.of(key_of(pod))
+        if group is None:
+            return SUCCESS  # PreFilter 1
+        triable = self._triable(group)
+        if not triable.ok:
+            return triable
+        if group.terms.priority is not None and group.terms.priority != (pod.spec.priority or 0):
+            return Status.unresolvable(
+                f"the pod's priority is {pod.spec.priority or 0} and its pod group's {group.terms.priority}; "
+                "they must be equal"
+            )
+        lacking = self._lacking_resources(group)
+        if lacking:
+            return self._rejected(group, f"resource gap of pod group {group.name}: {lacking}")
+        if not self.arguments.prefer_closest_to_completion:
+            return SUCCESS
+        return self._closest_to_completion(state, group, pod)
+
+    def _triable(self, group: Group) -> Status:
+        if group.gang is None:
+            return Status.unresolvable(f"pod group {group.name} not found")
+        if not group.complete:
+            gated = f", {group.gated} of them gated" if group.gated else ""
+            return Status.unresolvable(
+                f"cannot find enough sibling pods, current pods number: {len(group.members)}{gated}, "
+                f"minMember of group: {group.minimum}"
+            )
+        if self._groups.resting(group):
+            return Status.unresolvable(f"podGroup {group.name} failed recently")
+        return SUCCESS
+
+    def _lacking_resources(self, group: Group) -> str:
+        """Return what the cluster lacks of the group's minimum resources; asked until it is met once."""
+        if group.resources_checked or not group.terms.min_resources:
+            return ""
+        table = self._services.cluster.table
+        wanted = table.axis.vector({"pods": group.minimum, **group.terms.min_resources})
+        usable = table.alive & ~table.unschedulable
+        free = np.zeros_like(wanted)
+        width = min(table.idle.shape[1], len(wanted))
+        free[:width] = np.maximum(table.idle[usable, :width], 0).sum(axis=0)
+        for record in group.members.values():
+            if record.status in ACTIVE_ALLOCATED:
+                held = record.request.requests[:width]
+                free[: len(held)] += held
+        short = np.maximum(wanted - free, 0)
+        gap = [amount(table.axis.name(column), int(short[column])) for column in np.flatnonzero(short).tolist()]
+        group.resources_checked = not gap
+        return ", ".join(gap)
+
+    def _closest_to_completion(self, state: CycleState, group: Group, pod: Pod) -> Status:
+        rivals = [each for each in self._groups.holding() if each is not group]
+        if not rivals:
+            return SUCCESS  # PreFilter 2
+        top = min(rivals, key=lambda each: (-each.progress, each.order))
+        if group.progress >= top.progress:
+            return SUCCESS  # PreFilter 3: it is the closest
+        record = self._record(pod)
+        table = self._services.cluster.table
+        spared = leaves_enough(demands(top.lacking(), self._handle.judge), table, record)
+        if spared is None:
+            return SUCCESS  # nothing this pod takes would help the other one
+        fits = self._handle.judge.feasible(state, record, self._services.cluster.view).mask
+        if not fits.any() or (fits & spared).any():
+            state.write(_SPARED, spared)
+            return SUCCESS  # PreFilter 3: the closest one still fits, on the nodes that remain
+        if (pod.spec.priority or 0) > top.priority:
+            self.reject(top, f"pod {key_of(pod)} of higher priority takes what pod group {top.name} needs")
+            return SUCCESS
+        return self._rejected(group, f"pod group {top.name} is closer to its completion and needs what is left")
+
+    # -- Filter ------------------------------------------------------------------------------------------------------
+
+    def concerns(self, state: CycleState, pod: Pod) -> bool:
+        """Tell whether PreFilter kept nodes for another group."""
+        return state.read(_SPARED) is not None
+
+    def filter(self, state: CycleState, pod: Pod, nodes: NodeTable) -> Mask:
+        """Leave only the nodes that the closest group can spare."""
+        spared = state.read(_SPARED)
+        return nodes.alive if spared is None else spared
+
+    # -- PostFilter --------------------------------------------------------------------------------------------------
+
+    def post_filter(self, state: CycleState, pod: Pod) -> PostFilterResult:
+        """Give up the group if it is far from its quorum, or if another one should have what it holds."""
+        group = self._groups.of(key_of(pod))
+        if group is None or group.satisfied:
+            return PostFilterResult(Status.unschedulable())
+        if preempting(self._services, group):
+            return PostFilterResult(Status.unschedulable("victims are still terminating"), keep=True)
+        if group.missing * 100 > self.arguments.pod_group_reject_percentage * group.minimum:
+            reason = f"PodGroup {group.name} gets rejected due to Pod {pod.metadata.name} is unschedulable"
+            return PostFilterResult(self._rejected(group, reason, Code.UNSCHEDULABLE))
+        return self._settle_with_rivals(group)
+
+    def _settle_with_rivals(self, group: Group) -> PostFilterResult:
+        """Near its quorum a group holds on; but if others hold too, the later one in order gives way at once."""
+        rivals = sorted((each for each in self._groups.holding() if each is not group and each.waiting), key=_order)
+        if not rivals:
+            return PostFilterResult(Status.unschedulable(f"PodGroup {group.name} is near its quorum and holds on"))
+        later = [each for each in rivals if each.order > group.order]
+        for count in range(1, len(later) + 1):
+            giving_way = later[-count:]
+            if self._would_fit_without(group, giving_way):
+                for each in giving_way:
+                    self.reject(each, f"pod group {group.name}, which comes first, needs what it holds")
+                return PostFilterResult(SUCCESS)
+        reason = f"PodGroup {group.name} gives way to {', '.join(each.name for each in rivals)}"
+        return PostFilterResult(self._rejected(group, reason, Code.UNSCHEDULABLE))
+
+    def _would_fit_without(self, group: Group, others: list[Group]) -> bool:
+        trial = Trial(self._services.cluster)
+        for other in others:
+            for key in other.waiting:
+                record = self._services.cluster.pod(PodKey(*key))
+                if record is not None and record.status in ACTIVE_ALLOCATED:
+                    trial.evict(record)
+        lacking = group.lacking()
+        wanted = demands(lacking, self._handle.judge)
+        return fitting(wanted, trial.view.table, trial.view.table.alive) == len(lacking)
+
+    # -- Reserve -----------------------------------------------------------------------------------------------------
+
+    def reserve(self, state: CycleState, pod: Pod, node: str) -> Status:
+        """Nothing to note: the ledger counts the pod."""
+        return SUCCESS
+
+    def unreserve(self, state: CycleState, pod: Pod, node: str) -> None:
+        """One member that loses its node takes the waiting ones with it."""
+        key = key_of(pod)
+        group = self._groups.of(key)
+        # Members that were released do not wait any more: one whose bind fails comes back alone.
+        if group is not None and group.waiting:
+            group.waiting.pop(key, None)
+            self.reject(group, f"pod {key} of the group lost its node")
+
+    # -- Permit ------------------------------------------------------------------------------------------------------
+
+    def permit(self, state: CycleState, pod: Pod, node: str) -> tuple[Status, float]:
+        """Wait until enough members have a node, then let all go (Permit 1 and 2)."""
+        key = key_of(pod)
+        group = self._groups.of(key)
+        if group is None:
+            return SUCCESS, 0.0
+        if group.gang is None:
+            return Status.unschedulable(f"pod group {group.name} not found"), 0.0
+        first = not group.waiting
+        if first:
+            self._services.reached_permit(group)
+        if group.satisfied:
+            self._release(group)
+            return SUCCESS, 0.0
+        group.waiting[key] = None
+        if first:
+            self._services.activate(Key(*record.key) for record in group.pending())
+        timeout = group.terms.timeout or self.arguments.permit_waiting_time_seconds
+        return Status(Code.WAIT, (f"waiting for {group.missing} more pods of pod group {group.name}",)), timeout
+
+    def _release(self, group: Group) -> None:
+        waiting, group.waiting = group.waiting, {}
+        group.domains_tried.clear()
+        for key in waiting:
+            pod = self._services.waiting.get(key)
+            if pod is not None:
+                pod.allow(self.name)
+
+    # -- PostBind ----------------------------------------------------------------------------------------------------
+
+    async def post_bind(self, state: CycleState, pod: Pod, node: str) -> None:
+        """Have the group's status say that one more of its pods is bound."""
+        group = self._groups.of(key_of(pod))
+        if group is not None:
+            self._services.bound(group)
+
+    # -- rejecting a group -------------------------------------------------------------------------------------------
+
+    def reject(self, group: Group, reason: str) -> None:
+        """Send back every waiting member and put the group on the back-off list."""
+        if self._groups.resting(group):
+            return
+        log.info("pod group rejected", group=group.name, held=group.assigned, minimum=group.minimum, reason=reason)
+        group.resources_checked = False
+        group.domains_tried.clear()
+        rest = self.arguments.pod_group_backoff_seconds
+        if rest > 0:
+            self._groups.rest(group, self._services.runtime.clock.monotonic() + rest)
+        waiting, group.waiting = group.waiting, {}
+        for key in waiting:
+            pod = self._services.waiting.get(key)
+            if pod is not None:
+                pod.reject(self.name, reason)
+        if not group.assigned:
+            group.domain = None
+        self._services.refused(group, reason)
+
+    def _rejected(self, group: Group, reason: str, code: Code = Code.UNRESOLVABLE) -> Status:
+        self.reject(group, reason)
+        return Status(code, (reason,))
+
+    def _record(self, pod: Pod) -> PodRecord:
+        record = self._services.cluster.pod(PodKey(*key_of(pod)))
+        assert record is not None, "a pod in a scheduling cycle is in the ledger"
+        return record
+
+
+def _order(group: Group) -> tuple[int, float, Any]:
+    return group.order

@@ -1,0 +1,70 @@
+"""DefaultPreemption: a pod that fits nowhere may take the place of pods of lower priority.
+
+For pods that belong to no group; members of groups are the business of GroupPreemption. The victims are taken away, the
+pod is nominated for their node, and it is tried again when they are gone.
+"""
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from spinney.api.core import Pod
+from spinney.cluster.filters import FilterResult
+from spinney.cluster.pods import PodKey
+from spinney.coscheduling.framework.handle import Handle
+from spinney.coscheduling.framework.points import CycleState, PostFilter, PostFilterResult, StateKey
+from spinney.coscheduling.framework.status import Status
+from spinney.coscheduling.plugins.arguments import NoArguments, read
+from spinney.coscheduling.plugins.in_flight import awaits_victims
+from spinney.coscheduling.trial import Trial
+from spinney.coscheduling.victims import VictimSearch, priority_of
+from spinney.kube.keys import key_of
+
+FILTERED: Final[StateKey[FilterResult]] = StateKey("what the filters refused")
+"""Left by the scheduling cycle for post-filters."""
+NEVER: Final = "Never"
+
+
+class DefaultPreemption(PostFilter):
+    """Makes room for a single pod."""
+
+    name = "DefaultPreemption"
+
+    def __init__(self, handle: Handle, arguments: Mapping[str, Any]) -> None:
+        read(NoArguments, arguments)
+        self._handle = handle
+        self._services = handle.services
+
+    def post_filter(self, state: CycleState, pod: Pod) -> PostFilterResult:
+        """Choose a node and its victims, and ask for them to go."""
+        services = self._services
+        key = key_of(pod)
+        found = state.read(FILTERED)
+        record = services.cluster.pod(PodKey(*key))
+        if found is None or record is None or services.groups.of(key) is not None:
+            return PostFilterResult(Status.unschedulable())
+        if pod.spec.preemption_policy == NEVER:
+            return _none("not eligible due to preemptionPolicy=Never.")
+        if awaits_victims(services, record):
+            return _none("not eligible due to a terminating pod on the nominated node.", keep=True)
+        trial = Trial(services.cluster, services.nominations.binding_on(record))
+        search = VictimSearch(self._handle.judge, trial, services.budgets)
+        sacrifice = search.cheapest(state, record, priority_of(record), found)
+        if sacrifice is None:
+            return _none(_counted(found, len(services.cluster.table)))
+        services.preempt(sacrifice.victims, record, sacrifice.node)
+        return PostFilterResult(Status.unschedulable(), nominated_node=sacrifice.node)
+
+
+def _none(why: str, *, keep: bool = False) -> PostFilterResult:
+    return PostFilterResult(Status.unschedulable(f"preemption: {why}"), keep=keep)
+
+
+def _counted(found: FilterResult, total: int) -> str:
+    """Return kube-scheduler's sentence on why nobody can be preempted."""
+    hopeless = int(found.unresolvable().sum()) if found.pre_filter is None else total
+    counts = {
+        "No preemption victims found for incoming pod": total - hopeless,
+        "Preemption is not helpful for scheduling": hopeless,
+    }
+    reasons = sorted(f"{count} {reason}" for reason, count in counts.items() if count)
+    return f"0/{total} nodes are available: {', '.join(reasons)}."

@@ -1,0 +1,306 @@
+"""The coscheduler as a process: watches in, bindings, conditions and events out.
+
+One ledger, one queue, one event loop. Scheduling cycles run in bursts of a few milliseconds between which watches,
+binds and the lease get their turn; when nothing is ready, nothing runs.
+"""
+
+import asyncio
+from collections.abc import Iterable, Sequence
+from typing import Any, Final
+
+import structlog
+
+from spinney.api import coscheduling, workload_v1alpha1, workload_v1alpha2, workload_v1beta1
+from spinney.api.core import NAMESPACE, NODE, PERSISTENT_VOLUME, PERSISTENT_VOLUME_CLAIM, POD, Node, Pod
+from spinney.api.meta import Metadata
+from spinney.api.policy import POD_DISRUPTION_BUDGET, PodDisruptionBudget
+from spinney.api.resource import Resource
+from spinney.api.storage import STORAGE_CLASS, PersistentVolume, PersistentVolumeClaim, StorageClass
+from spinney.api.struct import Struct
+from spinney.binding.binder import Binder
+from spinney.binding.reporting import Reporter
+from spinney.cluster.pods import PodRecord
+from spinney.cluster.state import ClusterState, PodChange
+from spinney.coscheduling.budgets import Budgets
+from spinney.coscheduling.configuration import CoschedulerConfiguration, InvalidConfiguration, make_profile
+from spinney.coscheduling.disruption import Disruption
+from spinney.coscheduling.framework import EventHint, Handle, PluginRegistry, Profile, Services
+from spinney.coscheduling.group_status import CONDITIONS, NativeConditions, ScheduleStart
+from spinney.coscheduling.groups import Group, Groups
+from spinney.coscheduling.intake import Intake
+from spinney.coscheduling.judging import Judge
+from spinney.coscheduling.nominations import Nominations
+from spinney.coscheduling.plugins import BUILT_IN, DEFAULT_PLUGINS
+from spinney.coscheduling.pod_group_controller import PodGroupController
+from spinney.coscheduling.queue import BackoffTimes, SchedulingQueue
+from spinney.coscheduling.reporting import Reports
+from spinney.coscheduling.scheduler import FLUSH_SECONDS, Scheduler
+from spinney.coscheduling.victims import priority_of
+from spinney.coscheduling.waiting import WaitingPods
+from spinney.gangs.sources import coscheduling as coscheduling_source
+from spinney.gangs.tree import GangKey
+from spinney.kube.client import Client
+from spinney.kube.discovery import served
+from spinney.kube.keys import Key
+from spinney.kube.manager import Manager
+
+log = structlog.get_logger()
+
+COMPONENT: Final = "spinney-coscheduler"
+FAILED_SCHEDULING: Final = "FailedScheduling"
+_HELD_SECONDS: Final = 5.0
+"""How long a group may be incomplete before its pods say so: while a gang is being created it always is."""
+_MOST_PER_BURST: Final = 200
+
+
+class _Named(Struct, frozen=True, kw_only=True):
+    """An object of which only the metadata is read."""
+
+    metadata: Metadata = Metadata()
+
+
+class CoschedulerProcess:
+    """The coscheduler on a cluster. Mutable; runs until :meth:`stop`.
+
+    A ``state`` that is passed in may be shared with another scheduler of the process: both then see what the other has
+    decided, and neither gives away what the other took.
+    """
+
+    def __init__(
+        self,
+        client: Client,
+        configuration: CoschedulerConfiguration | None = None,
+        *,
+        manager: Manager | None = None,
+        state: ClusterState | None = None,
+        registry: PluginRegistry | None = None,
+        with_controller: bool = True,
+    ) -> None:
+        configuration = configuration or CoschedulerConfiguration()
+        self.manager = manager or Manager(client, client.runtime)
+        self.cluster = state if state is not None else ClusterState()
+        self.groups = Groups()
+        self._client = client
+        self._runtime = client.runtime
+        self._configuration = configuration
+        self._with_controller = with_controller
+        self._woken = asyncio.Event()
+        events = self.manager.recorder(COMPONENT)
+        reporter = Reporter(client, self._runtime.clock, events, event_reason=FAILED_SCHEDULING)
+        self._reports = Reports(reporter, self.cluster)
+        waiting = WaitingPods()
+        self._disruption = Disruption(client, events, waiting)
+        self.services = Services(
+            runtime=self._runtime,
+            cluster=self.cluster,
+            groups=self.groups,
+            waiting=waiting,
+            nominations=Nominations(),
+            budgets=Budgets(),
+            binder=Binder(client, events),
+            activate=self._activate,
+            preempt=self._preempt,
+            nominate=self._nominate,
+            reached_permit=self._reached_permit,
+            bound=self._member_bound,
+            refused=self._group_refused,
+        )
+        self._profiles, self._judges = self._make_profiles(configuration, registry)
+        self.queue = self._make_queue(configuration)
+        self.scheduler = Scheduler(
+            self.services,
+            self._profiles,
+            self._judges,
+            self.queue,
+            report=self._reports.put,
+            binding=self._reports.forget,
+        )
+        self._start: ScheduleStart | None = None
+        self._native: NativeConditions | None = None
+        self._controller: PodGroupController | None = None
+        self._held: set[GangKey] = set()
+
+    # -- composing ---------------------------------------------------------------------------------------------------
+
+    def _make_profiles(
+        self, configuration: CoschedulerConfiguration, registry: PluginRegistry | None
+    ) -> tuple[dict[str, Profile], dict[str, Judge]]:
+        registry = registry or PluginRegistry.installed(BUILT_IN)
+        profiles: dict[str, Profile] = {}
+        judges: dict[str, Judge] = {}
+        for chosen in configuration.profiles:
+            handle = Handle(self.services, chosen.scheduler_name)
+            profile = make_profile(chosen, DEFAULT_PLUGINS, registry, handle)
+            judge = Judge(profile, self.cluster, self.services.nominations)
+            handle.complete(judge)
+            profiles[chosen.scheduler_name] = profile
+            judges[chosen.scheduler_name] = judge
+        check_one_order(profiles.values())
+        return profiles, judges
+
+    def _make_queue(self, configuration: CoschedulerConfiguration) -> SchedulingQueue:
+        profiles = list(self._profiles.values())
+        hints: dict[str, tuple[EventHint, ...]] = {}
+        for profile in profiles:
+            hints |= profile.hints()
+        return SchedulingQueue(
+            self._runtime.clock,
+            profiles[0].queue_sort,
+            pre_enqueue=list({plugin.name: plugin for each in profiles for plugin in each.pre_enqueue}.values()),
+            hints=hints,
+            backoff=BackoffTimes(configuration.pod_initial_backoff_seconds, configuration.pod_max_backoff_seconds),
+            wake=self._woken.set,
+        )
+
+    # -- running -----------------------------------------------------------------------------------------------------
+
+    async def run(self) -> None:
+        """Watch, schedule and bind until :meth:`stop`."""
+        intake = Intake(self.services, self.queue, self._judges, gone=self._reports.forget)
+        self.cluster.subscribe(self.groups.pod_changed)
+        for record in self.cluster.pods():
+            self.groups.pod_changed(PodChange(None, record))
+        self.groups.completed = self._completed
+        self.groups.reordered = self._reordered
+        await self._follow(intake)
+        self.manager.add_runnable("scheduling cycles", self._schedule_for_ever)
+        self.manager.add_runnable("safety flush", self._flush_for_ever)
+        await self.manager.run()
+
+    def stop(self) -> None:
+        """Ask for a graceful stop."""
+        self.manager.stop()
+
+    async def _follow(self, intake: Intake) -> None:
+        manager = self.manager
+        available = await served(self._client, (coscheduling.POD_GROUP, workload_v1alpha1.WORKLOAD, *CONDITIONS))
+        # Groups and what constraints refer to come first, so that pods meet them when they are taken in.
+        if coscheduling.POD_GROUP in available:
+            groups = manager.cache(coscheduling.POD_GROUP, coscheduling.PodGroup)
+            groups.subscribe(intake.pod_group)
+            self._start = ScheduleStart(manager, groups, self._disruption)
+            if self._with_controller:
+                self._controller = PodGroupController(manager)
+        if workload_v1alpha1.WORKLOAD in available:
+            manager.cache(workload_v1alpha1.WORKLOAD, workload_v1alpha1.Workload).subscribe(intake.workload)
+        for resource, kind in _NATIVE.items():
+            if resource in available:
+                native = manager.cache(resource, kind)
+                native.subscribe(intake.native_group)
+                self._native = NativeConditions(manager, resource, native, self.groups)
+        manager.cache(NAMESPACE, _Named).subscribe(intake.namespace)
+        manager.cache(POD_DISRUPTION_BUDGET, PodDisruptionBudget).subscribe(intake.budget)
+        manager.cache(PERSISTENT_VOLUME_CLAIM, PersistentVolumeClaim).subscribe(intake.claim)
+        manager.cache(PERSISTENT_VOLUME, PersistentVolume).subscribe(intake.volume)
+        manager.cache(STORAGE_CLASS, StorageClass).subscribe(intake.storage_class)
+        manager.cache(NODE, Node).subscribe(intake.node)
+        pods = manager.cache(POD, Pod)
+        pods.subscribe(intake.pod)
+        pods.subscribe(lambda change: self._watch_held(change.key) if change.new is not None else None)
+
+    async def _schedule_for_ever(self) -> None:
+        clock = self._runtime.clock
+        seconds = self._configuration.burst_milliseconds / 1000
+        try:
+            while True:
+                self._woken.clear()
+                # Not polling: between two bursts everybody else gets a turn.
+                while self.scheduler.burst(seconds, _MOST_PER_BURST):  # noqa: ASYNC110
+                    await asyncio.sleep(0)
+                due = self.scheduler.next_due()
+                try:
+                    async with asyncio.timeout(None if due is None else max(due - clock.monotonic(), 0)):
+                        await self._woken.wait()
+                except TimeoutError:
+                    continue
+        finally:
+            await self.scheduler.finish_binding()
+            await self._disruption.finish()
+            await self._reports.flush()
+
+    async def _flush_for_ever(self) -> None:
+        while True:
+            await self._runtime.clock.sleep(FLUSH_SECONDS / 10)
+            self.queue.flush(FLUSH_SECONDS)
+
+    # -- what plugins and groups ask for -----------------------------------------------------------------------------
+
+    def _activate(self, keys: Iterable[Key]) -> None:
+        self.queue.activate(keys)
+
+    def _preempt(self, victims: Sequence[PodRecord], beneficiary: PodRecord, node: str) -> None:
+        self._disruption.preempt(victims, beneficiary, node)
+        for nomination in self.services.nominations.on_node(node):
+            # Whoever was promised this node and counts for less has to look again.
+            if nomination.priority < priority_of(beneficiary):
+                self._nominate(nomination.record, "")
+                self.queue.activate((Key(*nomination.record.key),))
+
+    def _nominate(self, record: PodRecord, node: str) -> None:
+        nominations = self.services.nominations
+        if nominations.node_of(Key(*record.key)) == node:
+            return
+        if node:
+            nominations.put(record, node)
+        else:
+            nominations.remove(Key(*record.key))
+        self._disruption.nominate(record, node)
+
+    def _completed(self, group: Group) -> None:
+        self.queue.activate(Key(*record.key) for record in group.pending())
+        self._woken.set()
+
+    def _reordered(self, group: Group) -> None:
+        self.queue.reorder(Key(*record.key) for record in group.pending())
+
+    def _reached_permit(self, group: Group) -> None:
+        if self._start is not None:
+            self._start.reached_permit(group)
+
+    def _member_bound(self, group: Group) -> None:
+        if self._native is not None:
+            self._native.bound(group)
+        if self._controller is not None and group.key.source == coscheduling_source.SOURCE:
+            self._controller.enqueue(Key(group.key.namespace, group.key.name))
+
+    def _group_refused(self, group: Group, reason: str) -> None:
+        self._woken.set()
+        if self._native is not None:
+            self._native.refused(group, reason)
+
+    # -- groups that cannot be tried ---------------------------------------------------------------------------------
+
+    def _watch_held(self, pod: Key) -> None:
+        """Have the members of a group that stays incomplete say so."""
+        group = self.groups.of(pod)
+        if group is None or group.complete or group.key in self._held:
+            return
+        self._held.add(group.key)
+        asyncio.get_running_loop().call_later(_HELD_SECONDS, self._report_held, group.key)
+
+    def _report_held(self, key: GangKey) -> None:
+        self._held.discard(key)
+        group = self.groups.get(key)
+        if group is None or group.complete:
+            return
+        for record in group.pending():
+            profile = self._profiles.get(record.pod.spec.scheduler_name)
+            for plugin in profile.pre_enqueue if profile is not None else ():
+                status = plugin.pre_enqueue(record.pod)
+                if not status.ok:
+                    self._reports.say(Key(*record.key), record.uid, status.message)
+                    break
+
+
+_NATIVE: Final[dict[Resource, type[Any]]] = {
+    workload_v1alpha2.POD_GROUP: workload_v1alpha2.PodGroup,
+    workload_v1beta1.POD_GROUP: workload_v1beta1.PodGroup,
+}
+
+
+def check_one_order(profiles: Iterable[Profile]) -> None:
+    """Refuse profiles that would sort their one common queue differently."""
+    names = {profile.scheduler_name: profile.queue_sort.name for profile in profiles}
+    if len(set(names.values())) > 1:
+        found = ", ".join(f"{name} has {sort}" for name, sort in names.items())
+        raise InvalidConfiguration(f"profiles share one queue, so all need the same queueSort plugin: {found}")

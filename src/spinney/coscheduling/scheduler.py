@@ -1,0 +1,300 @@
+"""The scheduler: one pod at a time from the queue to a node, and from there, in its own time, to the API server.
+
+A *scheduling cycle* decides for one pod: filters, post-filters where nothing fits, scores, Reserve, Permit. It never
+waits and runs on the event loop with others in short bursts, so every decision sees everything decided before it. The
+*binding cycle* of a pod that may go follows in the background. Whatever fails on the way, the pod gives back what it
+held and returns to the queue with the names of the plugins that refused it.
+"""
+
+import asyncio
+from collections.abc import Callable, Coroutine, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+import msgspec
+import structlog
+
+from spinney.api.core import POD, Pod
+from spinney.cluster.filters import FilterResult
+from spinney.cluster.pods import PodKey, PodRecord
+from spinney.cluster.statuses import PodStatus
+from spinney.coscheduling.framework import (
+    Action,
+    ClusterEvent,
+    Code,
+    CycleState,
+    Profile,
+    QueuedPod,
+    Services,
+    Status,
+)
+from spinney.coscheduling.framework.points import PostFilterResult
+from spinney.coscheduling.judging import Judge
+from spinney.coscheduling.plugins.default_preemption import FILTERED
+from spinney.coscheduling.queue import SchedulingQueue
+from spinney.coscheduling.waiting import WaitingPod
+from spinney.kube.keys import Key
+
+log = structlog.get_logger()
+
+FLUSH_SECONDS: Final = 300.0
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """A pod that found no node in a cycle, and why. ``found`` is absent if no filter was asked."""
+
+    record: PodRecord
+    status: Status
+    found: FilterResult | None = None
+    tail: str = ""
+    """What the post-filters had to say."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Flight:
+    """A pod that has a node and is on its way to be bound."""
+
+    profile: Profile
+    state: CycleState
+    queued: QueuedPod
+    pod: Pod
+    node: str
+
+
+class Scheduler:
+    """Profiles over one queue and one ledger. Mutable; runs on one event loop."""
+
+    def __init__(
+        self,
+        services: Services,
+        profiles: Mapping[str, Profile],
+        judges: Mapping[str, Judge],
+        queue: SchedulingQueue,
+        *,
+        report: Callable[[Refused], None],
+        binding: Callable[[Key], None],
+    ) -> None:
+        self.services = services
+        self.queue = queue
+        self.attempts = 0
+        self._profiles = profiles
+        self._judges = judges
+        self._report = report
+        self._about_to_bind = binding
+        self._binding: set[asyncio.Task[None]] = set()
+        self._freed: dict[tuple[str, ...], Pod] = {}
+
+    # -- bursts ------------------------------------------------------------------------------------------------------
+
+    def burst(self, seconds: float, most: int) -> bool:
+        """Run cycles for at most so long and so many; tell whether pods are left that are ready to be tried."""
+        clock = self.services.runtime.clock
+        for group in self.services.groups.rested(clock.monotonic()):
+            self.services.activate(Key(*record.key) for record in group.pending())
+        deadline = clock.monotonic() + seconds
+        for _ in range(most):
+            queued = self.queue.pop()
+            if queued is None:
+                return False
+            self.attempts += 1
+            self._schedule(queued)
+            if clock.monotonic() >= deadline:
+                break
+        return True
+
+    def next_due(self) -> float | None:
+        """Return when a pod or group that rests will be ready, on the monotonic clock."""
+        due = (self.queue.next_rested(), self.services.groups.next_rested())
+        return min((each for each in due if each is not None), default=None)
+
+    async def finish_binding(self) -> None:
+        """Wait for the binding cycles under way."""
+        await asyncio.gather(*self._binding, return_exceptions=True)
+
+    # -- the scheduling cycle ----------------------------------------------------------------------------------------
+
+    def _schedule(self, queued: QueuedPod) -> None:
+        record = self.services.cluster.pod(PodKey(*queued.key))
+        profile = self._profiles.get(queued.pod.spec.scheduler_name)
+        if record is None or profile is None or record.status is not PodStatus.PENDING:
+            self.queue.done(queued.key)
+            return
+        state = CycleState()
+        try:
+            refused = self._cycle(profile, state, queued, record)
+        except Exception as error:
+            log.exception("scheduling cycle failed", pod=str(queued.key))
+            refused = Refused(record, Status.error(error))
+        if refused is not None:
+            self._return(queued, refused)
+
+    def _cycle(self, profile: Profile, state: CycleState, queued: QueuedPod, record: PodRecord) -> Refused | None:
+        pod = record.pod
+        for plugin in profile.pre_filter:
+            try:
+                status = plugin.pre_filter(state, pod)
+            except Exception as error:
+                log.exception("pre-filter raised", plugin=plugin.name, pod=str(record.key))
+                status = Status.error(error)
+            if not status.ok:
+                return Refused(record, status.by(plugin.name))
+        judge = self._judges[profile.scheduler_name]
+        row = judge.best(state, record)
+        if row is None:
+            found = judge.explain(state, record)
+            state.write(FILTERED, found)
+            room, tails = self._post_filter(profile, state, record)
+            row = judge.best(state, record) if room else None
+            if row is None:
+                return Refused(record, Status.unschedulable("no node fits"), found, " ".join(tails))
+        self._place(profile, state, queued, record, self.services.cluster.table.names[row])
+        return None
+
+    def _post_filter(self, profile: Profile, state: CycleState, record: PodRecord) -> tuple[bool, list[str]]:
+        """Ask post-filters in order until one makes room; return whether there is room now, and what they said."""
+        said: list[str] = []
+        key = Key(*record.key)
+        for plugin in profile.post_filter:
+            try:
+                result = plugin.post_filter(state, record.pod)
+            except Exception as error:
+                log.exception("post-filter raised", plugin=plugin.name, pod=str(record.key))
+                result = PostFilterResult(Status.error(error))
+            said += [result.status.message] if result.status.message else []
+            if result.nominated_node:
+                self.services.nominate(record, result.nominated_node)
+                return False, said
+            if result.status.code is Code.SUCCESS:
+                return True, said
+            if result.keep:
+                return False, said
+        if self.services.nominations.node_of(key):
+            self.services.nominate(record, "")
+        return False, said
+
+    def _place(self, profile: Profile, state: CycleState, queued: QueuedPod, record: PodRecord, node: str) -> None:
+        """Reserve the node and ask for permission; from here on whatever fails is undone by :meth:`_lost`."""
+        self.services.cluster.assume(record.key, node)
+        flight = _Flight(profile, state, queued, record.pod, node)
+        for plugin in profile.reserve:
+            try:
+                status = plugin.reserve(state, record.pod, node)
+            except Exception as error:
+                log.exception("reserve raised", plugin=plugin.name, pod=str(record.key))
+                status = Status.error(error)
+            if not status.ok:
+                self._lost(flight, status.by(plugin.name))
+                return
+        timeouts: dict[str, float] = {}
+        for permitting in profile.permit:
+            try:
+                status, seconds = permitting.permit(state, record.pod, node)
+            except Exception as error:
+                log.exception("permit raised", plugin=permitting.name, pod=str(record.key))
+                status, seconds = Status.error(error), 0.0
+            if status.code is Code.WAIT:
+                timeouts[permitting.name] = seconds
+            elif not status.ok:
+                self._lost(flight, status.by(permitting.name))
+                return
+        if not timeouts:
+            self._in_background(self._bind(flight), f"bind {queued.key}")
+            return
+        waiting = self.services.waiting
+        waiting.add(WaitingPod(queued, node, state, timeouts, lambda _, status: self._settled(flight, status)))
+
+    def _settled(self, flight: _Flight, status: Status) -> None:
+        self.services.waiting.remove(flight.queued.key)
+        if status.ok:
+            self._in_background(self._bind(flight), f"bind {flight.queued.key}")
+        else:
+            self._lost(flight, status)
+
+    # -- the binding cycle -------------------------------------------------------------------------------------------
+
+    async def _bind(self, flight: _Flight) -> None:
+        try:
+            status = await self._bound_by_plugins(flight)
+        except Exception as error:
+            log.exception("binding cycle failed", pod=str(flight.queued.key), node=flight.node)
+            status = Status.error(error)
+        if not status.ok:
+            self._lost(flight, status)
+            return
+        key = flight.queued.key
+        self.queue.done(key)
+        self.services.nominations.remove(key)
+        for plugin in flight.profile.post_bind:
+            try:
+                await plugin.post_bind(flight.state, flight.pod, flight.node)
+            except Exception:
+                log.exception("post-bind raised", plugin=plugin.name, pod=str(key))
+
+    async def _bound_by_plugins(self, flight: _Flight) -> Status:
+        self._about_to_bind(flight.queued.key)
+        for preparing in flight.profile.pre_bind:
+            status = (await preparing.pre_bind(flight.state, flight.pod, flight.node)).by(preparing.name)
+            if not status.ok:
+                return status
+        for binding in flight.profile.bind:
+            status = (await binding.bind(flight.state, flight.pod, flight.node)).by(binding.name)
+            if status.code is not Code.SKIP:
+                return status
+        return Status(Code.ERROR, ("every bind plugin skipped the pod",))
+
+    def _in_background(self, work: Coroutine[Any, Any, None], name: str) -> None:
+        task = asyncio.create_task(work, name=name)
+        self._binding.add(task)
+        task.add_done_callback(self._binding.discard)
+
+    # -- pods that come back -----------------------------------------------------------------------------------------
+
+    def _lost(self, flight: _Flight, status: Status) -> None:
+        """Undo a reservation and return the pod to the queue; others may use what it held."""
+        for plugin in reversed(flight.profile.reserve):
+            plugin.unreserve(flight.state, flight.pod, flight.node)
+        key = PodKey(*flight.queued.key)
+        self.services.cluster.forget(key)
+        record = self.services.cluster.pod(key)
+        if record is None:
+            self.queue.done(flight.queued.key)
+        else:
+            self._return(flight.queued, Refused(record, status))
+        self._tell_freed(flight)
+
+    def _tell_freed(self, flight: _Flight) -> None:
+        """Have pods hear of the room that became free; once for all members of a group that lost theirs together."""
+        group = self.services.groups.of(flight.queued.key)
+        if not self._freed:
+            asyncio.get_running_loop().call_soon(self._notify_freed)
+        self._freed.setdefault(group.key if group is not None else flight.queued.key, _on(flight.pod, flight.node))
+
+    def _notify_freed(self) -> None:
+        freed, self._freed = self._freed, {}
+        for pod in freed.values():
+            self.queue.notify(ClusterEvent(POD, Action.DELETE, old=pod))
+
+    def _return(self, queued: QueuedPod, refused: Refused) -> None:
+        rejected_by: Iterable[str] = ()
+        if refused.found is not None:
+            rejected_by = _rejecting(refused)
+        elif refused.status.rejected:
+            rejected_by = (refused.status.plugin,)
+        self.queue.give_back(queued, rejected_by)
+        self._report(refused)
+
+
+def _rejecting(refused: Refused) -> tuple[str, ...]:
+    """Return the filters whose change of mind may help; a pod refused as a whole waits for any of storage's."""
+    found = refused.found
+    assert found is not None
+    if found.pre_filter is not None:
+        return ("VolumeBinding", "VolumeRestrictions", "VolumeZone")
+    names = dict.fromkeys(refusal.filter for refusal in found.refusals)
+    return tuple(names) or ("NodeResourcesFit",)
+
+
+def _on(pod: Pod, node: str) -> Pod:
+    """Return the pod as it would be were it on the node, which is what others hear has gone from there."""
+    return msgspec.structs.replace(pod, spec=msgspec.structs.replace(pod.spec, node_name=node))

@@ -1,0 +1,182 @@
+"""Which pods would have to go for a pod to fit, node by node, and on which node that hurts least.
+
+On a node all pods of lower priority are taken away; if the pod then fits, they are given back one by one, those first
+whose loss would break a disruption budget and then the most important, as long as the pod still fits. What could not
+be given back are the victims. Nodes are compared as kube-scheduler does: fewest broken budgets, least important top
+victim, smallest sum of priorities, fewest victims, the top victim that started last; then by name.
+
+For a pod that only lacks room this is arithmetic on one row of the ledger; for others every rule is asked again.
+"""
+
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Final, Protocol
+
+import numpy as np
+
+from spinney.cluster.filters import FilterResult
+from spinney.cluster.ledger import fits_on
+from spinney.cluster.pods import PodRecord
+from spinney.cluster.state import holding_of
+from spinney.cluster.table import Mask
+from spinney.coscheduling.budgets import Budgets
+from spinney.coscheduling.framework import CycleState
+from spinney.coscheduling.judging import Judge
+from spinney.coscheduling.rows import TableRows
+from spinney.coscheduling.trial import Trial
+
+ROOM: Final = "NodeResourcesFit"
+_FEWEST_CANDIDATES: Final = 100
+_PRIORITY_SPAN: Final = 1 << 31
+_NOT_STARTED: Final = datetime.max.replace(tzinfo=UTC)
+
+
+@dataclass(frozen=True, slots=True)
+class Sacrifice:
+    """The pods to take from one node so that another fits there, the most important first."""
+
+    row: int
+    node: str
+    victims: tuple[PodRecord, ...]
+    violations: int = 0
+
+    def cost(self) -> tuple[int, int, int, int, float, str]:
+        """Return what nodes are compared by; the smallest is chosen."""
+        if not self.victims:
+            return (0, -_PRIORITY_SPAN, 0, 0, 0.0, self.node)
+        top = priority_of(self.victims[0])
+        since = min(started(victim) for victim in self.victims if priority_of(victim) == top)
+        return (
+            self.violations,
+            top,
+            sum(priority_of(victim) + _PRIORITY_SPAN for victim in self.victims),
+            len(self.victims),
+            -since.timestamp() if since is not _NOT_STARTED else float("-inf"),
+            self.node,
+        )
+
+
+class VictimSearch:
+    """Looks for the cheapest sacrifice on a trial, which it leaves as it was."""
+
+    def __init__(self, judge: Judge, trial: Trial, budgets: Budgets) -> None:
+        self._judge = judge
+        self._trial = trial
+        self._budgets = budgets
+
+    def cheapest(
+        self, state: CycleState, record: PodRecord, priority: int, found: FilterResult, within: Mask | None = None
+    ) -> Sacrifice | None:
+        """Return the best node, ``within`` some, to make room on for ``record``, which ``found`` says fits nowhere."""
+        table = self._trial.view.table
+        hopeful = table.alive & ~found.unresolvable() & ~found.mask
+        if within is not None:
+            hopeful &= within
+        only_room = _refused_only_for_room(found)
+        enough = max(_FEWEST_CANDIDATES, len(table) // 10)
+        sacrifices: list[Sacrifice] = []
+        for row in table.rows()[hopeful[table.rows()]].tolist():
+            if self._judge.stands_alone(record) and only_room[row]:
+                place: _Place = _Amounts(self._trial, record, row)
+            else:
+                place = _Rules(self._trial, self._judge, state, record, row)
+            sacrifice = self._on(place, row, priority, excluding=record)
+            if sacrifice is not None:
+                sacrifices.append(sacrifice)
+                if len(sacrifices) >= enough or not sacrifice.victims:
+                    break
+        return min(sacrifices, key=Sacrifice.cost, default=None)
+
+    def _on(self, place: "_Place", row: int, priority: int, *, excluding: PodRecord) -> Sacrifice | None:
+        lower = [each for each in self._trial.pods_on(row).values() if priority_of(each) < priority]
+        lower = sorted((each for each in lower if each.key != excluding.key), key=importance)
+        if not lower:
+            return None
+        for each in lower:
+            place.evict(each)
+        if not place.fits():
+            for each in lower:
+                place.restore(each)
+            return None
+        violating = self._budgets.violated_by(lower)
+        protected = [each for each, violates in zip(lower, violating, strict=True) if violates]
+        others = [each for each, violates in zip(lower, violating, strict=True) if not violates]
+        victims: list[PodRecord] = []
+        violations = 0
+        for each in (*protected, *others):
+            place.restore(each)
+            if not place.fits():
+                place.evict(each)
+                victims.append(each)
+                violations += each in protected
+        for each in victims:
+            place.restore(each)
+        return Sacrifice(row, self._trial.view.table.names[row], tuple(sorted(victims, key=importance)), violations)
+
+
+class _Place(Protocol):
+    """One node, from which pods can be taken to see whether another fits."""
+
+    def evict(self, record: PodRecord) -> None: ...
+    def restore(self, record: PodRecord) -> None: ...
+    def fits(self) -> bool: ...
+
+
+class _Amounts:
+    """A node where only amounts matter."""
+
+    def __init__(self, trial: Trial, record: PodRecord, row: int) -> None:
+        self._row = TableRows(trial.view.table, np.array([row], dtype=np.intp))
+        self._wanted = record.request
+
+    def evict(self, record: PodRecord) -> None:
+        self._row.subtract(0, holding_of(record.status), record.request.requests)
+
+    def restore(self, record: PodRecord) -> None:
+        self._row.add(0, holding_of(record.status), record.request.requests)
+
+    def fits(self) -> bool:
+        return fits_on(self._row, 0, self._wanted)
+
+
+class _Rules:
+    """A node where every filter is asked."""
+
+    def __init__(self, trial: Trial, judge: Judge, state: CycleState, record: PodRecord, row: int) -> None:
+        self._trial = trial
+        self._judge = judge
+        self._state = state
+        self._record = record
+        self._index = row
+
+    def evict(self, record: PodRecord) -> None:
+        self._trial.evict(record)
+
+    def restore(self, record: PodRecord) -> None:
+        self._trial.restore(record)
+
+    def fits(self) -> bool:
+        return self._judge.fits_on(self._state, self._record, self._trial.view, self._index)
+
+
+def priority_of(record: PodRecord) -> int:
+    """Return a pod's priority; a pod without one counts as 0."""
+    return record.pod.spec.priority or 0
+
+
+def started(record: PodRecord) -> datetime:
+    """Return when a pod started; one that has not counts as the latest."""
+    return record.pod.status.start_time or _NOT_STARTED
+
+
+def importance(record: PodRecord) -> tuple[int, datetime, str]:
+    """Sort pods, the most important first: higher priority, then longer running, then by name."""
+    return -priority_of(record), started(record), str(record.key)
+
+
+def _refused_only_for_room(found: FilterResult) -> Mask:
+    only = ~found.mask
+    for refusal in found.refusals:
+        if refusal.filter != ROOM:
+            only &= ~refusal.nodes
+    return only
