@@ -8,18 +8,17 @@ from datetime import datetime
 from typing import Any
 
 from spinney.api.struct import JSON
-from spinney.api.time import timestamp
 from spinney.server.kinds.kind import Kind
 from spinney.server.kinds.shape import Shape
 from spinney.server.patches.fieldset import Path, changes, fields_of, item_step, owned_part, shown
-from spinney.server.patches.ownership import Owner, first_owners, in_order, record_owners
+from spinney.server.patches.ownership import Owner, first_owners, in_order, record_owners, writer
 from spinney.server.status import ApiError, Cause
 
 
 def apply_to_nothing(kind: Kind, config: JSON, manager: str, now: datetime) -> list[JSON]:
     """Return the ``managedFields`` of an object that is created by applying ``config``."""
-    owner = Owner(manager, "Apply", kind.resource.api_version, "", timestamp(now), _wanted(kind, config, ""))
-    return [owner.to_json()] if owner.fields else []
+    entry = writer(kind, manager, "Apply", now, fields=_wanted(kind, config, "")).to_json()
+    return [] if entry is None else [entry]
 
 
 def apply(kind: Kind, live: JSON, config: JSON, manager: str, now: datetime, *, force: bool, subresource: str) -> JSON:
@@ -33,21 +32,23 @@ def apply(kind: Kind, live: JSON, config: JSON, manager: str, now: datetime, *, 
     elif kind.status:
         part.pop("status", None)
     merged: JSON = merge_applied(live, part, shape)
-    applier = Owner(manager, "Apply", kind.resource.api_version, subresource, timestamp(now), wanted)
+    applier = writer(kind, manager, "Apply", now, fields=wanted, subresource=subresource)
     present = first_owners(kind, live, now)
     others = [owner for owner in present if not owner.same(applier)]
     before = next((owner for owner in present if owner.same(applier)), None)
     changed, _ = changes(owned_part(live), owned_part(merged), shape)
-    conflicts = [(owner, sorted(owner.fields & changed & wanted)) for owner in others]
-    conflicts = [(owner, paths) for owner, paths in conflicts if paths]
+    disputed = changed & wanted
+    conflicts = [(owner, sorted(paths)) for owner in others if (paths := owner.owned(disputed))]
     if conflicts and not force:
         raise _conflict(conflicts)
     others = [owner.without(changed) for owner in others]
     if before is not None:
-        abandoned = before.fields - wanted - frozenset().union(*(owner.fields for owner in others))
-        merged = remove_fields(merged, abandoned, shape)
-        _, removed = changes(owned_part(live), owned_part(merged), shape)
-        others = [owner.without(removed) for owner in others]
+        left = before.fields - wanted
+        abandoned = left.difference(*(owner.owned(left) for owner in others))
+        if abandoned:
+            merged = remove_fields(merged, abandoned, shape)
+            _, removed = changes(owned_part(live), owned_part(merged), shape)
+            others = [owner.without(removed) for owner in others]
         if before.fields == wanted:
             applier = before
     record_owners(merged, in_order(present, [*others, applier]))

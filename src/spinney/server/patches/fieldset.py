@@ -5,6 +5,7 @@ that is a map, ``v:...`` for an item of a set. A set of fields is a Python set o
 ownership is the algebra of sets.
 """
 
+from collections.abc import Set
 from typing import Any
 
 import msgspec
@@ -89,28 +90,47 @@ class _Comparison:
         self.removed: set[Path] = set()
 
     def compare(self, old: Any, new: Any, shape: Shape, path: Path) -> None:
-        if old == new:
+        if old is new or old == new:
             return
-        before, after = _parts(old, shape), _parts(new, shape)
-        if before is None or after is None or type(old) is not type(new):
+        if isinstance(old, dict) and isinstance(new, dict) and shape.merge != "atomic":
+            self._compare_objects(old, new, shape, path)
+        elif isinstance(old, list) and isinstance(new, list) and shape.associative:
+            self._compare_items(old, new, shape, path)
+        else:
             self.changed.add(path)
-            if before is not None:
+            if _parts(old, shape) is not None:
                 _collect(old, shape, path, self.removed)
                 self.removed.discard(path)
-            return
-        for step, (child, child_shape) in before.items():
+
+    def _compare_objects(self, old: JSON, new: JSON, shape: Shape, path: Path) -> None:
+        for name, value in old.items():
+            if name not in new:
+                _whole(value, shape.child(name), (*path, f"f:{name}"), self.removed)
+            elif new[name] is not value:
+                self.compare(value, new[name], shape.child(name), (*path, f"f:{name}"))
+        for name, value in new.items():
+            if name not in old:
+                _whole(value, shape.child(name), (*path, f"f:{name}"), self.changed)
+
+    def _compare_items(self, old: list[Any], new: list[Any], shape: Shape, path: Path) -> None:
+        before = {item_step(item, shape): item for item in old}
+        after = {item_step(item, shape): item for item in new}
+        for step, value in before.items():
             if step not in after:
-                self.removed.add((*path, step))
-                _collect(child, child_shape, (*path, step), self.removed)
+                _whole(value, shape.item, (*path, step), self.removed)
             else:
-                self.compare(child, after[step][0], child_shape, (*path, step))
-        for step, (child, child_shape) in after.items():
+                self.compare(value, after[step], shape.item, (*path, step))
+        for step, value in after.items():
             if step not in before:
-                self.changed.add((*path, step))
-                _collect(child, child_shape, (*path, step), self.changed)
+                _whole(value, shape.item, (*path, step), self.changed)
 
 
-def to_fields_v1(paths: set[Path]) -> JSON:
+def _whole(value: Any, shape: Shape, path: Path, found: set[Path]) -> None:
+    found.add(path)
+    _collect(value, shape, path, found)
+
+
+def to_fields_v1(paths: Set[Path]) -> JSON:
     """Return a set of fields as ``FieldsV1``."""
     root: JSON = {}
     for path in sorted(paths):
@@ -135,6 +155,16 @@ def from_fields_v1(fields: JSON) -> set[Path]:
     found: set[Path] = set()
     _read(fields, (), found)
     return found
+
+
+def has_path(fields: JSON, path: Path) -> bool:
+    """Return whether a ``FieldsV1`` contains a path."""
+    node: Any = fields
+    for step in path:
+        node = node.get(step)
+        if node is None:
+            return False
+    return not node or "." in node
 
 
 def _read(node: JSON, path: Path, found: set[Path]) -> None:

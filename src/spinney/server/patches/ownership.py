@@ -6,30 +6,49 @@ to ``before-first-apply``, as in Kubernetes for objects older than their managed
 """
 
 from collections.abc import Iterable, Set
-from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Literal
 
 from spinney.api.struct import JSON
 from spinney.api.time import timestamp
 from spinney.server.kinds.kind import Kind
-from spinney.server.patches.fieldset import Path, changes, fields_of, from_fields_v1, owned_part, to_fields_v1
+from spinney.server.patches.fieldset import Path, changes, fields_of, from_fields_v1, has_path, owned_part, to_fields_v1
 
 Operation = Literal["Apply", "Update"]
 _FIRST = "before-first-apply"
+_FEW = 32  # so many paths are looked up in an entry before reading it whole pays
 
 
-@dataclass(frozen=True, slots=True)
 class Owner:
-    """One entry of ``managedFields``."""
+    """One entry of ``managedFields``. Its fields are only read from the entry when they are needed whole."""
 
-    manager: str
-    operation: Operation
-    api_version: str
-    subresource: str
-    time: str
-    fields: frozenset[Path]
-    entry: JSON | None = field(default=None, compare=False)  # as it was read, while nothing has changed
+    __slots__ = ("_entry", "_fields", "api_version", "manager", "operation", "subresource", "time")
+
+    def __init__(
+        self,
+        *,
+        manager: str,
+        operation: Operation,
+        api_version: str,
+        subresource: str,
+        time: str,
+        fields: Set[Path] | None = None,
+        entry: JSON | None = None,
+    ) -> None:
+        self.manager = manager
+        self.operation = operation
+        self.api_version = api_version
+        self.subresource = subresource
+        self.time = time
+        self._fields = None if fields is None else frozenset(fields)
+        self._entry = entry
+
+    @property
+    def fields(self) -> frozenset[Path]:
+        """The fields that are owned."""
+        if self._fields is None:
+            self._fields = frozenset(from_fields_v1((self._entry or {}).get("fieldsV1") or {}))
+        return self._fields
 
     @property
     def identity(self) -> tuple[str, str, str]:
@@ -40,21 +59,41 @@ class Owner:
         """Return whether two entries stand for the same writer."""
         return self.identity == other.identity
 
+    def owned(self, paths: Set[Path]) -> Set[Path]:
+        """Return which of ``paths`` are owned."""
+        if self._fields is None and self._entry is not None and len(paths) <= _FEW:
+            tree = self._entry.get("fieldsV1") or {}
+            return {path for path in paths if has_path(tree, path)}
+        return self.fields & paths
+
+    def owning(self, fields: Set[Path]) -> "Owner":
+        """Return this writer with other fields."""
+        return Owner(
+            manager=self.manager,
+            operation=self.operation,
+            api_version=self.api_version,
+            subresource=self.subresource,
+            time=self.time,
+            fields=fields,
+        )
+
     def without(self, paths: Set[Path]) -> "Owner":
         """Return this owner without the given fields."""
-        return self if self.fields.isdisjoint(paths) else replace(self, fields=self.fields - paths, entry=None)
+        return self.owning(self.fields - paths) if self.owned(paths) else self
 
-    def to_json(self) -> JSON:
-        """Return the entry as it is stored."""
-        if self.entry is not None:
-            return self.entry
+    def to_json(self) -> JSON | None:
+        """Return the entry as it is stored; ``None`` if nothing is owned."""
+        if self._entry is not None:
+            return self._entry
+        if not self.fields:
+            return None
         entry: JSON = {
             "manager": self.manager,
             "operation": self.operation,
             "apiVersion": self.api_version,
             "time": self.time,
             "fieldsType": "FieldsV1",
-            "fieldsV1": to_fields_v1(set(self.fields)),
+            "fieldsV1": to_fields_v1(self.fields),
         }
         if self.subresource:
             entry["subresource"] = self.subresource
@@ -70,7 +109,6 @@ def owners_of(obj: JSON) -> list[Owner]:
             api_version=entry.get("apiVersion", ""),
             subresource=entry.get("subresource", ""),
             time=entry.get("time", ""),
-            fields=frozenset(from_fields_v1(entry.get("fieldsV1") or {})),
             entry=entry,
         )
         for entry in obj["metadata"].get("managedFields") or ()
@@ -83,13 +121,26 @@ def first_owners(kind: Kind, live: JSON, now: datetime) -> list[Owner]:
     recorded = owners_of(live)
     if recorded:
         return recorded
-    fields = frozenset(fields_of(owned_part(live), kind.shape))
-    return [Owner(_FIRST, "Update", kind.resource.api_version, "", timestamp(now), fields)]
+    return [writer(kind, _FIRST, "Update", now, fields=fields_of(owned_part(live), kind.shape))]
+
+
+def writer(
+    kind: Kind, manager: str, operation: Operation, now: datetime, *, fields: Set[Path], subresource: str = ""
+) -> Owner:
+    """Return somebody who writes now."""
+    return Owner(
+        manager=manager,
+        operation=operation,
+        api_version=kind.resource.api_version,
+        subresource=subresource,
+        time=timestamp(now),
+        fields=fields,
+    )
 
 
 def record_owners(obj: JSON, owners: Iterable[Owner]) -> None:
     """Write the owners into an object; those who own nothing are left out."""
-    entries = [owner.to_json() for owner in owners if owner.fields]
+    entries = [entry for owner in owners if (entry := owner.to_json()) is not None]
     if entries:
         obj["metadata"]["managedFields"] = entries
     else:
@@ -100,8 +151,7 @@ def own_created(kind: Kind, obj: JSON, manager: str, now: datetime, *, always: b
     """Record the fields of a new object as its creator's, if ownership is kept from the start."""
     obj["metadata"].pop("managedFields", None)
     if always:
-        fields = frozenset(fields_of(owned_part(obj), kind.shape))
-        record_owners(obj, [Owner(manager, "Update", kind.resource.api_version, "", timestamp(now), fields)])
+        record_owners(obj, [writer(kind, manager, "Update", now, fields=fields_of(owned_part(obj), kind.shape))])
 
 
 def own_updated(
@@ -118,11 +168,11 @@ def own_updated(
     changed, removed = changes(owned_part(old), owned_part(obj), kind.shape)
     if not changed and not removed:
         return
-    updater = Owner(manager, "Update", kind.resource.api_version, subresource, timestamp(now), frozenset(changed))
+    updater = writer(kind, manager, "Update", now, fields=changed, subresource=subresource)
     owners = []
     for owner in owners_of(old):
         if owner.same(updater):
-            updater = replace(updater, fields=updater.fields | (owner.fields - removed))
+            updater = updater.owning(updater.fields | (owner.fields - removed))
         else:
             owners.append(owner.without(changed | removed))
     record_owners(obj, in_order(owners_of(old), [*owners, updater]))
