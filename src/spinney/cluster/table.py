@@ -275,6 +275,13 @@ class NodeTable:
         copy._rank_is_stale = False
         return copy
 
+    def restrict(self, mask: Mask) -> None:
+        """Leave only the rows of ``mask`` alive: for whoever looks at this copy the other nodes do not exist."""
+        self.alive &= mask
+        for row in np.flatnonzero(~self.alive).tolist():
+            self._rows.pop(self.names[row], None)
+        self._rank_is_stale = True
+
     # -- storage -----------------------------------------------------------------------------------------------------
 
     def _take_row(self, name: str) -> int:

@@ -1,8 +1,9 @@
 """The book of gangs: which gangs there are, which pods are in them, and what queues hold through them.
 
 Fed by watch events: pods through :meth:`GangBook.pod_changed`, gangs through :meth:`GangBook.put` and
-:meth:`GangBook.remove`; gangs that no object lists one by one are derived when a pod first names them. Each event costs constant time, and so does taking a snapshot per gang that changed: a gang's
-members are shared with the snapshots until the next event changes them.
+:meth:`GangBook.remove`; gangs that no object lists one by one are derived when a pod first names them. Each event costs
+constant time, and so does taking a snapshot per gang that changed: a gang's members are shared with the snapshots until
+the next event changes them.
 
 What a queue holds is kept as counts by request class, so it can be charged for exactly, whatever the charge depends on
 (the memory of a device, the smallest device of the cluster).

@@ -97,6 +97,8 @@ class SchedulerConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_
     """How long a gang that was never complete may stay part-bound before what was bound of it is evicted."""
     stuck_in_releasing_seconds: float = 120.0
     """After that long, what a terminating pod holds is no longer promised to others."""
+    node_pool: str | None = None
+    """The value of the node pool label that this scheduler serves; empty: nodes without it; absent: all nodes."""
     queue_depth_per_action: dict[str, int] = {}
     explain: bool = True
     """Refused jobs are explained as data, which conditions, events and ``spinney why`` are rendered from."""
@@ -186,6 +188,7 @@ def _from_shard(spec: Mapping[str, Any]) -> SchedulerConfig:
     return SchedulerConfig(
         plugins=tuple(PluginOption(name, arguments.get(name, {})) for name in plugins if name not in _IGNORED_PLUGINS),
         actions=tuple(actions),
+        node_pool=str(spec.get("partitionLabelValue") or ""),
         queue_depth_per_action=dict(spec.get("queueDepthPerAction") or {}),
     )
 

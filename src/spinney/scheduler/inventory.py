@@ -10,17 +10,22 @@ from dataclasses import dataclass
 from typing import Any
 
 import msgspec
+import numpy as np
 
 from spinney.api import coscheduling, kai, volcano, workload_v1alpha1, workload_v1alpha2, workload_v1beta1
 from spinney.api.core import Node, Pod
+from spinney.api.labels import KAI_NODE_POOL
 from spinney.api.podgang import PodGang
 from spinney.api.resource_claims import DeviceClass, ResourceClaim, ResourceSlice
 from spinney.api.scheduling import PriorityClass
 from spinney.api.topology_binding import ClusterTopologyBinding
+from spinney.cluster.filters.static_masks import StaticMasks
 from spinney.cluster.filters.view import ClusterView
+from spinney.cluster.labels import ABSENT
 from spinney.cluster.ledger import Ledger
 from spinney.cluster.pods import PodIndex, PodKey, PodRecord
 from spinney.cluster.state import ClusterState, PodChange
+from spinney.cluster.table import Mask, NodeTable
 from spinney.gangs.book import GangBook, GangSnapshot
 from spinney.gangs.membership import membership
 from spinney.gangs.sources import coscheduling as coscheduling_source
@@ -34,6 +39,28 @@ from spinney.scheduler.fairshare import NO_BOUND, Queue, QueueTree
 from spinney.scheduler.fairshare.sources import queues_from_objects
 from spinney.scheduler.topology.domains import DomainTrees
 from spinney.scheduler.topology.levels import Topology, topology_of
+
+
+@dataclass(frozen=True, slots=True)
+class NodePool:
+    """A part of the cluster that one scheduler serves: nodes and pods with a value of a label, or without the label."""
+
+    value: str
+    """Empty: those that lack the label."""
+    label: str = KAI_NODE_POOL
+
+    def nodes(self, table: NodeTable) -> Mask:
+        """Return which rows are in the pool."""
+        column = table.labels.column(self.label)
+        wanted = table.labels.value_id(self.label, self.value) if self.value else ABSENT
+        if self.value and wanted == ABSENT:
+            return np.zeros(table.capacity, dtype=np.bool_)
+        found: Mask = column == wanted
+        return found
+
+    def has_pod(self, record: PodRecord) -> bool:
+        """Tell whether a pod is to be placed in the pool."""
+        return record.labels.get(self.label, "") == self.value
 
 
 @dataclass(frozen=True)
@@ -67,8 +94,11 @@ class Inventory:
         scheduler_names: Collection[str] = ("spinney-scheduler", "kai-scheduler"),
         *,
         cluster: ClusterState | None = None,
+        node_pool: NodePool | None = None,
     ) -> None:
         self.scheduler_names = frozenset(scheduler_names)
+        self.node_pool = node_pool
+        self._static = StaticMasks()
         self.cluster = cluster if cluster is not None else ClusterState()
         self.gangs = GangBook(membership, self._derive)
         self._workloads: dict[tuple[str, str], workload_v1alpha1.Workload] = {}
@@ -160,9 +190,11 @@ class Inventory:
         """Return everything as it is now."""
         cluster = self.cluster
         ledger = cluster.ledger.fork()
+        if self.node_pool is not None:
+            ledger.table.restrict(self.node_pool.nodes(ledger.table))
         gangs = self.gangs.snapshot()
         view = ClusterView(
-            ledger.table, cluster.view.pods.fork(), cluster.view.namespaces, cluster.view.storage, cluster.view.static
+            ledger.table, cluster.view.pods.fork(), cluster.view.namespaces, cluster.view.storage, self._static
         )
         return Snapshot(
             ledger=ledger,
@@ -192,6 +224,8 @@ class Inventory:
 
     def _served(self, record: PodRecord | None) -> PodRecord | None:
         if record is None or record.pod.spec.scheduler_name not in self.scheduler_names:
+            return None
+        if self.node_pool is not None and not self.node_pool.has_pod(record):
             return None
         return record
 

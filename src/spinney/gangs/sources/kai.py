@@ -7,7 +7,7 @@ pod set. Without any there is a single pod set named ``default``. Pods say which
 from datetime import timedelta
 from typing import Final
 
-from spinney.api.durations import parse_duration
+from spinney.api.durations import InvalidDuration, parse_duration
 from spinney.api.kai import GroupTopologyConstraint, PodGroup, SubGroup
 from spinney.api.labels import KAI_POD_GROUP, KAI_SUB_GROUP
 from spinney.cluster.pods import PodRecord
@@ -42,9 +42,11 @@ def gang(group: PodGroup, context: SourceContext) -> Gang:
     metadata, spec = group.metadata, group.spec
     priority = context.priority(spec.priority_class_name)
     problem = ""
+    grace = delay = None
     try:
         root = _tree(group)
-    except InvalidTree as error:
+        grace, delay = _duration(spec.staleness_grace_period), _duration(spec.preemption_delay)
+    except (InvalidTree, InvalidDuration) as error:
         root, problem = GroupSet(name=""), str(error)
     return Gang(
         key=key_of(group),
@@ -58,8 +60,8 @@ def gang(group: PodGroup, context: SourceContext) -> Gang:
         last_start=timestamp_of(metadata.annotations, LAST_START_ANNOTATION),
         last_eviction=timestamp_of(metadata.annotations, LAST_EVICTION_ANNOTATION),
         stale_since=timestamp_of(metadata.annotations, STALE_ANNOTATION),
-        staleness_grace=_duration(spec.staleness_grace_period),
-        preemption_delay=_duration(spec.preemption_delay),
+        staleness_grace=grace,
+        preemption_delay=delay,
         mark_unschedulable=spec.mark_unschedulable is not False,
         problem=problem,
     )

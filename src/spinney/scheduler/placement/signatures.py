@@ -5,7 +5,7 @@ looks at would be refused as well.
 """
 
 from spinney.cluster.statuses import ACTIVE_USED
-from spinney.gangs.tree import GangKey, GroupSet
+from spinney.gangs.tree import GangKey
 from spinney.scheduler.jobs import PodGroupInfo
 
 Signature = tuple[object, ...]
@@ -39,8 +39,4 @@ def signature_of(job: PodGroupInfo) -> Signature | None:
         (name, tuple(task.request.number for task in tasks if task.should_allocate))
         for name, tasks in job.by_pod_set.items()
     )
-    return (job.queue, job.priority, job.gang.preemptible, job.namespace, _shape(job.root), requests)
-
-
-def _shape(root: GroupSet) -> object:
-    return root
+    return (job.queue, job.priority, job.gang.preemptible, job.namespace, job.root, requests)

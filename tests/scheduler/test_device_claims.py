@@ -1,0 +1,118 @@
+"""Device claims: pods go where the devices are, and devices are given out once."""
+
+from spinney.api.core import PodResourceClaim
+from spinney.api.meta import Metadata
+from spinney.api.resource_claims import (
+    Device,
+    DeviceClaim,
+    DeviceRequest,
+    DeviceSelector,
+    ExactDeviceRequest,
+    ResourceClaim,
+    ResourceClaimSpec,
+    ResourcePool,
+    ResourceSlice,
+    ResourceSliceSpec,
+)
+from spinney.scheduler.inventory import Inventory
+from spinney.scheduler.results import CycleResult
+from tests.scheduler.building import NAMESPACE, QUEUE, a_gang, a_node, a_pod, a_scheduler, an_inventory, put_gang
+
+
+def a_cluster(**devices: int) -> Inventory:
+    """Return nodes without plugin GPUs, with so many published devices each."""
+    inventory = an_inventory(*(a_node(name, gpus=0) for name in devices))
+    for name, count in devices.items():
+        spec = ResourceSliceSpec(
+            driver="gpu.example.com",
+            pool=ResourcePool(name=name),
+            node_name=name,
+            devices=tuple(Device(name=str(number)) for number in range(count)),
+        )
+        inventory.apply(ResourceSlice(metadata=Metadata(name=name), spec=spec))
+    return inventory
+
+
+def put_claim(
+    inventory: Inventory, name: str, count: int = 1, *, queue: str = QUEUE, selectors: tuple[DeviceSelector, ...] = ()
+) -> None:
+    """Put a claim for GPUs into an inventory."""
+    exactly = ExactDeviceRequest(device_class_name="gpu.example.com", count=count, selectors=selectors)
+    inventory.apply(
+        ResourceClaim(
+            metadata=Metadata(name=name, namespace=NAMESPACE, labels={"kai.scheduler/queue": queue}),
+            spec=ResourceClaimSpec(devices=DeviceClaim(requests=(DeviceRequest(name="r", exactly=exactly),))),
+        )
+    )
+
+
+def put_user(inventory: Inventory, name: str, claim: str) -> None:
+    """Put a pod that uses a claim into an inventory."""
+    claims = (PodResourceClaim(name="c", resource_claim_name=claim),)
+    put_gang(inventory, a_gang(name), [a_pod(name, gang=name, resource_claims=claims)])
+
+
+def run(inventory: Inventory) -> CycleResult:
+    """Run one cycle."""
+    return a_scheduler(inventory).run_cycle()
+
+
+def test_a_claim_is_allocated_where_devices_are_free() -> None:
+    """The pod goes to a node with enough devices, and the bind says which."""
+    inventory = a_cluster(small=1, large=2)
+    put_claim(inventory, "two", 2)
+    put_user(inventory, "p", "two")
+    (bind,) = run(inventory).binds
+
+    assert bind.node == "large"
+    assert [device.name for devices in bind.claims.values() for device in devices] == ["0", "1"]
+
+
+def test_devices_are_given_out_once() -> None:
+    """Two claims for one device each do not fit a node with one."""
+    inventory = a_cluster(n1=1)
+    for name in ("a", "b"):
+        put_claim(inventory, name)
+        put_user(inventory, f"p-{name}", name)
+    result = run(inventory)
+
+    assert [bind.pod.name for bind in result.binds] == ["p-a"]
+
+
+def test_users_of_one_claim_share_a_node() -> None:
+    """A claim that is allocated binds its other users to the same node."""
+    inventory = a_cluster(n1=2, n2=2)
+    put_claim(inventory, "shared")
+    put_user(inventory, "a", "shared")
+    put_user(inventory, "b", "shared")
+
+    assert len({bind.node for bind in run(inventory).binds}) == 1
+
+
+def test_a_shared_gpu_claim_belongs_to_a_queue() -> None:
+    """A job of another queue may not use it."""
+    inventory = a_cluster(n1=1)
+    put_claim(inventory, "theirs", queue="other")
+    put_user(inventory, "p", "theirs")
+    (unschedulable,) = run(inventory).unschedulable
+
+    assert "is for queue other" in unschedulable.errors[0].message
+
+
+def test_a_claim_that_cannot_be_judged_is_refused() -> None:
+    """Device selectors are not evaluated, so a claim that has any is not allocated."""
+    inventory = a_cluster(n1=1)
+    put_claim(inventory, "choosy", selectors=(DeviceSelector(),))
+    put_user(inventory, "p", "choosy")
+    (unschedulable,) = run(inventory).unschedulable
+
+    assert "selectors" in unschedulable.errors[0].message
+
+
+def test_a_missing_claim_is_named() -> None:
+    """A pod that names a claim nobody made waits with that reason."""
+    inventory = a_cluster(n1=1)
+    put_user(inventory, "p", "ghost")
+    (unschedulable,) = run(inventory).unschedulable
+
+    assert "ghost does not exist" in unschedulable.errors[0].message

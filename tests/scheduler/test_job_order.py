@@ -1,0 +1,106 @@
+"""Whose turn it is: queues by their order, jobs by theirs."""
+
+from typing import Any
+
+from spinney.scheduler.fairshare import Queue, QueueTree
+from spinney.scheduler.hooks import QueueTurn
+from spinney.scheduler.job_order import JobOrder
+from spinney.scheduler.jobs import PodGroupInfo
+from tests.scheduler.building import a_gang, a_pod, a_session, an_inventory, put_gang
+
+
+class ByHolding:
+    """Orders queues by how many jobs they were given, jobs by name."""
+
+    def __init__(self, tree: QueueTree) -> None:
+        self.queues = tree
+        self.given: dict[str, int] = {}
+
+    def job_key(self, job: PodGroupInfo) -> Any:
+        """Order by name."""
+        return job.name
+
+    def compare_queues(self, left: QueueTurn, right: QueueTurn) -> int:
+        """Let the queue that was given less go first."""
+
+        def held(turn: QueueTurn) -> tuple[int, str]:
+            return self.given.get(turn.queue.name, 0) - len(turn.victims), turn.queue.name
+
+        return (held(left) > held(right)) - (held(left) < held(right))
+
+    def give(self, queue: str) -> None:
+        """Count a job for a queue and its parent."""
+        for name in (queue, self.queues[queue].parent):
+            if name is not None:
+                self.given[name] = self.given.get(name, 0) + 1
+
+
+TREE = QueueTree(
+    [
+        Queue(name="x"),
+        Queue(name="y"),
+        Queue(name="x1", parent="x"),
+        Queue(name="x2", parent="x"),
+        Queue(name="y1", parent="y"),
+    ]
+)
+
+
+def some_jobs(**counts: int) -> list[PodGroupInfo]:
+    """Return jobs named after their queues."""
+    inventory = an_inventory()
+    for queue, count in counts.items():
+        for number in range(count):
+            name = f"{queue}-{number}"
+            put_gang(inventory, a_gang(name, queue=queue), [a_pod(name, gang=name)])
+    return list(a_session(inventory).jobs)
+
+
+def drained(orders: ByHolding, order: JobOrder) -> list[str]:
+    """Return the names of jobs in the order they come, counting each for its queue."""
+    names = []
+    while order:
+        job = order.pop()
+        orders.give(job.queue)
+        names.append(job.name)
+    return names
+
+
+def test_queues_take_turns_at_every_level() -> None:
+    """Top-level queues alternate, and so do the children of one queue."""
+    orders = ByHolding(TREE)
+    order = JobOrder(orders, some_jobs(x1=2, x2=2, y1=3))
+
+    assert drained(orders, order) == ["x1-0", "y1-0", "x2-0", "y1-1", "x1-1", "y1-2", "x2-1"]
+
+
+def test_a_job_put_back_waits_for_its_turn() -> None:
+    """A job that grows step by step lines up again behind others."""
+    orders = ByHolding(TREE)
+    order = JobOrder(orders, some_jobs(x1=1, y1=2))
+    first = order.pop()
+    orders.give(first.queue)
+    order.push(first)
+
+    assert len(order) == 3
+    assert drained(orders, order)[0] == "y1-0"
+
+
+def test_an_emptied_queue_may_fill_again() -> None:
+    """A queue without jobs is no longer asked, and is again once it has one."""
+    orders = ByHolding(TREE)
+    (job,) = some_jobs(x1=1)
+    order = JobOrder(orders, [job])
+    assert order.pop() is job
+    assert not order
+    order.push(job)
+    assert order.pop() is job
+
+
+def test_victims_come_in_reverse() -> None:
+    """The least deserving queue gives its least important job first, judged without what was already taken."""
+    orders = ByHolding(TREE)
+    orders.given = {"x": 3, "x1": 3, "y": 1, "y1": 1}
+    order = JobOrder(orders, some_jobs(x1=3, y1=1), victims=True)
+
+    assert [order.pop().name for _ in range(4)] == ["x1-2", "x1-1", "y1-0", "x1-0"]
