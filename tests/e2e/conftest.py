@@ -1,10 +1,18 @@
-"""The backend and the stage of every scenario."""
+"""The cluster, the backend and the stage of every scenario."""
+
+from collections.abc import AsyncIterator
 
 import pytest
 
-from tests.conftest import Cluster
+from spinney.api.core import NAMESPACE
+from spinney.kube.client import Client
+from spinney.runtime import Runtime
+from spinney.server import ApiServer
+from spinney.sim.transport import InProcessTransport
+from tests.conftest import Cluster, _real_cluster
 from tests.e2e.backends import RUNNING, Backend
 from tests.e2e.harness import Stages
+from tests.e2e.reviewing import Reviews
 
 
 @pytest.fixture(params=["embedded"])
@@ -12,6 +20,27 @@ def cluster_name(request: pytest.FixtureRequest) -> str:
     """Scenarios run on the embedded cluster; those that are also run on a real one say so."""
     name: str = request.param
     return name
+
+
+@pytest.fixture
+def reviews() -> Reviews:
+    """What carries admission reviews on the embedded cluster."""
+    return Reviews()
+
+
+@pytest.fixture
+async def cluster(cluster_name: str, reviews: Reviews, request: pytest.FixtureRequest) -> AsyncIterator[Cluster]:
+    """The cluster of this scenario: an embedded one with admission, or a namespace of a real one."""
+    if cluster_name == "real":
+        async for real in _real_cluster(request.getfixturevalue("controlplane")):
+            yield real
+        return
+    runtime = Runtime.virtual(seed=1)
+    server = ApiServer(runtime, webhooks=reviews)
+    client = Client(InProcessTransport(server), runtime)
+    await client.create(NAMESPACE, {"metadata": {"name": "test"}})
+    yield Cluster("embedded", client, runtime, "test", kubeconfig=None, server=server, plane=None)
+    await client.transport.close()
 
 
 @pytest.fixture(params=RUNNING, ids=str)
@@ -22,6 +51,6 @@ def backend(request: pytest.FixtureRequest) -> Backend:
 
 
 @pytest.fixture
-def a_stage(cluster: Cluster, backend: Backend) -> Stages:
+def a_stage(cluster: Cluster, backend: Backend, reviews: Reviews) -> Stages:
     """Opens the stage of the scenario."""
-    return Stages(cluster, backend)
+    return Stages(cluster, backend, reviews)

@@ -9,7 +9,7 @@ When the stage closes, everything that was ever written is judged by :mod:`tests
 import asyncio
 import copy
 from collections.abc import AsyncIterator, Callable, Sequence
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
 from dataclasses import dataclass, field
 from typing import Any, NoReturn
 
@@ -40,6 +40,7 @@ from tests.e2e.backends import Backend
 from tests.e2e.chronicle import Chronicle
 from tests.e2e.invariants import violations
 from tests.e2e.leftovers import leftovers
+from tests.e2e.reviewing import Reviews
 
 FOUR_MINUTES = 240.0
 """How long Grove's scenarios wait for anything, here mostly of virtual time."""
@@ -280,9 +281,10 @@ class Stage:
 class Stages:
     """Opens stages on one cluster, for one backend."""
 
-    def __init__(self, cluster: Cluster, backend: Backend) -> None:
+    def __init__(self, cluster: Cluster, backend: Backend, reviews: Reviews) -> None:
         self.cluster = cluster
         self.backend = backend
+        self._reviews = reviews
 
     @asynccontextmanager
     async def __call__(
@@ -302,7 +304,9 @@ class Stages:
         chronicle = Chronicle(self.cluster.client, self.cluster.namespace)
         stage = Stage(self.cluster, self.backend, stack, chronicle)
         try:
-            async with stack.running(), asyncio.TaskGroup() as tasks:
+            async with self._serving(), stack.running(), asyncio.TaskGroup() as tasks:
+                if self.cluster.embedded:
+                    await self._reviews.connect(stack.operator.admission, self.cluster.client)
                 followers = await chronicle.begin(tasks)
                 await stage.cordon(cordoned)
                 yield stage
@@ -313,6 +317,10 @@ class Stages:
         except BaseExceptionGroup as group:
             raise _innermost(group) from None
         assert violations(chronicle.log(), stage.settled) == []
+
+    def _serving(self) -> AbstractAsyncContextManager[object]:
+        """Return the background work of the embedded server; a real one does its own."""
+        return nullcontext() if self.cluster.server is None else self.cluster.server.running()
 
 
 def _innermost(error: BaseException) -> BaseException:

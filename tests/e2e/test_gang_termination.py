@@ -5,13 +5,25 @@ To kill is to close the node and delete the pod, so that nothing can take its pl
 
 import pytest
 
+from spinney.api.conditions import find_condition
 from spinney.api.core import Pod
+from spinney.api.grove import PodClique, PodCliqueScalingGroup
+from spinney.api.struct import JSON
 from tests.e2e.harness import Stage, Stages
 from tests.e2e.workloads.functional import workload1_gt, workload2_gt, workload5_gt
 
 everywhere = pytest.mark.parametrize("cluster_name", ["embedded", pytest.param("real", marks=pytest.mark.real)])
 
 LONGER_THAN_THE_DELAY = 25.0
+
+
+async def deployed(stage: Stage, manifest: JSON) -> None:
+    """Bring a workload up, and let the operator take note of it."""
+    await stage.deploy(manifest)
+    await stage.until_ready(10)
+    await stage.settle()
+    breached = [find_condition(each.status.conditions, "MinAvailableBreached") for each in stage.objects(PodClique)]
+    assert all(each is not None and each.status == "False" for each in breached)
 
 
 async def expect_recycled(stage: Stage, uids: set[str | None]) -> None:
@@ -35,8 +47,7 @@ async def recover(stage: Stage) -> None:
 async def test_gt1_a_standalone_clique_below_its_minimum(a_stage: Stages) -> None:
     """One pod of a clique that needs both is lost: the whole replica is made anew, and recovers."""
     async with a_stage(10) as stage:
-        await stage.deploy(workload1_gt())
-        await stage.until_ready(10)
+        await deployed(stage, workload1_gt())
         before = stage.uids()
         await stage.kill(stage.pods("workload1-gt-0-pc-a")[0])
         await expect_recycled(stage, before)
@@ -46,8 +57,7 @@ async def test_gt1_a_standalone_clique_below_its_minimum(a_stage: Stages) -> Non
 async def test_gt2_a_member_clique_below_its_minimum(a_stage: Stages) -> None:
     """One pod of a scaling group that needs both its replicas is lost: the whole replica of the set is made anew."""
     async with a_stage(10) as stage:
-        await stage.deploy(workload1_gt())
-        await stage.until_ready(10)
+        await deployed(stage, workload1_gt())
         before = stage.uids()
         await stage.kill(stage.pods("workload1-gt-0-sg-x-0-pc-c")[0])
         await expect_recycled(stage, before)
@@ -58,8 +68,7 @@ async def test_gt2_a_member_clique_below_its_minimum(a_stage: Stages) -> None:
 async def test_gt3_a_clique_with_pods_to_spare(a_stage: Stages) -> None:
     """Losing one of two pods where one is enough does nothing; losing the other recycles the replica."""
     async with a_stage(10) as stage:
-        await stage.deploy(workload2_gt())
-        await stage.until_ready(10)
+        await deployed(stage, workload2_gt())
         first, second = stage.pods("workload2-gt-0-pc-a")
         before = stage.uids()
         await stage.kill(first)
@@ -72,8 +81,7 @@ async def test_gt3_a_clique_with_pods_to_spare(a_stage: Stages) -> None:
 async def test_gt4_a_scaling_group_heals_itself_while_it_can(a_stage: Stages) -> None:
     """One replica of the group is recycled alone while the other serves; when both are lost, the whole replica is."""
     async with a_stage(10) as stage:
-        await stage.deploy(workload2_gt())
-        await stage.until_ready(10)
+        await deployed(stage, workload2_gt())
         first, *others = stage.pods("workload2-gt-0-sg-x-0-pc-c")
         elsewhere = stage.uids("workload2-gt-0-pc-a", "workload2-gt-0-sg-x-1-pc-b", "workload2-gt-0-sg-x-1-pc-c")
         of_replica = stage.uids("workload2-gt-0-sg-x-0-pc-b", "workload2-gt-0-sg-x-0-pc-c")
@@ -97,8 +105,7 @@ async def test_gt4_a_scaling_group_heals_itself_while_it_can(a_stage: Stages) ->
 async def test_gt5_only_the_broken_replica_of_a_group_is_recycled(a_stage: Stages) -> None:
     """A group that can spare a replica recycles that one and leaves every other pod alone."""
     async with a_stage(10) as stage:
-        await stage.deploy(workload5_gt())
-        await stage.until_ready(10)
+        await deployed(stage, workload5_gt())
         elsewhere = stage.uids("workload5-gt-0-pc-a", "workload5-gt-0-sg-x-1-pc-b", "workload5-gt-0-sg-x-1-pc-c")
         of_replica = stage.uids("workload5-gt-0-sg-x-0-pc-b", "workload5-gt-0-sg-x-0-pc-c")
         await stage.kill(*stage.pods("workload5-gt-0-sg-x-0-pc-c"))
@@ -111,8 +118,7 @@ async def test_gt5_only_the_broken_replica_of_a_group_is_recycled(a_stage: Stage
 async def test_gt6_a_pod_of_a_scaled_gang_is_replaced(a_stage: Stages) -> None:
     """Losing one pod above the minimum of a scaled gang recycles nothing; its replacement starts when it may."""
     async with a_stage(10) as stage:
-        await stage.deploy(workload2_gt())
-        await stage.until_ready(10)
+        await deployed(stage, workload2_gt())
         lost = stage.pods("workload2-gt-0-sg-x-1-pc-c")[0]
         survivors = stage.uids() - {lost.metadata.uid}
         await stage.kill(lost)
@@ -120,3 +126,31 @@ async def test_gt6_a_pod_of_a_scaled_gang_is_replaced(a_stage: Stages) -> None:
         assert len(stage.ready()) == 9
         await recover(stage)
         assert survivors <= stage.uids()
+
+
+async def test_a_gang_that_never_ran_is_waiting_not_broken(a_stage: Stages) -> None:
+    """A workload for which there is no room outlives the delay, and its group is not called a recycled one."""
+    async with a_stage(10, cordoned=2) as stage:
+        await stage.deploy(workload1_gt())
+        await stage.until_pending(10)
+        await expect_untouched(stage, stage.uids())
+        for each in stage.chronicle.log():
+            if each.kind is PodCliqueScalingGroup:
+                assert find_condition(each.object.status.conditions, "GangTerminationInProgress") is None
+
+
+async def test_a_recycled_group_says_so_until_it_is_well(a_stage: Stages) -> None:
+    """GangTerminationInProgress is on the scaling groups of a recycled replica, and gone when they are well again."""
+    async with a_stage(10) as stage:
+        await deployed(stage, workload1_gt())
+        before = stage.uids()
+        await stage.kill(stage.pods("workload1-gt-0-pc-a")[0])
+        await expect_recycled(stage, before)
+        name = "workload1-gt-0-sg-x"
+
+        def is_marked() -> bool:
+            return find_condition(stage.group(name).status.conditions, "GangTerminationInProgress") is not None
+
+        await stage.until(is_marked)
+        await recover(stage)
+        assert not is_marked()
