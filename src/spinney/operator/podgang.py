@@ -96,8 +96,7 @@ class PodGangController:
             return None
         gang = self._latest.of(key, cached)
         if gang.metadata.deleting:
-            await self._release(gang)
-            return None
+            return await self._release(gang)
         pcs = self._caches.set_of(gang.metadata)
         plan = None if pcs is None else self._plan(pcs, gang)
         if pcs is None or plan is None:
@@ -221,14 +220,19 @@ class PodGangController:
         former = desired.life.survived or (desired.life.starts_over and not _agrees(gang, desired))
         return gang_status.initialized(gang, members, desired.content.held, former_life=former)
 
-    async def _release(self, gang: PodGang) -> None:
+    async def _release(self, gang: PodGang) -> Requeue | None:
         """Let a deleted gang go, after its backend has cleaned up; a backend no longer enabled does not hold it."""
         if additions.BACKEND_FINALIZER not in gang.metadata.finalizers:
-            return
+            return None
         backend = self._backend(gang)
         if backend is not None:
-            await backend.on_pod_gang_delete(gang)
+            try:
+                await backend.on_pod_gang_delete(gang)
+            except Exception as error:  # noqa: BLE001 - a backend may raise anything; it is shown on the gang and retried
+                self._failed(gang, "CleanupFailed", f"{backend.name}: {type(error).__name__}: {error}")
+                return Requeue()
         await remove_finalizer(self._client, POD_GANG, gang, additions.BACKEND_FINALIZER)
+        return None
 
     def _backend(self, gang: PodGang) -> SchedulerBackend | None:
         return self._registry.get(gang.metadata.labels.get(marks.SCHEDULER_NAME, ""))
