@@ -57,7 +57,7 @@ def template_hashes(pcs: PodCliqueSet) -> TemplateHashes:
     own = _own_hashes(pcs)
     return TemplateHashes(
         generation=adopted.get(own.generation, own.generation),
-        cliques={clique: adopted.get(value, value) for clique, value in own.cliques.items()},
+        cliques={clique: adopted.get(f"{clique}/{value}", value) for clique, value in own.cliques.items()},
     )
 
 
@@ -76,9 +76,9 @@ def adoption(pcs: PodCliqueSet, cliques: Iterable[PodClique]) -> str | None:
     pairs = {own.generation: recorded}
     for clique in cliques:
         theirs = clique.metadata.labels.get(marks.POD_TEMPLATE_HASH)
-        ours = own.cliques.get(names.template_name(clique.metadata.name, clique.metadata.labels))
-        if ours is not None and theirs is not None and not is_ours(theirs):
-            pairs.setdefault(ours, theirs)
+        template = names.template_name(clique.metadata.name, clique.metadata.labels)
+        if template in own.cliques and theirs is not None and not is_ours(theirs):
+            pairs.setdefault(f"{template}/{own.cliques[template]}", theirs)
     return json.dumps(pairs, sort_keys=True, separators=(",", ":"))
 
 
