@@ -31,7 +31,7 @@ DEFAULT_PLUGINS: Final = (
     "minruntime",
     "topology",
 )
-DEFAULT_ACTIONS: Final = ("allocate",)
+DEFAULT_ACTIONS: Final = ("allocate", "consolidation", "reclaim", "preempt", "stalegangeviction")
 
 _SHARD_PRIORITIES: Final = {
     "predicates": 1900,
@@ -77,6 +77,14 @@ class PluginOption(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     enabled: bool = True
 
 
+class VictimSearch(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, rename="camel"):
+    """How long actions may search for victims; looked at between scenarios."""
+
+    action_seconds: float = 20.0
+    job_seconds: float = 5.0
+    """For one job, and never more than half of what the action has left."""
+
+
 class SchedulerConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, rename="camel"):
     """What a scheduler is configured with."""
 
@@ -100,6 +108,9 @@ class SchedulerConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_
     node_pool: str | None = None
     """The value of the node pool label that this scheduler serves; empty: nodes without it; absent: all nodes."""
     queue_depth_per_action: dict[str, int] = {}
+    victim_search: VictimSearch = VictimSearch()
+    honour_preemption_policy: bool = True
+    """A pod whose ``preemptionPolicy`` is Never waits; nobody is disturbed for it."""
     explain: bool = True
     """Refused jobs are explained as data, which conditions, events and ``spinney why`` are rendered from."""
     verbosity: int = 0
@@ -108,7 +119,8 @@ class SchedulerConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_
     @classmethod
     def kai_compat(cls, **changes: Any) -> "SchedulerConfig":
         """Return the profile that decides as KAI does: greedily, and trying every job."""
-        return cls(**{"use_scheduling_signatures": False, "backtracking": False, "explain": False, **changes})
+        own = {"use_scheduling_signatures": False, "backtracking": False, "explain": False}
+        return cls(**{**own, "honour_preemption_policy": False, **changes})
 
 
 def load_config(path: Path) -> SchedulerConfig:

@@ -10,6 +10,7 @@ from functools import cached_property
 
 import msgspec
 import structlog
+from msgspec import structs
 from prometheus_client import CollectorRegistry
 
 from spinney.cluster.classes import RequestClass
@@ -249,6 +250,14 @@ class Session(Decisions):
                 moves_to=task.node_name if task.status is PodStatus.PIPELINED else "",
             )
         )
+
+    def withdraw_promise(self, task: PodInfo) -> None:
+        """Take a promise back that was part of the result: there is no pod on the node to evict."""
+        self.pipelines = [promise for promise in self.pipelines if promise.pod != task.key]
+        self.evictions = [
+            structs.replace(eviction, moves_to="") if eviction.pod == task.key else eviction
+            for eviction in self.evictions
+        ]
 
     def record_fit_error(self, job: PodGroupInfo, error: FitError) -> None:
         """Remember why a job could not be placed."""

@@ -90,8 +90,12 @@ class Evict(Operation):
         before.restore(task)
 
     def commit(self, session: "Session") -> None:
-        if not self.cancelled:
-            self.task.virtual = False
+        if self.cancelled:
+            return
+        self.task.virtual = False
+        if self._before.status is PodStatus.PIPELINED:
+            session.withdraw_promise(self.task)
+        else:
             session.record_eviction(self.task, self._before.node_name, self.message, self.beneficiary)
 
 

@@ -7,13 +7,17 @@ from spinney.scheduler.results import FitError
 from spinney.scheduler.session import Session
 
 
-def jobs_in_leaf_queues(session: Session, jobs: Iterable[PodGroupInfo]) -> Iterator[PodGroupInfo]:
-    """Return the jobs whose queue can hold jobs; for the others the reason is recorded."""
+def jobs_in_leaf_queues(
+    session: Session, jobs: Iterable[PodGroupInfo], *, recorded: bool = True
+) -> Iterator[PodGroupInfo]:
+    """Return the jobs whose queue can hold jobs; for the others the reason is recorded, unless it was before."""
     queues = session.queues
     for job in jobs:
         position = queues.index.get(job.queue)
         if position is not None and queues.is_leaf(position):
             yield job
+            continue
+        if not recorded:
             continue
         if position is not None:
             message = f"queue {job.queue} has child queues, so jobs cannot be in it; name one of its leaf queues"
@@ -24,14 +28,18 @@ def jobs_in_leaf_queues(session: Session, jobs: Iterable[PodGroupInfo]) -> Itera
         session.record_fit_error(job, FitError("QueueDoesNotExist", message))
 
 
-def pending_jobs(session: Session) -> Iterator[PodGroupInfo]:
-    """Return the jobs that have pods to place and enough pods to start; for the others the reason is recorded."""
-    for job in jobs_in_leaf_queues(session, session.pending_jobs()):
+def pending_jobs(session: Session, *, recorded: bool = True) -> Iterator[PodGroupInfo]:
+    """Return the jobs that have pods to place and enough pods to start; for the others the reason is recorded.
+
+    ``recorded=False`` is for actions after the first: the reasons are there already.
+    """
+    for job in jobs_in_leaf_queues(session, session.pending_jobs(), recorded=recorded):
         if job.gang.problem:
-            session.record_fit_error(job, FitError("InvalidPodGroup", job.gang.problem))
+            if recorded:
+                session.record_fit_error(job, FitError("InvalidPodGroup", job.gang.problem))
         elif job.is_ready:
             yield job
-        else:
+        elif recorded:
             session.record_fit_error(job, FitError("NotReady", _not_ready(job)))
 
 

@@ -1,0 +1,59 @@
+"""Consolidation: make room for a job by moving others, so that nobody loses anything but the time to restart.
+
+The job must be preemptible itself, and what is free in sum must be enough for it; a scenario may happen only if every
+pod it evicts was promised another place. At most so many jobs as configured are moved for one.
+"""
+
+from collections.abc import Iterable
+
+from spinney.cluster.statuses import PodStatus
+from spinney.scheduler.actions.entry import pending_jobs
+from spinney.scheduler.events import Scenario
+from spinney.scheduler.fairshare.amounts import ZERO, Amounts
+from spinney.scheduler.jobs import PodGroupInfo
+from spinney.scheduler.session import Session
+from spinney.scheduler.victims.pool import VictimPool
+from spinney.scheduler.victims.rule import VictimRule
+from spinney.scheduler.victims.searching import search_victims
+
+
+class Consolidation(VictimRule):
+    """The consolidation action."""
+
+    name = "consolidation"
+    reported_as = "consolidate"
+    within_queue = False
+
+    def execute(self, session: Session) -> None:
+        """Move jobs for those that would fit otherwise."""
+        if session.config.max_consolidation_preemptees != 0:
+            search_victims(session, self, list(pending_jobs(session, recorded=False)))
+
+    def may_search(self, session: Session, job: PodGroupInfo) -> bool:
+        """Only preemptible jobs have others moved."""
+        return job.is_preemptible_job(session.is_inference_preemptible())
+
+    def queues(self, job: PodGroupInfo, pool: VictimPool) -> Iterable[str]:
+        """Jobs of all queues may be moved."""
+        return pool.queues
+
+    def admits(self, session: Session, job: PodGroupInfo, victim: PodGroupInfo) -> bool:
+        """Any job but the one itself may be moved."""
+        return victim is not job
+
+    def refusal(self, session: Session, scenario: Scenario) -> str | None:
+        """Everybody must have found a place."""
+        lost = any(task.status is PodStatus.RELEASING for tasks in scenario.victims.values() for task in tasks)
+        return "not every pod to be moved found another place" if lost else None
+
+    def most_lost(self, session: Session, job: PodGroupInfo, pool: VictimPool) -> Amounts | None:
+        """Nothing is lost."""
+        return ZERO
+
+    def message(self, session: Session, job: PodGroupInfo, queue: str) -> str:
+        """Name the job that others are moved for."""
+        return f"moved to another place to make room for job {job.key} of queue {job.queue}"
+
+    def most_jobs(self, session: Session) -> int:
+        """As configured."""
+        return session.config.max_consolidation_preemptees

@@ -1,0 +1,50 @@
+"""Preempt: a job takes from jobs of lower priority in its own queue.
+
+A job that cannot be preempted itself must stay within the quota of its queue and all queues above it.
+"""
+
+from collections.abc import Iterable
+
+from spinney.scheduler.actions.entry import pending_jobs
+from spinney.scheduler.events import Scenario
+from spinney.scheduler.fairshare.amounts import Amounts
+from spinney.scheduler.jobs import PodGroupInfo
+from spinney.scheduler.session import Session
+from spinney.scheduler.victims.pool import VictimPool
+from spinney.scheduler.victims.rule import VictimRule
+from spinney.scheduler.victims.searching import search_victims
+
+
+class Preempt(VictimRule):
+    """The preempt action."""
+
+    name = "preempt"
+    reported_as = "preempt"
+
+    def execute(self, session: Session) -> None:
+        """Preempt for every job that may."""
+        search_victims(session, self, list(pending_jobs(session, recorded=False)))
+
+    def may_search(self, session: Session, job: PodGroupInfo) -> bool:
+        """A job that cannot be preempted must stay within quota."""
+        return session.is_non_preemptible_job_over_queue_quota(job, job.tasks_to_allocate()).ok
+
+    def queues(self, job: PodGroupInfo, pool: VictimPool) -> Iterable[str]:
+        """Only the job's own queue gives."""
+        return [job.queue] if job.queue in pool.queues else []
+
+    def admits(self, session: Session, job: PodGroupInfo, victim: PodGroupInfo) -> bool:
+        """The victim must be of lower priority, and plugins must let it be taken."""
+        return victim.priority < job.priority and session.is_preempt_victim(job, victim)
+
+    def refusal(self, session: Session, scenario: Scenario) -> str | None:
+        """Plugins must agree with the outcome."""
+        return session.preempt_refusal(scenario)
+
+    def most_lost(self, session: Session, job: PodGroupInfo, pool: VictimPool) -> Amounts | None:
+        """There is no bound between jobs of one queue."""
+        return None
+
+    def message(self, session: Session, job: PodGroupInfo, queue: str) -> str:
+        """Name the job of higher priority."""
+        return f"preempted by job {job.key} of priority {job.priority} in queue {queue}"

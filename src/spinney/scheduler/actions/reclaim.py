@@ -1,0 +1,56 @@
+"""Reclaim: a job takes from other queues what its own queue is entitled to.
+
+Whether the job's queue may take, whose queue may give, and whether the outcome is just, is for plugins to say
+(``proportion``, ``minruntime``); without one that knows queues nothing is reclaimed.
+"""
+
+from collections.abc import Iterable
+
+from spinney.scheduler.actions.entry import pending_jobs
+from spinney.scheduler.events import Scenario
+from spinney.scheduler.fairshare.amounts import Amounts
+from spinney.scheduler.jobs import PodGroupInfo
+from spinney.scheduler.session import Session
+from spinney.scheduler.victims.figures import parting_queues, queue_figures
+from spinney.scheduler.victims.pool import VictimPool
+from spinney.scheduler.victims.rule import VictimRule
+from spinney.scheduler.victims.searching import search_victims
+
+
+class Reclaim(VictimRule):
+    """The reclaim action."""
+
+    name = "reclaim"
+    reported_as = "reclaim"
+
+    def execute(self, session: Session) -> None:
+        """Reclaim for every job that may."""
+        search_victims(session, self, list(pending_jobs(session, recorded=False)))
+
+    def may_search(self, session: Session, job: PodGroupInfo) -> bool:
+        """The job's queue must be entitled to what the job asks for."""
+        return session.can_reclaim_resources(job)
+
+    def queues(self, job: PodGroupInfo, pool: VictimPool) -> Iterable[str]:
+        """All other queues may give."""
+        return [queue for queue in pool.queues if queue != job.queue]
+
+    def admits(self, session: Session, job: PodGroupInfo, victim: PodGroupInfo) -> bool:
+        """Plugins must let the victim be taken."""
+        return session.is_reclaim_victim(job, victim)
+
+    def refusal(self, session: Session, scenario: Scenario) -> str | None:
+        """Plugins must find the outcome just."""
+        return session.reclaim_refusal(scenario)
+
+    def most_lost(self, session: Session, job: PodGroupInfo, pool: VictimPool) -> Amounts | None:
+        """As much as plugins would ever find just."""
+        return session.reclaim_bound(job, pool.lots(self.queues(job, pool)))
+
+    def message(self, session: Session, job: PodGroupInfo, queue: str) -> str:
+        """Name the job, and how the two queues stand whose claims were compared."""
+        taking, giving = parting_queues(session, job, queue)
+        return (
+            f"reclaimed for job {job.key} of queue {job.queue}: "
+            f"{queue_figures(session, giving)} gives to {queue_figures(session, taking)}"
+        )

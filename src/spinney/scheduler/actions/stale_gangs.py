@@ -1,0 +1,44 @@
+"""Stale gang eviction: a gang that has been below its minimum for too long gives up what it still holds.
+
+When a gang became stale is remembered with the gang; one seen stale for the first time is stale from now on. Gangs that
+an operator looks after are left to it, and so are gangs of which some pod has succeeded.
+"""
+
+from datetime import timedelta
+
+from spinney.cluster.statuses import ACTIVE_ALLOCATED, PodStatus
+from spinney.scheduler.jobs import PodGroupInfo
+from spinney.scheduler.session import Session
+
+
+class StaleGangEviction:
+    """The action that ends broken gangs."""
+
+    def execute(self, session: Session) -> None:
+        """Evict what stale gangs hold, once their grace is over."""
+        for key, members in session.snapshot.gangs.gangs.items():
+            if members.gang.owned_by_operator:
+                continue
+            job = session.job(key)
+            if job.is_stale and _is_grace_over(session, job):
+                _evict(session, job)
+
+
+def _is_grace_over(session: Session, job: PodGroupInfo) -> bool:
+    grace = job.gang.staleness_grace
+    if grace is None:
+        grace = timedelta(seconds=session.config.default_staleness_grace_seconds)
+    if grace < timedelta(0):
+        return False
+    since = job.gang.stale_since if job.gang.stale_since is not None else session.now
+    return session.now - since >= grace
+
+
+def _evict(session: Session, job: PodGroupInfo) -> None:
+    needed = ", ".join(f"{pod_set.min_member} of {name}" for name, pod_set in job.gang.pod_sets.items())
+    message = f"job {job.key} has been below its minimum for longer than its grace period; it needs {needed}"
+    statement = session.statement()
+    for task in job.tasks:
+        if task.status in ACTIVE_ALLOCATED and task.status is not PodStatus.PIPELINED:
+            statement.evict(task, message)
+    statement.commit()

@@ -1,0 +1,57 @@
+"""What searches have failed in an action, so that harder ones of the same kind are not tried.
+
+Two jobs are of one kind if they ask for the same things under the same constraints, though maybe for more or fewer of
+them. If one failed, another that asks for at least as many of each fails too; one that asks for fewer is tried.
+"""
+
+from collections import Counter
+from collections.abc import Mapping
+
+from spinney.cluster.statuses import ACTIVE_USED
+from spinney.gangs.tree import Member, PodSet
+from spinney.scheduler.jobs import PodGroupInfo
+
+Kind = tuple[object, ...]
+
+
+class FailedSearches:
+    """The easiest failed job of each kind. Mutable; kept for one action.
+
+    ``within_queue`` says that what may be disturbed depends on the job's queue and priority.
+    """
+
+    def __init__(self, *, within_queue: bool) -> None:
+        self._within_queue = within_queue
+        self._failed: dict[Kind, Mapping[int, int]] = {}
+
+    def covers(self, job: PodGroupInfo) -> bool:
+        """Tell whether a job of the same kind that asked for no more has failed."""
+        kind = self._kind(job)
+        failed = self._failed.get(kind) if kind is not None else None
+        if failed is None:
+            return False
+        asked = _asked(job)
+        return all(asked[number] >= count for number, count in failed.items())
+
+    def add(self, job: PodGroupInfo) -> None:
+        """Remember that the search for a job failed."""
+        kind = self._kind(job)
+        if kind is not None:
+            self._failed[kind] = _asked(job)
+
+    def _kind(self, job: PodGroupInfo) -> Kind | None:
+        if any(task.status in ACTIVE_USED for task in job.tasks):
+            return None  # where its own pods are plays a part
+        whose = (job.queue, job.priority) if self._within_queue else ()
+        return (whose, job.gang.preemptible, job.namespace, frozenset(_asked(job)), _shape(job.root))
+
+
+def _asked(job: PodGroupInfo) -> Counter[int]:
+    return Counter(task.request.number for task in job.tasks_to_allocate())
+
+
+def _shape(member: Member) -> object:
+    """Return the tree of a job without its numbers."""
+    if isinstance(member, PodSet):
+        return member.topology
+    return (member.topology, member.min_groups, tuple(map(_shape, member.members)))

@@ -1,0 +1,156 @@
+"""Who could be a victim in one action: the preemptible jobs that hold something, by queue, least important first.
+
+The pool is made once per action and kept up to date by what the action commits, so that a search costs what it looks
+at and not the number of running jobs. Sums over it, per node and per queue, answer most hopeless searches before a
+single victim is looked at.
+"""
+
+from bisect import bisect_left, insort
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import numpy as np
+
+from spinney.cluster.resources import GPU, padded
+from spinney.cluster.statuses import ACTIVE_ALLOCATED
+from spinney.cluster.table import Matrix
+from spinney.gangs.tree import GangKey
+from spinney.scheduler.fairshare.amounts import Amounts, total_of
+from spinney.scheduler.fairshare.bounds import Lot
+from spinney.scheduler.jobs import PodGroupInfo
+from spinney.scheduler.session import Session
+from spinney.scheduler.tasks import PodInfo
+
+
+class Victim:
+    """A job that could give something up. Sorts by importance, the least important first."""
+
+    __slots__ = ("held", "job", "key", "places", "view")
+
+    def __init__(self, session: Session, job: PodGroupInfo, view: PodGroupInfo) -> None:
+        self.job = job
+        self.view = view
+        """The job with the tasks that are still there to be given up."""
+        self.key: Any = session.job_key(view)
+        tasks = [task for task in view.tasks if task.status in ACTIVE_ALLOCATED]
+        self.held: Amounts = total_of(map(session.charge_of, tasks))
+        self.places = tasks
+
+    def __lt__(self, other: "Victim") -> bool:
+        return bool(other.key < self.key)
+
+
+class VictimPool:
+    """Possible victims of one action. Mutable: jobs that a committed scenario touched are looked at again."""
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+        self._keys: dict[str, dict[GangKey, None]] = {}
+        self._queues: dict[str, list[Victim]] = {}
+        self._victims: dict[GangKey, Victim] = {}
+        self._lots: dict[str, Lot] = {}
+        self._freed: dict[str, Matrix] = {}
+        inference = session.is_inference_preemptible()
+        queues = session.queues
+        for key, members in session.snapshot.gangs.gangs.items():
+            position = queues.index.get(members.gang.queue)
+            if position is None or not queues.is_leaf(position) or len(members.pods) == 0:
+                continue
+            if members.gang.preemptible or (inference and session.job(key).is_preemptible_job(inference)):
+                self._keys.setdefault(members.gang.queue, {})[key] = None
+
+    @property
+    def queues(self) -> Iterable[str]:
+        """Return the leaf queues that have preemptible jobs."""
+        return self._keys.keys()
+
+    def of_queue(self, queue: str) -> list[Victim]:
+        """Return the possible victims of a leaf queue, the least important first. Not to be written to."""
+        known = self._queues.get(queue)
+        if known is None:
+            known = self._queues[queue] = sorted(self._look(map(self._session.job, self._keys.get(queue, ()))))
+            self._victims.update((victim.job.key, victim) for victim in known)
+        return known
+
+    def pods(self, queues: Iterable[str]) -> int:
+        """Return how many pods the jobs of these queues could give up at most."""
+        return sum(len(victim.places) for queue in queues for victim in self.of_queue(queue))
+
+    def lots(self, queues: Iterable[str]) -> dict[str, Lot]:
+        """Return what could be taken from each of these queues, in sums that are never too small."""
+        found: dict[str, Lot] = {}
+        for queue in queues:
+            lot = self._lots.get(queue)
+            if lot is None and self.of_queue(queue):
+                lot = self._lots[queue] = self._lot(self.of_queue(queue))
+            if lot is not None:
+                found[queue] = lot
+        return found
+
+    def freed(self, queues: Iterable[str]) -> Matrix:
+        """Return what the jobs of these queues hold on each node, ``[node, resource]``; never too small.
+
+        Every pod that shares a device counts as if its leaving freed the whole device.
+        """
+        table = self._session.nodes.table
+        total = np.zeros((table.capacity, table.axis.width), dtype=np.int64)
+        for queue in queues:
+            known = self._freed.get(queue)
+            if known is None:
+                known = self._freed[queue] = self._sum(self.of_queue(queue))
+            if len(known):
+                total[known[:, -1]] += known[:, :-1]
+        return total
+
+    def look_again(self, jobs: Iterable[PodGroupInfo]) -> None:
+        """Take in what a committed scenario did to ``jobs``."""
+        for job in jobs:
+            victims = self._queues.get(job.queue)
+            if victims is None or job.key not in self._keys[job.queue]:
+                continue
+            old = self._victims.pop(job.key, None)
+            if old is not None:
+                del victims[bisect_left(victims, old)]
+            for victim in self._look([job]):
+                insort(victims, victim)
+                self._victims[job.key] = victim
+
+    def _look(self, jobs: Iterable[PodGroupInfo]) -> Iterator[Victim]:
+        for job in jobs:
+            if job.members.pending == len(job.members.pods) and "by_pod_set" not in job.__dict__:
+                continue
+            victim = Victim(self._session, job, job)
+            if victim.places:
+                yield victim
+
+    def _lot(self, victims: list[Victim]) -> Lot:
+        pods = [self._session.charge_of(task) for victim in victims for task in victim.places]
+        held = [victim.held for victim in victims]
+        return Lot(
+            total=total_of(held),
+            smallest=Amounts(*map(min, zip(*(each.astuple() for each in pods), strict=True))),
+            largest=Amounts(*map(max, zip(*(each.astuple() for each in held), strict=True))),
+        )
+
+    def _sum(self, victims: list[Victim]) -> Matrix:
+        """Return sums by node, ``[node, resource + row]``: the last column is the node's row."""
+        width = self._session.nodes.table.axis.width
+        by_row: dict[int, Matrix] = {}
+        for victim in victims:
+            for task in victim.places:
+                amounts = by_row.get(task.row)
+                if amounts is None:
+                    amounts = by_row[task.row] = np.zeros(width + 1, dtype=np.int64)
+                    amounts[-1] = task.row
+                amounts[:-1] += most_freed(task, width)
+        return np.array(list(by_row.values()), dtype=np.int64).reshape(len(by_row), width + 1)
+
+
+def most_freed(task: PodInfo, width: int) -> Any:
+    """Return the most that a task's leaving can free, ``[resource]``."""
+    amounts = padded(task.request.requests, width)
+    share = task.request.share
+    if share is not None:
+        amounts = amounts.copy()
+        amounts[GPU] += share.devices
+    return amounts

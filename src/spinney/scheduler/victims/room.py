@@ -1,0 +1,133 @@
+"""Free room as plain numbers: what nodes would have if some pods left, without evicting anything, even virtually.
+
+Room is necessary, not sufficient: other rules may still refuse a node. So what does not fit here is never simulated,
+and what does is left to a simulation.
+"""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from spinney.cluster.classes import RequestClass
+from spinney.cluster.devices import DEVICE
+from spinney.cluster.resources import CPU, GPU, MEMORY, Vector, padded
+from spinney.cluster.table import Mask, Matrix
+from spinney.scheduler.fairshare.amounts import Amounts
+from spinney.scheduler.session import Session
+from spinney.scheduler.tasks import PodInfo
+
+
+class Room:
+    """What is free on each node once what is terminating is gone. Mutable: pods leave and arrive in the books."""
+
+    def __init__(self, session: Session, free: Matrix, devices: dict[int, dict[str, int]]) -> None:
+        self.free = free
+        """Whole resources, ``[node, resource]``."""
+        self._session = session
+        self._width = free.shape[1]
+        self._memory = session.nodes.table.gpu_memory
+        self._devices = devices
+
+    @classmethod
+    def of(cls, session: Session) -> "Room":
+        """Return the room there is without any victim."""
+        table, shared = session.nodes.table, session.ledger.shared
+        devices = {
+            # A device that only terminating pods are on is a whole one again, and is counted as such.
+            row: {group: use.free_later for group, use in shared.of_row(row).items() if use.active + use.pipelined}
+            for row in shared.rows()
+        }
+        return cls(session, table.idle + table.releasing, devices)
+
+    def copy(self) -> "Room":
+        """Return an independent copy."""
+        devices = {row: dict(of_row) for row, of_row in self._devices.items()}
+        return Room(self._session, self.free.copy(order="K"), devices)
+
+    def name_of(self, row: int) -> str:
+        """Return the name of the node of a row."""
+        return self._session.nodes.table.names[row]
+
+    def release(self, tasks: Sequence[PodInfo]) -> None:
+        """Book that placed tasks leave."""
+        for task in tasks:
+            row, request = task.row, task.request
+            self.free[row] += padded(request.requests, self._width)
+            if request.share is None:
+                continue
+            parts = request.share.parts_on(int(self._memory[row]))
+            devices = self._devices.setdefault(row, {})
+            for group in task.gpu_groups:
+                left = devices.get(group, 0) + parts
+                devices[group] = left
+                if left >= DEVICE:
+                    del devices[group]
+                    self.free[row, GPU] += 1
+
+    def take(self, task: PodInfo, row: int) -> None:
+        """Book that a task arrives on a row."""
+        request = task.request
+        self.free[row] -= padded(request.requests, self._width)
+        if request.share is None:
+            return
+        parts = request.share.parts_on(int(self._memory[row]))
+        devices = self._devices.setdefault(row, {})
+        fitting = sorted((left, group) for group, left in devices.items() if left >= parts)[: request.share.devices]
+        for left, group in fitting:
+            devices[group] = left - parts
+        for _ in range(request.share.devices - len(fitting)):
+            self.free[row, GPU] -= 1
+            devices[f"new {len(devices)}"] = DEVICE - parts
+
+    def fitting(self, request: RequestClass, among: Mask) -> Mask:
+        """Return the nodes of ``among`` with room for a request, ``[node]``."""
+        fits = among.copy()
+        for column, amount in zip(request.columns.tolist(), request.amounts.tolist(), strict=True):
+            if column >= self._width:
+                fits[:] = False
+                return fits
+            fits &= self.free[:, column] >= amount
+        if request.share is not None:
+            short = fits & (self.free[:, GPU] < request.share.devices)
+            for row in np.flatnonzero(short).tolist():
+                fits[row] = self._has_devices(request, row)
+        return fits
+
+    def fits_on(self, request: RequestClass, row: int) -> bool:
+        """Tell whether a node has room for a request."""
+        if len(request.columns) and request.columns[-1] >= self._width:
+            return False
+        if not (self.free[row, request.columns] >= request.amounts).all():
+            return False
+        return request.share is None or self._has_devices(request, row)
+
+    def tightest(self, request: RequestClass, among: Mask) -> int | None:
+        """Return the row of ``among`` with room for a request that has least to spare, or ``None``."""
+        rows = np.flatnonzero(self.fitting(request, among))
+        if not len(rows):
+            return None
+        return int(rows[np.argmin(self.free[rows, GPU if request.requires_gpu else CPU])])
+
+    def count(self, request: RequestClass, among: Mask) -> Vector:
+        """Return how many pods of a request each node of ``among`` has room for, ``[node]``; shares are not counted."""
+        rooms = np.where(among, np.iinfo(np.int32).max, 0).astype(np.int64)
+        for column, amount in zip(request.columns.tolist(), request.amounts.tolist(), strict=True):
+            if column >= self._width:
+                return np.zeros(len(rooms), dtype=np.int64)
+            np.minimum(rooms, self.free[:, column] // amount, out=rooms)
+        return np.maximum(rooms, 0)
+
+    def total(self) -> Amounts:
+        """Return what is free in the whole cluster, in what queues are charged for; never too little."""
+        free = np.maximum(self.free[self._session.nodes.all.rows], 0).sum(axis=0)
+        parts = sum(max(left, 0) for devices in self._devices.values() for left in devices.values())
+        return Amounts(int(free[CPU]), int(free[MEMORY]), int(free[GPU]) * DEVICE + parts)
+
+    def _has_devices(self, request: RequestClass, row: int) -> bool:
+        share = request.share
+        assert share is not None, "only requests for a share are asked about"
+        parts = share.parts_on(int(self._memory[row]))
+        if parts > DEVICE:
+            return False
+        shared = sum(left >= parts for left in self._devices.get(row, {}).values())
+        return bool(shared + max(int(self.free[row, GPU]), 0) >= share.devices)

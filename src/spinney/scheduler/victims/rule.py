@@ -1,0 +1,49 @@
+"""What tells the actions that search for victims apart: who may search, who may be a victim, and which end is just."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable
+from typing import ClassVar, Literal
+
+from spinney.scheduler.events import Scenario
+from spinney.scheduler.fairshare.amounts import Amounts
+from spinney.scheduler.jobs import PodGroupInfo
+from spinney.scheduler.session import Session
+from spinney.scheduler.victims.pool import VictimPool
+
+
+class VictimRule(ABC):
+    """The policy of one action. Holds no state between cycles."""
+
+    name: ClassVar[str]
+    reported_as: ClassVar[Literal["preempt", "reclaim", "consolidate"]]
+    within_queue: ClassVar[bool] = True
+    """What one job was refused says nothing about jobs of other queues."""
+
+    @abstractmethod
+    def may_search(self, session: Session, job: PodGroupInfo) -> bool:
+        """Tell whether a pending job may disturb others in this way at all."""
+
+    @abstractmethod
+    def queues(self, job: PodGroupInfo, pool: VictimPool) -> Iterable[str]:
+        """Return the leaf queues whose jobs may be victims."""
+
+    @abstractmethod
+    def admits(self, session: Session, job: PodGroupInfo, victim: PodGroupInfo) -> bool:
+        """Tell whether a preemptible job of one of these queues may be a victim."""
+
+    @abstractmethod
+    def refusal(self, session: Session, scenario: Scenario) -> str | None:
+        """Return why a simulated scenario may not happen, or ``None`` if it may."""
+
+    @abstractmethod
+    def most_lost(self, session: Session, job: PodGroupInfo, pool: VictimPool) -> Amounts | None:
+        """Return the most that scenarios which may happen take for good; ``None`` is unbounded."""
+
+    @abstractmethod
+    def message(self, session: Session, job: PodGroupInfo, queue: str) -> str:
+        """Return what a victim of ``queue`` is told."""
+
+    def most_jobs(self, session: Session) -> int:
+        """Return how many jobs may be disturbed for one; -1 is unlimited."""
+        del session
+        return -1

@@ -1,0 +1,232 @@
+"""The search for victims: for each pending job that may disturb others, the least disturbance that places it.
+
+For one job the search asks, cheapest first, and stops at the first *no*:
+
+1. Could the job be placed if every possible victim left? Sums per node and per domain answer that.
+2. Is what may be taken for good enough, with what is free, for what the job asks for? Sums per queue answer that.
+3. Which victims make room, by arithmetic? (:mod:`~spinney.scheduler.victims.selecting`)
+4. Does that hold when it is simulated, and is it just? If so, it is committed.
+5. If not, other sets are tried: for the first task of the job, then for twice as many, up to all of them, each time on
+   top of what was found for fewer (:mod:`~spinney.scheduler.victims.scenarios`), while the budget lasts.
+
+So the number of simulations is bounded by the number of victims, and most searches need one or none.
+"""
+
+import heapq
+from collections import Counter
+from collections.abc import Iterable, Sequence
+
+import structlog
+
+from spinney.explain.reasons import ScenarioCount, VictimReport
+from spinney.scheduler.fairshare.amounts import Amounts, total_of
+from spinney.scheduler.fairshare.runtimes import delay_elapsed
+from spinney.scheduler.job_order import JobOrder
+from spinney.scheduler.jobs import PodGroupInfo
+from spinney.scheduler.results import FitError
+from spinney.scheduler.session import Session
+from spinney.scheduler.tasks import PodInfo
+from spinney.scheduler.victims.budget import Budget
+from spinney.scheduler.victims.failures import FailedSearches
+from spinney.scheduler.victims.order import Step, Steps, VictimOrder
+from spinney.scheduler.victims.pool import VictimPool
+from spinney.scheduler.victims.room import Room
+from spinney.scheduler.victims.rule import VictimRule
+from spinney.scheduler.victims.scenarios import scenarios
+from spinney.scheduler.victims.selecting import Demand, choose
+from spinney.scheduler.victims.simulating import Bystanders, Trial, simulate
+
+log = structlog.get_logger()
+
+NO_ROOM = "there is no room even without all possible victims"
+TOO_LITTLE = "what may be taken and what is free are together too little"
+NOT_PLACED = "the job was not placed in the simulation"
+OUT_OF_TIME = "the time for the search was over"
+
+
+def search_victims(session: Session, rule: VictimRule, pending: Sequence[PodGroupInfo]) -> None:
+    """Search victims for every one of the ``pending`` jobs, in order, and commit what is found."""
+    jobs = [job for job in _depth_limited(session, rule, pending) if _may_disturb(session, job)]
+    if not jobs:
+        return
+    search = Search(session, rule, pending)
+    failed = FailedSearches(within_queue=rule.within_queue) if session.config.use_scheduling_signatures else None
+    order = JobOrder(session, jobs)
+    while order and not search.budget.is_spent:
+        job = order.pop()
+        if not rule.may_search(session, job) or (failed is not None and failed.covers(job)):
+            continue
+        if search.solve(job):
+            session.fit_errors.pop(job.key, None)
+            session.victim_reports.pop(job.key, None)
+        elif failed is not None:
+            failed.add(job)
+
+
+class Search:
+    """Searches of one action. Mutable: the pool of victims and the budget go from one job to the next."""
+
+    def __init__(self, session: Session, rule: VictimRule, pending: Sequence[PodGroupInfo]) -> None:
+        settings = session.config.victim_search
+        self.budget = Budget(
+            session.monotonic, action_seconds=settings.action_seconds, job_seconds=settings.job_seconds
+        )
+        self._session = session
+        self._rule = rule
+        self._pool = VictimPool(session)
+        self._bystanders = Bystanders(session, pending)
+        self._rejected: Counter[str] = Counter()
+        self._messages: dict[str, str] = {}
+
+    def solve(self, job: PodGroupInfo) -> bool:
+        """Place ``job`` at the cost of victims, if that may be; return whether it was done."""
+        session, rule = self._session, self._rule
+        self.budget.begin_job()
+        self._rejected.clear()
+        self._messages.clear()
+        tasks = list(job.tasks_to_allocate())
+        blocker = next(filter(None, map(session.victim_invariant_blocker, _one_of_each(tasks))), None)
+        if not tasks or blocker is not None:
+            return False
+        session.job_solution_start()
+        queues = list(rule.queues(job, self._pool))
+        order = VictimOrder(session, self._pool, queues, lambda victim: rule.admits(session, job, victim))
+        steps = Steps(order, most_jobs=rule.most_jobs(session))
+        if steps.get(0) is not None and self._find(job, tasks, queues, steps):
+            return True
+        self._report(job, steps.pods if steps.exhausted else self._pool.pods(queues))
+        return False
+
+    # -- one job -----------------------------------------------------------------------------------------------------
+
+    def _find(self, job: PodGroupInfo, tasks: Sequence[PodInfo], queues: Sequence[str], steps: Steps) -> bool:
+        session = self._session
+        room, demand = Room.of(session), Demand(session, job, tasks)
+        utmost = room.copy()
+        utmost.free += self._pool.freed(queues)
+        places = demand.possible_in(utmost)
+        if not places:
+            return self._reject(NO_ROOM)
+        if not self._may_suffice(job, tasks, room):
+            return self._reject(TOO_LITTLE)
+        choice = choose(demand, room, steps, places)
+        if choice is None and demand.uniform:
+            return self._reject(NO_ROOM)
+        if choice is not None and self._try(job, tasks, choice.steps, keep=True):
+            return True
+        return self._probe(job, tasks, room, demand, steps)
+
+    def _may_suffice(self, job: PodGroupInfo, tasks: Sequence[PodInfo], room: Room) -> bool:
+        """Tell whether free room and what may be lost cover the demand: what victims keep elsewhere is not free."""
+        most = self._rule.most_lost(self._session, job, self._pool)
+        if most is None or any(task.request.mig_slices for task in tasks):
+            return True
+        largest = self._session.device_sizes.largest
+        asked = total_of(self._session.charge_of_request(task.request, largest) for task in tasks)
+        return _within(asked, room.total() + most)
+
+    def _probe(self, job: PodGroupInfo, tasks: Sequence[PodInfo], room: Room, demand: Demand, steps: Steps) -> bool:
+        """Search for growing parts of the job, each with what was found for the one before."""
+        settled: tuple[Step, ...] = ()
+        for size in _sizes(len(tasks)):
+            whole = size == len(tasks)
+            found = next(
+                (
+                    each
+                    for each in scenarios(demand, tasks[:size], room, settled, steps)
+                    if self._has_time() and self._try(job, tasks[:size], each, keep=whole)
+                ),
+                None,
+            )
+            if found is None:
+                return False
+            settled = found
+        return True
+
+    def _has_time(self) -> bool:
+        if not self.budget.is_job_spent:
+            return True
+        self._rejected[OUT_OF_TIME] = 1
+        return False
+
+    def _try(self, job: PodGroupInfo, tasks: Sequence[PodInfo], steps: Sequence[Step], *, keep: bool) -> bool:
+        """Simulate a scenario; ``keep`` commits it if it holds."""
+        session = self._session
+        for step in steps:
+            if step.job.queue not in self._messages:
+                self._messages[step.job.queue] = self._rule.message(session, job, step.job.queue)
+        held = simulate(session, Trial(job, tasks, steps), self._bystanders, self._messages)
+        if held is None:
+            return self._reject(NOT_PLACED)
+        statement, scenario = held
+        refusal = self._rule.refusal(session, scenario)
+        if refusal is None and keep and not job.is_gang_satisfied:
+            refusal = NOT_PLACED
+        if refusal is not None or not keep:
+            statement.discard()
+            return refusal is None or self._reject(refusal)
+        statement.commit()
+        self._pool.look_again([job, *scenario.victims])
+        log.info(
+            "victims taken",
+            action=self._rule.name,
+            job=str(job.key),
+            victims=len(scenario.victims),
+            pods=sum(map(len, scenario.victims.values())),
+        )
+        return True
+
+    def _reject(self, reason: str) -> bool:
+        self._rejected[reason] += 1
+        return False
+
+    def _report(self, job: PodGroupInfo, candidates: int) -> None:
+        rejected = tuple(
+            ScenarioCount(reason=reason, scenarios=count) for reason, count in sorted(self._rejected.items())
+        )
+        report = VictimReport(action=self._rule.reported_as, candidates=candidates, rejected=rejected)
+        self._session.victim_reports.setdefault(job.key, []).append(report)
+
+
+def _may_disturb(session: Session, job: PodGroupInfo) -> bool:
+    """Tell whether a job is old enough to disturb others, and does not say that it never will."""
+    gang = job.gang
+    if gang.created is not None and not delay_elapsed(
+        gang.created, gang.last_eviction, gang.preemption_delay, session.now
+    ):
+        error = FitError(
+            "PreemptionDelay", f"the job may not disturb others before {gang.preemption_delay} have passed"
+        )
+        if error not in session.fit_errors.get(job.key, ()):
+            session.record_fit_error(job, error)
+        return False
+    if not session.config.honour_preemption_policy:
+        return True
+    return all(task.pod.spec.preemption_policy != "Never" for task in job.tasks_to_allocate())
+
+
+def _depth_limited(session: Session, rule: VictimRule, jobs: Iterable[PodGroupInfo]) -> Iterable[PodGroupInfo]:
+    """Return the jobs to search for; where the configuration limits them, the first of each queue."""
+    depth = session.config.queue_depth_per_action.get(rule.name)
+    if not depth or depth < 0:
+        return jobs
+    by_queue: dict[str, list[PodGroupInfo]] = {}
+    for job in jobs:
+        by_queue.setdefault(job.queue, []).append(job)
+    return [job for each in by_queue.values() for job in heapq.nsmallest(depth, each, key=session.job_key)]
+
+
+def _one_of_each(tasks: Sequence[PodInfo]) -> Iterable[PodInfo]:
+    return {task.request.number: task for task in tasks}.values()
+
+
+def _sizes(whole: int) -> Iterable[int]:
+    size = 1
+    while size < whole:
+        yield size
+        size *= 2
+    yield whole
+
+
+def _within(asked: Amounts, bound: Amounts) -> bool:
+    return asked.cpu <= bound.cpu and asked.memory <= bound.memory and asked.gpu <= bound.gpu

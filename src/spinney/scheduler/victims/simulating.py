@@ -1,0 +1,119 @@
+"""Trying a scenario: its victims are evicted virtually, and everybody is placed again in ordinary order.
+
+The job the search is for must find room; a victim that finds room too is moved, or stays if it finds its own place, and
+one that does not is lost. Whatever is placed is promised, never bound: the room is only there once victims are gone.
+Pending jobs that are not part of the scenario are in the order too, because they decide whose turn a queue has; they
+are not placed.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from spinney.cluster.statuses import ACTIVE_ALLOCATED, ACTIVE_USED
+from spinney.scheduler.events import Scenario
+from spinney.scheduler.fairshare.amounts import Amounts, total_of
+from spinney.scheduler.job_order import JobOrder
+from spinney.scheduler.jobs import PodGroupInfo
+from spinney.scheduler.placement.placing import place_job
+from spinney.scheduler.session import Session
+from spinney.scheduler.statement import Statement
+from spinney.scheduler.tasks import PodInfo
+from spinney.scheduler.victims.order import Step
+
+
+class Bystanders:
+    """Pending jobs that take part in nothing but the order of queues. Mutable: a view that is kept for one action.
+
+    Jobs of one queue that ask for the same give the queue the same standing, so one of each kind is enough.
+    """
+
+    def __init__(self, session: Session, pending: Iterable[PodGroupInfo]) -> None:
+        self._kinds: dict[tuple[str, Amounts], list[PodGroupInfo]] = {}
+        for job in sorted(pending, key=session.job_key):
+            asked = total_of(session.charge_of(task) for task in job.tasks_to_allocate())
+            self._kinds.setdefault((job.queue, asked), []).append(job)
+
+    def besides(self, jobs: Mapping[PodGroupInfo, object]) -> Iterable[PodGroupInfo]:
+        """Return the first pending job of each kind that is not one of ``jobs``."""
+        for alike in self._kinds.values():
+            found = next((job for job in alike if job not in jobs and job.pending), None)
+            if found is not None:
+                yield found
+
+
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """A scenario to try: a job, the tasks of it to place, and the steps to take."""
+
+    job: PodGroupInfo
+    tasks: Sequence[PodInfo]
+    steps: Sequence[Step]
+
+    def victims(self) -> dict[PodGroupInfo, list[PodInfo]]:
+        """Return the tasks to evict by job, in the order of the steps."""
+        found: dict[PodGroupInfo, list[PodInfo]] = {}
+        for step in self.steps:
+            found.setdefault(step.job, []).extend(step.tasks)
+        return found
+
+
+def simulate(
+    session: Session, trial: Trial, bystanders: Bystanders, messages: Mapping[str, str]
+) -> tuple[Statement, Scenario] | None:
+    """Try a scenario; return the open statement and what came of it, or ``None``, with nothing left, if it failed.
+
+    ``messages`` are what victims are told, by queue.
+    """
+    job, victims = trial.job, trial.victims()
+    statement = session.statement()
+    for victim, tasks in victims.items():
+        for task in tasks:
+            statement.evict(task, messages[victim.queue], beneficiary=job.key)
+    taking_part: dict[PodGroupInfo, object] = {job: None, **victims}
+    order = JobOrder(session, [*taking_part, *bystanders.besides(taking_part)])
+    refused: set[object] = set()
+    left = len(taking_part)
+    while order and left:
+        current = order.pop()
+        if current not in taking_part:
+            continue
+        left -= 1
+        if current is job:
+            tried = place_job(
+                session, statement, job, session.nodes.all, tasks=trial.tasks, pipeline_only=True, simulated=True
+            )
+            if not tried:
+                statement.discard()
+                return None
+            continue
+        kind = _kind(current)
+        if kind in refused:
+            continue
+        checkpoint = statement.checkpoint()
+        if not place_job(session, statement, current, session.nodes.all, pipeline_only=True, simulated=True):
+            statement.rollback(checkpoint)
+            if kind is not None:
+                refused.add(kind)
+        elif current.tasks_to_allocate():
+            order.push(current)
+            left += 1
+    return statement, Scenario(preemptor=job, pending=trial.tasks, victims=victims)
+
+
+def _kind(job: PodGroupInfo) -> object:
+    """Return what the placement of a victim depends on; ``None`` if that is more than what its pods ask for.
+
+    While victims are placed again room only shrinks, so what one was refused, another of its kind is refused too.
+    """
+    tasks = job.tasks
+    if any(task.status in ACTIVE_ALLOCATED for task in tasks):
+        return None
+    asked = []
+    for task in tasks:
+        if task.status not in ACTIVE_USED and not task.should_allocate:
+            continue
+        constraints = task.request.constraints
+        if constraints.looks_at_pods or constraints.volumes or constraints.claims or not task.should_allocate:
+            return None
+        asked.append((task.pod_set.name, task.request.number))
+    return (job.queue, job.priority, job.gang.preemptible, job.root, tuple(asked))
