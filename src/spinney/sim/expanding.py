@@ -1,0 +1,176 @@
+"""What a workload file comes to in a simulation: PodCliqueSets become PodGangs and pods, the rest is taken as it is.
+
+PodCliqueSets go through the operator's own pure core: the same layout, gangs and pod manifests that the controllers
+write, without a server in between. Gangs are complete at once, so their pods are released; those of a scaled gang keep
+their gate until the base gang is placed, and those of a gang whose required topology cannot be translated keep it for
+good, with the reason in the gang's ``Initialized`` condition.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any, Final
+
+import msgspec
+
+from spinney.api.core import POD, Pod
+from spinney.api.grove import CLUSTER_TOPOLOGY_BINDING, POD_CLIQUE_SET, ClusterTopologyBinding, PodCliqueSet
+from spinney.api.meta import Condition, ObjectMeta, owner_reference
+from spinney.api.podgang import INITIALIZED, PodGang, PodGangStatus
+from spinney.api.resource import Resource
+from spinney.api.scheduling import PRIORITY_CLASS, PriorityClass
+from spinney.api.schema.defaults import default_pod_clique_set
+from spinney.api.schema.validate_pod_clique_set import AdmissionPolicy, validate_pod_clique_set
+from spinney.api.struct import JSON, convert
+from spinney.backends import every_backend
+from spinney.operator import gangs, podcliques, pods
+from spinney.operator.hashes import template_hashes
+from spinney.operator.layout import Layout
+from spinney.operator.topologies import Topology, topology_name
+from spinney.sim.snapshot import BY_NAME, KINDS, ClusterSnapshot, projected
+from spinney.sim.snapshot_files import completed
+
+DEFAULT_SCHEDULER: Final = "default-scheduler"
+UNKNOWN_TOPOLOGY: Final = "no such ClusterTopologyBinding"
+"""What validation says of a topology it was not given."""
+_IMAGE: Final = "simulated"
+
+
+class InvalidWorkload(ValueError):  # noqa: N818 - named for the situation
+    """A workload that no cluster would take; the text has every fault."""
+
+
+@dataclass(frozen=True)
+class Surroundings:
+    """What of a cluster decides how a workload is expanded."""
+
+    bindings: Mapping[str, ClusterTopologyBinding]
+    priorities: Mapping[str, int]
+    now: datetime
+
+    @classmethod
+    def of(cls, snapshot: ClusterSnapshot, now: datetime) -> "Surroundings":
+        """Return what ``snapshot`` says."""
+        bindings = snapshot.of(CLUSTER_TOPOLOGY_BINDING, ClusterTopologyBinding)
+        classes = snapshot.of(PRIORITY_CLASS, PriorityClass)
+        return cls(
+            {each.metadata.name: each for each in bindings},
+            {each.metadata.name: each.value for each in classes},
+            now,
+        )
+
+
+def expand(manifests: Iterable[JSON], surroundings: Surroundings) -> list[Any]:
+    """Return the objects that a cluster would hold after ``manifests`` were applied; raises :class:`InvalidWorkload`.
+
+    Objects are a microsecond apart in age, in the order of the file.
+    """
+    expanded: list[Any] = []
+    for number, manifest in enumerate(manifests):
+        resource = _resource(manifest)
+        born = surroundings.now + timedelta(microseconds=number)
+        if resource is POD_CLIQUE_SET:
+            expanded += _gangs_of(_decoded_set(manifest, surroundings), surroundings, born)
+        else:
+            expanded.append(_aged(_decoded(resource, manifest), surroundings, born))
+    return expanded
+
+
+def _resource(manifest: JSON) -> Resource:
+    named = (str(manifest.get("apiVersion")), str(manifest.get("kind")))
+    resource = BY_NAME.get(named)
+    if resource is None:
+        kinds = ", ".join(sorted({each.kind for each in KINDS}))
+        raise InvalidWorkload(f"{' '.join(named)}: cannot be simulated; a workload file may hold {kinds}")
+    return resource
+
+
+def _decoded(resource: Resource, manifest: JSON) -> Any:
+    try:
+        return projected(resource, completed(manifest))
+    except msgspec.ValidationError as error:
+        raise InvalidWorkload(f"{resource.kind} {_name(manifest)}: {error}") from error
+
+
+def _decoded_set(manifest: JSON, surroundings: Surroundings) -> PodCliqueSet:
+    try:
+        pcs = default_pod_clique_set(convert(PodCliqueSet, manifest))
+    except msgspec.ValidationError as error:
+        raise InvalidWorkload(f"PodCliqueSet {_name(manifest)}: {error}") from error
+    policy = AdmissionPolicy(
+        schedulers=tuple(every_backend().names()), topology_aware=True, topologies=surroundings.bindings, mnnvl=True
+    )
+    # A topology that does not exist is no fault of the file: it is shown as the reason why the gang waits.
+    faults = [fault for fault in validate_pod_clique_set(pcs, policy) if fault.message != UNKNOWN_TOPOLOGY]
+    if faults:
+        listed = "; ".join(map(str, faults))
+        raise InvalidWorkload(f"PodCliqueSet {_name(manifest)}: {listed}")
+    return pcs
+
+
+def _gangs_of(pcs: PodCliqueSet, surroundings: Surroundings, born: datetime) -> Iterator[Any]:
+    uid = f"simulated/{pcs.metadata.namespace}/{pcs.metadata.name}"
+    metadata = msgspec.structs.replace(pcs.metadata, uid=uid, creation_timestamp=born)
+    pcs = msgspec.structs.replace(pcs, metadata=metadata)
+    yield pcs
+    layout, hashes = Layout(pcs), template_hashes(pcs)
+    name = topology_name(pcs)
+    topology = Topology(enabled=True, name=name, binding=surroundings.bindings.get(name or ""))
+    owner = owner_reference(POD_CLIQUE_SET, metadata)
+    for plan in gangs.expected_gangs(layout, {}):
+        members: dict[str, list[Pod]] = {}
+        content = gangs.content(plan, layout, topology, {})
+        released = plan.is_base and not content.held
+        for place in plan.places:
+            clique = podcliques.desired_clique(layout, place, hashes.cliques[place.template.name], owner)
+            clique = msgspec.structs.replace(
+                clique, metadata=msgspec.structs.replace(clique.metadata, uid=f"{uid}/{place.name}")
+            )
+            for index in range(clique.spec.replicas or 0):
+                manifest = pods.pod_manifest(
+                    clique, layout, place, index, name=pods.pod_name(clique, index, 0, ()), image=_IMAGE
+                )
+                if released:
+                    manifest["spec"]["schedulingGates"] = manifest["spec"]["schedulingGates"][1:]
+                pod = _aged(_decoded(POD, manifest), surroundings, born)
+                members.setdefault(place.name, []).append(pod)
+        content = gangs.content(plan, layout, topology, members)
+        scheduler = next((pod.spec.scheduler_name for each in members.values() for pod in each), DEFAULT_SCHEDULER)
+        initialized = Condition(
+            type=INITIALIZED,
+            status="False" if content.held else "True",
+            reason="TopologyMissing" if content.held else "Ready",
+            message="; ".join(each.reason for each in content.held),
+        )
+        yield PodGang(
+            metadata=ObjectMeta(
+                name=plan.name,
+                namespace=pcs.metadata.namespace,
+                uid=f"{uid}/{plan.name}",
+                creation_timestamp=born,
+                labels=gangs.gang_labels(layout, plan, scheduler),
+                annotations=gangs.gang_annotations(layout, topology, content.spec),
+            ),
+            spec=content.spec,
+            status=PodGangStatus(conditions=(initialized,)),
+        )
+        for each in members.values():
+            yield from each
+
+
+def _aged(found: Any, surroundings: Surroundings, born: datetime) -> Any:
+    """Give an object what the API server would have: an identity, an age, a pod's priority."""
+    metadata = found.metadata
+    changes = {
+        "uid": metadata.uid or f"simulated/{found.kind}/{metadata.namespace or ''}/{metadata.name}",
+        "creation_timestamp": metadata.creation_timestamp or born,
+    }
+    found = msgspec.structs.replace(found, metadata=msgspec.structs.replace(metadata, **changes))
+    if isinstance(found, Pod) and found.spec.priority is None:
+        priority = surroundings.priorities.get(found.spec.priority_class_name)
+        found = msgspec.structs.replace(found, spec=msgspec.structs.replace(found.spec, priority=priority))
+    return found
+
+
+def _name(manifest: JSON) -> str:
+    return str((manifest.get("metadata") or {}).get("name", "without a name"))

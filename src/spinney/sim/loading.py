@@ -1,0 +1,53 @@
+"""From a snapshot to what schedulers work on: its objects go into the inventory exactly as a watch would bring them."""
+
+from collections.abc import Collection
+from typing import Final
+
+from spinney.api.core import NAMESPACE, PERSISTENT_VOLUME, PERSISTENT_VOLUME_CLAIM
+from spinney.api.kai import BIND_REQUEST, BindRequest
+from spinney.api.storage import STORAGE_CLASS, PersistentVolume, PersistentVolumeClaim, StorageClass
+from spinney.cluster.filters import Storage
+from spinney.cluster.pods import PodKey
+from spinney.cluster.statuses import PodStatus
+from spinney.scheduler.inventory import Inventory
+from spinney.scheduler.sources import OPTIONAL_KINDS
+from spinney.sim.snapshot import ClusterSnapshot, Namespace
+
+SESSION_NAMES: Final = ("spinney-scheduler", "kai-scheduler", "volcano")
+"""Scheduler names whose pods the session scheduler places in a simulation; all others get kube-scheduler's rules."""
+
+
+def inventory_of(snapshot: ClusterSnapshot, scheduler_names: Collection[str] = SESSION_NAMES) -> Inventory:
+    """Return an inventory that holds the cluster; pods that KAI's binder is at work on count as being bound."""
+    inventory = Inventory(scheduler_names)
+    inventory.cluster.view.namespaces = {
+        each.metadata.name: each.metadata.labels for each in snapshot.of(NAMESPACE, Namespace)
+    }
+    inventory.cluster.view.storage = storage_of(snapshot)
+    for node in snapshot.nodes:
+        inventory.apply(node)
+    for resource, kind in OPTIONAL_KINDS.items():
+        for found in snapshot.of(resource, kind):
+            inventory.apply(found)
+    for pod in snapshot.pods:
+        inventory.apply(pod)
+    for request in snapshot.of(BIND_REQUEST, BindRequest):
+        _assume(inventory, request)
+    return inventory
+
+
+def storage_of(snapshot: ClusterSnapshot) -> Storage:
+    """Return the volumes, claims and storage classes of a snapshot."""
+    claims = snapshot.of(PERSISTENT_VOLUME_CLAIM, PersistentVolumeClaim)
+    return Storage(
+        {(claim.metadata.namespace or "", claim.metadata.name): claim for claim in claims},
+        {each.metadata.name: each for each in snapshot.of(PERSISTENT_VOLUME, PersistentVolume)},
+        {each.metadata.name: each for each in snapshot.of(STORAGE_CLASS, StorageClass)},
+    )
+
+
+def _assume(inventory: Inventory, request: BindRequest) -> None:
+    key = PodKey(request.metadata.namespace or "", request.spec.pod_name)
+    record = inventory.cluster.pod(key)
+    if record is not None and record.status is PodStatus.PENDING and request.status.phase in (None, "", "Pending"):
+        inventory.cluster.assume(key, request.spec.selected_node, request.spec.selected_gpu_groups)

@@ -1,0 +1,219 @@
+"""A cluster at one moment, as a value: what scheduling reads of it, and what could not be seen.
+
+A snapshot holds *projections*: objects decoded into the types the schedulers read, so whatever scheduling does not look
+at (environment variables, arguments, probes, mounted secrets) was never taken in and cannot leave in a file. Kinds that
+the cluster does not serve, or that the caller may not list, are noted instead of failing.
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from typing import Any, Final, Protocol, TypeVar
+
+import msgspec
+
+from spinney.api.core import (
+    NAMESPACE,
+    NODE,
+    PERSISTENT_VOLUME,
+    PERSISTENT_VOLUME_CLAIM,
+    POD,
+    Node,
+    Pod,
+    PodSpec,
+)
+from spinney.api.grove import POD_CLIQUE, POD_CLIQUE_SET, PodClique, PodCliqueSet
+from spinney.api.kai import BIND_REQUEST, BindRequest
+from spinney.api.meta import Metadata
+from spinney.api.resource import Resource
+from spinney.api.storage import STORAGE_CLASS, PersistentVolume, PersistentVolumeClaim, StorageClass
+from spinney.api.struct import JSON, Struct, constant, convert, to_json
+from spinney.kube.client import Client
+from spinney.kube.discovery import served
+from spinney.kube.errors import Forbidden, NotFound
+from spinney.scheduler.sources import OPTIONAL_KINDS
+
+T = TypeVar("T")
+
+LAST_APPLIED: Final = "kubectl.kubernetes.io/last-applied-configuration"
+"""What kubectl keeps of a manifest, environment and all; it never becomes part of a snapshot."""
+
+
+class Namespace(Struct, frozen=True, kw_only=True):
+    """A namespace, projected: its labels decide which pods affinity rules speak of."""
+
+    api_version: str = constant(NAMESPACE.api_version)
+    kind: str = constant(NAMESPACE.kind)
+    metadata: Metadata = Metadata()
+
+
+class Found(Protocol):
+    """An object of any kind in a snapshot."""
+
+    @property
+    def kind(self) -> str: ...
+    @property
+    def metadata(self) -> Metadata: ...
+
+
+KINDS: Final[Mapping[Resource, type[Any]]] = {
+    NODE: Node,
+    POD: Pod,
+    NAMESPACE: Namespace,
+    **OPTIONAL_KINDS,
+    BIND_REQUEST: BindRequest,
+    POD_CLIQUE_SET: PodCliqueSet,
+    POD_CLIQUE: PodClique,
+    PERSISTENT_VOLUME: PersistentVolume,
+    PERSISTENT_VOLUME_CLAIM: PersistentVolumeClaim,
+    STORAGE_CLASS: StorageClass,
+}
+"""Every kind a snapshot may hold, in the order it is taken."""
+
+BY_NAME: Final[Mapping[tuple[str, str], Resource]] = {(each.api_version, each.kind): each for each in KINDS}
+"""The same by ``apiVersion`` and ``kind``."""
+
+
+class Unseen(Struct, frozen=True, kw_only=True):
+    """Something a snapshot lacks, and why; an answer computed from the snapshot may be wrong because of it."""
+
+    what: str
+    reason: str
+
+    def __str__(self) -> str:
+        return f"{self.what}: {self.reason}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class ClusterSnapshot:
+    """Objects by kind, each kind in the order the cluster listed it."""
+
+    objects: Mapping[Resource, tuple[Any, ...]] = field(default_factory=dict)
+    unseen: tuple[Unseen, ...] = ()
+    taken: datetime | None = None
+    source: str = ""
+    """Where it comes from: a server, a file."""
+
+    def of(self, resource: Resource, _kind: type[T]) -> tuple[T, ...]:
+        """Return the objects of one kind."""
+        return self.objects.get(resource, ())
+
+    @property
+    def pods(self) -> tuple[Pod, ...]:
+        """Return the pods."""
+        return self.of(POD, Pod)
+
+    @property
+    def nodes(self) -> tuple[Node, ...]:
+        """Return the nodes."""
+        return self.of(NODE, Node)
+
+    def sees(self, resource: Resource) -> bool:
+        """Tell whether the kind was listed, however many objects there were."""
+        return resource in self.objects
+
+    def with_objects(self, more: Iterable[Any]) -> "ClusterSnapshot":
+        """Return a snapshot that also has ``more``; one of the same kind, namespace and name is replaced."""
+        objects = {resource: list(found) for resource, found in self.objects.items()}
+        for each in more:
+            of_kind = objects.setdefault(resource_of(each), [])
+            of_kind[:] = [other for other in of_kind if _identity(other) != _identity(each)]
+            of_kind.append(each)
+        return replace(self, objects={resource: tuple(found) for resource, found in objects.items()})
+
+
+def resource_of(found: Any) -> Resource:
+    """Return which kind an object of a snapshot is of; raises ``KeyError`` for one that snapshots do not hold."""
+    return BY_NAME[found.api_version, found.kind]
+
+
+def projected(resource: Resource, found: JSON) -> Any:
+    """Decode an object as snapshots hold it; raises :class:`msgspec.ValidationError`."""
+    return sanitised(convert(KINDS[resource], found))
+
+
+def sanitised(found: Any) -> Any:
+    """Return an object without what scheduling never reads: field managers, kubectl's copy, what containers run."""
+    metadata = found.metadata
+    changes: dict[str, Any] = {}
+    if LAST_APPLIED in metadata.annotations:
+        changes["annotations"] = {key: text for key, text in metadata.annotations.items() if key != LAST_APPLIED}
+    if getattr(metadata, "managed_fields", ()):
+        changes["managed_fields"] = ()
+    if changes:
+        found = msgspec.structs.replace(found, metadata=msgspec.structs.replace(metadata, **changes))
+    if isinstance(found, PodClique):
+        return msgspec.structs.replace(found, spec=_without_commands(found.spec))
+    if isinstance(found, PodCliqueSet):
+        template = found.spec.template
+        cliques = tuple(
+            msgspec.structs.replace(clique, spec=_without_commands(clique.spec)) for clique in template.cliques
+        )
+        template = msgspec.structs.replace(template, cliques=cliques)
+        return msgspec.structs.replace(found, spec=msgspec.structs.replace(found.spec, template=template))
+    return found
+
+
+async def take(
+    client: Client,
+    *,
+    namespace: str | None = None,
+    source: str = "",
+    on_kind: Callable[[Resource], None] = lambda _: None,
+) -> ClusterSnapshot:
+    """List every kind the cluster serves; ``on_kind`` hears of each before it is listed. Only reads.
+
+    Where pods may not be listed over all namespaces, those of ``namespace`` are, and the rest is noted as unseen.
+    """
+    taken = client.runtime.clock.now()
+    available = await served(client, KINDS)
+    objects: dict[Resource, tuple[Any, ...]] = {}
+    unseen: list[Unseen] = []
+    for resource in KINDS:
+        if resource not in available:
+            continue
+        on_kind(resource)
+        try:
+            objects[resource] = await _listed(client, resource, None, unseen)
+        except NotFound:
+            continue  # its CRD went while we looked
+        except Forbidden as refusal:
+            if namespace is not None and resource.namespaced:
+                await _list_one_namespace(client, resource, namespace, objects, unseen)
+            else:
+                unseen.append(Unseen(what=str(resource), reason=f"may not be listed: {refusal}"))
+    return ClusterSnapshot(objects=objects, unseen=tuple(unseen), taken=taken, source=source)
+
+
+async def _list_one_namespace(
+    client: Client,
+    resource: Resource,
+    namespace: str,
+    objects: dict[Resource, tuple[Any, ...]],
+    unseen: list[Unseen],
+) -> None:
+    try:
+        objects[resource] = await _listed(client, resource, namespace, unseen)
+    except Forbidden as refusal:
+        unseen.append(Unseen(what=str(resource), reason=f"may not be listed: {refusal}"))
+    else:
+        unseen.append(Unseen(what=f"{resource} outside namespace {namespace}", reason="may not be listed"))
+
+
+async def _listed(client: Client, resource: Resource, namespace: str | None, unseen: list[Unseen]) -> tuple[Any, ...]:
+    found: list[Any] = []
+    async for page in client.pages(resource, namespace, type=KINDS[resource]):
+        found += map(sanitised, page.items)
+        unseen += [
+            Unseen(what=f"{resource} {each.namespace}/{each.name}".replace(" /", " "), reason=each.problem)
+            for each in page.undecodable
+        ]
+    return tuple(found)
+
+
+def _without_commands(spec: Any) -> Any:
+    return msgspec.structs.replace(spec, pod_spec=to_json(convert(PodSpec, spec.pod_spec)))
+
+
+def _identity(found: Any) -> tuple[str | None, str]:
+    return found.metadata.namespace, found.metadata.name

@@ -1,0 +1,240 @@
+"""Snapshots as files.
+
+Three forms of file are read: our own (gzip JSON), the zip that KAI's snapshot plugin serves, and plain manifests (YAML
+or JSON, also a ``List`` as ``kubectl get -o yaml`` prints it), from which a cluster can be written by hand. Which it is
+shows in its first bytes.
+"""
+
+import copy
+import gzip
+import io
+import json
+import zipfile
+from collections.abc import Collection, Iterator, Mapping
+from datetime import datetime
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+import yaml
+
+from spinney.api.core import NODE, PERSISTENT_VOLUME, PERSISTENT_VOLUME_CLAIM, POD, PodSpec
+from spinney.api.kai import BIND_REQUEST, POD_GROUP, QUEUE, TOPOLOGY
+from spinney.api.resource import Resource
+from spinney.api.resource_claims import DEVICE_CLASS, RESOURCE_CLAIM, RESOURCE_SLICE
+from spinney.api.scheduling import PRIORITY_CLASS
+from spinney.api.storage import STORAGE_CLASS
+from spinney.api.struct import JSON, Struct, convert, encode
+from spinney.server.pods.defaults import fill_pod_defaults
+from spinney.sim.snapshot import BY_NAME, ClusterSnapshot, Unseen, projected
+
+FORMAT: Final = "spinney.io/snapshot/v1"
+
+_GZIP: Final = b"\x1f\x8b"
+_ZIP: Final = b"PK\x03\x04"
+_KAI_MEMBER: Final = "snapshot.json"
+_KAI_LISTS: Final[Mapping[str, Resource]] = {
+    "nodes": NODE,
+    "pods": POD,
+    "queues": QUEUE,
+    "podGroups": POD_GROUP,
+    "bindRequests": BIND_REQUEST,
+    "topologies": TOPOLOGY,
+    "priorityClasses": PRIORITY_CLASS,
+    "persistentVolumes": PERSISTENT_VOLUME,
+    "persistentVolumeClaims": PERSISTENT_VOLUME_CLAIM,
+    "storageClasses": STORAGE_CLASS,
+    "resourceClaims": RESOURCE_CLAIM,
+    "resourceSlices": RESOURCE_SLICE,
+    "deviceClasses": DEVICE_CLASS,
+}
+
+
+class UnreadableSnapshot(ValueError):  # noqa: N818 - named for the situation
+    """A file that holds no cluster; the text names it and says what was expected."""
+
+
+class _File(Struct, frozen=True, kw_only=True):
+    format: str
+    taken: datetime | None = None
+    source: str = ""
+    unseen: tuple[Unseen, ...] = ()
+    objects: tuple[JSON, ...] = ()
+
+
+# -- files -------------------------------------------------------------------------------------------------------------
+
+
+def write_snapshot(snapshot: ClusterSnapshot, path: Path) -> int:
+    """Write a snapshot, readable by its owner only, and return its size in bytes; equal snapshots give equal files."""
+    raw = gzip.compress(snapshot_bytes(snapshot), mtime=0)
+    path.touch(mode=0o600)
+    path.write_bytes(raw)
+    return len(raw)
+
+
+def snapshot_bytes(snapshot: ClusterSnapshot) -> bytes:
+    """Return a snapshot as JSON."""
+    return encode(
+        {
+            "format": FORMAT,
+            "taken": snapshot.taken,
+            "source": snapshot.source,
+            "unseen": snapshot.unseen,
+            "objects": [each for found in snapshot.objects.values() for each in found],
+        }
+    )
+
+
+def read_snapshot(path: Path) -> ClusterSnapshot:
+    """Read a snapshot in any of the three forms; raises :class:`UnreadableSnapshot`."""
+    try:
+        raw = path.read_bytes()
+    except OSError as error:
+        raise UnreadableSnapshot(f"{path}: cannot be read: {error.strerror}") from error
+    try:
+        if raw.startswith(_GZIP):
+            return _from_bytes(gzip.decompress(raw), str(path))
+        if raw.startswith(_ZIP):
+            return _from_kai(raw, str(path))
+        return _from_bytes(raw, str(path))
+    except (OSError, EOFError, zipfile.BadZipFile, UnicodeDecodeError) as error:
+        raise UnreadableSnapshot(f"{path}: is damaged: {error}; take the snapshot again") from error
+
+
+def read_manifests(path: Path) -> Iterator[JSON]:
+    """Yield the objects of a YAML or JSON file, lists opened up; raises :class:`UnreadableSnapshot`."""
+    try:
+        text = path.read_text()
+    except (OSError, UnicodeDecodeError) as error:
+        raise UnreadableSnapshot(f"{path}: cannot be read: {error}") from error
+    yield from _manifests(text, str(path))
+
+
+def _from_bytes(raw: bytes, source: str) -> ClusterSnapshot:
+    if raw.lstrip().startswith(b"{"):
+        try:
+            found = msgspec.json.decode(raw, type=_File)
+        except msgspec.DecodeError:
+            found = None  # JSON of another kind: perhaps what kubectl prints
+        if found is not None and found.format == FORMAT:
+            return _assembled(
+                ((_resource(each, source), each) for each in found.objects),
+                ClusterSnapshot(taken=found.taken, source=found.source, unseen=found.unseen),
+                source,
+            )
+        if found is not None:
+            raise UnreadableSnapshot(f"{source}: has format {found.format!r}, expected {FORMAT!r}; upgrade spinney")
+    objects = [(_resource(each, source), each) for each in _manifests(raw.decode(), source)]
+    if not objects:
+        raise UnreadableSnapshot(
+            f"{source}: holds no objects; expected the output of 'spinney snapshot', KAI's snapshot zip, or manifests"
+        )
+    return _assembled(iter(objects), ClusterSnapshot(source=source), source, by_hand=True)
+
+
+def _from_kai(raw: bytes, source: str) -> ClusterSnapshot:
+    with zipfile.ZipFile(io.BytesIO(raw)) as archive:
+        if _KAI_MEMBER not in archive.namelist():
+            raise UnreadableSnapshot(
+                f"{source}: is a zip without {_KAI_MEMBER}, so not what KAI's /get-snapshot serves"
+            )
+        try:
+            content = json.loads(archive.read(_KAI_MEMBER))
+        except ValueError as error:
+            raise UnreadableSnapshot(f"{source}: its {_KAI_MEMBER} is not JSON: {error}") from error
+    listed = content.get("rawObjects") or {}
+    objects = (
+        (resource, _without_nulls(found) | {"apiVersion": resource.api_version, "kind": resource.kind})
+        for key, resource in _KAI_LISTS.items()
+        for found in listed.get(key) or ()
+    )
+    return _assembled(objects, ClusterSnapshot(source=source), source, kinds=_KAI_LISTS.values())
+
+
+def _assembled(
+    objects: Iterator[tuple[Resource, JSON]],
+    bare: ClusterSnapshot,
+    source: str,
+    kinds: Collection[Resource] = (),
+    *,
+    by_hand: bool = False,
+) -> ClusterSnapshot:
+    by_kind: dict[Resource, list[Any]] = {resource: [] for resource in kinds}
+    for resource, found in objects:
+        try:
+            by_kind.setdefault(resource, []).append(projected(resource, completed(found) if by_hand else found))
+        except msgspec.ValidationError as error:
+            name = (found.get("metadata") or {}).get("name", "without a name")
+            raise UnreadableSnapshot(f"{source}: {resource.kind} {name}: {error}") from error
+    return ClusterSnapshot(
+        objects={resource: tuple(found) for resource, found in by_kind.items()},
+        unseen=bare.unseen,
+        taken=bare.taken,
+        source=bare.source,
+    )
+
+
+def _manifests(text: str, source: str) -> Iterator[JSON]:
+    try:
+        documents = list(yaml.load_all(text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader)))
+    except yaml.YAMLError as error:
+        raise UnreadableSnapshot(f"{source}: is neither a snapshot nor YAML: {error}") from error
+    for document in documents:
+        if document is None:
+            continue
+        if not isinstance(document, dict) or "kind" not in document or "apiVersion" not in document:
+            raise UnreadableSnapshot(
+                f"{source}: expected Kubernetes objects with apiVersion and kind, found {_seen(document)}"
+            )
+        if document["kind"].endswith("List") and "items" in document:
+            yield from document["items"] or ()
+        else:
+            yield document
+
+
+def _resource(found: JSON, source: str) -> Resource:
+    resource = BY_NAME.get((str(found.get("apiVersion")), str(found.get("kind"))))
+    if resource is None:
+        kinds = ", ".join(sorted({resource.kind for resource in BY_NAME.values()}))
+        raise UnreadableSnapshot(
+            f"{source}: {found.get('apiVersion')} {found.get('kind')} is nothing that scheduling reads; "
+            f"known kinds are {kinds}"
+        )
+    return resource
+
+
+def completed(found: JSON) -> JSON:
+    """Fill in what people leave out when they write an object by hand and a cluster would have set.
+
+    Raises :class:`msgspec.ValidationError` for a pod spec that is none.
+    """
+    resource = BY_NAME[str(found["apiVersion"]), str(found["kind"])]
+    metadata = dict(found.get("metadata") or {})
+    if resource.namespaced:
+        metadata.setdefault("namespace", "default")
+    filled = found | {"metadata": metadata}
+    if resource is NODE:
+        status = dict(found.get("status") or {})
+        status.setdefault("allocatable", status.get("capacity") or {})
+        status.setdefault("conditions", [{"type": "Ready", "status": "True"}])
+        return filled | {"status": status}
+    if resource is POD:
+        spec: JSON = copy.deepcopy(found.get("spec") or {})
+        convert(PodSpec, spec)
+        fill_pod_defaults(spec)
+        status = {"phase": "Running" if spec.get("nodeName") else "Pending", **(found.get("status") or {})}
+        return filled | {"spec": spec, "status": status}
+    return filled
+
+
+def _without_nulls(value: Any) -> Any:
+    """Drop what Go writes as ``null`` where the API means absent."""
+    if isinstance(value, dict):
+        return {key: _without_nulls(part) for key, part in value.items() if part is not None}
+    return [_without_nulls(part) for part in value] if isinstance(value, list) else value
+
+
+def _seen(document: object) -> str:
+    text = str(document)
+    return f"{text[:40]!r} ..." if len(text) > 40 else repr(text)

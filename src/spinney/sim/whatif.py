@@ -1,0 +1,312 @@
+"""What would happen: schedulers run over a snapshot, and what two configurations make of the same cluster.
+
+The simulation *is* the scheduler on a loaded snapshot; there is no second implementation. Each cycle runs the session
+scheduler over its pods and kube-scheduler's rules over everybody else's, carries the decisions out in the inventory as
+the cluster would (bound pods run, evicted ones that somebody owns come back pending, gates of a scaled gang open once
+its base gang is placed), and stops when a cycle changes nothing.
+"""
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Final
+
+import msgspec
+
+from spinney.api.conditions import is_true
+from spinney.api.core import Pod, PodSpec
+from spinney.api.core import PodStatus as ApiStatus
+from spinney.api.labels import BASE_POD_GANG, POD_CLIQUE, POD_GANG_GATE
+from spinney.api.labels import POD_GANG as GANG_LABEL
+from spinney.api.podgang import INITIALIZED, POD_GANG, PodGang
+from spinney.cluster.pods import GPU_GROUP_LABEL, PodKey, PodRecord
+from spinney.cluster.statuses import ACTIVE_ALLOCATED, PodStatus
+from spinney.explain import Explanation
+from spinney.gangs.membership import membership
+from spinney.gangs.tree import GangKey
+from spinney.runtime import Runtime
+from spinney.scheduler.config import SchedulerConfig
+from spinney.scheduler.plugin import PluginRegistry
+from spinney.scheduler.results import Bind, CycleResult, Eviction
+from spinney.scheduler.scheduler import Scheduler
+from spinney.sim.kube_rules import KubeRules
+from spinney.sim.loading import SESSION_NAMES, inventory_of
+from spinney.sim.snapshot import ClusterSnapshot
+
+MAX_CYCLES: Final = 20
+
+
+@dataclass(frozen=True, kw_only=True)
+class Waiting:
+    """A gang, or a single pod, that is left pending, and why."""
+
+    gang: GangKey
+    pods: tuple[PodKey, ...]
+    message: str
+    explanation: Explanation | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class CycleOutcome:
+    """What one cycle decided: nodes by pod, who is evicted, who is promised room, and who waits."""
+
+    placed: Mapping[PodKey, str]
+    evictions: tuple[Eviction, ...] = ()
+    promised: Mapping[PodKey, str]
+    waiting: tuple[Waiting, ...] = ()
+    result: CycleResult
+    """The session scheduler's part, whole."""
+
+    @property
+    def changed(self) -> bool:
+        """Tell whether anything was decided."""
+        return bool(self.placed or self.evictions)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Outcome:
+    """What became of a cluster: decisions of all cycles, and who waits after the last."""
+
+    cycles: int
+    settled: bool
+    """False: the last cycle still changed something."""
+    placed: Mapping[PodKey, str]
+    evictions: tuple[Eviction, ...]
+    waiting: tuple[Waiting, ...]
+    gangs: Mapping[PodKey, GangKey]
+    """The gang of every pod that was placed or waits."""
+
+
+class Simulation:
+    """A cluster being scheduled. Mutable: each cycle changes its inventory."""
+
+    def __init__(
+        self,
+        snapshot: ClusterSnapshot,
+        config: SchedulerConfig | None = None,
+        *,
+        runtime: Runtime,
+        registry: PluginRegistry | None = None,
+    ) -> None:
+        config = config if config is not None else SchedulerConfig()
+        names = tuple(dict.fromkeys((*config.scheduler_names, *SESSION_NAMES)))
+        self.snapshot = snapshot
+        self.runtime = runtime
+        self.inventory = inventory_of(snapshot, names)
+        self.scheduler = Scheduler(
+            msgspec.structs.replace(config, scheduler_names=names), self.inventory, runtime=runtime, registry=registry
+        )
+        self.kube = KubeRules(self.inventory.cluster, snapshot, lambda record: not self.serves(record))
+
+    def serves(self, record: PodRecord) -> bool:
+        """Tell whether the session scheduler places a pod."""
+        return record.pod.spec.scheduler_name in self.inventory.scheduler_names
+
+    def gang_of(self, record: PodRecord) -> GangKey:
+        """Return the gang whose minimum decides about a pod, by the rules of whoever places it."""
+        return membership(record)[0] if self.serves(record) else self.kube.group_of(record)
+
+    def cycle(self) -> CycleOutcome:
+        """Run one cycle of both schedulers and carry out what they decide."""
+        snapshot = self.inventory.snapshot()
+        result = self.scheduler.run_cycle(snapshot)
+        waiting = [*self._refused(result), *self._orphans(snapshot.gangs.orphans)]
+        for bind in result.binds:
+            self._bind(bind)
+        for eviction in result.evictions:
+            self._evict(eviction)
+        kube = self.kube.run()
+        waiting += [
+            Waiting(gang=each.gang, pods=each.pods, message=each.message, explanation=each.explanation)
+            for each in kube.refused
+        ]
+        return CycleOutcome(
+            placed={bind.pod: bind.node for bind in result.binds} | kube.placed,
+            evictions=tuple(result.evictions),
+            promised={each.pod: each.node for each in result.pipelines},
+            waiting=tuple(waiting),
+            result=result,
+        )
+
+    def release_gates(self) -> list[PodKey]:
+        """Open the gates the operator would open now: of complete gangs, scaled ones after their base gang."""
+        gated = [record for record in self.inventory.cluster.pods() if _held_by_gang(record)]
+        if not gated:
+            return []
+        gangs = {(each.metadata.namespace, each.metadata.name): each for each in self.snapshot.of(POD_GANG, PodGang)}
+        placed = Counter(
+            (record.namespace, record.labels.get(POD_CLIQUE))
+            for record in self.inventory.cluster.pods()
+            if record.status in ACTIVE_ALLOCATED
+        )
+
+        def is_scheduled(gang: PodGang | None) -> bool:
+            groups = gang.spec.pod_groups if gang is not None else ()
+            namespace = gang.metadata.namespace if gang is not None else None
+            return bool(groups) and all(placed[namespace or "", each.name] >= each.min_replicas for each in groups)
+
+        released = []
+        for record in gated:
+            gang = gangs.get((record.namespace, record.labels.get(GANG_LABEL, "")))
+            base = gang.metadata.labels.get(BASE_POD_GANG) if gang is not None else None
+            if gang is None or not is_true(gang.status.conditions, INITIALIZED):
+                continue
+            if base is None or is_scheduled(gangs.get((record.namespace, base))):
+                self._change(record.pod, spec={"scheduling_gates": ()})
+                released.append(record.key)
+        return released
+
+    def run(self, cycles: int = MAX_CYCLES) -> Outcome:
+        """Run until a cycle changes nothing, at most ``cycles`` times."""
+        placed: dict[PodKey, str] = {}
+        evictions: list[Eviction] = []
+        gangs: dict[PodKey, GangKey] = {}
+        waiting: tuple[Waiting, ...] = ()
+        settled, count = False, 0
+        while not settled and count < cycles:
+            outcome = self.cycle()
+            count += 1
+            for eviction in outcome.evictions:
+                placed.pop(eviction.pod, None)
+            placed |= outcome.placed
+            evictions += outcome.evictions
+            waiting = outcome.waiting
+            released = self.release_gates()
+            settled = not outcome.changed and not released
+        for record in self.inventory.cluster.pods():
+            if record.key in placed or record.status in (PodStatus.PENDING, PodStatus.GATED):
+                gangs[record.key] = self.gang_of(record)
+        return Outcome(
+            cycles=count,
+            settled=settled,
+            placed=placed,
+            evictions=tuple(evictions),
+            waiting=(*waiting, *self._gated()),
+            gangs=gangs,
+        )
+
+    # -- carrying out ------------------------------------------------------------------------------------------------
+
+    def _bind(self, bind: Bind) -> None:
+        record = self.inventory.cluster.pod(bind.pod)
+        assert record is not None, "only known pods are bound"
+        self._change(
+            record.pod,
+            metadata={"labels": dict(record.labels) | _group_labels(bind.gpu_groups)},
+            spec={"node_name": bind.node},
+            status={"phase": "Running", "start_time": self.runtime.clock.now()},
+        )
+        claims = self.inventory.claims.claims
+        for key, devices in bind.claims.items():
+            state = claims[key]
+            claims[key] = replace(state, node=bind.node, devices=devices, consumers=state.consumers | {bind.uid})
+
+    def _evict(self, eviction: Eviction) -> None:
+        record = self.inventory.cluster.pod(eviction.pod)
+        if record is None:
+            return
+        self.inventory.cluster.delete_pod(record.key)
+        if record.pod.metadata.controller is None:
+            return
+        labels = {key: value for key, value in record.labels.items() if not key.startswith(GPU_GROUP_LABEL)}
+        self._change(
+            record.pod,
+            metadata={
+                "labels": labels,
+                "uid": self.runtime.uid(),
+                "creation_timestamp": self.runtime.clock.now(),
+                "deletion_timestamp": None,
+            },
+            spec={"node_name": ""},
+            status={"phase": "Pending", "conditions": (), "start_time": None},
+        )
+
+    def _change(
+        self,
+        pod: Pod,
+        *,
+        metadata: Mapping[str, object] | None = None,
+        spec: Mapping[str, object] | None = None,
+        status: Mapping[str, object] | None = None,
+    ) -> None:
+        parts: tuple[PodSpec, ApiStatus] = (
+            msgspec.structs.replace(pod.spec, **(spec or {})),
+            msgspec.structs.replace(pod.status, **(status or {})),
+        )
+        changed = msgspec.structs.replace(pod.metadata, **(metadata or {}))
+        self.inventory.apply(msgspec.structs.replace(pod, metadata=changed, spec=parts[0], status=parts[1]))
+
+    # -- who waits ---------------------------------------------------------------------------------------------------
+
+    def _refused(self, result: CycleResult) -> Iterator[Waiting]:
+        for refused in result.unschedulable:
+            members = self.inventory.gangs.members(refused.gang)
+            pending = [] if members is None else [record for _, record in members.pods.values()]
+            yield Waiting(
+                gang=refused.gang,
+                pods=tuple(record.key for record in pending if record.status is PodStatus.PENDING),
+                message=refused.message,
+                explanation=refused.explanation,
+            )
+
+    def _orphans(self, orphans: Mapping[PodKey, str]) -> Iterator[Waiting]:
+        for key, reason in orphans.items():
+            record = self.inventory.cluster.pod(key)
+            if record is not None and record.status is PodStatus.PENDING:
+                yield Waiting(gang=self.gang_of(record), pods=(key,), message=reason)
+
+    def _gated(self) -> Iterator[Waiting]:
+        gated: dict[tuple[GangKey, tuple[str, ...]], list[PodKey]] = {}
+        for record in self.inventory.cluster.pods():
+            if record.status is PodStatus.GATED:
+                names = tuple(gate.name for gate in record.pod.spec.scheduling_gates)
+                gated.setdefault((self.gang_of(record), names), []).append(record.key)
+        for (gang, names), pods in gated.items():
+            yield Waiting(gang=gang, pods=tuple(pods), message=f"gated by {', '.join(names)}")
+
+
+def _held_by_gang(record: PodRecord) -> bool:
+    """Tell whether the operator's gate is the only thing that holds a pod back."""
+    gates = [gate.name for gate in record.pod.spec.scheduling_gates]
+    return record.status is PodStatus.GATED and gates == [POD_GANG_GATE]
+
+
+def _group_labels(groups: tuple[str, ...]) -> dict[str, str]:
+    if len(groups) == 1:
+        return {GPU_GROUP_LABEL: groups[0]}
+    return {f"{GPU_GROUP_LABEL}/{group}": group for group in groups}
+
+
+# -- two configurations ------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, kw_only=True)
+class Difference:
+    """How one gang fares differently."""
+
+    gang: GangKey
+    before: str
+    after: str
+
+
+def differences(before: Outcome, after: Outcome) -> list[Difference]:
+    """Return the gangs that fare differently in ``after``, in order of name."""
+    left, right = _fates(before), _fates(after)
+    return [
+        Difference(gang=gang, before=left.get(gang, "not there"), after=right.get(gang, "not there"))
+        for gang in sorted({*left, *right})
+        if left.get(gang) != right.get(gang)
+    ]
+
+
+def _fates(outcome: Outcome) -> dict[GangKey, str]:
+    nodes: dict[GangKey, list[str]] = {}
+    for pod, node in outcome.placed.items():
+        nodes.setdefault(outcome.gangs[pod], []).append(node)
+    fates = {gang: f"{len(found)} placed on {', '.join(sorted(set(found)))}" for gang, found in nodes.items()}
+    for each in outcome.waiting:
+        waits = f"{len(each.pods)} pending" if each.pods else "pending"
+        fates[each.gang] = f"{fates[each.gang]}, {waits}" if each.gang in fates else waits
+    for eviction in outcome.evictions:
+        fates[eviction.gang] = f"{fates.get(eviction.gang, '')} (evicted from {eviction.node})".lstrip()
+    return fates
