@@ -1,0 +1,237 @@
+"""Gangs are packed as their constraints say, at every level (Grove's TAS scenarios 2 to 16 and 23).
+
+Where pods went is read from the labels of their nodes; what was asked of the scheduler from the PodGang and, with KAI,
+from the PodGroup.
+"""
+
+import pytest
+
+from tests.e2e.floor import BLOCK, HOST, RACK, ZONE
+from tests.e2e.harness import Stage, Stages
+from tests.e2e.packing import FREE, Leaf, Tree, domains, expect_together, expect_tree, preferred, required
+from tests.e2e.workloads import topology
+
+everywhere = pytest.mark.parametrize("cluster_name", ["embedded", pytest.param("real", marks=pytest.mark.real)])
+
+
+async def packed(stage: Stage, manifest: dict[str, object], count: int) -> None:
+    """Bring a workload up on the topology of the floor."""
+    await stage.bind_topology()
+    await stage.deploy(manifest)
+    await stage.until_ready(count)
+    await stage.settle()
+
+
+async def test_tas2_cliques_with_constraints_of_their_own(a_stage: Stages) -> None:
+    """Three pods share a rack and four a block, each clique by itself."""
+    async with a_stage(28) as stage:
+        await packed(stage, topology.indep_clq(), 7)
+        expect_together(stage, RACK, "tas-indep-clq-0-worker-rack")
+        expect_together(stage, BLOCK, "tas-indep-clq-0-worker-block")
+        leaves = {
+            "tas-indep-clq-0-worker-rack": Leaf(3, required(RACK)),
+            "tas-indep-clq-0-worker-block": Leaf(4, required(BLOCK)),
+        }
+        await expect_tree(stage, "tas-indep-clq-0", Tree(leaves))
+
+
+async def test_tas3_a_constraint_on_the_set_only(a_stage: Stages) -> None:
+    """All pods share a rack; the gang has three leaves and nothing between them and itself."""
+    async with a_stage(28) as stage:
+        await packed(stage, topology.sl_pcs_only(), 4)
+        expect_together(stage, RACK)
+        name = "tas-sl-pcs-only-0"
+        leaves = {
+            f"{name}-router": Leaf(2),
+            f"{name}-workers-0-worker": Leaf(1),
+            f"{name}-workers-1-worker": Leaf(1),
+        }
+        await expect_tree(stage, name, Tree(leaves, top=required(RACK)))
+
+
+async def test_tas4_a_constraint_on_the_scaling_group_only(a_stage: Stages) -> None:
+    """Each replica of the group has its rack, routers are free, and the set says that its levels exist."""
+    async with a_stage(28) as stage:
+        await packed(stage, topology.sl_pcsg_only(), 4)
+        name = "tas-sl-pcsg-only-0"
+        for j in (0, 1):
+            expect_together(stage, RACK, f"{name}-workers-{j}-worker")
+        leaves = {
+            f"{name}-router": Leaf(2),
+            f"{name}-workers-0-worker": Leaf(1, parent=f"{name}-workers-0"),
+            f"{name}-workers-1-worker": Leaf(1, parent=f"{name}-workers-1"),
+        }
+        parents = {f"{name}-workers-{j}": required(RACK) for j in (0, 1)}
+        await expect_tree(stage, name, Tree(leaves, parents=parents))
+        conditions = {each.type: each for each in stage.pod_clique_set("tas-sl-pcsg-only").status.conditions}
+        found = conditions["TopologyLevelsUnavailable"]
+        assert (found.status, found.reason) == ("False", "AllClusterTopologyLevelsAvailable")
+
+
+async def test_tas5_on_one_host(a_stage: Stages) -> None:
+    """Two pods that must share a host do."""
+    async with a_stage(28) as stage:
+        await packed(stage, topology.host_level(), 2)
+        expect_together(stage, HOST)
+        await expect_tree(stage, "tas-host-level-0", Tree({"tas-host-level-0-worker": Leaf(2, required(HOST))}))
+
+
+async def test_tas6_in_one_zone(a_stage: Stages) -> None:
+    """Four pods share a zone; their clique has no constraint of its own."""
+    async with a_stage(28) as stage:
+        await packed(stage, topology.pcs_zone(), 4)
+        expect_together(stage, ZONE)
+        await expect_tree(stage, "tas-pcs-zone-0", Tree({"tas-pcs-zone-0-worker": Leaf(4)}, top=required(ZONE)))
+
+
+async def test_tas7_without_constraints(a_stage: Stages) -> None:
+    """A workload without constraints runs, and asks for nothing."""
+    async with a_stage(28) as stage:
+        await packed(stage, topology.no_constraint(), 4)
+        leaves = {f"tas-no-constraint-0-workers-{j}-worker": Leaf(2) for j in (0, 1)}
+        await expect_tree(stage, "tas-no-constraint-0", Tree(leaves))
+
+
+@everywhere
+async def test_tas8_three_levels(a_stage: Stages) -> None:
+    """Each clique has its host, each replica of the group its rack, and all of it one block."""
+    async with a_stage(8) as stage:
+        await packed(stage, topology.hierarchy(), 8)
+        expect_together(stage, BLOCK)
+        name = "tas-hierarchy-0"
+        leaves = {}
+        for j in (0, 1):
+            replica = f"{name}-inference-group-{j}"
+            cliques = [f"{replica}-{clique}" for clique in ("prefill", "decode")]
+            expect_together(stage, RACK, *cliques)
+            for clique in cliques:
+                expect_together(stage, HOST, clique)
+                leaves[clique] = Leaf(2, required(HOST), replica)
+        parents = {f"{name}-inference-group-{j}": required(RACK) for j in (0, 1)}
+        await expect_tree(stage, name, Tree(leaves, required(BLOCK), parents))
+
+
+async def test_tas9_set_and_clique(a_stage: Stages) -> None:
+    """Two pods share a host inside a block."""
+    async with a_stage(28) as stage:
+        await packed(stage, topology.pcs_pclq(), 2)
+        expect_together(stage, HOST)
+        tree = Tree({"tas-pcs-pclq-0-worker": Leaf(2, required(HOST))}, top=required(BLOCK))
+        await expect_tree(stage, "tas-pcs-pclq-0", tree)
+
+
+async def test_tas10_scaled_gangs_take_the_groups_constraint(a_stage: Stages) -> None:
+    """Each replica of the group has its rack; only the base gang is constrained as the set is."""
+    async with a_stage(28) as stage:
+        await packed(stage, topology.pcsg_scale(), 6)
+        name = "tas-pcsg-scale-0"
+        for j in range(3):
+            expect_together(stage, RACK, f"{name}-workers-{j}-worker")
+        base = {f"{name}-workers-0-worker": Leaf(2, parent=f"{name}-workers-0")}
+        parents = {f"{name}-workers-0": required(RACK)}
+        await expect_tree(stage, name, Tree(base, required(BLOCK), parents))
+        for j in (1, 2):
+            scaled = Tree({f"{name}-workers-{j}-worker": Leaf(2)}, top=required(RACK))
+            await expect_tree(stage, f"{name}-workers-{j - 1}", scaled)
+
+
+async def test_tas11_group_and_clique(a_stage: Stages) -> None:
+    """Each replica of the group has its rack and there its host; nothing holds the replicas together."""
+    async with a_stage(28) as stage:
+        await packed(stage, topology.pcsg_pclq(), 4)
+        name = "tas-pcsg-pclq-0"
+        for j in (0, 1):
+            expect_together(stage, HOST, f"{name}-workers-{j}-worker")
+        leaves = {f"{name}-workers-{j}-worker": Leaf(2, required(HOST), f"{name}-workers-{j}") for j in (0, 1)}
+        parents = {f"{name}-workers-{j}": required(RACK) for j in (0, 1)}
+        await expect_tree(stage, name, Tree(leaves, parents=parents))
+
+
+async def test_tas12_many_scaled_gangs(a_stage: Stages) -> None:
+    """Seven scaled gangs fall back to the set's block; every pair has a host and all twenty pods one block."""
+    async with a_stage(28) as stage:
+        await packed(stage, topology.large_scale(), 20)
+        expect_together(stage, BLOCK)
+        name = "tas-large-scale-0"
+        for j in range(10):
+            expect_together(stage, HOST, f"{name}-workers-{j}-worker")
+        base = {f"{name}-workers-{j}-worker": Leaf(2, required(HOST)) for j in range(3)}
+        await expect_tree(stage, name, Tree(base, top=required(BLOCK)))
+        for j in range(3, 10):
+            scaled = Tree({f"{name}-workers-{j}-worker": Leaf(2, required(HOST))}, top=required(BLOCK))
+            await expect_tree(stage, f"{name}-workers-{j - 3}", scaled)
+
+
+async def test_tas13_what_cannot_fit_is_pending(a_stage: Stages) -> None:
+    """Ten pods too large for any node are all pending and say why, and the constraint is still handed on."""
+    async with a_stage(28) as stage:
+        await stage.bind_topology()
+        await stage.deploy(topology.insuffic())
+        await stage.until_pending(10)
+        await stage.stays(lambda: not stage.bound())
+        await expect_tree(stage, "tas-insuffic-0", Tree({"tas-insuffic-0-worker": Leaf(10)}, top=required(RACK)))
+
+
+async def test_tas14_each_replica_of_the_set_is_packed(a_stage: Stages) -> None:
+    """Two replicas of the set have a rack each; it may be the same."""
+    async with a_stage(28) as stage:
+        await packed(stage, topology.multirep(), 4)
+        for i in (0, 1):
+            expect_together(stage, RACK, f"tas-multirep-{i}-worker")
+            leaves = {f"tas-multirep-{i}-worker": Leaf(2)}
+            await expect_tree(stage, f"tas-multirep-{i}", Tree(leaves, top=required(RACK)))
+
+
+async def test_tas15_two_kinds_of_groups(a_stage: Stages) -> None:
+    """Ten pods share a block and each replica of either group a rack; one replica of each is in the base gang."""
+    async with a_stage(28) as stage:
+        await packed(stage, topology.multi_pcsg(), 10)
+        expect_together(stage, BLOCK)
+        await expect_groups_packed(stage, "tas-multi-pcsg-0")
+
+
+async def test_tas16_two_kinds_of_groups_twice(a_stage: Stages) -> None:
+    """The same in two replicas of the set, with a host for each pworker: each replica has a block."""
+    async with a_stage(28) as stage:
+        await packed(stage, topology.multi_pcsg(replicas=2, host=True), 20)
+        for i in (0, 1):
+            name = f"tas-multi-replica-{i}"
+            cliques = {pod.metadata.labels["grove.io/podclique"] for pod in stage.pods()}
+            expect_together(stage, BLOCK, *(each for each in cliques if each.startswith(name)))
+            await expect_groups_packed(stage, name, pworker=required(HOST))
+
+
+async def expect_groups_packed(stage: Stage, name: str, *, pworker: tuple[str, str] = FREE) -> None:
+    """Check racks and trees of decoder and prefill in one replica of the set."""
+    members = {"decoder": ("dworker", "dleader"), "prefill": ("pworker", "pleader")}
+    levels = {"pworker": pworker}
+    base = {f"{name}-router": Leaf(2)}
+    parents = {}
+    for group, cliques in members.items():
+        for j in (0, 1):
+            replica = f"{name}-{group}-{j}"
+            expect_together(stage, RACK, *(f"{replica}-{clique}" for clique in cliques))
+            if j == 0:
+                parents[replica] = required(RACK)
+                base |= {f"{replica}-{each}": Leaf(1, levels.get(each, FREE), replica) for each in cliques}
+            else:
+                leaves = {f"{replica}-{each}": Leaf(1, levels.get(each, FREE)) for each in cliques}
+                await expect_tree(stage, f"{name}-{group}-0", Tree(leaves, top=required(RACK)))
+    await expect_tree(stage, name, Tree(base, required(BLOCK), parents))
+
+
+async def test_tas23_what_is_only_preferred(a_stage: Stages) -> None:
+    """The set requires a block and prefers a rack, its parts prefer hosts; with room enough all of it holds."""
+    async with a_stage(28) as stage:
+        await packed(stage, topology.preferred_pack(), 3)
+        name = "tas-preferred-pack-0"
+        expect_together(stage, BLOCK)
+        assert len(domains(stage, RACK, f"{name}-router", f"{name}-workers-0-worker")) == 1
+        leaves = {
+            f"{name}-router": Leaf(1, preferred(HOST)),
+            f"{name}-workers-0-worker": Leaf(1, parent=f"{name}-workers-0"),
+        }
+        parents = {f"{name}-workers-0": preferred(HOST)}
+        await expect_tree(stage, name, Tree(leaves, (BLOCK, RACK), parents))
+        scaled = Tree({f"{name}-workers-1-worker": Leaf(1)}, top=preferred(HOST))
+        await expect_tree(stage, f"{name}-workers-0", scaled)
