@@ -377,7 +377,7 @@ class Client:
         timeout: float | None = None,
     ) -> Response:
         """Send any request and return its answer; a status of 400 or more raises."""
-        sent = {"accept": "application/json", **headers}
+        sent = {"accept": "application/json"} | {name.lower(): value for name, value in headers.items()}
         if body is not None:
             sent.setdefault("content-type", "application/json")
         attempt = 0
