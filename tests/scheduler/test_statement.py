@@ -1,7 +1,7 @@
 """Statements: what is undone leaves no trace, and what is committed is the result."""
 
 import numpy as np
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from spinney.cluster.statuses import PodStatus
@@ -90,7 +90,12 @@ def do(session: Session, statement: Statement, step: tuple[str, int, int]) -> No
 
 
 @settings(max_examples=80, deadline=None)
-@given(steps, steps)
+@example(
+    # A task that moves away and back while its first place is still releasing.
+    before=[("allocate", 0, 1), ("evict", 0, 0), ("allocate", 0, 0)],
+    after=[("evict", 0, 0), ("allocate", 0, 1)],
+)
+@given(before=steps, after=steps)
 def test_rollback_restores_every_ledger_bit_for_bit(
     before: list[tuple[str, int, int]], after: list[tuple[str, int, int]]
 ) -> None:

@@ -96,13 +96,16 @@ class PodIndex:
         """Return the rows that have pods."""
         return iter(self._by_row)
 
-    def add(self, row: int, record: PodRecord) -> None:
-        """Put a pod on a row, replacing the record it had there."""
-        self._writable(row)[record.key] = record
+    def add(self, row: int, record: PodRecord) -> bool:
+        """Put a pod on a row, replacing the record it had there; return whether it was not there before."""
+        pods = self._writable(row)
+        new = record.key not in pods
+        pods[record.key] = record
+        return new
 
-    def remove(self, row: int, key: PodKey) -> None:
-        """Take a pod off a row."""
-        self._writable(row).pop(key, None)
+    def remove(self, row: int, key: PodKey) -> bool:
+        """Take a pod off a row; return whether it was there."""
+        return self._writable(row).pop(key, None) is not None
 
     def drop_row(self, row: int) -> None:
         """Forget every pod of a row."""

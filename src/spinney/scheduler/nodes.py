@@ -65,17 +65,19 @@ class Nodes:
         self._moves.clear()
         return self._view
 
-    def put(self, record: PodRecord, row: int) -> None:
-        """Note that a pod is on a row."""
-        self.pods.add(row, record)
+    def put(self, record: PodRecord, row: int) -> bool:
+        """Note that a pod is on a row; return whether it was not there before."""
+        new = self.pods.add(row, record)
         self._moves.append((record, row))
-        self.rule_carriers += record.request.carries_rules
+        if new and record.request.carries_rules:
+            self.rule_carriers += 1
+        return new
 
     def take(self, record: PodRecord, row: int) -> None:
         """Note that a pod is no longer on a row."""
-        self.pods.remove(row, record.key)
         self._moves.append((record, -1))
-        self.rule_carriers -= record.request.carries_rules
+        if self.pods.remove(row, record.key) and record.request.carries_rules:
+            self.rule_carriers -= 1
 
     def info(self, row: int) -> "NodeInfo":
         """Return the node of a row."""

@@ -123,11 +123,12 @@ class Place(Operation):
         self._status = status
         self._groups = groups
         self._before = Whereabouts.of(task)
+        self._arrived = True
 
     def do(self, session: "Session") -> None:
         task, node = self.task, self._node
         session.ledger.add(node.row, task.request, holding_of(self._status), self._groups)
-        session.nodes.put(task.record, node.row)
+        self._arrived = session.nodes.put(task.record, node.row)
         task.status, task.row, task.node_name = self._status, node.row, node.name
         task.gpu_groups, task.virtual = self._groups, True
         task.job.moved(task, self._before.status)
@@ -137,7 +138,8 @@ class Place(Operation):
         task, node = self.task, self._node
         session.announce_deallocation([task])
         session.ledger.remove(node.row, task.request, holding_of(self._status), self._groups)
-        session.nodes.take(task.record, node.row)
+        if self._arrived:
+            session.nodes.take(task.record, node.row)
         if self._before.row != NOWHERE:
             session.nodes.put(task.record, self._before.row)
         self._before.restore(task)
