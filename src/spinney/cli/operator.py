@@ -1,7 +1,7 @@
 """``spinney operator``: run the operator against a cluster, or check its configuration.
 
-Exit codes are Grove's: 2 the configuration cannot be used, 5 a scheduler backend cannot be initialised, 6 anything else
-that keeps the operator from running.
+Exit codes are Grove's: 2 the configuration cannot be used, 5 a scheduler backend cannot be initialised, 7 multi-node
+NVLink is on and the cluster lacks it, 6 anything else that keeps the operator from running.
 """
 
 import asyncio
@@ -24,7 +24,7 @@ from spinney.kube.manager import ComponentFailed, Manager
 from spinney.kube.metrics import KubeMetrics
 from spinney.kube.serving import HealthServer
 from spinney.operator.configuration import LoadedConfiguration, check, load
-from spinney.operator.operator import DEFAULT_INIT_IMAGE, Operator, Settings
+from spinney.operator.operator import DEFAULT_INIT_IMAGE, ComputeDomainsMissing, Operator, Settings
 from spinney.operator.webhook_process import WebhookProcess
 from spinney.runtime import Runtime
 
@@ -33,6 +33,7 @@ log = structlog.get_logger()
 BAD_CONFIGURATION = 2
 BACKEND_FAILED = 5
 START_FAILED = 6
+NO_COMPUTE_DOMAINS = 7
 
 FIELD_MANAGER = "spinney-operator"
 
@@ -62,6 +63,9 @@ def operator(config: Path | None, check_only: bool, kubeconfig: Path | None) -> 
     except InitializationFailed as error:
         click.echo(f"scheduler backend: {error}", err=True)
         sys.exit(BACKEND_FAILED)
+    except ComputeDomainsMissing as error:
+        click.echo(f"operator: {error}", err=True)
+        sys.exit(NO_COMPUTE_DOMAINS)
     except (ComponentFailed, KubeError, OSError) as error:
         click.echo(f"operator: {error}", err=True)
         sys.exit(START_FAILED)

@@ -23,7 +23,6 @@ from spinney.api.meta import owner_reference
 from spinney.api.rbac import ROLE, ROLE_BINDING
 from spinney.api.resource import Resource
 from spinney.api.struct import JSON, to_json
-from spinney.backends import additions
 from spinney.operator import hashes, labels, mnnvl, names
 from spinney.operator.layout import Layout
 
@@ -139,7 +138,6 @@ def _compute_domains(layout: Layout) -> Iterable[Wanted]:
                 labels.COMPUTE_DOMAIN,
                 {"spec": spec},
                 extra={marks.REPLICA_INDEX: str(i), marks.MNNVL_GROUP: group},
-                finalizers=[additions.COMPUTE_DOMAIN_FINALIZER],
             )
 
 
@@ -152,7 +150,6 @@ def _wanted(
     *,
     extra: dict[str, str] | None = None,
     annotations: dict[str, str] | None = None,
-    finalizers: list[str] | None = None,
 ) -> Wanted:
     metadata: JSON = {
         "name": name,
@@ -161,8 +158,6 @@ def _wanted(
         "annotations": annotations or {},
         "ownerReferences": [to_json(owner_reference(POD_CLIQUE_SET, layout.pcs.metadata))],
     }
-    if finalizers:
-        metadata["finalizers"] = finalizers
     manifest: JSON = {"apiVersion": resource.api_version, "kind": resource.kind, "metadata": metadata, **body}
     metadata["annotations"] = metadata["annotations"] | {DIGEST: hashes.digest(manifest)}
     return Wanted(resource, manifest)

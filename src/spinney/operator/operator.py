@@ -14,6 +14,7 @@ from spinney.kube.controller import Controller
 from spinney.kube.manager import Manager
 from spinney.operator.admission import Admission
 from spinney.operator.authorization import Authorizer
+from spinney.operator.auxiliary import COMPUTE_DOMAIN
 from spinney.operator.caches import Caches
 from spinney.operator.claim_keeping import ClaimKeeper
 from spinney.operator.clustertopologybinding import ClusterTopologyBindingController
@@ -26,6 +27,10 @@ from spinney.operator.possessions import Possessions
 
 COMPONENT = "grove-operator"
 DEFAULT_INIT_IMAGE = "spinney:latest"
+
+
+class ComputeDomainsMissing(RuntimeError):  # noqa: N818 - named for the situation
+    """Multi-node NVLink is switched on in a cluster that does not have it."""
 
 
 @dataclass(frozen=True)
@@ -87,6 +92,11 @@ class Operator:
         client = self.manager.client
         context = BackendContext(client, self._events, client.runtime.clock, self.caches)
         await self.registry.initialize(self._catalogue, context, self._settings.profiles)
+        if self._settings.mnnvl_enabled and not await serves(client, COMPUTE_DOMAIN):
+            raise ComputeDomainsMissing(
+                f"network.autoMNNVLEnabled is on, and the cluster does not serve {COMPUTE_DOMAIN}; "
+                "install the NVIDIA DRA driver, or switch it off"
+            )
         self.controllers = self._compose(claims_served=await serves(client, RESOURCE_CLAIM))
         await self.manager.run()
 

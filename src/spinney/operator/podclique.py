@@ -24,7 +24,7 @@ from spinney.backends.registry import Registry
 from spinney.kube.cache import Change
 from spinney.kube.client import Client, PatchKind
 from spinney.kube.controller import Controller, Requeue
-from spinney.kube.errors import AlreadyExists, Conflict, Invalid, NotFound
+from spinney.kube.errors import AlreadyExists, ApiError, Conflict, Invalid, NotFound
 from spinney.kube.events import EventRecorder, reference
 from spinney.kube.expectations import Expectations
 from spinney.kube.finalizers import remove_finalizer
@@ -196,7 +196,7 @@ class PodCliqueController:
                 created = await self._client.create(POD, manifest, type=Pod)
             except AlreadyExists:
                 return  # made before, by a request whose answer was lost or whose event is still on its way
-            except Invalid as error:
+            except ApiError as error:
                 self._events.event(reference(POD_CLIQUE, clique), "Warning", "PodCreateFailed", str(error))
                 raise
             creation.created(created.metadata.uid or "")

@@ -39,13 +39,13 @@ from spinney.kube.manager import Manager
 from spinney.kube.mapping import to_label
 from spinney.operator import auxiliary, gangs, names, podcliques, set_status, termination
 from spinney.operator.caches import BY_TOPOLOGY, Caches
-from spinney.operator.claim_keeping import ClaimKeeper
+from spinney.operator.claim_keeping import ClaimKeeper, MissingTemplate
 from spinney.operator.claims import claims_of_set
 from spinney.operator.hashes import TemplateHashes, adoption, template_hashes
 from spinney.operator.layout import Layout
 from spinney.operator.podclique import status_manifest
 from spinney.operator.podgang import FIELD_MANAGER, new_gang
-from spinney.operator.possessions import Possession, Possessions
+from spinney.operator.possessions import NameTaken, Possession, Possessions
 from spinney.operator.set_status import ObservedSet, replica_index
 from spinney.operator.set_update import set_update
 from spinney.operator.writing import Latest, gathering, write_each
@@ -142,7 +142,11 @@ class PodCliqueSetController:
         await self._write_status(scene)
         structure = self._structure(scene)
         if self._synced.get(key) != structure:
-            await self._sync(scene)
+            try:
+                await self._sync(scene)
+            except (NameTaken, MissingTemplate) as error:
+                self._events.event(reference(POD_CLIQUE_SET, pcs), "Warning", type(error).__name__, str(error))
+                return Requeue()
             self._synced[key] = structure
         return None if verdict.wait is None else Requeue(after=verdict.wait.total_seconds())
 
@@ -208,6 +212,7 @@ class PodCliqueSetController:
         plans = gangs.expected_gangs(layout, self._caches.live_replicas(scene.key))
         topology = self._caches.topology_of(scene.pcs)
         missing = [plan for plan in plans if plan.name not in observed.gangs]
+        self._refuse_foreign_gangs(scene, [plan.name for plan in missing])
         manifests = [new_gang(layout, plan, topology, backend=scene.backend) for plan in missing]
         await write_each(manifests, lambda gang: self._client.apply(POD_GANG, gang, field_manager=FIELD_MANAGER))
         await self._possessions.keep(owner, scene.key.namespace, wanted)
@@ -215,6 +220,17 @@ class PodCliqueSetController:
         await self._sync_cliques(scene)
         await self._sync_groups(scene)
         await self._delete_surplus(POD_GANG, observed.gangs, {plan.name for plan in plans})
+
+    def _refuse_foreign_gangs(self, scene: Scene, wanted: Iterable[str]) -> None:
+        """Refuse gang names that another set uses: ``a`` with group ``b`` and ``a-0-b`` can come to share one."""
+        for name in wanted:
+            found = self._caches.gangs.get(Key(scene.key.namespace, name))
+            owner = found.metadata.controller if found is not None else None
+            if owner is not None and owner.uid != scene.pcs.metadata.uid:
+                raise NameTaken(
+                    f"PodGang {scene.key.namespace}/{name} is needed for PodCliqueSet {scene.key.name} and belongs to "
+                    f"{owner.kind} {owner.name}; rename one of the two sets"
+                )
 
     async def _sync_cliques(self, scene: Scene) -> None:
         owner = owner_reference(POD_CLIQUE_SET, scene.pcs.metadata)
@@ -329,6 +345,11 @@ class PodCliqueSetController:
                 answer = await scene.backend.validate_pod_clique_set(scene.pcs, None)
             except Rejected as rejected:
                 answer = str(rejected)
+            except Exception as error:  # noqa: BLE001 - a backend may raise anything; the workload must not wait for it
+                log.warning("backend could not judge", podcliqueset=str(scene.key), error=str(error))
+                text = f"{scene.backend.name}: {type(error).__name__}: {error}"
+                kind = set_status.CAPABILITIES_MET
+                return Condition(type=kind, status="Unknown", reason="ValidationFailed", message=text)
             known = (*identity, answer)
             self._degradations[scene.key] = known
         answer = known[2]

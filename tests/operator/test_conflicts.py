@@ -1,0 +1,110 @@
+"""What the operator does when somebody is in its way."""
+
+import asyncio
+from typing import ClassVar
+
+import pytest
+
+from spinney.api.conditions import find_condition
+from spinney.api.core import EVENT, SERVICE
+from spinney.api.grove import POD_CLIQUE_SET, PodCliqueSet
+from spinney.api.podgang import POD_GANG
+from spinney.backends import Catalogue, Profile, Profiles
+from spinney.backends.builtin import BACKENDS
+from spinney.backends.interface import Degradation
+from spinney.backends.spinney_scheduler import SpinneyScheduler
+from spinney.kube.client import Client
+from spinney.kube.crds import install_crds
+from spinney.operator.operator import ComputeDomainsMissing, Operator, Settings
+from spinney.operator.set_status import CAPABILITIES_MET
+from spinney.runtime import Runtime, run_virtual
+from spinney.server import ApiServer
+from spinney.sim.transport import InProcessTransport
+from spinney.testing.builders import a_clique, a_pod_clique_set, a_scaling_group
+from tests.operator.harness import World, a_world
+
+
+async def reasons(world: World) -> set[str]:
+    """Return the reasons of all events."""
+    return {event["reason"] for event in (await world.client.list(EVENT, "test")).items}
+
+
+def test_somebody_elses_service_is_not_touched() -> None:
+    """A Service of the needed name that belongs to nobody stays as it is, and the set is told."""
+
+    async def story() -> None:
+        async with a_world() as world:
+            theirs = {"metadata": {"name": "model-0", "labels": {"app.kubernetes.io/managed-by": "grove-operator"}}}
+            spec = {"ports": [{"port": 80}]}
+            before = await world.client.create(SERVICE, {**theirs, "spec": spec}, "test")
+            await world.apply(a_pod_clique_set("model"))
+            await world.settle()
+            after = await world.client.get(SERVICE, "model-0", "test")
+            assert after["metadata"]["resourceVersion"] == before["metadata"]["resourceVersion"]
+            assert "NameTaken" in await reasons(world)
+
+    run_virtual(story())
+
+
+def test_two_sets_do_not_share_a_gang() -> None:
+    """Where the names of two sets come to the same gang, the second is refused it and told."""
+
+    async def story() -> None:
+        async with a_world() as world:
+            grouped = a_pod_clique_set("a", [a_clique("w")], [a_scaling_group("b", ["w"], 2, 1)])
+            await world.apply(grouped)
+            await world.settle()
+            assert "a-0-b-0" in await world.names(POD_GANG)
+            owner = (await world.gang("a-0-b-0")).metadata.owner_references
+            await world.apply(a_pod_clique_set("a-0-b", [a_clique("x")]))
+            await world.settle()
+            assert (await world.gang("a-0-b-0")).metadata.owner_references == owner
+            assert "NameTaken" in await reasons(world)
+
+    run_virtual(story())
+
+
+class Undecided(SpinneyScheduler):
+    """A backend that cannot judge workloads."""
+
+    name: ClassVar[str] = "undecided"
+
+    async def validate_pod_clique_set(self, pcs: PodCliqueSet, old: PodCliqueSet | None) -> list[Degradation]:
+        raise ConnectionError("the scheduler does not answer")
+
+
+def test_a_backend_that_cannot_judge_does_not_stop_a_workload() -> None:
+    """The set says that its capabilities are unknown, and its pods run."""
+
+    async def story() -> None:
+        catalogue = Catalogue()
+        for backend in BACKENDS:
+            catalogue.register(backend)
+        catalogue.register(Undecided)
+        profiles = Profiles((Profile("undecided"),), "undecided")
+        async with a_world(Settings(profiles=profiles), catalogue=catalogue) as world:
+            await world.apply(a_pod_clique_set("model"))
+            await world.settle()
+            assert len(await world.pods()) == 2
+            pcs = await world.client.get(POD_CLIQUE_SET, "model", "test", type=PodCliqueSet)
+            condition = find_condition(pcs.status.conditions, CAPABILITIES_MET)
+            assert condition is not None
+            assert (condition.status, condition.reason) == ("Unknown", "ValidationFailed")
+
+    run_virtual(story())
+
+
+def test_nvlink_without_compute_domains_stops_the_operator() -> None:
+    """Multi-node NVLink on a cluster without ComputeDomains is an error at start."""
+
+    async def story() -> None:
+        runtime = Runtime.virtual()
+        server = ApiServer(runtime)
+        client = Client(InProcessTransport(server), runtime)
+        async with server.running():
+            await install_crds(client)
+            with pytest.raises(ComputeDomainsMissing, match="autoMNNVLEnabled"):
+                async with asyncio.timeout(5):
+                    await Operator(client, Settings(mnnvl_enabled=True)).run()
+
+    run_virtual(story())
