@@ -91,6 +91,8 @@ async def _comparable(transport: Transport, exchange: Exchange, namespace: str) 
         headers={"content-type": exchange.content_type},
         body=body,
     )
+    if not answer.headers.get("content-type", "").startswith("application/json"):
+        return {"status": answer.status, "text": answer.body}  # a group that is not served yet
     content = json.loads(answer.body)
     if content.get("kind") == "Status" and content.get("status") == "Failure":
         details = content.get("details") or {}
