@@ -1,0 +1,33 @@
+"""What ``docs/plugins.md`` shows works as shown."""
+
+import re
+from pathlib import Path
+
+from spinney.scheduler import Session
+
+DOCUMENT = Path(__file__).parents[2] / "docs" / "plugins.md"
+
+
+def blocks(heading: str) -> list[str]:
+    """Return the Python blocks below a heading."""
+    section = DOCUMENT.read_text().split(f"\n## {heading}\n")[1].split("\n## ")[0]
+    return re.findall(r"```python\n(.*?)```", section, flags=re.DOTALL)
+
+
+def test_the_first_plugin_passes_the_test_that_is_shown() -> None:
+    """The plugin of the first section and the test of a later one run together."""
+    names: dict[str, object] = {}
+    exec(blocks("A plugin in ten minutes")[0], names)
+    exec(blocks("Testing a plugin")[0], names)
+    shown = names["test_regular_nodes_first"]
+
+    assert callable(shown)
+    shown()
+
+
+def test_every_extension_point_is_documented() -> None:
+    """Each ``add_...`` method of a session is named in the table."""
+    text = DOCUMENT.read_text()
+    spelled_out = text.replace("`..._deserved_...`", "`add_get_queue_deserved_resources_fn`")
+    missing = [name for name in dir(Session) if name.startswith("add_") and f"`{name}`" not in spelled_out]
+    assert missing == []
