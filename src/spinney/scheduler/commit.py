@@ -27,6 +27,14 @@ def by_gang(binds: Iterable[Bind]) -> dict[GangKey, list[Bind]]:
     return gangs
 
 
+def whole_gangs(binds: Sequence[Bind], start: int) -> int:
+    """Return up to where binds that are still being decided are complete: the last gang may not be."""
+    end = len(binds)
+    while end > start and binds[end - 1].gang == binds[-1].gang:
+        end -= 1
+    return end
+
+
 def assume_gang(cluster: ClusterState, binds: Sequence[Bind]) -> str | None:
     """Assume every pod of a gang on its node, or none and return why the decision no longer holds."""
     assumed: list[PodKey] = []

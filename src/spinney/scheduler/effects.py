@@ -1,7 +1,7 @@
 """What becomes of a cycle's decisions on a cluster: binds, evictions, and what is said about the rest.
 
-Decisions are checked against the ledger as it is when the cycle ends (:mod:`spinney.scheduler.commit`), assumed there,
-and carried out in the background while the next cycle may already run. :class:`Effects` is the seam: a scheduler that
+Decisions are checked against the ledger as it is by then (:mod:`spinney.scheduler.commit`), assumed there, and carried
+out in the background while the cycle goes on, or the next one runs. :class:`Effects` is the seam: a scheduler that
 only watches (:mod:`spinney.scheduler.shadow`) has other effects.
 """
 
@@ -39,8 +39,12 @@ class Effects(Protocol):
         """Hear of a change of a pod, before the inventory does."""
         ...
 
-    def carry_out(self, result: CycleResult) -> None:
-        """Begin to carry out what a cycle decided; returns at once."""
+    def bind(self, binds: Sequence[Bind]) -> None:
+        """Begin to bind pods, whole gangs of them, while the cycle may still be deciding; returns at once."""
+        ...
+
+    def conclude(self, result: CycleResult) -> None:
+        """Begin to carry out everything but the binds of a cycle that has ended; returns at once."""
         ...
 
     async def finish(self) -> None:
@@ -81,14 +85,17 @@ class ClusterEffects:
             if record is not None:
                 self._releases.pod_lost(record)
 
-    def carry_out(self, result: CycleResult) -> None:
-        """Begin to bind and evict; what could not be placed is reported."""
-        for gang, binds in by_gang(result.binds).items():
-            if assume_gang(self._inventory.cluster, binds) is None:
-                self._begin(self._bind(gang, binds), f"bind {gang}")
+    def bind(self, binds: Sequence[Bind]) -> None:
+        """Begin to bind the gangs whose decision still holds."""
+        for gang, together in by_gang(binds).items():
+            if assume_gang(self._inventory.cluster, together) is None:
+                self._begin(self._bind(gang, together), f"bind {gang}")
             else:
                 self._metrics.outdated.inc()
                 self._wake()
+
+    def conclude(self, result: CycleResult) -> None:
+        """Begin to evict; what could not be placed is reported."""
         if result.evictions:
             self._begin(self._evict(result.evictions), "evict")
         self._report(result.unschedulable)

@@ -2,7 +2,8 @@
 
 Watch events update the inventory in place. A cycle runs when something happened that could change a decision, and not
 otherwise: a cluster at rest costs nothing. The cycle works on a snapshot, in a worker thread in production, while the
-loop goes on taking events, renewing the lease and binding what earlier cycles decided.
+loop goes on taking events, renewing the lease and binding: what a cycle has decided is handed over while it decides the
+rest, so that the API server is not idle meanwhile.
 """
 
 import asyncio
@@ -24,6 +25,7 @@ from spinney.kube.client import Client
 from spinney.kube.discovery import served
 from spinney.kube.errors import KubeError
 from spinney.kube.manager import Manager
+from spinney.scheduler.commit import whole_gangs
 from spinney.scheduler.completing import completing_first
 from spinney.scheduler.config import SchedulerConfig
 from spinney.scheduler.cycle_metrics import CycleMetrics
@@ -34,6 +36,7 @@ from spinney.scheduler.plugin import PluginRegistry, default_registry
 from spinney.scheduler.releasing import Releases
 from spinney.scheduler.results import CycleResult
 from spinney.scheduler.scheduler import Scheduler
+from spinney.scheduler.session import Session
 from spinney.scheduler.sources import OPTIONAL_KINDS
 from spinney.scheduler.waking import confirms, may_change_decisions
 
@@ -45,11 +48,14 @@ UNSCHEDULABLE_EVENT = "Unschedulable"
 
 @dataclass(frozen=True, slots=True)
 class Pace:
-    """How long to let events gather before a cycle, to rest after one, and between looks for new kinds, in seconds."""
+    """How long things take, in seconds."""
 
     gather: float = 0.02
-    rest: float = 0.0
+    """From the event that wakes a cycle to its start, so that what comes together is decided together."""
+    hand_over: float = 0.02
+    """Between looks at what a cycle has decided so far."""
     rediscovery: float = 60.0
+    """Between looks for kinds that the API server did not serve before."""
 
 
 class SchedulerProcess:
@@ -178,7 +184,6 @@ class SchedulerProcess:
                 await self._runtime.clock.sleep(self._pace.gather)
                 self._woken.clear()
                 await self._cycle()
-                await self._runtime.clock.sleep(self._pace.rest)
         finally:
             await self._effects.finish()
 
@@ -186,10 +191,25 @@ class SchedulerProcess:
         started = self._runtime.clock.monotonic()
         snapshot = self.inventory.snapshot()
         self._releases.look_after_cycle(snapshot.gangs.pending)
-        result = await self._runtime.executor.run(self._scheduler.run_cycle, snapshot)
+        session = await self._runtime.executor.run(self._scheduler.open_session, snapshot)
+        deciding = asyncio.ensure_future(self._runtime.executor.run(self._decide, session))
+        handed_over = 0
+        while not deciding.done():
+            await asyncio.wait({deciding}, timeout=self._pace.hand_over)
+            end = len(session.binds) if deciding.done() else whole_gangs(session.binds, handed_over)
+            self._effects.bind(session.binds[handed_over:end])
+            handed_over = end
+        result = await deciding
         self.cycles += 1
         self._note(snapshot, result, self._runtime.clock.monotonic() - started)
-        self._effects.carry_out(result)
+        self._effects.conclude(result)
+
+    def _decide(self, session: Session) -> CycleResult:
+        try:
+            self._scheduler.run_actions(session)
+        finally:
+            session.close()
+        return self._scheduler.result(session)
 
     def _note(self, snapshot: Snapshot, result: CycleResult, seconds: float) -> None:
         self._metrics.cycle(result, seconds)
