@@ -11,10 +11,13 @@ import pytest
 from click.testing import CliRunner
 
 from spinney.api.core import NODE, Node
+from spinney.api.grove import POD_CLIQUE_SET
 from spinney.cli import main
 from spinney.kube.client import Client
 from spinney.kube.config import load_kubeconfig
+from spinney.kube.errors import Invalid
 from spinney.runtime import Runtime
+from spinney.sim.embedded import EmbeddedCluster
 
 
 async def test_it_serves_until_interrupted(tmp_path: Path) -> None:
@@ -64,3 +67,17 @@ def test_a_cluster_file_with_a_typo_names_the_field(tmp_path: Path) -> None:
 
     assert answer.exit_code == 1
     assert "cout" in answer.output
+
+
+async def test_what_is_applied_is_reviewed_by_the_operator() -> None:
+    """A PodCliqueSet with a mistake is refused with the path of the field, over a real webhook."""
+    runtime = Runtime.system()
+    cluster = EmbeddedCluster(runtime)
+    clique = {"name": "worker", "spec": {"roleName": "worker", "replicas": 2, "minAvailable": 3, "podSpec": {}}}
+    manifest = {"metadata": {"name": "bad"}, "spec": {"replicas": 1, "template": {"cliques": [clique]}}}
+    async with cluster.running(), cluster.reviewing():
+        with pytest.raises(Invalid) as refused:
+            await cluster.client.create(POD_CLIQUE_SET, manifest, "default")
+    runtime.executor.close()
+
+    assert "spec.template.cliques[0].spec.minAvailable" in str(refused.value)

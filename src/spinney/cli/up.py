@@ -50,7 +50,7 @@ async def run(spec: ClusterSpec, *, port: int, kubeconfig: Path) -> None:
     runtime = Runtime.system()
     cluster = EmbeddedCluster(runtime, StackOptions(nodes=spec))
     try:
-        async with HttpServer(cluster.server, Listening(port=port)) as http, cluster.running():
+        async with HttpServer(cluster.server, Listening(port=port)) as http, cluster.running(), cluster.reviewing():
             await cluster.client.apply(CLUSTER_TOPOLOGY_BINDING, topology_binding())
             kubeconfig.parent.mkdir(parents=True, exist_ok=True)
             http.write_kubeconfig(kubeconfig)

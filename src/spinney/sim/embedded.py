@@ -8,18 +8,22 @@ without the server (:class:`Stack`) run against any API server.
 import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from spinney.backends.profiles import Profile, Profiles
 from spinney.kube.client import Client
 from spinney.kube.crds import install_crds
 from spinney.nodes import ClusterSpec, Fleet
+from spinney.operator.certificates import new_certificate, service_names
 from spinney.operator.operator import Operator, Settings
+from spinney.operator.webhooks import ServicePlace, WebhookServer, register
 from spinney.runtime import Runtime
 from spinney.scheduler.config import SchedulerConfig
 from spinney.scheduler.process import SchedulerProcess
 from spinney.server import ApiServer, ServerOptions
 from spinney.sim.transport import InProcessTransport
+
+_WEBHOOKS = ServicePlace("grove-operator", "kube-system")
 
 OUR_BACKENDS = Profiles((Profile("default-scheduler"), Profile("spinney-scheduler")), "spinney-scheduler")
 
@@ -62,7 +66,9 @@ class EmbeddedCluster:
         self, runtime: Runtime, options: StackOptions | None = None, *, server: ServerOptions | None = None
     ) -> None:
         self.runtime = runtime
-        self.server = ApiServer(runtime, server)
+        self._services = dict(server.service_addresses) if server is not None else {}
+        options_with_services = replace(server or ServerOptions(), service_addresses=self._services)
+        self.server = ApiServer(runtime, options_with_services)
         self.client = self.connect("spinney")
         self.stack = Stack(self.connect, options)
 
@@ -75,6 +81,19 @@ class EmbeddedCluster:
         """Run server and stack for the time of the block, which begins when every part is ready."""
         async with self.server.running(), self.stack.running():
             yield self
+
+    @asynccontextmanager
+    async def reviewing(self) -> AsyncIterator[None]:
+        """Have the operator default and validate what is applied, over TLS on loopback, for the time of the block.
+
+        Needs real time: webhooks are called through a socket, as in production.
+        """
+        certificate = new_certificate(service_names(_WEBHOOKS.name, _WEBHOOKS.namespace), self.runtime.clock.now())
+        webhooks = WebhookServer(self.stack.operator.admission, certificate, host="127.0.0.1")
+        async with webhooks.serving() as port:
+            self._services[f"{_WEBHOOKS.namespace}/{_WEBHOOKS.name}"] = f"127.0.0.1:{port}"
+            await register(self.client, _WEBHOOKS, certificate.authority, authorizer=False)
+            yield
 
 
 @asynccontextmanager

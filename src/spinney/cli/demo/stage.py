@@ -88,7 +88,7 @@ async def a_stage(spec: ClusterSpec, screen: Screen) -> AsyncIterator[Stage]:
     runtime = Runtime.system()
     try:
         cluster = EmbeddedCluster(runtime, StackOptions(nodes=spec))
-        async with cluster.running():
+        async with cluster.running(), cluster.reviewing():
             await cluster.client.apply(CLUSTER_TOPOLOGY_BINDING, topology_binding())
             stage = Stage(cluster, screen)
             following = [asyncio.create_task(cache.run()) for cache in (stage.nodes, stage.pods, stage.gangs)]
