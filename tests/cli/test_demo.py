@@ -11,6 +11,7 @@ def test_the_demo_runs_to_its_end() -> None:
 
     assert answer.exit_code == 0, answer.output
     assert "chat-0 running: 7 pods, 7 bound, 7 ready" in answer.output
-    assert "of 6 required pods" in answer.output
+    assert "4 of 6 pods fit in rack" in answer.output
+    assert "require a block instead" in answer.output
     assert "train-0 running: 6 pods, 6 bound, 6 ready" in answer.output
     assert "spinney up" in answer.output

@@ -162,6 +162,7 @@ class _Places:
                     nodes=len(rows),
                     fits=min(int(held[domain]), len(level.tasks)),
                     needed=len(level.tasks),
+                    possible=bool(self._pods(self._table.allocatable[rows], level.tasks).sum() >= len(level.tasks)),
                 )
             )
         return tuple(reports), len(domains)
@@ -191,8 +192,12 @@ class _Places:
         """Return how many of ``tasks`` each domain of a level has room for, ``[domain]``, by their largest request."""
         domains = tree.levels[depth]
         rows = tree.rows[self._usable[tree.rows]]
-        fits = pods_per_node(self._free(rows), self._largest(tasks), len(tasks))
+        fits = self._pods(self._free(rows), tasks)
         return np.bincount(domains.of_row[rows], weights=fits, minlength=len(domains)).astype(np.int64)
+
+    def _pods(self, room: Vector, tasks: Sequence[PodInfo]) -> Vector:
+        """Return how many of ``tasks`` fit into each row of ``room``, ``[node, resource]``."""
+        return pods_per_node(room, self._largest(tasks), len(tasks))
 
     def _report(self, level: str, name: str, rows: Rows, tasks: Sequence[PodInfo]) -> DomainReport:
         """Report one domain, whose usable nodes are ``rows``."""
