@@ -44,7 +44,7 @@ class Scheduler:
         """Where plugins register metrics of their own."""
         self.http_handlers: Mapping[str, Hook[HttpHandler]] = {}
         """What plugins of the newest session serve, by path."""
-        self._actions = [_action(name, actions) for name in config.actions if name in actions or not _is_planned(name)]
+        self._actions = [_action(name, actions) for name in config.actions]
         for option in config.plugins:
             self.registry.builder(option.name)
 
@@ -103,14 +103,6 @@ class Scheduler:
                 Unschedulable(key, tuple(errors), explainer.explain(session.job(key), errors))
                 for key, errors in session.fit_errors.items()
             ]
-
-
-def _is_planned(name: str) -> bool:
-    """Tell whether KAI has an action of that name which this version lacks; a shard that lists it is still served."""
-    planned = name in {"consolidation", "reclaim", "preempt", "stalegangeviction"}
-    if planned:
-        log.warning("action is not available in this version and is left out", action=name)
-    return planned
 
 
 def _action(name: str, actions: Mapping[str, Action]) -> tuple[str, Action]:
