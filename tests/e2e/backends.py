@@ -45,3 +45,5 @@ BACKENDS = (
 )
 
 RUNNING = tuple(backend for backend in BACKENDS if not backend.skipped)
+
+KAI = RUNNING[0]

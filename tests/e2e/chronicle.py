@@ -45,6 +45,7 @@ class Happening:
     kind: type[Any]
     gone: bool
     object: Any
+    inherited: bool = False  # it was there before anybody looked
 
     @property
     def name(self) -> str:
@@ -70,7 +71,7 @@ class Chronicle:
             namespace = self._namespace if resource.namespaced else None
             listing = await self._client.list(resource, namespace, type=kind)
             for found in listing.items:
-                self._take(Happening(_revision(found), kind, gone=False, object=found))
+                self._take(Happening(_revision(found), kind, gone=False, object=found, inherited=True))
             following = self._follow(resource, kind, namespace, listing.resource_version)
             followers.append(tasks.create_task(following, name=f"chronicle of {resource}"))
         return followers

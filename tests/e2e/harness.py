@@ -149,6 +149,25 @@ class Stage:
         except TimeoutError:
             self.settled.append(self.chronicle.revision)
 
+    async def until_seen(
+        self, resource: Resource, name: str, condition: Callable[[JSON], bool], *, within: float = FOUR_MINUTES
+    ) -> JSON:
+        """Wait until an object of any kind exists and meets a condition, and return it."""
+        namespace = self.namespace if resource.namespaced else None
+        selector = f"metadata.name={name}"
+        async with asyncio.timeout(within):
+            listing = await self.client.list(resource, namespace, field_selector=selector)
+            for found in listing.items:
+                if condition(found):
+                    return found
+            version = listing.resource_version
+            async for event in self.client.watch(
+                resource, namespace, field_selector=selector, resource_version=version
+            ):
+                if event.type != "DELETED" and condition(event.object):
+                    return event.object
+        raise AssertionError(f"the watch of {resource.kind} {name} ended")
+
     async def until_ready(self, count: int, *, distinct: bool = False) -> None:
         """Wait until exactly so many pods exist and all of them are ready; ``distinct``: each on a node of its own."""
         await self.until(lambda: len(self.ready()) == len(self.pods()) == count)
@@ -205,7 +224,9 @@ class Stage:
     async def deploy(self, manifest: JSON) -> PodCliqueSet:
         """Create a PodCliqueSet for the backend under test."""
         manifest = for_backend(manifest, self.backend)
-        return await self.client.create(POD_CLIQUE_SET, manifest, self.namespace, type=PodCliqueSet)
+        created = await self.client.create(POD_CLIQUE_SET, manifest, self.namespace, type=PodCliqueSet)
+        await self.until(lambda: created.metadata.name in self.chronicle.all(PodCliqueSet))
+        return created
 
     async def cordon(self, count: int) -> None:
         """Close the last nodes that are open, so many of them."""
@@ -294,12 +315,19 @@ class Stages:
         cordoned: int = 0,
         topology: bool = True,
         mnnvl: bool = False,
+        init_image: str = "spinney:latest",
         times: PodTimes | None = None,
+        keep: bool = False,
     ) -> AsyncIterator[Stage]:
-        """Run a scenario on so many nodes; at the end its PodCliqueSets are deleted and the log is judged."""
+        """Run a scenario on so many nodes; at the end its PodCliqueSets are deleted and the log is judged.
+
+        With ``keep`` they stay, and another stage, with another operator, may open on the same cluster.
+        """
         configuration = check(self.backend.configuration(topology=topology, mnnvl=mnnvl), every_backend())
         pace = times or (floor.QUICK if self.cluster.embedded else floor.INSTANT)
-        options = StackOptions(nodes=floor.a_floor(nodes, times=pace), operator=Settings.of(configuration))
+        options = StackOptions(
+            nodes=floor.a_floor(nodes, times=pace), operator=Settings.of(configuration, init_image=init_image)
+        )
         stack = Stack(self.cluster.connect, options)
         chronicle = Chronicle(self.cluster.client, self.cluster.namespace)
         stage = Stage(self.cluster, self.backend, stack, chronicle)
@@ -310,7 +338,8 @@ class Stages:
                 followers = await chronicle.begin(tasks)
                 await stage.cordon(cordoned)
                 yield stage
-                await stage.remove(*chronicle.all(PodCliqueSet))
+                if not keep:
+                    await stage.remove(*chronicle.all(PodCliqueSet))
                 await chronicle.complete()
                 for follower in followers:
                     follower.cancel()

@@ -86,7 +86,7 @@ class Replay:
         now = is_true(gang.status.conditions, INITIALIZED)
         if was and not now:
             self.complete.discard(each.name)
-        if now and not was:
+        if now and not was and not each.inherited:
             self._check_complete(each.revision, gang)
 
     def _check_complete(self, revision: int, gang: PodGang) -> None:
@@ -106,6 +106,9 @@ class Replay:
         if each.gone or not _is_managed(each.object):
             return
         pod: Pod = each.object
+        if each.inherited:
+            self.complete.add(pod.metadata.labels[marks.POD_GANG])  # how it came up was somebody else's story
+            return
         if before is None or before.metadata.uid != pod.metadata.uid:
             self._check_creation(each.revision, pod)
         elif _is_held(before) and not _is_held(pod):

@@ -235,3 +235,26 @@ async def test_tas23_what_is_only_preferred(a_stage: Stages) -> None:
         await expect_tree(stage, name, Tree(leaves, (BLOCK, RACK), parents))
         scaled = Tree({f"{name}-workers-1-worker": Leaf(1)}, top=preferred(HOST))
         await expect_tree(stage, f"{name}-workers-0", scaled)
+
+
+async def test_packing_is_not_luck(a_stage: Stages) -> None:
+    """With one open node left in the first rack, filling nodes in order would straddle racks; both pods go further."""
+    async with a_stage(28) as stage:
+        for name in stage.fleet.names[:6]:
+            await stage.close(name)
+        await packed(stage, topology.multirep(), 4)
+        for i in (0, 1):
+            expect_together(stage, RACK, f"tas-multirep-{i}-worker")
+        assert "rack-0" not in domains(stage, RACK)
+
+
+async def test_a_rack_that_is_too_small_is_not_left_for_another(a_stage: Stages) -> None:
+    """Eight pods that need a node each and must share a rack of seven are pending, although the block has room."""
+    async with a_stage(28) as stage:
+        await stage.bind_topology()
+        manifest = topology.multirep()
+        manifest["spec"]["replicas"] = 1
+        clique = manifest["spec"]["template"]["cliques"][0]["spec"]
+        clique["replicas"] = clique["minAvailable"] = 8
+        await stage.deploy(manifest)
+        await stage.until_pending(8)
