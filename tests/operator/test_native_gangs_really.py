@@ -1,0 +1,163 @@
+"""Native gangs on the real kube-scheduler of each release: all of the minimum or nothing, and the rest after it."""
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from dataclasses import dataclass
+
+import pytest
+
+from spinney.api.conditions import is_true
+from spinney.api.core import NAMESPACE, NODE, POD, SERVICE_ACCOUNT, Pod
+from spinney.api.grove import POD_CLIQUE_SET, PodCliqueSet
+from spinney.api.podgang import POD_GANG, SCHEDULED, PodGang
+from spinney.backends import Profile, Profiles, additions
+from spinney.backends.kube import KubeSchedulerConfig
+from spinney.kube.client import Client
+from spinney.kube.config import load_kubeconfig
+from spinney.kube.crds import install_crds
+from spinney.nodes import ClusterSpec, Fleet
+from spinney.nodes.spec import NodeGroup
+from spinney.operator.operator import Operator, Settings
+from spinney.operator.pod_states import has_gate
+from spinney.runtime import Runtime
+from spinney.testing.builders import a_clique, a_pod_clique_set, a_pod_spec
+from spinney.testing.controlplane import ControlPlane, GoMissing
+
+pytestmark = pytest.mark.real
+
+NATIVE = Profiles((Profile("default-scheduler", KubeSchedulerConfig(gang_scheduling=True)),))
+
+
+@pytest.fixture(scope="module", params=["1.35", "1.36", "1.37"])
+def plane(request: pytest.FixtureRequest) -> Iterator[ControlPlane]:
+    """A control plane with kube-scheduler, of each release that has native gangs."""
+    plane = ControlPlane(request.param, scheduler=True)
+    try:
+        plane.start()
+    except GoMissing as missing:
+        pytest.skip(f"NO REAL CONTROL PLANE: {missing}")
+    yield plane
+    plane.stop()
+
+
+@dataclass(frozen=True)
+class Place:
+    """A namespace of a cluster."""
+
+    client: Client
+    namespace: str
+
+
+@pytest.fixture
+async def place(plane: ControlPlane) -> AsyncIterator[Place]:
+    """A cluster of three nodes with one core each, and an operator with native gangs."""
+    runtime = Runtime.system()
+    client = Client(load_kubeconfig(plane.kubeconfig, runtime=runtime), runtime, field_manager="spinney-operator")
+    await install_crds(client)
+    created = await client.create(NAMESPACE, {"metadata": {"generateName": "gangs-"}})
+    place = Place(client, created["metadata"]["name"])
+    async for event in client.watch(SERVICE_ACCOUNT, place.namespace, field_selector="metadata.name=default"):
+        if event.type == "ADDED":
+            break
+    nodes = NodeGroup(name="node-{index}", count=3, capacity={"cpu": "1", "memory": "1Gi"})
+    operator = Operator(client, Settings(profiles=NATIVE))
+    async with Fleet(client, ClusterSpec(nodes=(nodes,)), runtime=runtime).running():
+        running = asyncio.create_task(operator.run())
+        await operator.manager.wait_until_ready()
+        yield place
+        await client.delete(POD_CLIQUE_SET, "model", place.namespace)
+        await until(lambda: nobody(place), "the workload is gone")
+        operator.stop()
+        await running
+    await client.delete(NAMESPACE, place.namespace)
+    await client.transport.close()
+    runtime.executor.close()
+
+
+async def until(holds: Callable[[], Awaitable[bool]], what: str) -> None:
+    """Look again and again until something holds."""
+    for _ in range(300):
+        if await holds():
+            return
+        await asyncio.sleep(0.2)
+    raise AssertionError(f"not reached: {what}")
+
+
+async def pods(place: Place) -> list[Pod]:
+    """Return the pods that are not being deleted."""
+    listing = await place.client.list(POD, place.namespace, type=Pod)
+    return [pod for pod in listing.items if not pod.metadata.deleting]
+
+
+async def nobody(place: Place) -> bool:
+    """Say whether no pod is left."""
+    return not (await place.client.list(POD, place.namespace)).items
+
+
+async def bound(place: Place) -> int:
+    """Return how many pods have a node."""
+    return sum(bool(pod.spec.node_name) for pod in await pods(place))
+
+
+async def cordon(place: Place, node: str, *, on: bool) -> None:
+    """Take a node out of scheduling, or back in."""
+    await place.client.patch(NODE, node, {"spec": {"unschedulable": on}})
+
+
+def workload(place: Place) -> PodCliqueSet:
+    """Return a gang of three that may grow to four."""
+    cliques = [
+        a_clique("leader", 1, pod_spec=a_pod_spec(cpu="800m")),
+        a_clique("worker", 3, 2, pod_spec=a_pod_spec(cpu="800m")),
+    ]
+    return a_pod_clique_set("model", cliques, namespace=place.namespace, termination_delay="5s")
+
+
+async def test_all_of_the_minimum_or_nothing(place: Place) -> None:
+    """With room for two of three nothing is bound; with room for three the minimum is, and then the rest is tried."""
+    await cordon(place, "node-2", on=True)
+    await place.client.apply(POD_CLIQUE_SET, workload(place), field_manager="user")
+
+    async def waiting() -> bool:
+        found = await pods(place)
+        return len(found) == 4 and sum(not has_gate(pod) for pod in found) == 3
+
+    await until(waiting, "three members released, the fourth pod gated")
+    await asyncio.sleep(3)
+    assert await bound(place) == 0
+    await cordon(place, "node-2", on=False)
+
+    async def placed() -> bool:
+        return await bound(place) == 3
+
+    await until(placed, "the minimum is bound")
+
+    async def rest_released() -> bool:
+        gang = await place.client.get(POD_GANG, "model-0", place.namespace, type=PodGang)
+        return is_true(gang.status.conditions, SCHEDULED) and not any(has_gate(pod) for pod in await pods(place))
+
+    await until(rest_released, "the pod beyond the minimum is released")
+
+
+async def test_a_recycled_gang_is_a_new_native_gang(place: Place) -> None:
+    """After gang termination the new pods form a group of their own and are placed together again."""
+    await place.client.apply(POD_CLIQUE_SET, workload(place), field_manager="user")
+
+    async def placed() -> bool:
+        return await bound(place) == 3
+
+    await until(placed, "the minimum is bound")
+    before = {pod.metadata.uid for pod in await pods(place)}
+    leader = next(pod for pod in await pods(place) if "leader" in pod.metadata.name)
+    await cordon(place, leader.spec.node_name, on=True)
+    await place.client.delete(POD, leader.metadata.name, place.namespace, grace_period_seconds=0)
+
+    async def recycled() -> bool:
+        found = await pods(place)
+        return bool(found) and not before & {pod.metadata.uid for pod in found}
+
+    await until(recycled, "no pod of the former life is left")
+    gang = await place.client.get(POD_GANG, "model-0", place.namespace, type=PodGang)
+    assert additions.INCARNATION in gang.metadata.annotations
+    await cordon(place, leader.spec.node_name, on=False)
+    await until(placed, "the minimum is bound again")
