@@ -16,6 +16,7 @@ from spinney.api.struct import JSON
 from spinney.api.time import parse_timestamp, timestamp
 from spinney.runtime import Runtime
 from spinney.server.kinds import Kind
+from spinney.server.kinds.shape import misshapen
 from spinney.server.status import Cause, bad_request, forbidden_value, invalid_value, required
 
 _SUFFIX_ALPHABET = "bcdfghjklmnpqrstvwxz2456789"
@@ -44,6 +45,11 @@ def check_envelope(kind: Kind, obj: Any) -> JSON:
             what = "API version" if field == "apiVersion" else "kind"
             raise bad_request(f"the {what} in the data ({found}) does not match the expected {what} ({expected})")
     _check_metadata(obj)
+    for field in ("spec", "status"):
+        if field in obj and obj[field] is None:
+            del obj[field]
+    if not kind.custom and (path := misshapen(obj, kind.shape)) is not None:
+        raise bad_request(f"{path}: Invalid value: must be an object or a list, as {resource.kind} has it there")
     return obj
 
 
@@ -53,6 +59,11 @@ def _check_metadata(obj: JSON) -> None:
         obj["metadata"] = metadata = {}
     if not isinstance(metadata, dict):
         raise bad_request("metadata: Invalid value: must be an object")
+    for field in ("name", "generateName", "namespace", "uid", "resourceVersion"):
+        if metadata.get(field) is None:
+            metadata.pop(field, None)
+        elif not isinstance(metadata[field], str):
+            raise bad_request(f"metadata.{field}: Invalid value: must be a string")
     for field in ("labels", "annotations"):
         mapping = metadata.get(field)
         if mapping is None:

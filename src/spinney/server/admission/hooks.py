@@ -1,7 +1,7 @@
 """Configured webhooks, ready to be matched against writes."""
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 from spinney.api.selectors import LabelSelector
 from spinney.api.struct import JSON, convert
@@ -88,7 +88,7 @@ def configured(store: Store, phase: Phase) -> list[Webhook]:
     collection: Collection | None = store.collection(_COLLECTIONS[phase])
     if collection is None:
         return []
-    return [_webhook(hook) for record in collection.records() for hook in record.decode().get("webhooks") or ()]
+    return [webhook(hook) for record in collection.records() for hook in record.decode().get("webhooks") or ()]
 
 
 def is_configuration(collection: Collection) -> bool:
@@ -96,9 +96,10 @@ def is_configuration(collection: Collection) -> bool:
     return collection.name in _COLLECTIONS.values()
 
 
-def _webhook(hook: JSON) -> Webhook:
+def webhook(hook: JSON) -> Webhook:
+    """Return a webhook as its configuration describes it."""
     return Webhook(
-        name=hook.get("name", ""),
+        name=str(hook.get("name") or ""),
         client=hook.get("clientConfig") or {},
         rules=tuple(_rule(rule) for rule in hook.get("rules") or ()),
         namespaces=convert(LabelSelector, hook.get("namespaceSelector") or {}),
@@ -114,12 +115,19 @@ def _webhook(hook: JSON) -> Webhook:
 
 def _rule(rule: JSON) -> Rule:
     return Rule(
-        operations=tuple(rule.get("operations") or ()),
-        groups=tuple(rule.get("apiGroups") or ()),
-        versions=tuple(rule.get("apiVersions") or ()),
-        resources=tuple(rule.get("resources") or ()),
+        operations=_texts(rule.get("operations")),
+        groups=_texts(rule.get("apiGroups")),
+        versions=_texts(rule.get("apiVersions")),
+        resources=_texts(rule.get("resources")),
         scope=rule.get("scope") or "*",
     )
+
+
+def _texts(values: Any) -> tuple[str, ...]:
+    texts = tuple(values or ())
+    if not isinstance(values, list | None) or not all(isinstance(text, str) for text in texts):
+        raise TypeError(f"expected a list of strings, found {values!r}")
+    return texts
 
 
 def _covers(listed: tuple[str, ...], value: str) -> bool:

@@ -31,7 +31,7 @@ def resolve_priority(store: Store, attributes: Attributes) -> None:
 def _resolve(store: Store, attributes: Attributes, spec: JSON) -> None:
     name = spec.get("priorityClassName")
     if name:
-        found = _named(store, name)
+        found = _named(store, str(name))
         if found is None:
             raise _refused(attributes, f"no PriorityClass with name {name} was found")
     else:

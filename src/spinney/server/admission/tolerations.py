@@ -23,4 +23,4 @@ def add_default_tolerations(attributes: Attributes) -> None:
 
 
 def _covers(toleration: dict[str, object], taint: str) -> bool:
-    return toleration.get("key", "") in {"", taint} and toleration.get("effect", "") in {"", "NoExecute"}
+    return toleration.get("key", "") in ("", taint) and toleration.get("effect", "") in ("", "NoExecute")

@@ -23,6 +23,13 @@ from spinney.server.kinds.shapes import METADATA
 from spinney.server.status import Cause, invalid_value, required, unsupported_value
 
 COLLECTION = str(CUSTOM_RESOURCE_DEFINITION)
+_BAD_SCHEMA = (
+    jsonschema_rs.ValidationError,
+    jsonschema_rs.ReferencingError,
+    ValueError,
+    TypeError,  # this and the next: something is not of the type that schemas have there
+    AttributeError,
+)
 CLEANUP = "customresourcecleanup.apiextensions.k8s.io"
 
 
@@ -71,7 +78,7 @@ class DefinitionBehaviour(Behaviour):
         }
 
     def prepare_update(self, obj: JSON, old: JSON, subresource: str) -> None:
-        if subresource or not isinstance(obj.get("spec"), dict):
+        if subresource or not isinstance(obj.get("spec"), dict) or not isinstance(obj["spec"].get("versions"), list):
             return
         status = {**(obj.get("status") or {})}
         status["acceptedNames"] = obj["spec"].get("names")
@@ -169,7 +176,7 @@ def _version_causes(version: CustomResourceVersion, path: str) -> list[Cause]:
         return [invalid_value(f"{where}.type", schema.get("type"), "must be object at the root")]
     try:
         CustomBehaviour(schema)
-    except (jsonschema_rs.ValidationError, jsonschema_rs.ReferencingError, ValueError) as error:
+    except _BAD_SCHEMA as error:
         return [invalid_value(where, "", f"is not a valid schema: {error}")]
     return []
 

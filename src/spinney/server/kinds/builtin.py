@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import Literal
 
 from spinney.api.resource import Resource
+from spinney.server.admission.configurations import WebhookConfigurationBehaviour
 from spinney.server.kinds import shapes
 from spinney.server.kinds.events import core_event, grouped_event
 from spinney.server.kinds.gangs import CompositePodGroupBehaviour, PodGroupBehaviour, WorkloadBehaviour
@@ -133,7 +134,7 @@ def _core(pod_gang_fields: tuple[str, ...]) -> list[Kind]:
             labels=(_label("status.phase"),),
         ),
         _kind("configmaps", "ConfigMap", short="cm"),
-        _kind("secrets", "Secret", behaviour=SecretBehaviour(), labels=(_label("type"),)),
+        _kind("secrets", "Secret", shape=shapes.SECRET, behaviour=SecretBehaviour(), labels=(_label("type"),)),
         _kind(
             "services",
             "Service",
@@ -384,6 +385,7 @@ def _extension() -> list[Kind]:
             categories=("api-extensions",),
             generation=True,
             shape=shapes.WEBHOOKS,
+            behaviour=WebhookConfigurationBehaviour(),
         ),
         _kind(
             "mutatingwebhookconfigurations",
@@ -393,6 +395,7 @@ def _extension() -> list[Kind]:
             categories=("api-extensions",),
             generation=True,
             shape=shapes.WEBHOOKS,
+            behaviour=WebhookConfigurationBehaviour(),
         ),
     ]
 

@@ -143,7 +143,9 @@ class PriorityClassBehaviour(Behaviour):
 
     def validate(self, obj: JSON, old: JSON | None, subresource: str) -> list[Cause]:
         causes: list[Cause] = []
-        name, value = obj["metadata"]["name"], obj["value"]
+        name, value = obj["metadata"].get("name", ""), obj["value"]
+        if not isinstance(value, int) or isinstance(value, bool):
+            return [invalid_value("value", value, "must be a whole number")]
         if old is None:
             system = name in {"system-node-critical", "system-cluster-critical"}
             if name.startswith("system-") and not system:

@@ -7,7 +7,7 @@ in :mod:`spinney.server.kinds.shapes`; for custom resources they come from the s
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Any, Literal
 
 from spinney.api.struct import JSON
 
@@ -28,6 +28,7 @@ class Shape:
     key_defaults: Mapping[str, str] = field(default_factory=dict)
     fields: Mapping[str, "Shape"] = field(default_factory=dict)
     items: "Shape | None" = None
+    listed: bool = False  # an atomic value that is a list of objects
 
     def child(self, name: str) -> "Shape":
         """Return the shape of the field ``name``."""
@@ -58,6 +59,41 @@ class Shape:
 
 GRANULAR = Shape()
 ATOMIC = Shape(merge="atomic")
+ATOMIC_ITEMS = Shape(merge="atomic", listed=True)
+
+
+def misshapen(value: Any, shape: Shape, path: str = "") -> str | None:
+    """Return the path of the first value that is no object, or no list, where the shape has one; null is neither."""
+    if value is None:
+        return None
+    if shape.associative or shape.listed:
+        return _misshapen_list(value, shape, path)
+    if not shape.fields:
+        return None
+    if not isinstance(value, dict):
+        return path
+    for name, child in shape.fields.items():
+        found = misshapen(value.get(name), child, f"{path}.{name}" if path else name)
+        if found is not None:
+            return found
+    return None
+
+
+def _misshapen_list(value: Any, shape: Shape, path: str) -> str | None:
+    if not isinstance(value, list):
+        return path
+    for index, item in enumerate(value):
+        where = f"{path}[{index}]"
+        if isinstance(item, dict) is (shape.merge == "set"):
+            return where
+        if isinstance(item, dict):
+            for key in shape.keys:
+                if isinstance(item.get(key), dict | list):
+                    return f"{where}.{key}"
+            found = misshapen(item, shape.item, where)
+            if found is not None:
+                return found
+    return None
 
 
 def items_by(*keys: str, merge_key: str = "", key_defaults: Mapping[str, str] | None = None, **fields: Shape) -> Shape:

@@ -1,12 +1,14 @@
 """Merge shapes of the built-in kinds: the list keys and patch keys that Kubernetes' types declare."""
 
-from spinney.server.kinds.shape import ATOMIC, Shape, fields, items_by, values
+from spinney.server.kinds.shape import ATOMIC, ATOMIC_ITEMS, Shape, fields, items_by, values
 
 METADATA = fields(
+    labels=Shape(),
     ownerReferences=items_by("uid"),
     finalizers=values(),
 )
 CONDITIONS = items_by("type")
+_MAPPING = fields(**{"": Shape()})  # an object with any fields
 
 _ENV = items_by(
     "name", valueFrom=fields(secretKeyRef=ATOMIC, configMapKeyRef=ATOMIC, fieldRef=ATOMIC, resourceFieldRef=ATOMIC)
@@ -18,7 +20,7 @@ _CONTAINERS = items_by(
     ports=_PORTS,
     volumeMounts=items_by("mountPath"),
     volumeDevices=items_by("devicePath"),
-    resources=fields(claims=items_by("name")),
+    resources=fields(claims=items_by("name"), requests=_MAPPING, limits=_MAPPING),
 )
 
 POD_SPEC = fields(
@@ -33,6 +35,7 @@ POD_SPEC = fields(
     ),
     schedulingGates=items_by("name"),
     resourceClaims=items_by("name"),
+    tolerations=ATOMIC_ITEMS,
     nodeSelector=ATOMIC,
     affinity=fields(nodeAffinity=fields(requiredDuringSchedulingIgnoredDuringExecution=ATOMIC)),
 )
@@ -46,12 +49,14 @@ POD = fields(
         podIPs=items_by("ip"),
         hostIPs=ATOMIC,
         resourceClaimStatuses=items_by("name"),
+        containerStatuses=ATOMIC_ITEMS,
+        initContainerStatuses=ATOMIC_ITEMS,
     ),
 )
 NODE = fields(
     metadata=METADATA,
     spec=fields(podCIDRs=values()),
-    status=fields(conditions=CONDITIONS, addresses=items_by("type")),
+    status=fields(conditions=CONDITIONS, addresses=items_by("type"), capacity=_MAPPING, allocatable=_MAPPING),
 )
 SERVICE = fields(
     metadata=METADATA,
@@ -82,7 +87,17 @@ RESOURCE_CLAIM = fields(
     spec=fields(devices=fields(requests=ATOMIC, constraints=ATOMIC, config=ATOMIC)),
     status=fields(reservedFor=items_by("uid"), devices=items_by("driver", "device", "pool")),
 )
-WEBHOOKS = fields(metadata=METADATA, webhooks=items_by("name"))
+WEBHOOKS = fields(
+    metadata=METADATA,
+    webhooks=items_by(
+        "name",
+        clientConfig=fields(service=_MAPPING),
+        rules=ATOMIC_ITEMS,
+        namespaceSelector=_MAPPING,
+        objectSelector=_MAPPING,
+        matchConditions=items_by("name"),
+    ),
+)
 CLUSTER_ROLE = fields(metadata=METADATA, aggregationRule=ATOMIC)
 NAMESPACE = fields(metadata=METADATA, spec=fields(finalizers=ATOMIC), status=fields(conditions=CONDITIONS))
 ENDPOINT_SLICE = fields(metadata=METADATA)
@@ -98,12 +113,19 @@ CUSTOM_RESOURCE_DEFINITION = fields(
 NATIVE_WORKLOAD = fields(
     metadata=METADATA,
     spec=fields(
-        podGroups=items_by("name"), podGroupTemplates=items_by("name"), compositePodGroupTemplates=items_by("name")
+        podGroups=items_by("name", policy=fields(basic=_MAPPING, gang=_MAPPING)),
+        podGroupTemplates=items_by("name", schedulingPolicy=fields(basic=_MAPPING, gang=_MAPPING)),
+        compositePodGroupTemplates=items_by("name"),
     ),
 )
 NATIVE_POD_GROUP = fields(
     metadata=METADATA,
-    spec=fields(resourceClaims=items_by("name")),
+    spec=fields(
+        resourceClaims=items_by("name"),
+        schedulingPolicy=fields(basic=_MAPPING, gang=_MAPPING),
+        schedulingConstraints=fields(topology=ATOMIC_ITEMS),
+    ),
     status=fields(conditions=CONDITIONS, resourceClaimStatuses=items_by("name")),
 )
-PLAIN = fields(metadata=METADATA)
+PLAIN = fields(metadata=METADATA, spec=_MAPPING, status=_MAPPING)
+SECRET = fields(metadata=METADATA, data=_MAPPING, stringData=_MAPPING)

@@ -56,10 +56,10 @@ def _fill_container(container: JSON) -> None:
         container["imagePullPolicy"] = _pull_policy(container.get("image"))
     for port in container.get("ports") or ():
         port.setdefault("protocol", "TCP")
-    resources = container.setdefault("resources", {})
+    resources = container["resources"] = container.get("resources") or {}
     limits: Any = resources.get("limits")
     if limits:
-        requests = resources.setdefault("requests", {})
+        requests = resources["requests"] = resources.get("requests") or {}
         for name, quantity in limits.items():
             requests.setdefault(name, quantity)
 

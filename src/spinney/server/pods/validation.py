@@ -126,6 +126,6 @@ def _fixed_part(spec: JSON, subresource: str, *, gated: bool) -> JSON:
         if containers in fixed:
             fixed[containers] = [
                 {name: value for name, value in container.items() if name not in open_fields}
-                for container in fixed[containers]
+                for container in fixed[containers] or ()
             ]
     return fixed
