@@ -13,14 +13,23 @@ from spinney import __version__
 __all__ = ["main"]
 
 COMMANDS = {
+    "apply": "Apply manifests to a cluster (server-side).",
     "cases": "Run scheduler behaviour cases and report the differences.",
     "crds": "Print or write the CRD manifests.",
+    "delete": "Delete what manifests name.",
     "demo": "Bring a gang up on an embedded cluster and show it.",
+    "get": "List gangs, sets or nodes of any cluster.",
     "operator": "Run the operator against a cluster.",
+    "queues": "Show the queues: entitled to, holding, asking for.",
     "scheduler": "Run the session scheduler against a cluster.",
+    "simulate": "Say what would be placed where, on a snapshot.",
+    "snapshot": "Write what scheduling reads of a cluster to a file.",
+    "top": "Watch gangs on the nodes of a cluster, live.",
     "up": "Run an embedded cluster in the foreground.",
+    "validate": "Check manifests without a cluster.",
     "version": "Print the version.",
     "wait-for": "Wait until other cliques of the same gang are ready (the start-up init container).",
+    "why": "Say why something waits, and what would help.",
 }
 
 

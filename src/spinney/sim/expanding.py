@@ -60,6 +60,13 @@ class Surroundings:
         )
 
 
+def everything_enabled(topologies: Mapping[str, ClusterTopologyBinding]) -> AdmissionPolicy:
+    """Return the admission policy of an operator with every backend, topologies and MNNVL enabled."""
+    catalogue = every_backend()
+    names = sorted({catalogue.canonical(name) for name in catalogue.names()})
+    return AdmissionPolicy(schedulers=tuple(names), topology_aware=True, topologies=topologies, mnnvl=True)
+
+
 def expand(manifests: Iterable[JSON], surroundings: Surroundings) -> list[Any]:
     """Return the objects that a cluster would hold after ``manifests`` were applied; raises :class:`InvalidWorkload`.
 
@@ -97,9 +104,7 @@ def _decoded_set(manifest: JSON, surroundings: Surroundings) -> PodCliqueSet:
         pcs = default_pod_clique_set(convert(PodCliqueSet, manifest))
     except msgspec.ValidationError as error:
         raise InvalidWorkload(f"PodCliqueSet {_name(manifest)}: {error}") from error
-    policy = AdmissionPolicy(
-        schedulers=tuple(every_backend().names()), topology_aware=True, topologies=surroundings.bindings, mnnvl=True
-    )
+    policy = everything_enabled(surroundings.bindings)
     # A topology that does not exist is no fault of the file: it is shown as the reason why the gang waits.
     faults = [fault for fault in validate_pod_clique_set(pcs, policy) if fault.message != UNKNOWN_TOPOLOGY]
     if faults:

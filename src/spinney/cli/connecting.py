@@ -1,0 +1,163 @@
+"""Which cluster a command reads, and what to do about it when that does not work.
+
+Every command that talks to a cluster has the same options, and every failure to talk to it is one sentence that says
+what to try. A snapshot file stands in for a cluster wherever a command only reads.
+"""
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+
+from spinney.cli.output import progress
+from spinney.cli.running import until_interrupted
+from spinney.kube.client import Client
+from spinney.kube.config import connect, in_cluster, in_cluster_namespace, select_context
+from spinney.kube.errors import (
+    ConfigurationError,
+    ConnectionFailed,
+    Forbidden,
+    KubeError,
+    NotFound,
+    Unauthorized,
+    UndecodableResponse,
+)
+from spinney.kube.transport import Transport
+from spinney.runtime import Runtime
+from spinney.sim.snapshot import ClusterSnapshot, take
+from spinney.sim.snapshot_files import UnreadableSnapshot, read_snapshot
+
+T = TypeVar("T")
+
+_FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
+DEFAULT_NAMESPACE = "default"
+
+
+@dataclass(frozen=True)
+class ClusterChoice:
+    """What the options say: which kubeconfig, which context, which namespace."""
+
+    kubeconfig: Path | None = None
+    context: str | None = None
+    namespace: str | None = None
+
+    def open(self, runtime: Runtime) -> tuple[Transport, str, str]:
+        """Return a transport, the name of what it leads to, and the namespace to work in."""
+        if self.kubeconfig is None and self.context is None and _inside_a_pod():
+            transport = in_cluster(runtime=runtime)
+            return transport, "the cluster this runs in", self.namespace or in_cluster_namespace()
+        selection = select_context(self.kubeconfig, self.context)
+        namespace = self.namespace or selection.namespace or DEFAULT_NAMESPACE
+        return connect(selection, runtime=runtime), f"{selection.context} ({selection.cluster.server})", namespace
+
+
+@dataclass(frozen=True)
+class Connection:
+    """An open connection and what it leads to."""
+
+    client: Client
+    source: str
+    namespace: str
+
+
+def cluster_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Add the options that choose a cluster; the command gets ``kubeconfig`` and ``context``."""
+    command = click.option("--context", metavar="NAME", help="Context of the kubeconfig; by default the current one.")(
+        command
+    )
+    return click.option(
+        "--kubeconfig",
+        type=_FILE,
+        help="Cluster to use; by default $KUBECONFIG, ~/.kube/config, or the cluster this runs in.",
+    )(command)
+
+
+def namespace_option(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Add ``-n``/``--namespace``."""
+    return click.option("-n", "--namespace", metavar="NAME", help="Namespace; by default the context's.")(command)
+
+
+def from_option(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Add ``--from``, a snapshot file instead of a cluster; the command gets ``from_file``."""
+    return click.option(
+        "--from",
+        "from_file",
+        type=_FILE,
+        help="Read a file instead of a cluster: of 'spinney snapshot', KAI's snapshot zip, or manifests.",
+    )(command)
+
+
+def with_cluster(choice: ClusterChoice, use: Callable[[Connection], Awaitable[T]]) -> T:
+    """Call ``use`` with a connection and return what it returns; what goes wrong becomes one sentence."""
+    answers: list[T] = []
+
+    async def run() -> None:
+        runtime = Runtime.system()
+        try:
+            transport, source, namespace = choice.open(runtime)
+            try:
+                client = Client(transport, runtime, field_manager="spinney-cli", on_warning=_warn)
+                answers.append(await use(Connection(client, source, namespace)))
+            finally:
+                await transport.close()
+        except KubeError as error:
+            raise click.ClickException(advice(error)) from error
+        finally:
+            runtime.executor.close()
+
+    until_interrupted(run())
+    return answers[0]
+
+
+def snapshot_of(choice: ClusterChoice, from_file: Path | None) -> tuple[ClusterSnapshot, str | None]:
+    """Return a snapshot of the chosen cluster or file, and the namespace to look in; ``None`` is all of them."""
+    if from_file is not None:
+        try:
+            with progress(f"reading {from_file}"):
+                return read_snapshot(from_file), choice.namespace
+        except UnreadableSnapshot as error:
+            raise click.ClickException(str(error)) from error
+
+    async def use(connection: Connection) -> tuple[ClusterSnapshot, str | None]:
+        with progress(f"reading {connection.source}") as say:
+            snapshot = await take(
+                connection.client,
+                namespace=connection.namespace,
+                source=connection.source,
+                on_kind=lambda resource: say(f"reading {resource} of {connection.source}"),
+            )
+        return snapshot, connection.namespace
+
+    return with_cluster(choice, use)
+
+
+def advice(error: KubeError) -> str:
+    """Return what went wrong with what to do about it."""
+    text = str(error).rstrip(".")
+    match error:
+        case ConfigurationError():
+            return text
+        case ConnectionFailed():
+            return f"{text}; is the cluster up? --kubeconfig and --context choose another"
+        case Unauthorized():
+            return f"the cluster does not know who is asking ({text}); log in again, or choose another --context"
+        case Forbidden():
+            return f"{text}; ask for that right, or choose another --context"
+        case NotFound():
+            return f"{text}; is the name right, and is its CRD installed? 'spinney crds' prints ours"
+        case UndecodableResponse():
+            return f"{text}; the cluster may have an older version of that kind: compare its CRD with 'spinney crds'"
+        case _:
+            return text
+
+
+def _inside_a_pod() -> bool:
+    import os  # noqa: PLC0415 - only here
+
+    return not os.environ.get("KUBECONFIG") and bool(os.environ.get("KUBERNETES_SERVICE_HOST"))
+
+
+def _warn(text: str) -> None:
+    click.echo(f"warning: {text}", err=True)

@@ -1,0 +1,344 @@
+"""Why something waits, on anybody's cluster: what its scheduler said, what gates hold it, and what a simulation finds.
+
+An :class:`Advisor` simulates one scheduling cycle over a snapshot, with the rules of whoever places the pods in
+question, and puts together what is known about one subject. It only reads. An answer says when it is a simulation of
+somebody else's scheduler, and the snapshot says what could not be seen.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cached_property
+from typing import Any, Final
+
+import msgspec
+
+from spinney.api.conditions import find_condition, is_true
+from spinney.api.core import NODE, PodCondition
+from spinney.api.grove import POD_CLIQUE_SET, PodCliqueSet
+from spinney.api.kai import POD_GROUP as KAI_POD_GROUP
+from spinney.api.kai import PodGroup as KaiPodGroup
+from spinney.api.labels import BASE_POD_GANG, PART_OF, POD_GANG_GATE
+from spinney.api.labels import POD_GANG as GANG_LABEL
+from spinney.api.podgang import BACKEND_READY, INITIALIZED, POD_GANG, SCHEDULED, PodGang
+from spinney.api.struct import Struct
+from spinney.cluster.pods import PodKey, PodRecord
+from spinney.cluster.statuses import TERMINAL, PodStatus
+from spinney.explain import Explanation, condition_message
+from spinney.explain.amounts import counted, listed
+from spinney.gangs.membership import membership
+from spinney.gangs.tree import GangKey
+from spinney.runtime import Runtime
+from spinney.scheduler.config import SchedulerConfig
+from spinney.sim.queue_table import QueueLine, queue_lines
+from spinney.sim.snapshot import ClusterSnapshot
+from spinney.sim.subjects import Subject
+from spinney.sim.whatif import CycleOutcome, Simulation, Waiting
+
+OURS: Final = "spinney-scheduler"
+"""Pods of this scheduler are placed by the very code that is simulated."""
+_WELL_KNOWN_GATES: Final = {"kueue.x-k8s.io/admission": "Kueue has not admitted the workload"}
+_BAD_NEWS: Final = {"SchedulerCapabilitiesMet": "False", "TopologyLevelsUnavailable": "True"}
+"""The status in which a condition of a PodCliqueSet has something to say about waiting."""
+_SHOWN: Final = 8
+
+
+class Answer(Struct, frozen=True, kw_only=True):
+    """Everything known about why a subject waits, or that it does not."""
+
+    subject: str
+    namespace: str = ""
+    state: str = ""
+    """In a word: running, starting, pending, gated, placeable, terminating, ended, empty."""
+    sentences: tuple[str, ...] = ()
+    recorded: tuple[str, ...] = ()
+    """What the cluster's own components wrote down, each with who said it."""
+    explanations: tuple[Explanation, ...] = ()
+    parts: tuple["Answer", ...] = ()
+    queue: QueueLine | None = None
+
+
+class Advisor:
+    """Answers questions about one snapshot. Mutable: the cycle is simulated when it is first needed."""
+
+    def __init__(self, snapshot: ClusterSnapshot, config: SchedulerConfig | None = None, *, runtime: Runtime) -> None:
+        self.snapshot = snapshot
+        self.simulation = Simulation(snapshot, config, runtime=runtime)
+        self._records = list(self.simulation.inventory.cluster.pods())
+        self._gang_of = {record.key: self.simulation.gang_of(record) for record in self._records}
+        self._pod_gangs = {
+            (each.metadata.namespace or "", each.metadata.name): each for each in snapshot.of(POD_GANG, PodGang)
+        }
+
+    @cached_property
+    def queues(self) -> list[QueueLine]:
+        """Return the queues, as of before the simulated cycle."""
+        return queue_lines(self.simulation)
+
+    @cached_property
+    def cycle(self) -> CycleOutcome:
+        """Return what one cycle decides; simulated once."""
+        _ = self.queues  # the cycle changes the books
+        return self.simulation.cycle()
+
+    def answer(self, subject: Subject) -> Answer:
+        """Return what is known about ``subject``, which must be in the snapshot."""
+        match subject.word:
+            case "pod":
+                return self._about_pod(subject)
+            case "pcs":
+                return self._about_set(subject)
+            case "queue":
+                return self._about_queue(subject)
+            case "podgang":
+                return self._about_gang(self._pod_gangs[subject.namespace, subject.name])
+            case _:
+                return self._about_group(subject)
+
+    # -- subjects ----------------------------------------------------------------------------------------------------
+
+    def _about_pod(self, subject: Subject) -> Answer:
+        key = PodKey(subject.namespace, subject.name)
+        record = next(each for each in self._records if each.key == key)
+        alone = self._about_records(str(subject).split()[0], subject.namespace, [record])
+        mates = [each for each in self._records if self._gang_of[each.key] == self._gang_of[key]]
+        if len(mates) == 1:
+            return alone
+        gang = self._gang_of[key]
+        kind = gang.source if gang.source == "podgang" else f"{gang.source} group"
+        together = f"it belongs to the {kind} {gang}, of {counted(len(mates), 'pod')}"
+        return msgspec.structs.replace(alone, sentences=(*alone.sentences, together))
+
+    def _about_gang(self, gang: PodGang) -> Answer:
+        namespace, name = gang.metadata.namespace or "", gang.metadata.name
+        members = [
+            each for each in self._records if each.namespace == namespace and each.labels.get(GANG_LABEL) == name
+        ]
+        answer = self._about_records(f"podgang/{name}", namespace, members)
+        sentences = list(answer.sentences)
+        if not members:
+            sentences += self._why_not_released(namespace, name)
+        condition = find_condition(gang.status.conditions, SCHEDULED)
+        if condition is not None and condition.status == "False":
+            answer = _also_recorded(answer, ((f"PodGang condition {SCHEDULED}", condition.message),))
+        return msgspec.structs.replace(answer, sentences=tuple(sentences))
+
+    def _about_group(self, subject: Subject) -> Answer:
+        def named(key: GangKey) -> bool:
+            return key.namespace == subject.namespace and key.name.split("/")[0] == subject.name
+
+        members = [
+            each
+            for each in self._records
+            if named(self._gang_of[each.key]) or (named(key := membership(each)[0]) and key.source != "pod")
+        ]
+        answer = self._about_records(f"podgroup/{subject.name}", subject.namespace, members)
+        if not members:
+            none = "no pod names this group: whoever creates its pods has not done so, or labels them otherwise"
+            answer = msgspec.structs.replace(answer, sentences=(none,))
+        said = (
+            (f"PodGroup condition {condition.type}", condition.message)
+            for group in self.snapshot.of(KAI_POD_GROUP, KaiPodGroup)
+            if (group.metadata.namespace or "", group.metadata.name) == (subject.namespace, subject.name)
+            for condition in group.status.scheduling_conditions
+        )
+        return _also_recorded(answer, said)
+
+    def _about_set(self, subject: Subject) -> Answer:
+        pcs = next(
+            each
+            for each in self.snapshot.of(POD_CLIQUE_SET, PodCliqueSet)
+            if (each.metadata.namespace or "", each.metadata.name) == (subject.namespace, subject.name)
+        )
+        gangs = [
+            gang
+            for (namespace, _), gang in sorted(self._pod_gangs.items())
+            if namespace == subject.namespace and gang.metadata.labels.get(PART_OF) == subject.name
+        ]
+        parts = tuple(map(self._about_gang, gangs))
+        states = Counter(part.state for part in parts)
+        wanted = counted(pcs.spec.replicas or 0, "replica")
+        sentences = [f"{wanted} wanted, {counted(len(gangs), 'gang')}"]
+        sentences[0] += f": {listed([f'{count} {state}' for state, count in sorted(states.items())])}" if states else ""
+        if not gangs and pcs.spec.replicas:
+            sentences.append("the operator has made no PodGang for it: is it running, and does it accept the set?")
+        recorded = tuple(
+            f"PodCliqueSet condition {condition.type}: {condition.message}"
+            for condition in pcs.status.conditions
+            if condition.status == _BAD_NEWS.get(condition.type) and condition.message
+        )
+        state = next((each for each in _WORST_FIRST if states[each]), "empty")
+        return Answer(
+            subject=f"pcs/{subject.name}",
+            namespace=subject.namespace,
+            state=state,
+            sentences=tuple(sentences),
+            recorded=recorded,
+            parts=parts,
+        )
+
+    def _about_queue(self, subject: Subject) -> Answer:
+        line = next((each for each in self.queues if each.name == subject.name), None)
+        waiting = [each for each in self.cycle.waiting if self._queue_of(each.gang) == subject.name]
+        sentences = [line.problem] if line is not None and line.problem else []
+        sentences.append(f"{counted(len(waiting), 'gang')} of the queue would still wait after a cycle")
+        sentences += [f"{each.gang}: {each.message}" for each in waiting[:_SHOWN]]
+        if len(waiting) > _SHOWN:
+            sentences.append(f"and {len(waiting) - _SHOWN} more")
+        return Answer(
+            subject=f"queue/{subject.name}",
+            state="pending" if waiting else "idle",
+            sentences=tuple(sentences),
+            queue=line,
+        )
+
+    # -- pods --------------------------------------------------------------------------------------------------------
+
+    def _about_records(self, subject: str, namespace: str, records: Sequence[PodRecord]) -> Answer:
+        by_status: dict[str, list[PodRecord]] = {}
+        for record in records:
+            by_status.setdefault(_word(record), []).append(record)
+        pending = by_status.get("pending", [])
+        sentences = [_census(by_status)] if records else ["it has no pods"]
+        sentences += self._gate_sentences(by_status.get("gated", []))
+        explanations, said, placeable = self._verdicts(pending)
+        sentences += said
+        if pending and placeable:
+            state = "placeable"
+        else:
+            state = next((word for word in _WORST_FIRST if word in by_status), "empty")
+        answer = Answer(
+            subject=subject,
+            namespace=namespace,
+            state=state,
+            sentences=tuple(sentences),
+            explanations=explanations,
+        )
+        return _also_recorded(answer, _recorded(pending))
+
+    def _verdicts(self, pending: Sequence[PodRecord]) -> tuple[tuple[Explanation, ...], list[str], bool]:
+        """Return explanations, sentences, and whether everything pending would be placed."""
+        if not pending:
+            return (), [], False
+        if not self.snapshot.sees(NODE):
+            return (), ["nodes may not be listed, so nothing could be simulated"], False
+        cycle = self.cycle
+        sentences: list[str] = []
+        placed = [record for record in pending if record.key in cycle.placed]
+        promised = [record for record in pending if record.key in cycle.promised]
+        if placed:
+            nodes = sorted({cycle.placed[record.key] for record in placed})
+            sentences.append(f"a scheduling cycle would place {_names(placed)} now, on {_some(nodes)}")
+        if promised:
+            nodes = sorted({cycle.promised[record.key] for record in promised})
+            sentences.append(f"{_names(promised)} would get room on {_some(nodes)} once pods there have terminated")
+        victims = [each for each in cycle.evictions if each.beneficiary in {self._gang_of[r.key] for r in promised}]
+        if victims:
+            sentences.append(f"for that {_some([str(each.pod) for each in victims])} would be evicted")
+        found = {each.gang: each for each in cycle.waiting}
+        refused = [record for record in pending if record.key not in cycle.placed and record.key not in cycle.promised]
+        explanations: dict[GangKey, Explanation] = {}
+        for record in refused:
+            gang = self._gang_of[record.key]
+            waiting = found.get(gang)
+            if waiting is None:
+                sentences.append(f"{record.key} was not reached in the simulated cycle")
+            elif waiting.explanation is None:
+                sentences.append(waiting.message)
+            else:
+                explanations[gang] = _marked(waiting, record)
+        return tuple(explanations.values()), list(dict.fromkeys(sentences)), not refused
+
+    def _gate_sentences(self, gated: Sequence[PodRecord]) -> list[str]:
+        sentences: dict[str, None] = {}
+        for record in gated:
+            for gate in record.pod.spec.scheduling_gates:
+                if gate.name == POD_GANG_GATE:
+                    reasons = self._why_not_released(record.namespace, record.labels.get(GANG_LABEL, ""))
+                else:
+                    reasons = [_WELL_KNOWN_GATES.get(gate.name, "whoever put it there has to remove it")]
+                sentences |= dict.fromkeys(f"gate {gate.name}: {reason}" for reason in reasons)
+        return list(sentences)
+
+    def _why_not_released(self, namespace: str, name: str) -> list[str]:
+        """Return what the operator waits for before it opens the gates of a gang."""
+        gang = self._pod_gangs.get((namespace, name))
+        if gang is None:
+            return [f"the PodGang {namespace}/{name} does not exist: is the operator running?"]
+        conditions = gang.status.conditions
+        ready = find_condition(conditions, BACKEND_READY)
+        if ready is None or ready.status != "True":
+            said = f": {ready.message}" if ready is not None and ready.message else ""
+            if ready is not None or not is_true(conditions, INITIALIZED):
+                return [f"PodGang {name} waits for its scheduler's backend (BackendReady){said}"]
+        initialized = find_condition(conditions, INITIALIZED)
+        if initialized is None or initialized.status != "True":
+            said = f": {initialized.message}" if initialized is not None and initialized.message else ""
+            return [f"PodGang {name} waits until all its pods exist (Initialized){said}"]
+        base = gang.metadata.labels.get(BASE_POD_GANG)
+        if base is not None:
+            return [f"PodGang {name} is a scaled gang: it waits until its base gang {base} is scheduled"]
+        return [f"PodGang {name} is initialized; the operator opens the gate as soon as the backend agrees"]
+
+    def _queue_of(self, key: GangKey) -> str | None:
+        members = self.simulation.inventory.gangs.members(key)
+        return members.gang.queue if members is not None else None
+
+
+_WORST_FIRST: Final = ("pending", "gated", "placeable", "terminating", "starting", "running", "ended", "empty")
+
+
+def _word(record: PodRecord) -> str:
+    status = record.status
+    if status is PodStatus.PENDING:
+        return "pending"
+    if status is PodStatus.GATED:
+        return "gated"
+    if status in TERMINAL:
+        return "ended"
+    if status is PodStatus.RUNNING:
+        return "running"
+    return "starting" if status in (PodStatus.BOUND, PodStatus.BINDING) else "terminating"
+
+
+def _census(by_status: Mapping[str, Sequence[PodRecord]]) -> str:
+    if sum(map(len, by_status.values())) == 1:
+        ((word, (record,)),) = by_status.items()
+        where = f" on {record.node}" if record.node else ""
+        who = f", to be placed by {record.pod.spec.scheduler_name}" if word == "pending" else ""
+        return f"the pod is {word}{where}{who}"
+    parts = [f"{len(by_status[word])} {word}" for word in _WORST_FIRST if word in by_status]
+    return f"{counted(sum(map(len, by_status.values())), 'pod')}: {listed(parts)}"
+
+
+def _recorded(pending: Iterable[PodRecord]) -> Iterator[tuple[str, str]]:
+    """Yield who said of a pod that it cannot be placed, and what."""
+    for record in pending:
+        condition: PodCondition | None = record.pod.condition("PodScheduled")
+        if condition is not None and condition.status == "False":
+            yield record.pod.spec.scheduler_name, condition.message
+
+
+def _also_recorded(answer: Answer, said: Iterable[tuple[str, str]]) -> Answer:
+    """Add what the cluster recorded, each message once, and none that an explanation says already."""
+    known = {condition_message(each) for each in answer.explanations}
+    recorded = list(answer.recorded)
+    for who, message in said:
+        if message and message not in known:
+            known.add(message)
+            recorded.append(f"{who}: {message}")
+    return msgspec.structs.replace(answer, recorded=tuple(recorded))
+
+
+def _marked(waiting: Waiting, record: PodRecord) -> Explanation:
+    """Return the explanation, marked as a simulation where another scheduler decides."""
+    assert waiting.explanation is not None
+    return msgspec.structs.replace(waiting.explanation, simulated=record.pod.spec.scheduler_name != OURS)
+
+
+def _names(records: Sequence[PodRecord]) -> str:
+    return "the pod" if len(records) == 1 else counted(len(records), "pod")
+
+
+def _some(names: Sequence[Any]) -> str:
+    more = len(names) - _SHOWN
+    return listed(list(names)) if more <= 0 else f"{', '.join(names[:_SHOWN])} and {more} more"

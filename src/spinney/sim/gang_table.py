@@ -1,0 +1,136 @@
+"""Gangs of every family at a glance: how far each has come, how widely it is spread, and what it waits for."""
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from spinney.api.conditions import find_condition
+from spinney.api.core import Node
+from spinney.api.kai import TOPOLOGY
+from spinney.api.kai import Topology as KaiTopology
+from spinney.api.podgang import POD_GANG, SCHEDULED, PodGang
+from spinney.api.struct import Struct
+from spinney.api.topology_binding import CLUSTER_TOPOLOGY_BINDING, ClusterTopologyBinding
+from spinney.cluster.pods import PodRecord
+from spinney.cluster.statuses import ACTIVE_ALLOCATED, TERMINAL, PodStatus
+from spinney.explain.amounts import counted
+from spinney.gangs.book import GangMembers
+from spinney.gangs.sources import bare, podgang
+from spinney.gangs.tree import GangKey
+from spinney.scheduler.topology.levels import topology_of
+from spinney.sim.loading import inventory_of
+from spinney.sim.snapshot import ClusterSnapshot
+
+
+class GangLine(Struct, frozen=True, kw_only=True):
+    """One gang, or with ``source`` pod a single pod that is in none."""
+
+    source: str
+    """The family of its object: podgang, kai, native, workload, coscheduling, volcano, pod."""
+    namespace: str
+    name: str
+    scheduler: str
+    queue: str
+    pods: int
+    minimum: int
+    placed: int
+    ready: int
+    state: str
+    nodes: tuple[str, ...] = ()
+    spread: str = ""
+    """How many nodes it is on, and how many domains of each level of the cluster's topology."""
+    reason: str = ""
+    """What its scheduler last said, or which gates hold it."""
+
+
+def gang_lines(snapshot: ClusterSnapshot, *, singles: bool = False) -> list[GangLine]:
+    """Return every gang in order of namespace and name; with ``singles`` also pods that are in none."""
+    names = {pod.spec.scheduler_name for pod in snapshot.pods}
+    found = inventory_of(snapshot, names).gangs.snapshot().gangs
+    labels = {node.metadata.name: node.metadata.labels for node in snapshot.nodes}
+    levels = _levels(snapshot, snapshot.nodes)
+    said = {podgang.key_of(gang): _scheduled_message(gang) for gang in snapshot.of(POD_GANG, PodGang)}
+    translated = {(key.namespace, key.name) for key in found if key.source == "kai" and found[key].pods}
+    return [
+        _line(key, members, labels, levels, said.get(key, ""))
+        for key, members in sorted(found.items(), key=lambda item: (item[0].namespace, item[0].name, item[0].source))
+        if (singles or key.source != bare.SOURCE)
+        # A gang that KAI places is also there as the PodGroup its pods name: that one has the pods.
+        and (key.source != podgang.SOURCE or members.pods or (key.namespace, key.name) not in translated)
+    ]
+
+
+def _line(
+    key: GangKey,
+    members: GangMembers,
+    labels: Mapping[str, Mapping[str, str]],
+    levels: Sequence[tuple[str, str]],
+    said: str,
+) -> GangLine:
+    records = [record for _, record in members.pods.values()]
+    placed = [record for record in records if record.status in ACTIVE_ALLOCATED]
+    nodes = tuple(sorted({record.node for record in placed}))
+    return GangLine(
+        source=key.source,
+        namespace=key.namespace,
+        name=key.name,
+        scheduler=records[0].pod.spec.scheduler_name if records else "",
+        queue=members.gang.queue,
+        pods=len(records),
+        minimum=sum(pod_set.min_member for pod_set in members.gang.root.pod_sets()),
+        placed=len(placed),
+        ready=sum(record.pod.is_true("Ready") for record in records),
+        state=_state(records),
+        nodes=nodes,
+        spread=_spread(nodes, labels, levels),
+        reason=said or _reason(records),
+    )
+
+
+def _state(records: Sequence[PodRecord]) -> str:
+    statuses = {record.status for record in records}
+    if not records:
+        return "empty"
+    if PodStatus.PENDING in statuses:
+        return "pending"
+    if PodStatus.GATED in statuses:
+        return "gated"
+    if statuses <= TERMINAL:
+        return "ended"
+    return "running" if statuses <= {PodStatus.RUNNING, *TERMINAL} else "starting"
+
+
+def _reason(records: Iterable[PodRecord]) -> str:
+    gates: dict[str, None] = {}
+    for record in records:
+        condition = record.pod.condition("PodScheduled")
+        if record.status is PodStatus.PENDING and condition is not None and condition.status == "False":
+            return condition.message
+        gates |= dict.fromkeys(gate.name for gate in record.pod.spec.scheduling_gates)
+    return f"gated by {', '.join(gates)}" if gates else ""
+
+
+def _scheduled_message(gang: PodGang) -> str:
+    condition = find_condition(gang.status.conditions, SCHEDULED)
+    return condition.message if condition is not None and condition.status == "False" else ""
+
+
+def _levels(snapshot: ClusterSnapshot, nodes: Sequence[Node]) -> list[tuple[str, str]]:
+    """Return name and label of each level that nodes have, narrow first, of the topology most nodes carry."""
+    topologies = [topology_of(each) for each in snapshot.of(CLUSTER_TOPOLOGY_BINDING, ClusterTopologyBinding)]
+    topologies += [topology_of(each) for each in snapshot.of(TOPOLOGY, KaiTopology)]
+    present = {key for node in nodes for key in node.metadata.labels}
+    for topology in topologies:
+        keys = [level for level in topology.levels if level in present and level != "kubernetes.io/hostname"]
+        if keys:
+            return [(key.rpartition("/")[2], key) for key in reversed(keys)]
+    return []
+
+
+def _spread(nodes: Sequence[str], labels: Mapping[str, Mapping[str, str]], levels: Sequence[tuple[str, str]]) -> str:
+    if not nodes:
+        return ""
+    parts = [counted(len(nodes), "node")]
+    for name, key in levels:
+        domains = {labels.get(node, {}).get(key, "") for node in nodes} - {""}
+        if domains:
+            parts.append(counted(len(domains), name))
+    return ", ".join(parts)

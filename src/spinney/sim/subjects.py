@@ -1,0 +1,139 @@
+"""What a question is about: a pod, a gang of any family, a PodCliqueSet or a queue, named with or without its kind."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from difflib import get_close_matches
+from typing import Final
+
+from spinney.api import coscheduling, kai, volcano, workload_v1alpha1, workload_v1alpha2, workload_v1beta1
+from spinney.api.core import POD
+from spinney.api.grove import POD_CLIQUE_SET
+from spinney.api.podgang import POD_GANG
+from spinney.api.resource import Resource
+from spinney.sim.snapshot import ClusterSnapshot
+
+POD_GROUPS: Final = (
+    kai.POD_GROUP,
+    coscheduling.POD_GROUP,
+    volcano.POD_GROUP,
+    workload_v1beta1.POD_GROUP,
+    workload_v1alpha2.POD_GROUP,
+    workload_v1alpha1.WORKLOAD,
+)
+_WORDS: Final[Mapping[str, tuple[Resource, ...]]] = {
+    "pod": (POD,),
+    "podgang": (POD_GANG,),
+    "pcs": (POD_CLIQUE_SET,),
+    "podgroup": POD_GROUPS,
+    "queue": (kai.QUEUE,),
+}
+_OTHER_WORDS: Final = {
+    "po": "pod",
+    "pods": "pod",
+    "gang": "podgang",
+    "gangs": "podgang",
+    "podgangs": "podgang",
+    "podcliqueset": "pcs",
+    "podcliquesets": "pcs",
+    "podgroups": "podgroup",
+    "workload": "podgroup",
+    "workloads": "podgroup",
+    "queues": "queue",
+}
+_EITHER: Final = {"pg": ("podgang", "podgroup")}
+"""Both PodGangs and PodGroups call themselves ``pg``."""
+
+
+@dataclass(frozen=True, order=True)
+class Subject:
+    """One object somebody asks about."""
+
+    word: str
+    """How the kind is written on a command line: ``pod``, ``podgang``, ``pcs``, ``podgroup``, ``queue``."""
+    namespace: str
+    name: str
+
+    def __str__(self) -> str:
+        return f"{self.word}/{self.name}" + (f" in namespace {self.namespace}" if self.namespace else "")
+
+
+class UnknownKind(ValueError):  # noqa: N818 - named for the situation
+    """A kind nobody can ask about."""
+
+
+class NoSuchSubject(LookupError):  # noqa: N818 - named for the situation
+    """Nothing of that name is there."""
+
+
+class AmbiguousSubject(LookupError):  # noqa: N818 - named for the situation
+    """Several objects have that name; ``candidates`` are what to ask for instead."""
+
+    def __init__(self, name: str, candidates: list[Subject]) -> None:
+        listed = ", ".join(map(str, candidates))
+        super().__init__(f"{name!r} could be {listed}; write KIND/NAME, and -n for the namespace")
+        self.candidates = candidates
+
+
+def find(snapshot: ClusterSnapshot, text: str, namespace: str | None = None) -> Subject:
+    """Return what ``text`` (``pod/NAME`` or ``NAME``) names; without a namespace all are looked through.
+
+    Raises :class:`UnknownKind`, :class:`NoSuchSubject` or :class:`AmbiguousSubject`.
+    """
+    word, name = _parse(text)
+    words = _EITHER.get(word, (word,)) if word else tuple(_WORDS)
+    named = [each for each in _candidates(snapshot, words) if each.name == name]
+    here = [each for each in named if namespace is None or each.namespace in ("", namespace)]
+    if not here:
+        raise NoSuchSubject(_not_found(snapshot, text, words, namespace=namespace, elsewhere=named))
+    # A backend names the PodGroup it makes after its PodGang: the gang is what people mean.
+    gangs = {(each.namespace, each.name) for each in here if each.word == "podgang"}
+    distinct = [each for each in here if each.word != "podgroup" or (each.namespace, each.name) not in gangs]
+    if len(distinct) > 1:
+        raise AmbiguousSubject(name, distinct)
+    return distinct[0]
+
+
+def _parse(text: str) -> tuple[str, str]:
+    word, slash, name = text.rpartition("/")
+    if not slash:
+        return "", name
+    lowered = word.lower().split(".")[0]
+    found = _OTHER_WORDS.get(lowered, lowered)
+    if found in _WORDS or found in _EITHER:
+        return found, name
+    near = get_close_matches(lowered, [*_WORDS, *_OTHER_WORDS], 1)
+    hint = f"; did you mean {near[0]}?" if near else ""
+    raise UnknownKind(f"{word!r} is no kind that can be asked about{hint} Known are {', '.join(_WORDS)}.")
+
+
+def _candidates(snapshot: ClusterSnapshot, words: tuple[str, ...]) -> Iterator[Subject]:
+    seen: set[Subject] = set()
+    for word in words:
+        for resource in _WORDS[word]:
+            for found in snapshot.objects.get(resource, ()):
+                subject = Subject(word, found.metadata.namespace or "", found.metadata.name)
+                if subject not in seen:
+                    seen.add(subject)
+                    yield subject
+
+
+def _not_found(
+    snapshot: ClusterSnapshot,
+    text: str,
+    words: tuple[str, ...],
+    *,
+    namespace: str | None,
+    elsewhere: list[Subject],
+) -> str:
+    where = f" in namespace {namespace}" if namespace else ""
+    message = f"nothing called {text!r} was found{where}"
+    if elsewhere:
+        return f"{message}; there is {', '.join(map(str, elsewhere))}: pass -n {elsewhere[0].namespace}"
+    names = sorted({each.name for each in _candidates(snapshot, words) if namespace in (None, each.namespace)})
+    near = get_close_matches(text.rpartition("/")[2], names, 3)
+    if near:
+        return f"{message}; did you mean {' or '.join(near)}?"
+    unlisted = [str(each) for word in words for each in _WORDS[word] if not snapshot.sees(each)]
+    return message + (
+        f"; not served or not allowed here: {', '.join(unlisted)}" if unlisted and len(words) == 1 else ""
+    )
