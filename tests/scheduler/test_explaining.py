@@ -5,6 +5,7 @@ import msgspec
 from spinney.api.core import NodeSpec, Taint
 from spinney.explain import Explanation, as_text
 from spinney.gangs.tree import TopologyConstraint
+from spinney.scheduler.config import SchedulerConfig
 from spinney.scheduler.fairshare import GPU, NO_BOUND, Amounts, Queue
 from spinney.scheduler.inventory import Inventory
 from spinney.scheduler.jobs import PodGroupInfo
@@ -28,7 +29,8 @@ from tests.scheduler.building import (
 
 def refusal(inventory: Inventory, *plugins: type[Plugin]) -> tuple[Explanation, str]:
     """Run one cycle in which one job is refused; return why, as data and as the condition's line."""
-    (refused,) = a_scheduler(inventory, *plugins).run_cycle().unschedulable
+    only_allocate = SchedulerConfig(actions=("allocate",))
+    (refused,) = a_scheduler(inventory, *plugins, config=only_allocate).run_cycle().unschedulable
     assert refused.explanation is not None
     return refused.explanation, refused.message
 
@@ -48,7 +50,7 @@ def racks(*sizes: int) -> Inventory:
 def test_a_gang_that_is_too_large_says_what_the_cluster_lacks() -> None:
     """The line counts the pods that fit and names the GPUs to free."""
     inventory = an_inventory(a_node("n0"), a_node("n1"))
-    put_gang(inventory, a_gang("old"), [a_pod("old-0", gang="old", gpus=8, node="n0")])
+    put_gang(inventory, a_gang("old", preemptible=False), [a_pod("old-0", gang="old", gpus=8, node="n0")])
     put_job(inventory, "train", 4, gpus=4)
 
     explanation, line = refusal(inventory)
@@ -61,7 +63,7 @@ def test_a_gang_that_is_too_large_says_what_the_cluster_lacks() -> None:
 def test_the_nearest_rack_is_named_with_what_it_lacks() -> None:
     """Of racks that hold some of the gang the fullest match is named, and its shortage is exact."""
     inventory = racks(2, 4)
-    put_gang(inventory, a_gang("old"), [a_pod("old-0", gang="old", gpus=4, node="r1-n0")])
+    put_gang(inventory, a_gang("old", preemptible=False), [a_pod("old-0", gang="old", gpus=4, node="r1-n0")])
     gang = a_gang("train", minimum=4, topology=TopologyConstraint("dc", required=RACK))
     put_gang(inventory, gang, [a_pod(f"train-{n}", gang="train", gpus=8) for n in range(4)])
 

@@ -111,6 +111,8 @@ class SchedulerConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_
     victim_search: VictimSearch = VictimSearch()
     honour_preemption_policy: bool = True
     """A pod whose ``preemptionPolicy`` is Never waits; nobody is disturbed for it."""
+    spare_just_bound: bool = True
+    """Jobs that were given nodes in the same cycle are not victims: their binds may be on their way."""
     explain: bool = True
     """Refused jobs are explained as data, which conditions, events and ``spinney why`` are rendered from."""
     verbosity: int = 0
@@ -120,7 +122,7 @@ class SchedulerConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_
     def kai_compat(cls, **changes: Any) -> "SchedulerConfig":
         """Return the profile that decides as KAI does: greedily, and trying every job."""
         own = {"use_scheduling_signatures": False, "backtracking": False, "explain": False}
-        return cls(**{**own, "honour_preemption_policy": False, **changes})
+        return cls(**{**own, "honour_preemption_policy": False, "spare_just_bound": False, **changes})
 
 
 def load_config(path: Path) -> SchedulerConfig:

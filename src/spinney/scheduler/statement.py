@@ -90,12 +90,8 @@ class Evict(Operation):
         before.restore(task)
 
     def commit(self, session: "Session") -> None:
-        if self.cancelled:
-            return
-        self.task.virtual = False
-        if self._before.status is PodStatus.PIPELINED:
-            session.withdraw_promise(self.task)
-        else:
+        if not self.cancelled:
+            self.task.virtual = False
             session.record_eviction(self.task, self._before.node_name, self.message, self.beneficiary)
 
 
@@ -112,6 +108,47 @@ class CancelEviction(Operation):
     def undo(self, session: "Session") -> None:
         self._eviction.cancelled = False
         self._eviction.do(session)
+
+
+class Withdraw(Operation):
+    """A promise that was committed before is taken back; nothing runs there that could be told to go.
+
+    The task is pending again, or, if it was evicted from somewhere, just that.
+    """
+
+    def __init__(self, task: PodInfo) -> None:
+        self._task = task
+        self._before = Whereabouts.of(task)
+
+    def do(self, session: "Session") -> None:
+        task, before, nodes = self._task, self._before, session.nodes
+        session.announce_deallocation([task])
+        session.ledger.remove(before.row, task.request, Holding.PIPELINED, before.gpu_groups)
+        home = self._home(session)
+        if home != before.row:
+            nodes.take(task.record, before.row)
+        if home == NOWHERE:
+            Whereabouts(PodStatus.PENDING, NOWHERE, "", (), virtual=False).restore(task)
+        else:
+            nodes.put(task.record, home)
+            record = task.record
+            Whereabouts(PodStatus.RELEASING, home, record.node, record.gpu_groups, virtual=True).restore(task)
+
+    def undo(self, session: "Session") -> None:
+        task, before = self._task, self._before
+        session.ledger.add(before.row, task.request, Holding.PIPELINED, before.gpu_groups)
+        session.nodes.put(task.record, before.row)
+        before.restore(task)
+        session.announce_allocation([task])
+
+    def commit(self, session: "Session") -> None:
+        if self._task.status is PodStatus.RELEASING:
+            self._task.virtual = False
+        session.withdraw_promise(self._task)
+
+    def _home(self, session: "Session") -> int:
+        row = session.nodes.table.find(self._task.record.node) if self._task.record.node else None
+        return NOWHERE if row is None else row
 
 
 class Place(Operation):
@@ -216,8 +253,11 @@ class Statement:
         return len(self._log)
 
     def evict(self, task: PodInfo, message: str = "", *, beneficiary: GangKey | None = None) -> None:
-        """Tell a placed task to go: it keeps what it holds, as terminating, until the pod is gone."""
-        self._do(Evict(task, message, beneficiary))
+        """Tell a placed task to go: it keeps what it holds, as terminating, until the pod is gone.
+
+        From a task that was only promised a node, the promise is taken back.
+        """
+        self._do(Withdraw(task) if task.status is PodStatus.PIPELINED else Evict(task, message, beneficiary))
 
     def allocate(self, task: PodInfo, node: NodeInfo, gpu_groups: tuple[str, ...] = ()) -> None:
         """Give a task a node where it fits now."""

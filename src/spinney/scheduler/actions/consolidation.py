@@ -6,7 +6,7 @@ pod it evicts was promised another place. At most so many jobs as configured are
 
 from collections.abc import Iterable
 
-from spinney.cluster.statuses import PodStatus
+from spinney.cluster.statuses import ACTIVE_ALLOCATED
 from spinney.scheduler.actions.entry import pending_jobs
 from spinney.scheduler.events import Scenario
 from spinney.scheduler.fairshare.amounts import ZERO, Amounts
@@ -43,7 +43,7 @@ class Consolidation(VictimRule):
 
     def refusal(self, session: Session, scenario: Scenario) -> str | None:
         """Everybody must have found a place."""
-        lost = any(task.status is PodStatus.RELEASING for tasks in scenario.victims.values() for task in tasks)
+        lost = any(task.status not in ACTIVE_ALLOCATED for tasks in scenario.victims.values() for task in tasks)
         return "not every pod to be moved found another place" if lost else None
 
     def most_lost(self, session: Session, job: PodGroupInfo, pool: VictimPool) -> Amounts | None:

@@ -6,7 +6,7 @@ an operator looks after are left to it, and so are gangs of which some pod has s
 
 from datetime import timedelta
 
-from spinney.cluster.statuses import ACTIVE_ALLOCATED, PodStatus
+from spinney.cluster.statuses import ACTIVE_ALLOCATED
 from spinney.scheduler.jobs import PodGroupInfo
 from spinney.scheduler.session import Session
 
@@ -39,6 +39,6 @@ def _evict(session: Session, job: PodGroupInfo) -> None:
     message = f"job {job.key} has been below its minimum for longer than its grace period; it needs {needed}"
     statement = session.statement()
     for task in job.tasks:
-        if task.status in ACTIVE_ALLOCATED and task.status is not PodStatus.PIPELINED:
+        if task.status in ACTIVE_ALLOCATED:
             statement.evict(task, message)
     statement.commit()

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from spinney.cluster.resources import GPU, padded
-from spinney.cluster.statuses import ACTIVE_ALLOCATED
+from spinney.cluster.statuses import ACTIVE_ALLOCATED, PodStatus
 from spinney.cluster.table import Matrix
 from spinney.gangs.tree import GangKey
 from spinney.scheduler.fairshare.amounts import Amounts, total_of
@@ -45,6 +45,7 @@ class VictimPool:
 
     def __init__(self, session: Session) -> None:
         self._session = session
+        self._spares_just_bound = session.config.spare_just_bound
         self._keys: dict[str, dict[GangKey, None]] = {}
         self._queues: dict[str, list[Victim]] = {}
         self._victims: dict[GangKey, Victim] = {}
@@ -120,7 +121,7 @@ class VictimPool:
             if job.members.pending == len(job.members.pods) and "by_pod_set" not in job.__dict__:
                 continue
             victim = Victim(self._session, job, job)
-            if victim.places:
+            if victim.places and not (self._spares_just_bound and any(map(is_just_bound, victim.places))):
                 yield victim
 
     def _lot(self, victims: list[Victim]) -> Lot:
@@ -144,6 +145,11 @@ class VictimPool:
                     amounts[-1] = task.row
                 amounts[:-1] += most_freed(task, width)
         return np.array(list(by_row.values()), dtype=np.int64).reshape(len(by_row), width + 1)
+
+
+def is_just_bound(task: PodInfo) -> bool:
+    """Tell whether a task was given its node in this session: its bind may be on its way, so it is left alone."""
+    return task.status is PodStatus.BINDING and task.record.status is PodStatus.PENDING
 
 
 def most_freed(task: PodInfo, width: int) -> Any:

@@ -1,12 +1,12 @@
 """Scenarios to try when the first choice did not hold: more victims, and other ones, step by step.
 
 Victims are accumulated in their order. After each step come, for every node the newest step touches, the accumulated
-steps on that node alone, then all accumulated steps together; each on top of what easier searches have settled on.
+steps on that node alone, then all accumulated steps together; each on top of what was settled on for fewer tasks.
 Whatever has no room by arithmetic is left out. All accumulated steps together are tried after each of the first few
 steps and then only when their number has doubled, so the work grows with the number of victims, not with its square.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from spinney.cluster.table import Mask
 from spinney.scheduler.tasks import PodInfo
@@ -17,54 +17,61 @@ from spinney.scheduler.victims.selecting import Demand
 _EACH_STEP_UNTIL = 32
 
 
-def scenarios(
-    demand: Demand, tasks: Sequence[PodInfo], room: Room, settled: Sequence[Step], steps: Steps
-) -> Iterator[tuple[Step, ...]]:
-    """Yield sets of steps that have room for the first ``tasks`` of a job, ``settled`` ones included in each."""
-    base = room.copy()
-    for step in settled:
-        base.release(step.tasks)
-    if settled and _holds(demand, tasks, base):
-        yield tuple(settled)
-    known = set(map(id, settled))
-    passed: list[Step] = []
-    on_row: dict[int, list[Step]] = {}
-    everything = base.copy()
-    whole_at = 1
-    for step in steps:
-        if id(step) in known:
-            continue
-        passed.append(step)
-        everything.release(step.tasks)
-        for row in step.rows:
-            on_row.setdefault(row, []).append(step)
-        if not _holds(demand, tasks, everything):
-            continue
-        tried: list[list[Step]] = []
-        for row in sorted(step.rows, key=everything.name_of):
-            local = on_row[row]
-            if local in tried:
+class Scenarios:
+    """Sets of steps that have room for some tasks of a job, what was settled on included in each."""
+
+    def __init__(self, demand: Demand, tasks: Sequence[PodInfo], room: Room, settled: Sequence[Step]) -> None:
+        self._demand = demand
+        self._counts: dict[int, int] = {}
+        for task in tasks:
+            self._counts[task.request.number] = self._counts.get(task.request.number, 0) + 1
+        self._settled = tuple(settled)
+        self._base = _without(room, settled)
+
+    def among(self, steps: Steps) -> Iterator[tuple[Step, ...]]:
+        """Yield the sets to try, in order."""
+        if self._settled and self._holds(self._base):
+            yield self._settled
+        passed: list[Step] = []
+        everything = self._base.copy()
+        on_row: dict[int, list[Step]] = {}
+        known = set(map(id, self._settled))
+        whole_at = 1
+        for step in (each for each in steps if id(each) not in known):
+            passed.append(step)
+            everything.release(step.tasks)
+            for row in step.rows:
+                on_row.setdefault(row, []).append(step)
+            if not self._holds(everything):
                 continue
-            tried.append(list(local))
-            narrow = base.copy()
-            for each in local:
-                narrow.release(each.tasks)
-            if _holds(demand, tasks, narrow):
-                yield (*settled, *local)
-        if len(passed) >= whole_at:
-            whole_at = len(passed) + 1 if len(passed) < _EACH_STEP_UNTIL else 2 * len(passed)
-            if passed not in tried:
-                yield (*settled, *passed)
-    if passed and len(passed) < whole_at - 1 and _holds(demand, tasks, everything):
-        yield (*settled, *passed)
+            rows = sorted(step.rows, key=everything.name_of)
+            yield from self._per_node(on_row[row] for row in rows)
+            if len(passed) >= whole_at:
+                whole_at = len(passed) + 1 if len(passed) < _EACH_STEP_UNTIL else 2 * len(passed)
+                if any(len(on_row[row]) < len(passed) for row in rows):
+                    yield (*self._settled, *passed)
+        if len(passed) >= _EACH_STEP_UNTIL and self._holds(everything):
+            yield (*self._settled, *passed)
+
+    def _per_node(self, candidates: Iterable[Sequence[Step]]) -> Iterator[tuple[Step, ...]]:
+        """Yield the accumulated steps of each node, where they make room; equal sets only once."""
+        tried: list[tuple[Step, ...]] = []
+        for local in map(tuple, candidates):
+            if local not in tried and self._holds(_without(self._base, local)):
+                tried.append(local)
+                yield (*self._settled, *local)
+
+    def _holds(self, room: Room) -> bool:
+        """Tell whether a room holds the tasks: exactly where all are alike, else as far as each kind can tell."""
+        places: Sequence[Mask | None] = self._demand.domains or (None,)
+        return any(
+            all(self._demand.room_for(room, number, within) >= count for number, count in self._counts.items())
+            for within in places
+        )
 
 
-def _holds(demand: Demand, tasks: Sequence[PodInfo], room: Room) -> bool:
-    """Tell whether a room holds tasks: exactly where all are alike, and otherwise as far as each kind can tell."""
-    counts: dict[int, int] = {}
-    for task in tasks:
-        counts[task.request.number] = counts.get(task.request.number, 0) + 1
-    places: Sequence[Mask | None] = demand.domains or (None,)
-    return any(
-        all(demand.room_for(room, number, within) >= count for number, count in counts.items()) for within in places
-    )
+def _without(room: Room, steps: Iterable[Step]) -> Room:
+    after = room.copy()
+    for step in steps:
+        after.release(step.tasks)
+    return after

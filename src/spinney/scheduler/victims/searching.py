@@ -32,7 +32,7 @@ from spinney.scheduler.victims.order import Step, Steps, VictimOrder
 from spinney.scheduler.victims.pool import VictimPool
 from spinney.scheduler.victims.room import Room
 from spinney.scheduler.victims.rule import VictimRule
-from spinney.scheduler.victims.scenarios import scenarios
+from spinney.scheduler.victims.scenarios import Scenarios
 from spinney.scheduler.victims.selecting import Demand, choose
 from spinney.scheduler.victims.simulating import Bystanders, Trial, simulate
 
@@ -133,7 +133,7 @@ class Search:
             found = next(
                 (
                     each
-                    for each in scenarios(demand, tasks[:size], room, settled, steps)
+                    for each in Scenarios(demand, tasks[:size], room, settled).among(steps)
                     if self._has_time() and self._try(job, tasks[:size], each, keep=whole)
                 ),
                 None,

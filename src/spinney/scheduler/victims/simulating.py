@@ -6,6 +6,7 @@ Pending jobs that are not part of the scenario are in the order too, because the
 are not placed.
 """
 
+from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -28,14 +29,16 @@ class Bystanders:
     """
 
     def __init__(self, session: Session, pending: Iterable[PodGroupInfo]) -> None:
-        self._kinds: dict[tuple[str, Amounts], list[PodGroupInfo]] = {}
+        self._kinds: dict[tuple[str, Amounts], deque[PodGroupInfo]] = {}
         for job in sorted(pending, key=session.job_key):
             asked = total_of(session.charge_of(task) for task in job.tasks_to_allocate())
-            self._kinds.setdefault((job.queue, asked), []).append(job)
+            self._kinds.setdefault((job.queue, asked), deque()).append(job)
 
     def besides(self, jobs: Mapping[PodGroupInfo, object]) -> Iterable[PodGroupInfo]:
         """Return the first pending job of each kind that is not one of ``jobs``."""
         for alike in self._kinds.values():
+            while alike and alike[0] not in jobs and not alike[0].pending:
+                alike.popleft()  # an earlier search has placed it
             found = next((job for job in alike if job not in jobs and job.pending), None)
             if found is not None:
                 yield found
