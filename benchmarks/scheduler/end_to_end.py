@@ -36,7 +36,7 @@ from spinney.testing.controlplane import ControlPlane
 
 GANG_SIZE = 8
 _DRAINED = 3.0  # seconds without a further event
-_POLL = 0.1
+_POLL = 0.25
 
 
 @dataclass(frozen=True)

@@ -42,7 +42,10 @@ class PartGangs:
         return frozenset(self._since)
 
     def look(self, key: GangKey, members: GangMembers | None, *, now: float) -> None:
-        """Take note of how far a gang has come; ``None`` is a gang that is gone."""
+        """Take note of how far a gang has come; ``None`` is a gang that is gone.
+
+        While the rest of a gang is being bound its time does not begin to run, but neither does it begin anew.
+        """
         if members is None:
             self._seen.pop(key, None)
             self._since.pop(key, None)
@@ -52,9 +55,7 @@ class PartGangs:
         elif _satisfied_by(members, PLACED):
             self._seen[key] = _Seen.COMPLETE
             self._since.pop(key, None)
-        elif _satisfied_by(members, ACTIVE_ALLOCATED):
-            self._since.pop(key, None)  # the rest is being bound right now
-        elif self._never_complete(key, members):
+        elif not _satisfied_by(members, ACTIVE_ALLOCATED) and self._never_complete(key, members):
             self._since.setdefault(key, now)
 
     def postpone(self, key: GangKey, *, now: float) -> None:

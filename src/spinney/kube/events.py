@@ -35,7 +35,7 @@ V = TypeVar("V")
 
 _REMEMBERED = 4096
 _QUEUED = 50_000
-_IN_FLIGHT = 8  # few, so that events never stand in the way of the writes they tell of
+_IN_FLIGHT = 4  # few, so that events never stand in the way of the writes they tell of
 _BURST = 25.0
 _REFILL_PER_SECOND = 1 / 300
 _SIMILAR = 10

@@ -13,14 +13,15 @@ import structlog
 
 from spinney.api.core import Pod
 from spinney.binding.binder import Binder
-from spinney.binding.placement import GangPlacement, Placement
+from spinney.binding.placement import BindFailure, GangPlacement, Placement
 from spinney.binding.reporting import PodVerdict, Reporter
 from spinney.cluster.pods import PodKey
 from spinney.cluster.statuses import PodStatus
 from spinney.gangs.tree import GangKey
+from spinney.kube.backoff import exponential
 from spinney.kube.cache import Change
 from spinney.kube.client import Client
-from spinney.kube.errors import KubeError, NotFound
+from spinney.kube.errors import Conflict, KubeError, NotFound
 from spinney.kube.keys import Key
 from spinney.scheduler.commit import assume_gang, by_gang
 from spinney.scheduler.cycle_metrics import CycleMetrics
@@ -30,6 +31,8 @@ from spinney.scheduler.releasing import Releases
 from spinney.scheduler.results import Bind, CycleResult, Eviction, Unschedulable
 
 log = structlog.get_logger()
+
+_FIRST_HOLD, _LONGEST_HOLD = 1.0, 30.0
 
 
 class Effects(Protocol):
@@ -76,14 +79,18 @@ class ClusterEffects:
         self._metrics = metrics
         self._wake = wake
         self._under_way: set[asyncio.Task[None]] = set()
+        self._refusals: dict[Key, int] = {}
 
     def pod_changed(self, change: Change[Pod]) -> None:
-        """Drop what was said about a pod that is gone."""
-        if change.new is None:
+        """Drop what was said about a pod that is gone, and look at the gang that loses it."""
+        pod = change.new
+        if pod is None:
             self._reporter.forget(change.key)
+            self._refusals.pop(change.key, None)
+        if pod is None or pod.terminal or pod.metadata.deletion_timestamp is not None:
             record = self._inventory.cluster.pod(PodKey(*change.key))
             if record is not None:
-                self._releases.pod_lost(record)
+                self._releases.pod_going(record)
 
     def bind(self, binds: Sequence[Bind]) -> None:
         """Begin to bind the gangs whose decision still holds."""
@@ -119,12 +126,28 @@ class ClusterEffects:
         self._metrics.bound.inc(len(outcome.bound))
         for placement in outcome.bound:
             self._reporter.forget(placement.pod)
-        for failure in outcome.failed:
-            self._metrics.refused.inc()
-            self._inventory.cluster.forget(PodKey(*failure.placement.pod))
+            self._refusals.pop(placement.pod, None)
         if outcome.failed:
-            self._releases.look(gang)
-            self._wake()
+            self._metrics.refused.inc(len(outcome.failed))
+            self._give_back_later(gang, outcome.failed)
+
+    def _give_back_later(self, gang: GangKey, failed: Sequence[BindFailure]) -> None:
+        """Hold the room of pods that were not bound for a while, longer each time, and then place them anew."""
+        pods = [failure.placement.pod for failure in failed]
+        for pod in pods:
+            self._refusals[pod] = self._refusals.get(pod, 0) + 1
+        if all(isinstance(failure.error, NotFound | Conflict) for failure in failed):
+            delay = 0.0  # not these pods any more, so there is nothing to hold room for
+        else:
+            times = max(self._refusals[pod] for pod in pods)
+            delay = exponential(times - 1, first=_FIRST_HOLD, longest=_LONGEST_HOLD)
+        asyncio.get_running_loop().call_later(delay, self._give_back, gang, pods)
+
+    def _give_back(self, gang: GangKey, pods: Sequence[Key]) -> None:
+        for pod in pods:
+            self._inventory.cluster.forget(PodKey(*pod))
+        self._releases.look(gang)
+        self._wake()
 
     async def _evict(self, evictions: Sequence[Eviction]) -> None:
         for eviction in evictions:

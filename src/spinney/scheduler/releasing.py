@@ -56,9 +56,10 @@ class Releases:
         """Look at the gangs that a cycle found waiting for pods, and again at those that were part-bound before."""
         self.look(*pending, *self.gangs.keys)
 
-    def pod_lost(self, record: PodRecord) -> None:
-        """Look again at the gang of a pod that is gone, once the inventory knows."""
+    def pod_going(self, record: PodRecord) -> None:
+        """Look at the gang of a pod that is about to be lost: as it is, and again when the inventory knows."""
         gang, _ = membership(record)
+        self.look(gang)
         asyncio.get_running_loop().call_soon(self.look, gang)
 
     async def run(self) -> None:

@@ -1,0 +1,52 @@
+"""What is said about pods that wait: once, the latest, and never about another pod of the same name."""
+
+from spinney.api.core import EVENT, POD, Pod
+from spinney.binding.reporting import PodVerdict, Reporter
+from spinney.kube.events import EventRecorder
+from spinney.kube.keys import Key
+from tests.conftest import Cluster
+
+MANIFEST = {
+    "metadata": {"name": "waits"},
+    "spec": {"schedulerName": "nobody", "containers": [{"name": "main", "image": "pause"}]},
+}
+
+
+def a_reporter(cluster: Cluster, events: EventRecorder) -> Reporter:
+    return Reporter(cluster.client, cluster.runtime.clock, events, event_reason="Unschedulable")
+
+
+async def message_on(cluster: Cluster) -> str:
+    pod = await cluster.client.get(POD, "waits", cluster.namespace, type=Pod)
+    return next((condition.message for condition in pod.status.conditions if condition.type == "PodScheduled"), "")
+
+
+async def test_the_latest_verdict_is_the_one_that_stays(cluster: Cluster) -> None:
+    """Verdicts that follow each other quickly end with the last one in the condition; the same again is not written."""
+    events = EventRecorder(cluster.client, "test-scheduler")
+    reporter = a_reporter(cluster, events)
+    pod = await cluster.client.create(POD, MANIFEST, cluster.namespace, type=Pod)
+    key, uid = Key(cluster.namespace, "waits"), pod.metadata.uid or ""
+
+    for message in ("no node", "no room", "no quota", "no quota"):
+        reporter.unschedulable([PodVerdict(key, uid, message, message)])
+    await reporter.flush()
+    await events.flush()
+
+    assert await message_on(cluster) == "no quota"
+    recorded = await cluster.client.list(EVENT, cluster.namespace)
+    assert sorted(event["message"] for event in recorded.items) == ["no node", "no quota", "no room"]
+
+
+async def test_a_pod_that_took_the_name_is_not_told(cluster: Cluster) -> None:
+    """A verdict on a pod that is gone is not written to the one that was created in its place, and nothing fails."""
+    events = EventRecorder(cluster.client, "test-scheduler")
+    reporter = a_reporter(cluster, events)
+    await cluster.client.create(POD, MANIFEST, cluster.namespace)
+
+    stale = PodVerdict(Key(cluster.namespace, "waits"), "11111111-2222-3333-4444-555555555555", "no room", "no room")
+    reporter.unschedulable([stale])
+    await reporter.flush()
+    await events.flush()
+
+    assert await message_on(cluster) == ""
