@@ -72,6 +72,11 @@ class ClusterState:
         """Return every pod, oldest event first."""
         return iter(self._pods.values())
 
+    @property
+    def has_stranded_pods(self) -> bool:
+        """Tell whether a pod is on a node that is not there."""
+        return any(self._waiting.values())
+
     def releasing(self) -> Iterator[PodRecord]:
         """Return the pods that are terminating on a node."""
         return iter(self._releasing.values())

@@ -49,6 +49,8 @@ class GangMembers(msgspec.Struct, frozen=True, eq=False):
     """Pod set and record by pod, in the order the pods appeared."""
     pending: int
     """How many of the pods are pending."""
+    counts: Mapping[tuple[str, PodStatus], int]
+    """How many pods of each pod set have each status."""
 
 
 class GangSnapshot(msgspec.Struct, frozen=True, eq=False):
@@ -66,14 +68,21 @@ class GangSnapshot(msgspec.Struct, frozen=True, eq=False):
 class _Entry:
     """A gang being kept. ``gang`` is ``None`` while pods name it and its object has not been seen."""
 
-    __slots__ = ("gang", "pending", "pods", "shared", "view")
+    __slots__ = ("counts", "gang", "pending", "pods", "shared", "view")
 
     def __init__(self) -> None:
         self.gang: Gang | None = None
         self.pods: dict[PodKey, tuple[str, PodRecord]] = {}
         self.pending = 0
+        self.counts: dict[tuple[str, PodStatus], int] = {}
         self.shared = False
         self.view: GangMembers | None = None
+
+    def count(self, pod_set: str, status: PodStatus, step: int) -> None:
+        key = (pod_set, status)
+        self.counts[key] = self.counts.get(key, 0) + step
+        if not self.counts[key]:
+            del self.counts[key]
 
     def writable(self) -> dict[PodKey, tuple[str, PodRecord]]:
         if self.shared:
@@ -195,17 +204,19 @@ class GangBook:
                 self.put(derived)
         entry.writable()[record.key] = (pod_set, record)
         entry.pending += record.status is PodStatus.PENDING
+        entry.count(pod_set, record.status, 1)
         if entry.gang is None:
             self._orphans[record.key] = _missing(key)
             return
         self._charge(entry.gang, record, 1)
 
     def _take_out(self, record: PodRecord, membership: Membership, *, leaving: bool) -> None:
-        key, _ = membership
+        key, pod_set = membership
         entry = self._entry(key)
         if entry.gang is not None:
             self._charge(entry.gang, record, -1)
         entry.pending -= record.status is PodStatus.PENDING
+        entry.count(pod_set, record.status, -1)
         self._orphans.pop(record.key, None)
         entry.view = None
         if not leaving:
@@ -236,7 +247,7 @@ class GangBook:
 def _view_of(entry: _Entry, gang: Gang) -> GangMembers:
     """Return the members of an entry as a value, shared until the next event changes them."""
     if entry.view is None:
-        entry.view = GangMembers(gang, entry.pods, entry.pending)
+        entry.view = GangMembers(gang, entry.pods, entry.pending, dict(entry.counts))
         entry.shared = True
     return entry.view
 

@@ -77,6 +77,8 @@ class Snapshot:
     claims: ClaimBook
     domain_trees: DomainTrees
     """Shared between snapshots: a cache."""
+    has_stranded_pods: bool
+    """Some pod may be on a node that is not in the snapshot."""
     releasing: tuple[PodRecord, ...]
     """Pods that are terminating."""
     foreign: Mapping[PodKey, PodRecord]
@@ -206,6 +208,7 @@ class Inventory:
             topologies=dict(self._topologies),
             claims=self.claims.fork(),
             domain_trees=self._domain_trees,
+            has_stranded_pods=cluster.has_stranded_pods or self.node_pool is not None,
             releasing=tuple(cluster.releasing()),
             foreign=dict(self._foreign),
         )

@@ -18,6 +18,11 @@ from spinney.scheduler.tasks import PodInfo
 class JobSurroundings(Protocol):
     """What a job needs of its session."""
 
+    @property
+    def are_counts_exact(self) -> bool:
+        """Tell whether the book of gangs counts statuses as the session would."""
+        ...
+
     def make_tasks(self, job: "PodGroupInfo") -> dict[str, list[PodInfo]]:
         """Return the tasks of a job by pod set, in task order."""
         ...
@@ -140,9 +145,8 @@ class PodGroupInfo:
     def active(self, pod_set: PodSet) -> int:
         """Return how many tasks of the set are placed."""
         if self._active is None:
-            self._active = {
-                name: sum(task.status in ACTIVE_ALLOCATED for task in tasks) for name, tasks in self.by_pod_set.items()
-            }
+            count = self.count_in(ACTIVE_ALLOCATED)
+            self._active = {name: count(each) for name, each in self.gang.pod_sets.items()}
         return self._active[pod_set.name]
 
     def waiting(self, pod_set: PodSet) -> Sequence[PodInfo]:
@@ -172,10 +176,12 @@ class PodGroupInfo:
     @property
     def is_stale(self) -> bool:
         """Tell whether the job holds something, has not succeeded in part, and is below its minimum."""
-        statuses = [task.status for task in self.tasks]
-        if PodStatus.SUCCEEDED in statuses or not any(status in ACTIVE_USED for status in statuses):
+        used = self.count_in(ACTIVE_USED)
+        if satisfied(self.root, used):
             return False
-        return not satisfied(self.root, self.count_in(ACTIVE_USED))
+        succeeded = self.count_in(frozenset({PodStatus.SUCCEEDED}))
+        pod_sets = self.gang.pod_sets.values()
+        return any(map(used, pod_sets)) and not any(map(succeeded, pod_sets))
 
     @property
     def has_promises(self) -> bool:
@@ -191,6 +197,9 @@ class PodGroupInfo:
 
     def count_in(self, statuses: frozenset[PodStatus]) -> Callable[[PodSet], int]:
         """Return a function that counts the tasks of a pod set that have one of ``statuses``."""
+        if "by_pod_set" not in self.__dict__ and self._session.are_counts_exact:
+            counts = self.members.counts
+            return lambda pod_set: sum(counts.get((pod_set.name, status), 0) for status in statuses)
         return lambda pod_set: sum(task.status in statuses for task in self.by_pod_set[pod_set.name])
 
     def tasks_to_allocate(self) -> list[PodInfo]:

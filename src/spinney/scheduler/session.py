@@ -154,6 +154,11 @@ class Session(Decisions):
         """Return the id of a GPU that begins to be shared."""
         return self._runtime.uid()
 
+    @property
+    def are_counts_exact(self) -> bool:
+        """Tell whether pods count as the book of gangs counts them: none is on a node that is gone."""
+        return not self.snapshot.has_stranded_pods
+
     # -- charging ----------------------------------------------------------------------------------------------------
 
     @cached_property
