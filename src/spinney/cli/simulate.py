@@ -120,9 +120,8 @@ def _print_run(run: Run, *, wide: bool, named: bool) -> None:
         click.echo(f"evicted: {eviction.pod} from {eviction.node}{for_whom}")
     ended = "" if outcome.settled else "; the last one still changed something, so ask for more --cycles"
     pending = sum(len(each.pods) for each in outcome.waiting)
-    click.echo(
-        f"\n{counted(len(outcome.placed), 'pod')} placed, {pending} pending after {counted(outcome.cycles, 'cycle')}{ended}"
-    )
+    placed, took = counted(len(outcome.placed), "pod"), counted(outcome.cycles, "cycle")
+    click.echo(f"\n{placed} placed, {pending} pending after {took}{ended}")
 
 
 def _row(gang: GangKey, outcome: Outcome, waiting: Waiting | None, *, wide: bool) -> list[object]:

@@ -1,5 +1,6 @@
 """``spinney why``: why something waits, and what would have to change."""
 
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -51,17 +52,14 @@ def why(
     """
     settings = configuration(config)
     snapshot, here = snapshot_of(ClusterChoice(kubeconfig, context, namespace), from_file)
-    try:
-        found = find(snapshot, subject, here)
-    except (UnknownKind, NoSuchSubject, AmbiguousSubject) as error:
-        raise click.ClickException(str(error)) from error
     if verbose:
         settings = msgspec.structs.replace(settings, verbosity=_DEVELOPER)
-    logged: list[Any] = []
     try:
         with progress("simulating"), structlog.testing.capture_logs() as logged:
-            answer = Advisor(snapshot, settings, runtime=Runtime.system()).answer(found)
-    except UnknownPlugin as error:
+            advisor = Advisor(snapshot, settings, runtime=Runtime.system())
+            found = find(snapshot, subject, here, queues=[line.name for line in advisor.queues])
+            answer = advisor.answer(found)
+    except (UnknownKind, NoSuchSubject, AmbiguousSubject, UnknownPlugin) as error:
         raise click.ClickException(str(error)) from error
     if output != "text":
         print_data({"answer": answer, "unseen": snapshot.unseen}, output)
@@ -113,7 +111,7 @@ def _queue_lines(queue: QueueLine) -> list[str]:
     ]
 
 
-def _print_developer_log(answer: Answer, logged: list[Any]) -> None:
+def _print_developer_log(answer: Answer, logged: Sequence[Mapping[str, Any]]) -> None:
     subjects = {explanation.subject for part in (answer, *answer.parts) for explanation in part.explanations}
     shown = [entry for entry in logged if "v" in entry and entry.get("job") in subjects]
     click.echo("\ndeveloper detail:")

@@ -29,6 +29,7 @@ from spinney.gangs.membership import membership
 from spinney.gangs.tree import GangKey
 from spinney.runtime import Runtime
 from spinney.scheduler.config import SchedulerConfig
+from spinney.scheduler.plugin import PluginRegistry
 from spinney.sim.queue_table import QueueLine, queue_lines
 from spinney.sim.snapshot import ClusterSnapshot
 from spinney.sim.subjects import Subject
@@ -60,9 +61,16 @@ class Answer(Struct, frozen=True, kw_only=True):
 class Advisor:
     """Answers questions about one snapshot. Mutable: the cycle is simulated when it is first needed."""
 
-    def __init__(self, snapshot: ClusterSnapshot, config: SchedulerConfig | None = None, *, runtime: Runtime) -> None:
+    def __init__(
+        self,
+        snapshot: ClusterSnapshot,
+        config: SchedulerConfig | None = None,
+        *,
+        runtime: Runtime,
+        registry: PluginRegistry | None = None,
+    ) -> None:
         self.snapshot = snapshot
-        self.simulation = Simulation(snapshot, config, runtime=runtime)
+        self.simulation = Simulation(snapshot, config, runtime=runtime, registry=registry)
         self._records = list(self.simulation.inventory.cluster.pods())
         self._gang_of = {record.key: self.simulation.gang_of(record) for record in self._records}
         self._pod_gangs = {

@@ -114,12 +114,17 @@ class ClusterSnapshot:
 
     def with_objects(self, more: Iterable[Any]) -> "ClusterSnapshot":
         """Return a snapshot that also has ``more``; one of the same kind, namespace and name is replaced."""
-        objects = {resource: list(found) for resource, found in self.objects.items()}
+        objects = {resource: {_identity(each): each for each in found} for resource, found in self.objects.items()}
         for each in more:
-            of_kind = objects.setdefault(resource_of(each), [])
-            of_kind[:] = [other for other in of_kind if _identity(other) != _identity(each)]
-            of_kind.append(each)
-        return replace(self, objects={resource: tuple(found) for resource, found in objects.items()})
+            objects.setdefault(resource_of(each), {})[_identity(each)] = each
+        return replace(self, objects={resource: tuple(found.values()) for resource, found in objects.items()})
+
+    def without_objects(self, gone: Iterable[Any]) -> "ClusterSnapshot":
+        """Return a snapshot that lacks ``gone``."""
+        objects = {resource: {_identity(each): each for each in found} for resource, found in self.objects.items()}
+        for each in gone:
+            objects.get(resource_of(each), {}).pop(_identity(each), None)
+        return replace(self, objects={resource: tuple(found.values()) for resource, found in objects.items()})
 
 
 def resource_of(found: Any) -> Resource:

@@ -1,6 +1,6 @@
 """What a question is about: a pod, a gang of any family, a PodCliqueSet or a queue, named with or without its kind."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import Final
@@ -74,14 +74,18 @@ class AmbiguousSubject(LookupError):  # noqa: N818 - named for the situation
         self.candidates = candidates
 
 
-def find(snapshot: ClusterSnapshot, text: str, namespace: str | None = None) -> Subject:
+def find(snapshot: ClusterSnapshot, text: str, namespace: str | None = None, *, queues: Iterable[str] = ()) -> Subject:
     """Return what ``text`` (``pod/NAME`` or ``NAME``) names; without a namespace all are looked through.
 
+    ``queues`` are further queues that can be asked about: those that gangs name and that have no object.
     Raises :class:`UnknownKind`, :class:`NoSuchSubject` or :class:`AmbiguousSubject`.
     """
     word, name = _parse(text)
     words = _EITHER.get(word, (word,)) if word else tuple(_WORDS)
-    named = [each for each in _candidates(snapshot, words) if each.name == name]
+    known = dict.fromkeys(_candidates(snapshot, words))
+    if "queue" in words:
+        known |= dict.fromkeys(Subject("queue", "", queue) for queue in queues)
+    named = [each for each in known if each.name == name]
     here = [each for each in named if namespace is None or each.namespace in ("", namespace)]
     if not here:
         raise NoSuchSubject(_not_found(snapshot, text, words, namespace=namespace, elsewhere=named))

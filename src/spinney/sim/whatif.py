@@ -7,14 +7,14 @@ its base gang is placed), and stops when a cycle changes nothing.
 """
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import Final
+from typing import Any, Final
 
 import msgspec
 
 from spinney.api.conditions import is_true
-from spinney.api.core import Pod, PodSpec
+from spinney.api.core import POD, Node, Pod, PodSpec
 from spinney.api.core import PodStatus as ApiStatus
 from spinney.api.labels import BASE_POD_GANG, POD_CLIQUE, POD_GANG_GATE
 from spinney.api.labels import POD_GANG as GANG_LABEL
@@ -29,9 +29,10 @@ from spinney.scheduler.config import SchedulerConfig
 from spinney.scheduler.plugin import PluginRegistry
 from spinney.scheduler.results import Bind, CycleResult, Eviction
 from spinney.scheduler.scheduler import Scheduler
+from spinney.scheduler.sources import OPTIONAL_KINDS
 from spinney.sim.kube_rules import KubeRules
 from spinney.sim.loading import SESSION_NAMES, inventory_of
-from spinney.sim.snapshot import ClusterSnapshot
+from spinney.sim.snapshot import ClusterSnapshot, resource_of
 
 MAX_CYCLES: Final = 20
 
@@ -98,6 +99,31 @@ class Simulation:
         )
         self.kube = KubeRules(self.inventory.cluster, snapshot, lambda record: not self.serves(record))
 
+    # -- the cluster -------------------------------------------------------------------------------------------------
+
+    def add(self, objects: Iterable[Any]) -> None:
+        """Take objects in as if they had just been created, or changed."""
+        added = list(objects)
+        self.snapshot = self.snapshot.with_objects(added)
+        for found in added:
+            if isinstance(found, Pod | Node) or resource_of(found) in OPTIONAL_KINDS:
+                self.inventory.apply(found)
+        self.kube = KubeRules(self.inventory.cluster, self.snapshot, lambda record: not self.serves(record))
+
+    def remove(self, objects: Iterable[Any]) -> None:
+        """Take objects out as if they had been deleted."""
+        gone = list(objects)
+        self.snapshot = self.snapshot.without_objects(gone)
+        for found in gone:
+            if isinstance(found, Pod | Node) or resource_of(found) in OPTIONAL_KINDS:
+                self.inventory.delete(found)
+        self.kube = KubeRules(self.inventory.cluster, self.snapshot, lambda record: not self.serves(record))
+
+    def current(self) -> ClusterSnapshot:
+        """Return the cluster as the simulation has changed it: pods are where they were put."""
+        pods = [_as_it_is(record) for record in self.inventory.cluster.pods()]
+        return replace(self.snapshot, objects={**self.snapshot.objects, POD: tuple(pods)})
+
     def serves(self, record: PodRecord) -> bool:
         """Tell whether the session scheduler places a pod."""
         return record.pod.spec.scheduler_name in self.inventory.scheduler_names
@@ -127,6 +153,12 @@ class Simulation:
             waiting=tuple(waiting),
             result=result,
         )
+
+    def complete(self, key: PodKey) -> None:
+        """Have a pod end well, and give up what it holds."""
+        record = self.inventory.cluster.pod(key)
+        if record is not None:
+            self._change(_as_it_is(record), status={"phase": "Succeeded"})
 
     def release_gates(self) -> list[PodKey]:
         """Open the gates the operator would open now: of complete gangs, scaled ones after their base gang."""
@@ -263,6 +295,15 @@ class Simulation:
                 gated.setdefault((self.gang_of(record), names), []).append(record.key)
         for (gang, names), pods in gated.items():
             yield Waiting(gang=gang, pods=tuple(pods), message=f"gated by {', '.join(names)}")
+
+
+def _as_it_is(record: PodRecord) -> Pod:
+    """Return a pod's object; one that is being bound counts as running where it goes."""
+    pod = record.pod
+    if record.status is not PodStatus.BINDING:
+        return pod
+    spec = msgspec.structs.replace(pod.spec, node_name=record.node)
+    return msgspec.structs.replace(pod, spec=spec, status=msgspec.structs.replace(pod.status, phase="Running"))
 
 
 def _held_by_gang(record: PodRecord) -> bool:

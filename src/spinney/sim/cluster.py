@@ -1,0 +1,354 @@
+"""A cluster to try policies on, in a notebook or a test: nodes, gangs, a scheduler and a clock, all in one object.
+
+::
+
+    from spinney.sim import Cluster
+
+    cluster = Cluster("8x8")                                  # 8 nodes of 8 GPUs, 4 to a rack
+    cluster.gang("train", pods=6, gpus=8, within="rack")      # or cluster.submit("workload.yaml")
+    cluster.step()                                            # one scheduling cycle
+    print(cluster.why("train"))
+
+It is the production scheduler over an inventory filled by hand; there is no server, and time passes only in
+:meth:`Cluster.run`. Everything is deterministic: the same calls give the same decisions.
+"""
+
+import random
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+import yaml
+
+from spinney.api.core import Pod
+from spinney.api.labels import KAI_QUEUE, POD_CLIQUE, TOPOLOGY_NAME
+from spinney.api.labels import POD_GANG as GANG_LABEL
+from spinney.api.quantity import value
+from spinney.api.struct import JSON
+from spinney.cluster.pods import PodKey
+from spinney.cluster.statuses import ACTIVE_ALLOCATED, ALIVE, PodStatus
+from spinney.explain import as_text
+from spinney.nodes import ClusterSpec
+from spinney.runtime import Clock, InlineExecutor, Runtime
+from spinney.scheduler.config import PluginOption, SchedulerConfig
+from spinney.scheduler.plugin import Plugin, default_registry
+from spinney.scheduler.results import Eviction
+from spinney.sim.advice import Advisor, Answer
+from spinney.sim.drawing import GangPicture, NodePicture, html
+from spinney.sim.expanding import Surroundings, expand
+from spinney.sim.queue_table import QueueLine, queue_lines
+from spinney.sim.shapes import BLOCK, HOST, RACK, TOPOLOGY, gpu_cluster, parse_shape, topology_binding
+from spinney.sim.snapshot import ClusterSnapshot
+from spinney.sim.snapshot_files import read_manifests, read_snapshot
+from spinney.sim.subjects import find
+from spinney.sim.whatif import MAX_CYCLES, CycleOutcome, Simulation
+
+_GPU: Final = "nvidia.com/gpu"
+_LEVELS: Final = {"rack": RACK, "block": BLOCK, "host": HOST}
+_EPOCH: Final = datetime(2026, 1, 1, tzinfo=UTC)
+
+
+class SteppedClock(Clock):
+    """A clock that stands still until it is moved. Mutable."""
+
+    def __init__(self, start: datetime = _EPOCH) -> None:
+        self._now = start
+
+    def now(self) -> datetime:
+        return self._now
+
+    def monotonic(self) -> float:
+        return (self._now - _EPOCH).total_seconds()
+
+    def move_to(self, moment: datetime) -> None:
+        """Let time pass until ``moment``."""
+        self._now = max(self._now, moment)
+
+
+@dataclass(frozen=True)
+class Happening:
+    """Something that happened to a pod, and when."""
+
+    at: datetime
+    pod: PodKey
+    what: str
+    """``placed``, ``evicted`` or ``ended``."""
+    node: str
+
+
+class Cluster:
+    """A simulated cluster under the session scheduler. Mutable.
+
+    ``nodes`` is a shape such as ``8x8``, a :class:`~spinney.nodes.ClusterSpec`, or a snapshot. ``plugins`` are plugin
+    classes of your own, added after the configured ones; one that has the name of a configured plugin replaces it.
+    """
+
+    def __init__(
+        self,
+        nodes: str | ClusterSpec | ClusterSnapshot = "8x8",
+        *,
+        config: SchedulerConfig | None = None,
+        plugins: Iterable[type[Plugin]] = (),
+        seed: int = 0,
+    ) -> None:
+        config = config if config is not None else SchedulerConfig()
+        registry = default_registry()
+        for plugin in plugins:
+            registry.register(plugin.name, plugin)
+            if all(option.name != plugin.name for option in config.plugins):
+                config = msgspec.structs.replace(config, plugins=(*config.plugins, PluginOption(plugin.name)))
+        snapshot = nodes if isinstance(nodes, ClusterSnapshot) else ClusterSnapshot(source="a cluster of our own")
+        self.clock = SteppedClock(snapshot.taken or _EPOCH)
+        self.runtime = Runtime(self.clock, random.Random(seed), InlineExecutor())
+        self.history: list[Happening] = []
+        """What has happened to pods, oldest first."""
+        self._config = config
+        self._simulation = Simulation(snapshot, config, runtime=self.runtime, registry=registry)
+        self._lasting: dict[PodKey, timedelta] = {}
+        self._ends: dict[PodKey, datetime] = {}
+        self._last: CycleOutcome | None = None
+        self._submitted = 0
+        """How many objects were added: what is added later is younger, also while the clock stands."""
+        if not isinstance(nodes, ClusterSnapshot):
+            self.submit(*_node_manifests(nodes))
+
+    @classmethod
+    def load(cls, path: str | Path, **options: Any) -> "Cluster":
+        """Return a cluster as it was when a snapshot was taken; any form ``spinney simulate`` reads will do."""
+        return cls(read_snapshot(Path(path)), **options)
+
+    # -- what is in it -----------------------------------------------------------------------------------------------
+
+    def submit(self, *what: JSON | str | Path, lasting: timedelta | None = None) -> None:
+        """Add objects: manifests, YAML text or files. Pods end ``lasting`` after they were placed; never without it."""
+        manifests: list[JSON] = []
+        for each in what:
+            if isinstance(each, dict):
+                manifests.append(each)
+            elif isinstance(each, Path) or "\n" not in each:
+                manifests += read_manifests(Path(each))
+            else:
+                manifests += [found for found in yaml.safe_load_all(each) if found is not None]
+        born = self.clock.now() + timedelta(microseconds=self._submitted)
+        self._submitted += len(manifests)
+        added = expand(manifests, Surroundings.of(self._simulation.snapshot, born))
+        self._simulation.add(added)
+        if lasting is not None:
+            self._lasting |= {_key(pod): lasting for pod in added if isinstance(pod, Pod)}
+
+    def gang(
+        self,
+        name: str,
+        *,
+        pods: int = 1,
+        minimum: int | None = None,
+        gpus: int = 0,
+        cpu: str = "1",
+        within: str | None = None,
+        prefer: str | None = None,
+        queue: str | None = None,
+        priority_class: str | None = None,
+        namespace: str = "default",
+        lasting: timedelta | None = None,
+    ) -> None:
+        """Add a gang of like pods: ``within`` and ``prefer`` name a level (rack, block, host) or a node label."""
+        pack = {key: _LEVELS.get(level, level) for key, level in (("required", within), ("preferred", prefer)) if level}
+        labels = {KAI_QUEUE: queue} if queue else {}
+        manifest: JSON = {
+            "apiVersion": "scheduler.grove.io/v1alpha1",
+            "kind": "PodGang",
+            "metadata": {
+                "name": name,
+                "namespace": namespace,
+                "labels": labels,
+                "annotations": {TOPOLOGY_NAME: TOPOLOGY} if pack else {},
+            },
+            "spec": {
+                "podgroups": [{"name": name, "minReplicas": pods if minimum is None else minimum}],
+                **({"topologyConstraint": {"packConstraint": pack}} if pack else {}),
+                **({"priorityClassName": priority_class} if priority_class else {}),
+            },
+        }
+        resources: JSON = {"requests": {"cpu": cpu}, "limits": {_GPU: str(gpus)} if gpus else {}}
+        spec = {"schedulerName": "spinney-scheduler", "containers": [{"name": "main", "resources": resources}]}
+        members = [
+            {
+                "apiVersion": "v1",
+                "kind": "Pod",
+                "metadata": {
+                    "name": f"{name}-{index}",
+                    "namespace": namespace,
+                    "labels": {**labels, GANG_LABEL: name, POD_CLIQUE: name},
+                },
+                "spec": spec,
+            }
+            for index in range(pods)
+        ]
+        self.submit(manifest, *members, lasting=lasting)
+
+    def queue(
+        self, name: str, *, parent: str | None = None, quota: float = 0, limit: float = -1, weight: float = 1
+    ) -> None:
+        """Add a queue with its share of the GPUs; cpu and memory are unlimited."""
+        everything = {"quota": -1, "limit": -1, "overQuotaWeight": 1}
+        resources = {
+            "gpu": {"quota": quota, "limit": limit, "overQuotaWeight": weight},
+            "cpu": everything,
+            "memory": everything,
+        }
+        spec: JSON = {"resources": resources, **({"parentQueue": parent} if parent else {})}
+        self.submit({"apiVersion": "scheduling.run.ai/v2", "kind": "Queue", "metadata": {"name": name}, "spec": spec})
+
+    def delete(self, name: str, namespace: str = "default") -> None:
+        """Delete a gang with its pods, or a single pod."""
+        gone = [
+            found
+            for objects in self.snapshot().objects.values()
+            for found in objects
+            if found.metadata.namespace == namespace
+            and (found.metadata.name == name or found.metadata.labels.get(GANG_LABEL) == name)
+        ]
+        self._simulation.remove(gone)
+
+    # -- letting it run ----------------------------------------------------------------------------------------------
+
+    def step(self) -> CycleOutcome:
+        """Run one scheduling cycle and return what it decided."""
+        outcome = self._last = self._simulation.cycle()
+        now = self.clock.now()
+        for eviction in outcome.evictions:
+            self._note_eviction(eviction)
+        for pod, node in outcome.placed.items():
+            self.history.append(Happening(now, pod, "placed", node))
+            if pod in self._lasting:
+                self._ends[pod] = now + self._lasting[pod]
+        self._simulation.release_gates()
+        return outcome
+
+    def run(self, seconds: float | None = None) -> None:
+        """Let time pass: cycles run while they change something, pods end when their time is up.
+
+        Without ``seconds``, until nothing more would happen.
+        """
+        deadline = self.clock.now() + timedelta(seconds=seconds) if seconds is not None else None
+        while True:
+            self._settle()
+            due = min(self._ends.values(), default=None)
+            if due is None or (deadline is not None and due > deadline):
+                break
+            self.clock.move_to(due)
+            for pod in [pod for pod, end in self._ends.items() if end <= due]:
+                del self._ends[pod]
+                self.history.append(Happening(due, pod, "ended", self.placements.get(pod, "")))
+                self._simulation.complete(pod)
+        if deadline is not None:
+            self.clock.move_to(deadline)
+
+    # -- what came of it ---------------------------------------------------------------------------------------------
+
+    @property
+    def placements(self) -> Mapping[PodKey, str]:
+        """Return the node of every pod that holds one."""
+        pods = self._simulation.inventory.cluster.pods()
+        return {record.key: record.node for record in pods if record.status in ACTIVE_ALLOCATED}
+
+    @property
+    def pending(self) -> list[PodKey]:
+        """Return the pods that wait."""
+        pods = self._simulation.inventory.cluster.pods()
+        return [record.key for record in pods if record.status in (PodStatus.PENDING, PodStatus.GATED)]
+
+    def nodes_of(self, gang: str, namespace: str = "default") -> list[str]:
+        """Return the nodes the pods of a gang are on, one entry per pod, in order of name."""
+        pods = self._simulation.inventory.cluster.pods()
+        return sorted(
+            record.node
+            for record in pods
+            if record.status in ACTIVE_ALLOCATED
+            and record.namespace == namespace
+            and self._simulation.gang_of(record).name == gang
+        )
+
+    def queues(self) -> list[QueueLine]:
+        """Return every queue with what it is entitled to, holds and asks for."""
+        return queue_lines(self._simulation)
+
+    def snapshot(self) -> ClusterSnapshot:
+        """Return the cluster as it is now."""
+        return self._simulation.current()
+
+    def answer(self, subject: str, namespace: str | None = None) -> Answer:
+        """Return why something waits, as data; raises ``LookupError`` if there is no such thing."""
+        snapshot = self.snapshot()
+        advisor = Advisor(snapshot, self._config, runtime=self.runtime, registry=self._simulation.scheduler.registry)
+        return advisor.answer(find(snapshot, subject, namespace))
+
+    def why(self, subject: str, namespace: str | None = None) -> str:
+        """Return why something waits, as text."""
+        answer = self.answer(subject, namespace)
+        parts = [answer, *answer.parts]
+        lines = [line for part in parts for line in (f"{part.subject}: {part.state}", *part.sentences)]
+        return "\n".join([*lines, *(as_text(each) for part in parts for each in part.explanations)])
+
+    def _repr_html_(self) -> str:
+        """Return the picture a notebook shows."""
+        records = [record for record in self._simulation.inventory.cluster.pods() if record.status in ALIVE]
+        gangs: dict[str, list[bool]] = {}
+        on_node: dict[str, list[str]] = {}
+        for record in sorted(records, key=lambda each: each.key):
+            gang = self._simulation.gang_of(record).name
+            gangs.setdefault(gang, []).append(record.status in ACTIVE_ALLOCATED)
+            if record.node:
+                on_node.setdefault(record.node, []).extend([gang] * record.request.gpus)
+        reasons = {each.gang.name: each.message for each in self._last.waiting} if self._last is not None else {}
+        nodes = [
+            NodePicture(
+                node.metadata.name,
+                "/".join(filter(None, (node.metadata.labels.get(key, "") for key in (BLOCK, RACK)))),
+                value(node.status.allocatable.get(_GPU, 0)),
+                sorted(on_node.get(node.metadata.name, [])),
+            )
+            for node in sorted(self._simulation.snapshot.nodes, key=lambda each: each.metadata.name)
+        ]
+        pictures = [
+            GangPicture(name, len(placed), sum(placed), "" if all(placed) else reasons.get(name, ""))
+            for name, placed in gangs.items()
+        ]
+        return html(nodes, pictures, caption=f"{len(nodes)} nodes at {self.clock.now():%Y-%m-%d %H:%M:%S}")
+
+    def _settle(self) -> None:
+        for _ in range(MAX_CYCLES):
+            gated = sum(record.status is PodStatus.GATED for record in self._simulation.inventory.cluster.pods())
+            changed = self.step().changed
+            left = sum(record.status is PodStatus.GATED for record in self._simulation.inventory.cluster.pods())
+            if not changed and left == gated:
+                return
+
+    def _note_eviction(self, eviction: Eviction) -> None:
+        self._ends.pop(eviction.pod, None)
+        self.history.append(Happening(self.clock.now(), eviction.pod, "evicted", eviction.node))
+
+
+def _node_manifests(nodes: str | ClusterSpec) -> list[JSON]:
+    """Return nodes as manifests; those of a shape come with the topology of their racks and blocks."""
+    spec = gpu_cluster(*parse_shape(nodes)) if isinstance(nodes, str) else nodes
+    found: list[JSON] = [
+        {
+            "apiVersion": "v1",
+            "kind": "Node",
+            "metadata": {"name": node.name, "labels": dict(node.labels)},
+            "spec": {"taints": [msgspec.to_builtins(taint) for taint in node.taints]},
+            "status": {"capacity": dict(node.capacity), "allocatable": dict(node.allocatable)},
+        }
+        for node in spec.expanded()
+    ]
+    if isinstance(nodes, str):
+        found.append({"apiVersion": "grove.io/v1alpha1", "kind": "ClusterTopologyBinding", **topology_binding()})
+    return found
+
+
+def _key(pod: Pod) -> PodKey:
+    return PodKey(pod.metadata.namespace or "", pod.metadata.name)
