@@ -58,9 +58,15 @@ controlplane: $(REAL)  ## build the real Kubernetes control planes (1.35, 1.36, 
 test-real: $(REAL)  ## the suites that claim Kubernetes behaviour, on a real control plane
 	$(BIN)/pytest -q -m real
 
+BENCHMARKS := objects runtime nodes server scheduler operator coscheduling
+
 .PHONY: bench
 bench: $(REAL)  ## every benchmark; each prints a ratio measured in one run
-	@for bench in benchmarks/*/; do $(BIN)/python -m "benchmarks.$$(basename $$bench)" || exit 1; done
+	@for bench in $(BENCHMARKS); do echo "== $$bench"; $(BIN)/python -m "benchmarks.$$bench" || exit 1; done
+
+.PHONY: docs
+docs: $(STAMP)  ## regenerate docs/reference from the code
+	$(BIN)/python hack/reference.py
 
 .PHONY: crds
 crds: $(STAMP)  ## regenerate the CRD manifests from the types
