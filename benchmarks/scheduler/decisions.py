@@ -24,7 +24,7 @@ from spinney.api.labels import KAI_POD_GROUP
 from spinney.api.meta import Metadata
 from spinney.cluster.pods import PodKey
 from spinney.gangs.tree import DEFAULT_POD_SET, Gang, GangKey, PodSet, TopologyConstraint, single
-from spinney.scheduler.config import SchedulerConfig
+from spinney.scheduler.config import DEFAULT_ACTIONS, SchedulerConfig
 from spinney.scheduler.inventory import Inventory
 from spinney.scheduler.results import CycleResult
 from spinney.scheduler.scheduler import Scheduler
@@ -127,7 +127,7 @@ def measure_decisions(nodes: int, seed: int, *, profile: bool) -> None:
         inventory.put_gang(a_gang(gang, size))
         for number in range(size):
             inventory.apply(a_pod(gang, number))
-    scheduler = Scheduler(SchedulerConfig(), inventory)
+    scheduler = Scheduler(SchedulerConfig(actions=("allocate",)), inventory)
     profiler = cProfile.Profile(time.process_time) if profile else None
     if profiler is not None:
         profiler.enable()
@@ -157,10 +157,10 @@ def measure_decisions(nodes: int, seed: int, *, profile: bool) -> None:
     )
     slowest = sorted(result.seconds.items(), key=lambda item: -item[1])[:6]
     print("  " + ", ".join(f"{plugin}.{hook} {1000 * spent:.0f} ms" for (plugin, hook), spent in slowest))
-    measure_verdict(scheduler, inventory, result)
+    measure_verdict(inventory, result)
 
 
-def measure_verdict(scheduler: Scheduler, inventory: Inventory, result: CycleResult) -> None:
+def measure_verdict(inventory: Inventory, result: CycleResult) -> None:
     """Ask for one more gang on the cluster that was just filled."""
     for bind in result.binds:
         inventory.cluster.assume(bind.pod, bind.node)
@@ -172,17 +172,22 @@ def measure_verdict(scheduler: Scheduler, inventory: Inventory, result: CycleRes
     inventory.put_gang(a_gang("one-more", 512))
     for number in range(512):
         inventory.apply(a_pod("one-more", number))
-    scheduler.inventory.snapshot()
+    for actions in (("allocate",), DEFAULT_ACTIONS):
+        _time_verdict(Scheduler(SchedulerConfig(actions=actions), inventory))
+
+
+def _time_verdict(scheduler: Scheduler) -> None:
+    scheduler.open_session().close()
     session = scheduler.open_session()
     start, cpu = time.perf_counter(), time.process_time()
     scheduler.run_actions(session)
+    verdict = scheduler.result(session).unschedulable
     seconds, busy = time.perf_counter() - start, time.process_time() - cpu
     session.close()
-    verdict = scheduler.result(session).unschedulable
     assert len(verdict) == 1
     print(
-        f"verdict: one more gang refused in {1000 * seconds:.2f} ms ({1000 * busy:.2f} ms CPU): "
-        f"{verdict[0].message[:160]}"
+        f"verdict: one more gang refused and explained in {1000 * seconds:.2f} ms ({1000 * busy:.2f} ms CPU) by "
+        f"{', '.join(scheduler.config.actions)}\n  {verdict[0].message[:160]}"
     )
 
 
