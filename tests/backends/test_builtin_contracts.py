@@ -70,6 +70,14 @@ class TestNativeGangs137(BackendContract):
     server = ServerOptions(kubernetes_version="1.37")
 
 
+class TestComposites(BackendContract):
+    """kube-scheduler with trees of native groups."""
+
+    backend = KubeScheduler
+    config: ClassVar = {"gangScheduling": True, "composites": True}
+    server = ServerOptions(kubernetes_version="1.37")
+
+
 class TestNativeGangs136(BackendContract):
     """kube-scheduler with native gangs of Kubernetes 1.36."""
 

@@ -23,11 +23,17 @@ def native(context: BackendContext) -> SchedulerBackend:
     return KubeScheduler(context, KubeSchedulerConfig(gang_scheduling=True))
 
 
+def composite(context: BackendContext) -> SchedulerBackend:
+    """Return the kube backend with trees of native groups."""
+    return KubeScheduler(context, KubeSchedulerConfig(gang_scheduling=True, composites=True))
+
+
 COLUMNS = {
     "kube-scheduler": (KubeScheduler, "1.37"),
     "kube-scheduler 1.35, gangScheduling": (native, "1.35"),
     "kube-scheduler 1.36, gangScheduling": (native, "1.36"),
     "kube-scheduler 1.37, gangScheduling": (native, "1.37"),
+    "kube-scheduler 1.37, composites": (composite, "1.37"),
     "kai-scheduler": (KaiScheduler, "1.37"),
     "coscheduling": (lambda context: Coscheduling(context, CoschedulingConfig()), "1.37"),
     "volcano": (Volcano, "1.37"),

@@ -8,12 +8,15 @@ from spinney.api.conditions import set_condition
 from spinney.api.core import Pod
 from spinney.api.meta import Condition
 from spinney.api.podgang import PodGang
-from spinney.api.struct import convert
+from spinney.api.struct import JSON, convert
 from spinney.backends import BackendUnavailable, Rejected, additions
 from spinney.backends.kube import NO_GANGS, KubeScheduler, KubeSchedulerConfig
+from spinney.operator import gangs
+from spinney.operator.layout import Layout
+from spinney.operator.topologies import Topology
 from spinney.server import ServerOptions
 from spinney.testing.backends import a_gang, a_pod
-from spinney.testing.builders import a_clique, a_pod_clique_set, a_pod_spec
+from spinney.testing.builders import a_clique, a_pod_clique_set, a_pod_spec, a_scaling_group, a_topology
 from tests.backends.bench import asking, stored
 
 PCS = a_pod_clique_set("model", [a_clique("leader", 1), a_clique("worker", 4, 2)])
@@ -147,6 +150,75 @@ def test_a_cluster_without_native_gangs_stops_the_operator() -> None:
 
     with pytest.raises(BackendUnavailable, match="--feature-gates=GenericWorkload=true"):
         asking(native, story, options=ServerOptions(gang_versions=()))
+
+
+def composite(context: object) -> KubeScheduler:
+    """Return the backend with trees of native groups."""
+    return KubeScheduler(context, KubeSchedulerConfig(gang_scheduling=True, composites=True))  # type: ignore[arg-type]
+
+
+def test_a_composite_has_a_group_for_each_part() -> None:
+    """Groups that share a constraint have a composite of their own; every leaf keeps its minimum and its key."""
+    pcs = a_pod_clique_set(
+        "model",
+        [a_clique("router", 2, 1), a_clique("prefill", 2, required="host"), a_clique("decode", 2)],
+        [a_scaling_group("sg", ["prefill", "decode"], 2, 2, required="rack")],
+        required="block",
+        topology="cluster",
+    )
+    binding = a_topology("cluster")
+    layout = Layout(pcs)
+    content = gangs.content(gangs.expected_gangs(layout, {})[0], layout, Topology(True, "cluster", binding), {})
+
+    async def story(kube: KubeScheduler) -> None:
+        assert kube.capabilities.group_topology
+        assert await kube.validate_pod_clique_set(pcs, None) == []
+        gang = await stored(kube, msgspec.structs.replace(a_gang(pcs), spec=content.spec))
+        await kube.sync_pod_gang(gang)
+        client, life = kube.context.client, (gang.metadata.uid or "")[:5]
+        inner = (await client.list(workload_v1beta1.COMPOSITE_POD_GROUP, "test")).items
+        assert {each["metadata"]["name"]: _key(each) for each in inner} == {
+            f"model-0-{life}": "topology.example/block",
+            f"model-0-sg-0-{life}": "topology.example/rack",
+            f"model-0-sg-1-{life}": "topology.example/rack",
+        }
+        root = next(each for each in inner if each["metadata"]["name"] == f"model-0-{life}")
+        assert root["spec"]["schedulingPolicy"] == {"gang": {"minGroupCount": 3}}
+        leaves = (await client.list(workload_v1beta1.POD_GROUP, "test")).items
+        found = {
+            each["metadata"]["name"].removesuffix(f"-{life}"): (
+                each["spec"]["parentCompositePodGroupName"].removesuffix(f"-{life}"),
+                each["spec"]["schedulingPolicy"]["gang"]["minCount"],
+                _key(each),
+            )
+            for each in leaves
+        }
+        assert found["model-0-router"] == ("model-0", 1, None)
+        assert found["model-0-sg-1-prefill"] == ("model-0-sg-1", 2, "kubernetes.io/hostname")
+        assert len(found) == 5
+        pod = a_pod(gang, gang.spec.pod_groups[0], 7)
+        kube.prepare_pod(pod, gang)
+        assert pod["spec"]["schedulingGroup"] == {"podGroupName": f"model-0-router-{life}"}
+
+    asking(composite, story, sets=[pcs], bindings=[binding])
+
+
+def test_a_gang_too_wide_for_a_composite_stays_flat() -> None:
+    """More groups than a Workload has templates make one flat group, and the workload is told."""
+    pcs = a_pod_clique_set("model", [a_clique(f"c{n}") for n in range(9)])
+
+    async def story(kube: KubeScheduler) -> None:
+        (found,) = await kube.validate_pod_clique_set(pcs, None)
+        assert "is flat" in found.message
+        await kube.sync_pod_gang(await stored(kube, a_gang(pcs)))
+        assert len((await kube.context.client.list(workload_v1beta1.POD_GROUP, "test")).items) == 1
+
+    asking(composite, story, sets=[pcs])
+
+
+def _key(group: JSON) -> str | None:
+    topology = group["spec"].get("schedulingConstraints", {}).get("topology")
+    return topology[0]["key"] if topology else None
 
 
 def _in_life(gang: PodGang, incarnation: str) -> PodGang:

@@ -6,6 +6,7 @@ does not mean that pods keep their reference to it: the API server drops the fie
 ``init`` has a pod created for show, and refuses to start where the reference is lost.
 """
 
+import contextlib
 from typing import ClassVar
 
 import msgspec
@@ -16,7 +17,10 @@ from spinney.api.core import POD, Pod
 from spinney.api.grove import PodCliqueSet
 from spinney.api.meta import ObjectMeta
 from spinney.api.podgang import PodGang, PodGangSpec, PodGroup
+from spinney.api.resource import Resource
 from spinney.api.struct import JSON, to_json
+from spinney.api.workload_v1beta1 import COMPOSITE_POD_GROUP, MAX_TEMPLATES
+from spinney.backends import composites
 from spinney.backends.ensuring import find, reject_foreign, serves
 from spinney.backends.interface import (
     BackendContext,
@@ -27,7 +31,7 @@ from spinney.backends.interface import (
     Rejected,
     SchedulerBackend,
 )
-from spinney.backends.membership import is_member, may_release_beyond, minimum_count
+from spinney.backends.membership import is_member, may_release_beyond
 from spinney.backends.native_gangs import NEWEST_FIRST, GangTraits, NativeGangs
 from spinney.backends.wishes import (
     goes_beyond_minimum,
@@ -51,6 +55,8 @@ class KubeSchedulerConfig(msgspec.Struct, frozen=True, rename="camel"):
 
     gang_scheduling: bool = False
     """Make a native group for each gang; the cluster must have the feature switched on."""
+    composites: bool = False
+    """On Kubernetes 1.37 (alpha there): make a tree of groups, each with its own minimum and topology."""
 
 
 class KubeScheduler(SchedulerBackend):
@@ -68,24 +74,40 @@ class KubeScheduler(SchedulerBackend):
     async def init(self) -> None:
         """With gang scheduling, find out in which form the cluster serves it and whether pods can use it."""
         if not self.config.gang_scheduling:
+            if self.config.composites:
+                raise BackendUnavailable("composites is on and gangScheduling is not; switch both on, or neither")
             return
         self._native = await self._discover()
         await self._try_pod(self._native)
         self._topology = self._native.topology and await self._try_topology(self._native)
+        if self.config.composites and not await serves(self.context.client, COMPOSITE_POD_GROUP):
+            raise BackendUnavailable(
+                f"composites is on, and the cluster serves no composite pod groups; it needs {composites.FLAGS}"
+            )
         log.info("native gang scheduling", release=self._native.release, topology=self._topology)
 
     @property
     def capabilities(self) -> Capabilities:
         native = self._native is not None
-        return Capabilities(gang_scheduling=native, required_topology=self._topology, minimum_members_only=native)
+        return Capabilities(
+            gang_scheduling=native,
+            required_topology=self._topology,
+            group_topology=self._topology and self.config.composites,
+            minimum_members_only=native,
+        )
 
     def prepare_pod(self, pod: PodManifest, gang: PodGang) -> None:
         pod["spec"]["schedulerName"] = self.name
-        if self._native is not None and is_member(pod, gang):
+        if self._native is None:
+            return
+        if self._is_tree(gang):
+            group = pod["metadata"]["labels"][marks.POD_CLIQUE]
+            self._native.join(pod["spec"], composites.name_in_tree(group, gang))
+        elif is_member(pod, gang):
             self._native.join(pod["spec"], self._native.group_name(gang))
 
     def may_release(self, pod: Pod, gang: PodGang) -> bool:
-        return self._native is None or may_release_beyond(pod, gang)
+        return self._native is None or self._is_tree(gang) or may_release_beyond(pod, gang)
 
     async def validate_pod_clique_set(self, pcs: PodCliqueSet, old: PodCliqueSet | None) -> list[Degradation]:
         lost = [
@@ -97,7 +119,14 @@ class KubeScheduler(SchedulerBackend):
             reject_required_topology(pcs, "which kube-scheduler does only with native gang scheduling")
             return [Degradation("gang_scheduling", NO_GANGS), *lost]
         _reject_mixed_priorities(pcs)
+        if self.config.composites and _base_groups(pcs) <= MAX_TEMPLATES:
+            if not self._topology:
+                reject_required_topology(pcs, "and this cluster does not serve topology constraints of native gangs")
+            return lost
         self._reject_topology(pcs)
+        if self.config.composites:
+            text = f"a gang of more than {MAX_TEMPLATES} groups is flat: one minimum and one constraint for all of it"
+            lost.append(Degradation("group_topology", text))
         return lost
 
     async def sync_pod_gang(self, gang: PodGang) -> None:
@@ -179,37 +208,48 @@ class KubeScheduler(SchedulerBackend):
 
     # -- writing -------------------------------------------------------------------------------------------------------
 
-    async def _sync(self, native: NativeGangs, gang: PodGang) -> None:
-        client, namespace = self.context.client, gang.metadata.namespace
-        manifest: JSON = to_json(native.group(gang, self._traits(gang)))
-        name = manifest["metadata"]["name"]
-        existing = await find(client, native.resource, name, namespace)
-        if existing is None:
-            try:
-                await client.create(native.resource, manifest)
-            except AlreadyExists:
-                return
-        else:
-            reject_foreign(native.resource, manifest, existing)
-            if native.mutable_minimum and native.minimum(existing) != minimum_count(gang):
-                patch = {"spec": {"schedulingPolicy": {"gang": {"minCount": minimum_count(gang)}}}}
-                await client.patch(native.resource, name, patch, namespace)
-        await self._delete_former(native, gang, name)
+    def _is_tree(self, gang: PodGang) -> bool:
+        return bool(self.config.composites) and composites.fits(gang)
 
-    async def _delete_former(self, native: NativeGangs, gang: PodGang, name: str) -> None:
+    async def _sync(self, native: NativeGangs, gang: PodGang) -> None:
+        traits = self._traits(gang)
+        if self._is_tree(gang):
+            wanted = composites.tree(gang, traits.priority_class, topology=self._topology)
+            kinds: tuple[Resource, ...] = composites.KINDS
+        else:
+            wanted = [(native.resource, native.group(gang, traits))]
+            kinds = (native.resource,)
+        manifests: list[tuple[Resource, JSON]] = [(resource, to_json(each)) for resource, each in wanted]
+        for resource, manifest in manifests:
+            await self._put(native, resource, manifest)
+        names = {(resource, manifest["metadata"]["name"]) for resource, manifest in manifests}
+        for kind in kinds:
+            await self._delete_former(kind, gang, names)
+
+    async def _put(self, native: NativeGangs, resource: Resource, manifest: JSON) -> None:
+        """Create an object, or change the one thing about an existing one that may be changed."""
+        client, metadata = self.context.client, manifest["metadata"]
+        existing = await find(client, resource, metadata["name"], metadata["namespace"])
+        if existing is None:
+            with contextlib.suppress(AlreadyExists):
+                await client.create(resource, manifest)
+            return
+        reject_foreign(resource, manifest, existing)
+        if resource == native.resource and native.mutable_minimum:
+            minimum = native.minimum(manifest)
+            if native.minimum(existing) != minimum:
+                patch = {"spec": {"schedulingPolicy": {"gang": {"minCount": minimum}}}}
+                await client.patch(resource, metadata["name"], patch, metadata["namespace"])
+
+    async def _delete_former(self, kind: Resource, gang: PodGang, kept: set[tuple[Resource, str]]) -> None:
         selector = f"{marks.POD_GANG}={gang.metadata.name}"
-        listing = await self.context.client.list(
-            native.resource, gang.metadata.namespace, type=JSON, label_selector=selector
-        )
-        for group in listing.items:
-            metadata = group["metadata"]
-            if metadata["name"] != name and "deletionTimestamp" not in metadata:
-                try:
-                    await self.context.client.delete(
-                        native.resource, metadata["name"], gang.metadata.namespace, uid=metadata["uid"]
-                    )
-                except (NotFound, Conflict):
-                    continue
+        listing = await self.context.client.list(kind, gang.metadata.namespace, type=JSON, label_selector=selector)
+        for found in listing.items:
+            metadata = found["metadata"]
+            if (kind, metadata["name"]) in kept or "deletionTimestamp" in metadata:
+                continue
+            with contextlib.suppress(NotFound, Conflict):
+                await self.context.client.delete(kind, metadata["name"], gang.metadata.namespace, uid=metadata["uid"])
 
     def _traits(self, gang: PodGang) -> GangTraits:
         pcs = self.context.lookup.pod_clique_set(gang)
@@ -218,6 +258,14 @@ class KubeScheduler(SchedulerBackend):
         )
         priority = (spec or {}).get("priorityClassName") or gang.spec.priority_class_name or ""
         return GangTraits(priority, _topology_key(gang) if self._topology else None)
+
+
+def _base_groups(pcs: PodCliqueSet) -> int:
+    """Return how many groups the base gang of a set has."""
+    template = pcs.spec.template
+    members = [name for group in template.pod_clique_scaling_groups for name in group.clique_names]
+    grouped = sum((g.min_available or 1) * len(g.clique_names) for g in template.pod_clique_scaling_groups)
+    return len(template.cliques) - len(members) + grouped
 
 
 def _topology_key(gang: PodGang) -> str | None:

@@ -33,6 +33,11 @@ class GangTraits:
     topology_key: str | None
 
 
+def incarnation_of(gang: PodGang) -> str:
+    """Return what tells the lives of a gang apart: in the first one, its uid."""
+    return gang.metadata.annotations.get(additions.INCARNATION) or (gang.metadata.uid or "")[:INCARNATION_LENGTH]
+
+
 class NativeGangs(ABC):
     """One release's way of saying "these pods together"."""
 
@@ -46,8 +51,7 @@ class NativeGangs(ABC):
 
     def group_name(self, gang: PodGang) -> str:
         """Return the native group of a gang in its present incarnation."""
-        incarnation = gang.metadata.annotations.get(additions.INCARNATION)
-        return f"{gang.metadata.name}-{incarnation or (gang.metadata.uid or '')[:INCARNATION_LENGTH]}"
+        return f"{gang.metadata.name}-{incarnation_of(gang)}"
 
     @abstractmethod
     def group(self, gang: PodGang, traits: GangTraits) -> Struct:
