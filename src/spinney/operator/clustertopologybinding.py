@@ -17,8 +17,8 @@ from spinney.kube.events import EventRecorder, reference
 from spinney.kube.keys import Key
 from spinney.kube.manager import Manager
 from spinney.operator.caches import Caches
-from spinney.operator.podclique import status_manifest
 from spinney.operator.possessions import Possession
+from spinney.operator.statuses import status_manifest
 from spinney.operator.topology_status import DRIFT, binding_status
 
 log = structlog.get_logger()

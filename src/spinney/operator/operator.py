@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass, field
 
+from spinney.api.podgang import POD_GANG
 from spinney.api.resource_claims import RESOURCE_CLAIM
 from spinney.backends.builtin import every_backend
 from spinney.backends.catalogue import Catalogue
@@ -18,6 +19,7 @@ from spinney.operator.auxiliary import COMPUTE_DOMAIN
 from spinney.operator.caches import Caches
 from spinney.operator.claim_keeping import ClaimKeeper
 from spinney.operator.clustertopologybinding import ClusterTopologyBindingController
+from spinney.operator.condition_lists import are_keyed
 from spinney.operator.configuration import LoadedConfiguration
 from spinney.operator.podclique import PodCliqueController
 from spinney.operator.podcliquescalinggroup import PodCliqueScalingGroupController
@@ -97,10 +99,12 @@ class Operator:
                 f"network.autoMNNVLEnabled is on, and the cluster does not serve {COMPUTE_DOMAIN}; "
                 "install the NVIDIA DRA driver, or switch it off"
             )
-        self.controllers = self._compose(claims_served=await serves(client, RESOURCE_CLAIM))
+        self.controllers = self._compose(
+            claims_served=await serves(client, RESOURCE_CLAIM), keyed_conditions=await are_keyed(client, POD_GANG)
+        )
         await self.manager.run()
 
-    def _compose(self, *, claims_served: bool) -> tuple[Controller, ...]:
+    def _compose(self, *, claims_served: bool, keyed_conditions: bool) -> tuple[Controller, ...]:
         client, manager, settings = self.manager.client, self.manager, self._settings
         caches, registry, events = self.caches, self.registry, self._events
         possessions = Possessions.of(manager, mnnvl=settings.mnnvl_enabled)
@@ -116,7 +120,7 @@ class Operator:
         )
         cliques = PodCliqueController(client, caches, registry, events, claims, init_image=settings.init_image)
         groups = PodCliqueScalingGroupController(client, caches, events, claims)
-        gangs = PodGangController(client, caches, registry, events)
+        gangs = PodGangController(client, caches, registry, events, keyed_conditions=keyed_conditions)
         bindings = ClusterTopologyBindingController(client, caches, registry, events)
         return (
             sets.register(manager, workers=settings.set_workers),

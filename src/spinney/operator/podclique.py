@@ -9,13 +9,12 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-import msgspec
 import structlog
 
 from spinney.api import labels as marks
 from spinney.api.core import POD, Pod
 from spinney.api.grove import POD_CLIQUE, PodClique, PodCliqueSet
-from spinney.api.meta import Metadata, owner_reference
+from spinney.api.meta import owner_reference
 from spinney.api.podgang import BACKEND_READY, PodGang
 from spinney.api.struct import JSON
 from spinney.api.time import to_seconds
@@ -41,6 +40,7 @@ from spinney.operator.hashes import template_hashes
 from spinney.operator.layout import Layout, Place
 from spinney.operator.pod_states import deletion_order, free_indexes, is_active, pod_index
 from spinney.operator.set_update import is_on_delete, is_selected
+from spinney.operator.statuses import status_manifest
 from spinney.operator.writing import Latest, gathering, write_each
 
 log = structlog.get_logger()
@@ -303,12 +303,6 @@ class PodCliqueController:
         if new is None or (old is not None and same_for_children(old, new)):
             return ()
         return self._caches.cliques.index_keys(BY_SET, change.key)
-
-
-def status_manifest(api_version: str, kind: str, metadata: Metadata, status: msgspec.Struct) -> dict[str, object]:
-    """Return what is applied to an object's status: which object, exactly, and the status."""
-    who = {"name": metadata.name, "namespace": metadata.namespace, "uid": metadata.uid}
-    return {"apiVersion": api_version, "kind": kind, "metadata": who, "status": msgspec.to_builtins(status)}
 
 
 def _failed(found: Iterable[Pod]) -> list[Pod]:

@@ -26,9 +26,10 @@ from spinney.operator.group_status import by_replica, group_status, replicas_of
 from spinney.operator.group_update import GroupUpdate, group_update
 from spinney.operator.hashes import TemplateHashes, template_hashes
 from spinney.operator.layout import Layout
-from spinney.operator.podclique import same_for_children, status_manifest
+from spinney.operator.podclique import same_for_children
 from spinney.operator.set_status import replica_index
 from spinney.operator.set_update import is_on_delete, is_selected
+from spinney.operator.statuses import status_manifest
 from spinney.operator.writing import Latest, write_each
 
 log = structlog.get_logger()

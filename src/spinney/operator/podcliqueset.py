@@ -43,11 +43,11 @@ from spinney.operator.claim_keeping import ClaimKeeper, MissingTemplate
 from spinney.operator.claims import claims_of_set
 from spinney.operator.hashes import TemplateHashes, adoption, template_hashes
 from spinney.operator.layout import Layout
-from spinney.operator.podclique import status_manifest
 from spinney.operator.podgang import FIELD_MANAGER, new_gang
 from spinney.operator.possessions import NameTaken, Possession, Possessions
 from spinney.operator.set_status import ObservedSet, replica_index
 from spinney.operator.set_update import set_update
+from spinney.operator.statuses import status_manifest
 from spinney.operator.writing import Latest, gathering, write_each
 
 log = structlog.get_logger()

@@ -36,6 +36,7 @@ from spinney.operator.gangs import GangContent, GangPlan
 from spinney.operator.incarnations import Life
 from spinney.operator.layout import Layout
 from spinney.operator.set_status import replica_index
+from spinney.operator.statuses import status_manifest
 from spinney.operator.topologies import Topology
 from spinney.operator.writing import Latest, gathering
 
@@ -64,8 +65,17 @@ class Desired:
 class PodGangController:
     """Reconciles PodGangs. Keeps only what may be forgotten: own writes not seen yet, and what backends were told."""
 
-    def __init__(self, client: Client, caches: Caches, registry: Registry, events: EventRecorder) -> None:
+    def __init__(
+        self,
+        client: Client,
+        caches: Caches,
+        registry: Registry,
+        events: EventRecorder,
+        *,
+        keyed_conditions: bool = True,
+    ) -> None:
         self._client = client
+        self._keyed_conditions = keyed_conditions
         self._clock = client.runtime.clock
         self._caches = caches
         self._registry = registry
@@ -204,16 +214,30 @@ class PodGangController:
         )
         if status == _own_part(gang.status, status):
             return gang
-        manifest = PodGang(
-            metadata=ObjectMeta(name=key.name, namespace=key.namespace, uid=gang.metadata.uid), status=status
-        )
         try:
-            applied = await self._client.apply(
-                POD_GANG, _status_only(manifest), field_manager=STATUS_MANAGER, subresource="status", type=PodGang
-            )
+            stored = await (self._apply_status if self._keyed_conditions else self._merge_status)(gang, status)
         except NotFound:
             return gang
-        return self._latest.wrote(key, applied)
+        return self._latest.wrote(key, stored)
+
+    async def _apply_status(self, gang: PodGang, status: PodGangStatus) -> PodGang:
+        """Write our conditions; those of the scheduler are not touched."""
+        body = status_manifest(POD_GANG.api_version, POD_GANG.kind, gang.metadata, status)
+        return await self._client.apply(
+            POD_GANG, body, field_manager=STATUS_MANAGER, subresource="status", type=PodGang
+        )
+
+    async def _merge_status(self, gang: PodGang, status: PodGangStatus) -> PodGang:
+        """Write all conditions, those of the scheduler as they were; refused if anybody wrote meanwhile."""
+        ours = {condition.type for condition in status.conditions}
+        others = tuple(condition for condition in gang.status.conditions if condition.type not in ours)
+        whole = msgspec.structs.replace(status, conditions=status.conditions + others)
+        patch = {
+            "metadata": {"uid": gang.metadata.uid, "resourceVersion": gang.metadata.resource_version},
+            "status": msgspec.to_builtins(whole),
+        }
+        name, namespace = gang.metadata.name, gang.metadata.namespace
+        return await self._client.patch(POD_GANG, name, patch, namespace, subresource="status", type=PodGang)
 
     def _initialized(self, gang: PodGang, desired: Desired, members: Members) -> Condition:
         # While a recycled gang still has its old annotations its references, too, are of its former life.
@@ -309,12 +333,6 @@ def _own_part(observed: PodGangStatus, written: PodGangStatus) -> PodGangStatus:
     own = {condition.type: condition for condition in observed.conditions if condition.type in kinds}
     ordered = tuple(own[condition.type] for condition in written.conditions if condition.type in own)
     return PodGangStatus(phase=observed.phase, conditions=ordered, scheduled=observed.scheduled)
-
-
-def _status_only(gang: PodGang) -> dict[str, object]:
-    body: dict[str, object] = msgspec.to_builtins(gang)
-    body.pop("spec", None)
-    return body
 
 
 def _concerns_gangs(old: PodCliqueSet, new: PodCliqueSet) -> bool:
