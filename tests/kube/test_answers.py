@@ -1,6 +1,7 @@
 """HTTP answers are read whole, however they arrive, and what is no answer is refused."""
 
 import gzip
+from itertools import pairwise
 
 import pytest
 from hypothesis import given
@@ -31,7 +32,7 @@ def read(data: bytes, cuts: list[int]) -> Response:
     """Feed an answer in pieces; it must be complete with the last byte and not before."""
     reader = AnswerReader()
     edges = sorted({cut % (len(data) + 1) for cut in cuts} | {0, len(data)})
-    pieces = [data[start:end] for start, end in zip(edges, edges[1:], strict=False)]
+    pieces = [data[start:end] for start, end in pairwise(edges)]
     for piece in pieces[:-1]:
         assert reader.feed(piece) is None
     answer = reader.feed(pieces[-1])
