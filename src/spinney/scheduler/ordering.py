@@ -51,8 +51,7 @@ def sort_by_orders(
     # Stable sorts from the least to the most important key; a key that tells nothing apart is skipped.
     for key in reversed(keys):
         values = list(map(key, items))
-        first = values[0]
-        if any(value != first for value in values):
+        if values.count(values[0]) < len(values):
             ranked = sorted(range(len(items)), key=values.__getitem__)
             items[:] = [items[place] for place in ranked]
 
