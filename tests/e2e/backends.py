@@ -6,6 +6,8 @@ run on every row without a reason, in this order; KAI comes first because they w
 
 from dataclasses import dataclass
 
+import pytest
+
 
 @dataclass(frozen=True)
 class Backend:
@@ -47,3 +49,10 @@ BACKENDS = (
 RUNNING = tuple(backend for backend in BACKENDS if not backend.skipped)
 
 KAI = RUNNING[0]
+
+everywhere = pytest.mark.parametrize(
+    ("cluster_name", "backend"),
+    [pytest.param("embedded", backend, id=f"embedded-{backend}") for backend in RUNNING]
+    + [pytest.param("real", KAI, marks=pytest.mark.real, id=f"real-{KAI}")],
+)
+"""Marks a scenario that also runs on a real control plane, with the first backend."""

@@ -62,6 +62,7 @@ class Stage:
     chronicle: Chronicle
     cordoned: list[str] = field(default_factory=list)
     settled: list[int] = field(default_factory=list)
+    topologies: set[str] = field(default_factory=set)
 
     @property
     def client(self) -> Client:
@@ -223,7 +224,10 @@ class Stage:
 
     async def deploy(self, manifest: JSON) -> PodCliqueSet:
         """Create a PodCliqueSet for the backend under test."""
-        manifest = for_backend(manifest, self.backend)
+        return await self.apply(for_backend(manifest, self.backend))
+
+    async def apply(self, manifest: JSON) -> PodCliqueSet:
+        """Create a PodCliqueSet as it is written."""
         created = await self.client.create(POD_CLIQUE_SET, manifest, self.namespace, type=PodCliqueSet)
         await self.until(lambda: created.metadata.name in self.chronicle.all(PodCliqueSet))
         return created
@@ -283,7 +287,14 @@ class Stage:
 
     async def bind_topology(self, manifest: JSON | None = None) -> None:
         """Create a ClusterTopologyBinding, by default Grove's with four levels."""
-        await self.client.create(CLUSTER_TOPOLOGY_BINDING, manifest or floor.a_binding())
+        created = await self.client.create(CLUSTER_TOPOLOGY_BINDING, manifest or floor.a_binding())
+        self.topologies.add(created["metadata"]["name"])
+
+    async def remove_topologies(self) -> None:
+        """Delete the ClusterTopologyBindings of the scenario that are still there; they belong to no namespace."""
+        listing = await self.client.list(CLUSTER_TOPOLOGY_BINDING)
+        for name in {found["metadata"]["name"] for found in listing.items} & self.topologies:
+            await self.client.delete(CLUSTER_TOPOLOGY_BINDING, name)
 
     async def remove(self, *names: str) -> None:
         """Delete PodCliqueSets and wait until nothing of them is left."""
@@ -307,8 +318,7 @@ class Stages:
         self.backend = backend
         self._reviews = reviews
 
-    @asynccontextmanager
-    async def __call__(
+    def __call__(
         self,
         nodes: int,
         *,
@@ -318,16 +328,20 @@ class Stages:
         init_image: str = "spinney:latest",
         times: PodTimes | None = None,
         keep: bool = False,
-    ) -> AsyncIterator[Stage]:
-        """Run a scenario on so many nodes; at the end its PodCliqueSets are deleted and the log is judged.
-
-        With ``keep`` they stay, and another stage, with another operator, may open on the same cluster.
-        """
-        configuration = check(self.backend.configuration(topology=topology, mnnvl=mnnvl), every_backend())
+    ) -> AbstractAsyncContextManager[Stage]:
+        """Run a scenario on so many nodes, with the operator configured for the backend."""
+        configuration = self.backend.configuration(topology=topology, mnnvl=mnnvl)
+        settings = Settings.of(check(configuration, every_backend()), init_image=init_image)
         pace = times or (floor.QUICK if self.cluster.embedded else floor.INSTANT)
-        options = StackOptions(
-            nodes=floor.a_floor(nodes, times=pace), operator=Settings.of(configuration, init_image=init_image)
-        )
+        options = StackOptions(nodes=floor.a_floor(nodes, times=pace), operator=settings)
+        return self.open(options, cordoned=cordoned, keep=keep)
+
+    @asynccontextmanager
+    async def open(self, options: StackOptions, *, cordoned: int = 0, keep: bool = False) -> AsyncIterator[Stage]:
+        """Run a stage; at the end what was put on it is deleted and the log is judged.
+
+        With ``keep`` its workloads stay, and another stage, with another operator, may open on the same cluster.
+        """
         stack = Stack(self.cluster.connect, options)
         chronicle = Chronicle(self.cluster.client, self.cluster.namespace)
         stage = Stage(self.cluster, self.backend, stack, chronicle)
@@ -340,6 +354,7 @@ class Stages:
                 yield stage
                 if not keep:
                     await stage.remove(*chronicle.all(PodCliqueSet))
+                    await stage.remove_topologies()
                 await chronicle.complete()
                 for follower in followers:
                     follower.cancel()

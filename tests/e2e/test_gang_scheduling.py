@@ -3,13 +3,10 @@
 Every node holds one pod. "Needs" counts pods; what does not fit is pending and says why.
 """
 
-import pytest
-
 from spinney.api.grove import PodCliqueScalingGroup, PodCliqueSet
+from tests.e2e.backends import everywhere
 from tests.e2e.harness import Stages
 from tests.e2e.workloads.functional import workload1, workload2
-
-everywhere = pytest.mark.parametrize("cluster_name", ["embedded", pytest.param("real", marks=pytest.mark.real)])
 
 
 @everywhere

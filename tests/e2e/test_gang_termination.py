@@ -3,22 +3,19 @@
 To kill is to close the node and delete the pod, so that nothing can take its place. The delay is ten seconds.
 """
 
-import pytest
-
 from spinney.api.conditions import find_condition
 from spinney.api.core import Pod
 from spinney.api.grove import PodClique, PodCliqueScalingGroup
 from spinney.api.struct import JSON
+from tests.e2e.backends import everywhere
 from tests.e2e.harness import Stage, Stages
 from tests.e2e.workloads.functional import workload1_gt, workload2_gt, workload5_gt
 
-everywhere = pytest.mark.parametrize("cluster_name", ["embedded", pytest.param("real", marks=pytest.mark.real)])
-
-LONGER_THAN_THE_DELAY = 25.0
-
 
 async def deployed(stage: Stage, manifest: JSON) -> None:
-    """Bring a workload up, and let the operator take note of it."""
+    """Bring a workload up, and let the operator take note of it; in real time with a shorter delay."""
+    if not stage.cluster.embedded:
+        manifest["spec"]["template"]["terminationDelay"] = "3s"
     await stage.deploy(manifest)
     await stage.until_ready(10)
     await stage.settle()
@@ -34,7 +31,8 @@ async def expect_recycled(stage: Stage, uids: set[str | None]) -> None:
 
 async def expect_untouched(stage: Stage, uids: set[str | None]) -> None:
     """Check that these pods outlive the delay."""
-    await stage.stays(lambda: uids <= stage.uids(), seconds=LONGER_THAN_THE_DELAY)
+    longer = 25.0 if stage.cluster.embedded else 8.0
+    await stage.stays(lambda: uids <= stage.uids(), seconds=longer)
 
 
 async def recover(stage: Stage) -> None:

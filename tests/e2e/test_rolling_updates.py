@@ -4,10 +4,9 @@ The piece is a pod in a standalone clique, a replica in a scaling group, and onl
 time. What is in flight is judged after every write to a pod, from the log.
 """
 
-import pytest
-
 from spinney.api import labels as marks
 from spinney.api.grove import PodClique, PodCliqueScalingGroup, PodCliqueSet
+from tests.e2e.backends import everywhere
 from tests.e2e.harness import Stages
 from tests.e2e.updating import (
     deleted_since,
@@ -19,8 +18,6 @@ from tests.e2e.updating import (
     turn_of,
     updated,
 )
-
-everywhere = pytest.mark.parametrize("cluster_name", ["embedded", pytest.param("real", marks=pytest.mark.real)])
 
 
 @everywhere

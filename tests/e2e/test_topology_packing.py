@@ -4,14 +4,11 @@ Where pods went is read from the labels of their nodes; what was asked of the sc
 from the PodGroup.
 """
 
-import pytest
-
+from tests.e2e.backends import everywhere
 from tests.e2e.floor import BLOCK, HOST, RACK, ZONE
 from tests.e2e.harness import Stage, Stages
 from tests.e2e.packing import FREE, Leaf, Tree, domains, expect_together, expect_tree, preferred, required
 from tests.e2e.workloads import topology
-
-everywhere = pytest.mark.parametrize("cluster_name", ["embedded", pytest.param("real", marks=pytest.mark.real)])
 
 
 async def packed(stage: Stage, manifest: dict[str, object], count: int) -> None:

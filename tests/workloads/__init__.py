@@ -1,0 +1,1 @@
+"""Published workloads, each brought up as it is written and compared with what the specification says of it."""
