@@ -64,6 +64,14 @@ class Room:
                     del devices[group]
                     self.free[row, GPU] += 1
 
+    def of_row(self, row: int) -> tuple[Vector, dict[str, int]]:
+        """Return what one node has, to :meth:`restore` it."""
+        return self.free[row].copy(), dict(self._devices.get(row, ()))
+
+    def restore(self, row: int, before: tuple[Vector, dict[str, int]]) -> None:
+        """Set one node back to what it had."""
+        self.free[row], self._devices[row] = before
+
     def take(self, task: PodInfo, row: int) -> None:
         """Book that a task arrives on a row."""
         request = task.request

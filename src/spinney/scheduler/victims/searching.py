@@ -86,7 +86,10 @@ class Search:
         self._messages.clear()
         tasks = list(job.tasks_to_allocate())
         blocker = next(filter(None, map(session.victim_invariant_blocker, _one_of_each(tasks))), None)
+        if blocker is not None:
+            self._reject(blocker)
         if not tasks or blocker is not None:
+            self._report(job, 0)
             return False
         session.job_solution_start()
         queues = list(rule.queues(job, self._pool))

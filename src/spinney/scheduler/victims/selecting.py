@@ -93,7 +93,7 @@ def _choose(demand: Demand, room: Room, steps: Iterable[tuple[int, Step]], withi
         suits = demand.suits(task, within)
         row = sure.tightest(task.request, suits) if chosen else None
         if row is None and waiting:
-            row = _first_completed(possible, task, suits, waiting)
+            row = _first_completed(sure, possible, task, suits, waiting)
         while row is None:
             following = next(coming, None)
             if following is None:
@@ -108,8 +108,11 @@ def _choose(demand: Demand, room: Room, steps: Iterable[tuple[int, Step]], withi
                 row = possible.tightest(task.request, suits)
                 if row is not None and row not in waiting:
                     # There is room already; a search begins with a victim all the same, who will then stay.
-                    _take_steps({place: step}, chosen, waiting, sure)
-        _take_steps(dict(waiting.get(row, ())), chosen, waiting, sure)
+                    _take_step(place, step, chosen, waiting, sure)
+        for place, step in sorted(waiting.get(row, {}).items()):
+            if chosen and sure.fits_on(task.request, row):
+                break
+            _take_step(place, step, chosen, waiting, sure)
         sure.take(task, row)
         possible.take(task, row)
     places = sorted(chosen)
@@ -117,25 +120,38 @@ def _choose(demand: Demand, room: Room, steps: Iterable[tuple[int, Step]], withi
 
 
 def _first_completed(
-    possible: Room, task: PodInfo, suits: Mask, waiting: Mapping[int, Mapping[int, Step]]
+    sure: Room, possible: Room, task: PodInfo, suits: Mask, waiting: Mapping[int, Mapping[int, Step]]
 ) -> int | None:
-    """Return the row with room for a task whose victims are all given up earliest."""
-    rows = np.flatnonzero(possible.fitting(task.request, suits)).tolist()
-    return min((row for row in rows if row in waiting), key=lambda row: max(waiting[row]), default=None)
+    """Return the row where the steps passed over so far give a task room, the one where the earliest of them do."""
+    fitting = np.flatnonzero(possible.fitting(task.request, suits)).tolist()
+    rows = [row for row in fitting if row in waiting]
+    return min(rows, key=lambda row: _completed_at(sure, task, row, waiting[row]), default=None)
 
 
-def _take_steps(
-    steps: Mapping[int, Step], chosen: dict[int, Step], waiting: dict[int, dict[int, Step]], sure: Room
+def _completed_at(sure: Room, task: PodInfo, row: int, steps: Mapping[int, Step]) -> int:
+    """Return the place of the step after which a row has room for a task."""
+    before = sure.of_row(row)
+    last = -1
+    for place, step in sorted(steps.items()):
+        if sure.fits_on(task.request, row):
+            break
+        last = place
+        sure.release([each for each in step.tasks if each.row == row])
+    sure.restore(row, before)
+    return last
+
+
+def _take_step(
+    place: int, step: Step, chosen: dict[int, Step], waiting: dict[int, dict[int, Step]], sure: Room
 ) -> None:
-    for place, step in steps.items():
-        chosen[place] = step
-        sure.release(step.tasks)
-        for row in step.rows:
-            of_row = waiting.get(row)
-            if of_row is not None:
-                of_row.pop(place, None)
-                if not of_row:
-                    del waiting[row]
+    chosen[place] = step
+    sure.release(step.tasks)
+    for row in step.rows:
+        of_row = waiting.get(row)
+        if of_row is not None:
+            of_row.pop(place, None)
+            if not of_row:
+                del waiting[row]
 
 
 def _by_domain(steps: Steps, domains: Sequence[Mask]) -> dict[int, list[tuple[int, Step]]]:

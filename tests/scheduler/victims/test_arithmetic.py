@@ -1,0 +1,107 @@
+"""What arithmetic rules out, no scenario achieves: every set of victims is tried to prove it."""
+
+from itertools import chain, combinations
+
+import numpy as np
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from spinney.scheduler.actions import Consolidation, Preempt, Reclaim
+from spinney.scheduler.actions.entry import pending_jobs
+from spinney.scheduler.config import SchedulerConfig
+from spinney.scheduler.jobs import PodGroupInfo
+from spinney.scheduler.scheduler import Scheduler
+from spinney.scheduler.session import Session
+from spinney.scheduler.victims.order import Step, Steps, VictimOrder
+from spinney.scheduler.victims.pool import VictimPool
+from spinney.scheduler.victims.room import Room
+from spinney.scheduler.victims.rule import VictimRule
+from spinney.scheduler.victims.searching import NO_ROOM, TOO_LITTLE, Search
+from spinney.scheduler.victims.simulating import Bystanders, Trial, simulate
+from tests.scheduler.building import a_runtime
+from tests.scheduler.victims.worlds import World, build, state, worlds
+
+RULES: dict[str, VictimRule] = {"consolidation": Consolidation(), "preempt": Preempt(), "reclaim": Reclaim()}
+
+
+def opened(world: World) -> Session:
+    """Return an open session on a world."""
+    return Scheduler(SchedulerConfig(actions=(), explain=False), build(world), runtime=a_runtime()).open_session()
+
+
+def steps_for(session: Session, rule: VictimRule, job: PodGroupInfo) -> list[Step]:
+    """Return everything a rule could take for a job."""
+    pool = VictimPool(session)
+    order = VictimOrder(session, pool, rule.queues(job, pool), lambda victim: rule.admits(session, job, victim))
+    return list(Steps(order))
+
+
+def some_set_holds(session: Session, rule: VictimRule, job: PodGroupInfo) -> bool:
+    """Try every set of whole victim jobs."""
+    by_job: dict[PodGroupInfo, list[Step]] = {}
+    for step in steps_for(session, rule, job):
+        by_job.setdefault(step.job, []).append(step)
+    tasks = list(job.tasks_to_allocate())
+    bystanders = Bystanders(session, list(pending_jobs(session, recorded=False)))
+    messages = dict.fromkeys(session.queues.index, "")
+    session.job_solution_start()
+    for chosen in chain.from_iterable(combinations(by_job, size) for size in range(1, len(by_job) + 1)):
+        steps = [step for victim in chosen for step in by_job[victim]]
+        held = simulate(session, Trial(job, tasks, steps), bystanders, messages)
+        if held is not None:
+            statement, scenario = held
+            just = rule.refusal(session, scenario) is None and job.is_gang_satisfied
+            statement.discard()
+            if just:
+                return True
+    return False
+
+
+@settings(max_examples=100, deadline=None)
+@given(worlds(most_running=4), st.sampled_from(sorted(RULES)))
+def test_what_is_ruled_out_is_impossible(world: World, name: str) -> None:
+    """A job refused by arithmetic alone is not placed by any set of victims, and the proof leaves no trace."""
+    session, rule = opened(world), RULES[name]
+    pending = list(pending_jobs(session, recorded=False))
+    for job in pending:
+        if not rule.may_search(session, job):
+            continue
+        before = state(session)
+        probe = Search(session, rule, pending)
+        if probe.solve(job):
+            return
+        (report,) = session.victim_reports.pop(job.key)
+        reasons = {each.reason for each in report.rejected}
+        if reasons & {NO_ROOM, TOO_LITTLE}:
+            assert not some_set_holds(session, rule, job)
+        assert state(session) == before
+
+
+@settings(max_examples=100, deadline=None)
+@given(worlds())
+def test_room_counts_what_evicting_would_free(world: World) -> None:
+    """Room after releasing steps on paper is what the ledger has after evicting them virtually."""
+    session = opened(world)
+    for job in pending_jobs(session, recorded=False):
+        room, statement = Room.of(session), session.statement()
+        for step in steps_for(session, RULES["consolidation"], job):
+            room.release(step.tasks)
+            for task in step.tasks:
+                statement.evict(task)
+        table = session.nodes.table
+        assert np.array_equal(room.free, table.idle + table.releasing)
+        statement.discard()
+
+
+@settings(max_examples=100, deadline=None)
+@given(worlds())
+def test_steps_give_a_job_up_from_its_edges(world: World) -> None:
+    """Pods beyond the minimum go one by one; after any number of steps a job has its minimum or nothing."""
+    session = opened(world)
+    for job in pending_jobs(session, recorded=False):
+        left = {victim: sum(victim.active(each) for each in victim.gang.pod_sets.values()) for victim in session.jobs}
+        for step in steps_for(session, RULES["consolidation"], job):
+            left[step.job] -= len(step.tasks)
+            minimum = sum(each.min_member for each in step.job.gang.pod_sets.values())
+            assert left[step.job] == 0 or left[step.job] >= minimum
+            assert len(step.tasks) == 1 or left[step.job] == 0

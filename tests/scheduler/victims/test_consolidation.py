@@ -1,0 +1,51 @@
+"""Consolidation: room is made by moving, and nobody loses anything."""
+
+import pytest
+
+from tests.scheduler.victims.worlds import Job, World, evicted, promised, run
+
+ONE_QUEUE = (("a", 100),)
+FRAGMENTED = (Job("left", gpus=2, places=("n0",)), Job("right", gpus=2, places=("n1",)))
+
+
+def test_a_job_is_moved_so_that_another_fits() -> None:
+    """Two half-empty nodes become one full and one empty."""
+    session = run(World((4, 4), ONE_QUEUE, (*FRAGMENTED, Job("large", gpus=4))), "consolidation")
+    ((moved, target),) = evicted(session).items()
+    assert moved in {"left-0", "right-0"}
+    assert promised(session) == {"large-0": {"n0": "n1", "n1": "n0"}[target], moved: target}
+
+
+def test_nobody_is_moved_where_sums_do_not_suffice() -> None:
+    """What is free in sum must be enough; that needs no scenario."""
+    session = run(
+        World((4, 4), ONE_QUEUE, (*FRAGMENTED, Job("filler", places=("n1",)), Job("large", gpus=4))), "consolidation"
+    )
+    assert not session.evictions
+    ((report,),) = session.victim_reports.values()
+    assert [each.reason for each in report.rejected] == ["what may be taken and what is free are together too little"]
+
+
+def test_a_job_that_cannot_be_preempted_moves_nobody() -> None:
+    """Only preemptible jobs have others moved for them."""
+    session = run(World((4, 4), ONE_QUEUE, (*FRAGMENTED, Job("large", gpus=4, preemptible=False))), "consolidation")
+    assert not session.evictions
+
+
+@pytest.mark.parametrize(("limit", "moved"), [(0, 0), (1, 0), (2, 2), (-1, 2)])
+def test_at_most_so_many_jobs_are_moved(limit: int, moved: int) -> None:
+    """The configured number of jobs bounds what one job may cause; 0 switches the action off."""
+    jobs = (
+        Job("one", places=("n0",)),
+        Job("two", places=("n0",)),
+        Job("three", gpus=2, places=("n1",), preemptible=False),
+        Job("large", gpus=4),
+    )
+    session = run(World((4, 4), ONE_QUEUE, jobs), "consolidation", max_consolidation_preemptees=limit)
+    assert len(session.evictions) == moved
+
+
+def test_the_message_names_the_beneficiary() -> None:
+    """A moved job is told for whom."""
+    (eviction,) = run(World((4, 4), ONE_QUEUE, (*FRAGMENTED, Job("large", gpus=4))), "consolidation").evictions
+    assert eviction.message == "moved to another place to make room for job team/large of queue a"

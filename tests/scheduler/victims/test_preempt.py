@@ -1,0 +1,171 @@
+"""Preempt: within a queue, the more important job takes from the less important."""
+
+from dataclasses import replace
+from datetime import timedelta
+
+import pytest
+
+from spinney.gangs.tree import GroupSet, PodSet
+from tests.scheduler.building import a_gang, a_node, a_pod, a_runtime, an_inventory, put_gang
+from tests.scheduler.victims.worlds import Job, World, build, evicted, promised, run, run_on
+
+ONE_QUEUE = (("a", 100),)
+
+
+def test_the_least_important_job_goes_first() -> None:
+    """Of two jobs of lower priority the lower, and of equals the younger, is taken."""
+    old = Job("old", places=("n0",), priority=50)
+    young = Job("young", places=("n0",), priority=50)
+    middle = Job("middle", places=("n0",), priority=60)
+    world = World((3,), ONE_QUEUE, (middle, old, young, Job("urgent", priority=70)))
+
+    session = run(world, "preempt")
+
+    assert evicted(session) == {"young-0": ""}
+    assert promised(session) == {"urgent-0": "n0"}
+
+
+def test_equal_priority_is_left_alone() -> None:
+    """A job does not take from its equals."""
+    world = World((1,), ONE_QUEUE, (Job("running", places=("n0",)), Job("waiting")))
+    assert evicted(run(world, "preempt")) == {}
+
+
+def test_other_queues_are_left_alone() -> None:
+    """Priority counts within one queue only."""
+    world = World((1,), (("a", 1), ("b", 1)), (Job("running", queue="b", places=("n0",)), Job("urgent", priority=90)))
+    assert evicted(run(world, "preempt")) == {}
+
+
+def test_pods_beyond_the_minimum_go_before_gangs() -> None:
+    """An elastic job is peeled to its minimum before another gang is broken."""
+    elastic = Job("elastic", places=("n0", "n0", "n0"), minimum=1, priority=60)
+    gang = Job("gang", places=("n0", "n0"), priority=60)
+    world = World((5,), ONE_QUEUE, (gang, elastic, Job("urgent", gpus=2, priority=70)))
+
+    assert evicted(run(world, "preempt")) == {"elastic-1": "", "elastic-2": ""}
+
+
+def test_a_gang_is_given_up_as_a_whole() -> None:
+    """Taking one pod of a rigid gang takes all, and those that find another place are moved."""
+    gang = Job("gang", places=("n0", "n1"))
+    world = World((1, 1), ONE_QUEUE, (gang, Job("urgent", priority=70)))
+
+    session = run(world, "preempt")
+
+    assert evicted(session) == {"gang-0": "", "gang-1": ""}
+    assert promised(session) == {"urgent-0": "n0"}
+
+
+def test_a_member_that_is_not_needed_goes_before_the_rest() -> None:
+    """Of three groups of which two are needed, one is given up and the job goes on."""
+    members = tuple(PodSet(name, 1) for name in ("x", "y", "z"))
+    inventory = an_inventory(a_node("n0", gpus=3))
+    put_gang(
+        inventory,
+        a_gang("groups", root=GroupSet("", members, min_groups=2)),
+        [a_pod(f"groups-{name}", gang="groups", pod_set=name, gpus=1, node="n0") for name in ("x", "y", "z")],
+    )
+    put_gang(inventory, a_gang("urgent", priority=70), [a_pod("urgent-0", gang="urgent", gpus=1)])
+
+    session = run_on(inventory, "preempt")
+
+    assert len(evicted(session)) == 1
+    (victim,) = [job for job in session.jobs if job.name == "groups"]
+    assert victim.is_gang_satisfied
+
+
+def test_only_victims_where_room_is_needed_are_taken() -> None:
+    """A less important job on a node that stays too small is passed over."""
+    world = World(
+        (4, 2),
+        ONE_QUEUE,
+        (
+            Job("fixed", gpus=1, places=("n1",), preemptible=False),
+            Job("first", gpus=2, places=("n0",)),
+            Job("second", gpus=2, places=("n0",)),
+            Job("youngest", gpus=1, places=("n1",)),
+            Job("urgent", gpus=4, priority=70),
+        ),
+    )
+    assert evicted(run(world, "preempt")) == {"first-0": "", "second-0": ""}
+
+
+def test_the_message_names_the_beneficiary() -> None:
+    """A victim is told for whom it goes."""
+    world = World((1,), ONE_QUEUE, (Job("running", places=("n0",)), Job("urgent", priority=70)))
+    (eviction,) = run(world, "preempt").evictions
+    assert eviction.message == "preempted by job team/urgent of priority 70 in queue a"
+    assert str(eviction.beneficiary) == "team/urgent"
+
+
+@pytest.mark.parametrize(("honoured", "disturbed"), [(True, False), (False, True)])
+def test_a_pod_that_never_preempts_waits(honoured: bool, disturbed: bool) -> None:
+    """``preemptionPolicy: Never`` is honoured, except where KAI is imitated."""
+    inventory = an_inventory(a_node("n0", gpus=1))
+    put_gang(inventory, a_gang("running"), [a_pod("running-0", gang="running", gpus=1, node="n0")])
+    polite = a_pod("polite-0", gang="polite", gpus=1, preemption_policy="Never")
+    put_gang(inventory, a_gang("polite", priority=70), [polite])
+
+    session = run_on(inventory, "preempt", honour_preemption_policy=honoured)
+
+    assert bool(session.evictions) is disturbed
+
+
+def test_a_job_within_its_delay_waits() -> None:
+    """A job disturbs nobody before its preemption delay has passed, and says so."""
+    now = a_runtime().clock.now()
+    inventory = build(World((1,), ONE_QUEUE, (Job("running", places=("n0",)),)))
+    gang = replace(a_gang("young", priority=70, queue="a", created=now), preemption_delay=timedelta(hours=1))
+    put_gang(inventory, gang, [a_pod("young-0", gang="young", gpus=1)])
+
+    session = run_on(inventory, "preempt")
+
+    assert not session.evictions
+    assert [error.reason for errors in session.fit_errors.values() for error in errors] == ["PreemptionDelay"]
+
+
+def test_a_job_bound_in_the_same_cycle_is_spared() -> None:
+    """What allocate has just given is not taken back by preempt, though the pods behind it matter more."""
+    small = Job("small", gpus=1, priority=50)
+    world = World(
+        (1, 1),
+        ONE_QUEUE,
+        (Job("holder", places=("n0",), priority=80), small, Job("pair", priority=70, places=("", ""))),
+    )
+    session = run(world, "allocate", "preempt")
+    assert [bind.pod.name for bind in session.binds] == ["small-0"]
+    assert not session.evictions
+
+
+def test_a_failed_search_is_reported() -> None:
+    """A job that nobody could help says how many pods could be taken, and why that was not enough."""
+    world = World(
+        (2,),
+        ONE_QUEUE,
+        (
+            Job("fixed", places=("n0",), preemptible=False),
+            Job("low", places=("n0",)),
+            Job("urgent", gpus=2, priority=70),
+        ),
+    )
+    session = run(world, "preempt")
+    ((report,),) = session.victim_reports.values()
+    assert (report.action, report.candidates) == ("preempt", 1)
+    assert [(each.reason, each.scenarios) for each in report.rejected] == [
+        ("there is no room even without all possible victims", 1)
+    ]
+
+
+def test_harder_jobs_of_a_kind_that_failed_are_not_searched_for() -> None:
+    """A job that asks for more of the same than one that failed is skipped; one that asks for less is not."""
+    fixed = Job("fixed", places=("n0",), preemptible=False)
+    low = Job("low", places=("n0",))
+    pair = Job("pair", places=("", ""), priority=70)
+    triple = Job("triple", places=("", "", ""), priority=70)
+    single = Job("single", places=("",), priority=70)
+
+    session = run(World((2,), ONE_QUEUE, (fixed, low, pair, triple, single)), "preempt")
+
+    assert {key.name for key in session.victim_reports} == {"pair"}
+    assert promised(session) == {"single-0": "n0"}
