@@ -11,9 +11,9 @@ from aiohttp import web
 
 from spinney.api.struct import JSON
 from spinney.runtime import Runtime
+from spinney.runtime.certificates import serving_certificate
 from spinney.server import ApiServer, ServerOptions
 from spinney.server.admission.calling import CallFailed
-from spinney.server.certificates import serving_certificate
 from tests.server.api import CONFIG_MAPS, MERGE, PODS, Api, a_config_map, a_pod, an_api
 
 _MUTATING = "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations"
@@ -173,7 +173,7 @@ async def test_a_patch_is_recomputed_when_the_object_moved_meanwhile() -> None:
 
 async def test_webhooks_over_tls() -> None:
     """A webhook behind a service is reached at its given address, and trusted only under its bundle."""
-    certificate = serving_certificate(("hooks.default.svc",), datetime.now(UTC))
+    certificate = serving_certificate(("hooks.default.svc",), now=datetime.now(UTC))
 
     async def deny(request: web.BaseRequest) -> web.Response:
         review = json.loads(await request.read())
@@ -194,7 +194,7 @@ async def test_webhooks_over_tls() -> None:
             await _configure(api, _VALIDATING, hook)
             answer = await api.send("POST", CONFIG_MAPS, a_config_map("a"))
             assert answer.body["message"].endswith("denied the request: over TLS")
-            stranger = serving_certificate(("other",), datetime.now(UTC))
+            stranger = serving_certificate(("other",), now=datetime.now(UTC))
             hook["clientConfig"]["caBundle"] = base64.b64encode(stranger.authority).decode()
             await api.patch(f"{_VALIDATING}/hooks", {"webhooks": [hook]}, MERGE)
             untrusted = await api.send("POST", CONFIG_MAPS, a_config_map("a"))

@@ -7,9 +7,10 @@ import structlog
 
 from spinney.kube.client import Client
 from spinney.operator.admission import Admission
-from spinney.operator.certificates import RENEW_BEFORE, ServingCertificate, provision, service_names
+from spinney.operator.certificates import RENEW_BEFORE, provision, service_names
 from spinney.operator.configuration import OperatorConfiguration
 from spinney.operator.webhooks import ServicePlace, WebhookServer, certificate_in, register
+from spinney.runtime.certificates import ServingCertificate
 
 log = structlog.get_logger()
 

@@ -7,8 +7,6 @@ signed the present certificate.
 
 import base64
 import contextlib
-import ssl
-import tempfile
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,7 +21,7 @@ from spinney.api.resource import Resource
 from spinney.api.struct import JSON
 from spinney.kube.client import Client
 from spinney.operator.admission import AUTHORIZE, DEFAULT_SET, VALIDATE_SET, VALIDATE_TOPOLOGY, Admission
-from spinney.operator.certificates import ServingCertificate
+from spinney.runtime.certificates import ServingCertificate
 
 log = structlog.get_logger()
 
@@ -58,7 +56,7 @@ class WebhookServer:
             application.router.add_post(path, self._handle)
         runner = web.AppRunner(application, access_log=None)
         await runner.setup()
-        site = web.TCPSite(runner, self._host, self._port, ssl_context=tls_context(self._certificate))
+        site = web.TCPSite(runner, self._host, self._port, ssl_context=self._certificate.context())
         try:
             await site.start()
             port: int = runner.addresses[0][1]
@@ -73,19 +71,6 @@ class WebhookServer:
         except msgspec.DecodeError as error:
             return web.Response(status=400, text=f"not an AdmissionReview: {error}")
         return web.Response(body=answer, content_type="application/json")
-
-
-def tls_context(certificate: ServingCertificate) -> ssl.SSLContext:
-    """Return a server context for a certificate; the standard library only reads one from files."""
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.minimum_version = ssl.TLSVersion.TLSv1_2
-    with tempfile.TemporaryDirectory() as directory:
-        chain, key = Path(directory) / "tls.crt", Path(directory) / "tls.key"
-        chain.write_bytes(certificate.certificate)
-        key.touch(mode=0o600)
-        key.write_bytes(certificate.key)
-        context.load_cert_chain(chain, key)
-    return context
 
 
 def certificate_in(directory: Path) -> ServingCertificate:

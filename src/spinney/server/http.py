@@ -17,7 +17,7 @@ from typing import Self
 import structlog
 from aiohttp import web
 
-from spinney.server.certificates import ServingCertificate, serving_certificate
+from spinney.runtime.certificates import ServingCertificate, serving_certificate
 from spinney.server.exchange import Request, Response
 from spinney.server.kubeconfig import kubeconfig, write_kubeconfig
 from spinney.server.responding import failure
@@ -97,7 +97,7 @@ class HttpServer:
         listening = self._listening
         if listening.tls:
             names = tuple(dict.fromkeys((listening.host, "localhost", "127.0.0.1", "::1", *listening.names)))
-            self._certificate = serving_certificate(names, self._server.runtime.clock.now())
+            self._certificate = serving_certificate(names, now=self._server.runtime.clock.now())
         connections = web.Server(
             self._handle,
             handler_cancellation=True,  # a watch ends when its client goes

@@ -22,7 +22,7 @@ from spinney.kube.client import Client
 from spinney.kube.config import load_kubeconfig
 from spinney.runtime import Clock, Runtime, SystemClock
 from spinney.testing.controlplane.binaries import Binaries, find_binaries
-from spinney.testing.controlplane.certificates import Authority
+from spinney.testing.controlplane.certificates import CertificateFiles
 from spinney.testing.controlplane.features import MINORS, GangApi, gang_api
 from spinney.testing.controlplane.process import Ports, Process
 
@@ -55,7 +55,7 @@ class ControlPlane:
     kubeconfig: Path
 
     _binaries: Binaries
-    _authority: Authority
+    _authority: CertificateFiles
     _port: int
     _etcd_url: str
     _service_account_key: Path
@@ -158,7 +158,7 @@ class ControlPlane:
     # -- credentials --------------------------------------------------------------------------------------------------
 
     def _write_credentials(self) -> None:
-        self._authority = Authority(self.directory, now=self._clock.now())
+        self._authority = CertificateFiles(self.directory, now=self._clock.now())
         self.ca = self._authority.path
         self._port = self._ports.take()
         self.url = f"https://{_LOOPBACK}:{self._port}"
