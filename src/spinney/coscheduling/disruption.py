@@ -12,7 +12,7 @@ import structlog
 from spinney.api.core import POD
 from spinney.api.time import timestamp
 from spinney.binding.placement import pod_reference
-from spinney.cluster.pods import PodRecord
+from spinney.cluster.pods import PodKey, PodRecord
 from spinney.cluster.statuses import PodStatus
 from spinney.coscheduling.waiting import WaitingPods
 from spinney.kube.client import Client, PatchKind
@@ -29,10 +29,19 @@ PREEMPTED: Final = "PreemptionByScheduler"
 class Disruption:
     """Carries out preemption in the background. Mutable: it knows what is under way."""
 
-    def __init__(self, client: Client, events: EventRecorder, waiting: WaitingPods, *, parallel: int = 16) -> None:
+    def __init__(
+        self,
+        client: Client,
+        events: EventRecorder,
+        waiting: WaitingPods,
+        leaving: dict[PodKey, None],
+        *,
+        parallel: int = 16,
+    ) -> None:
         self._client = client
         self._events = events
         self._waiting = waiting
+        self._leaving = leaving
         self._slots = asyncio.Semaphore(parallel)
         self._tasks: set[asyncio.Task[None]] = set()
 
@@ -45,6 +54,7 @@ class Disruption:
             if waiting is not None:
                 waiting.reject("DefaultPreemption", f"preempted by {beneficiary.key} of higher priority")
             elif victim.status is not PodStatus.RELEASING:
+                self._leaving[victim.key] = None
                 self.in_background(self._delete(victim, beneficiary, node))
 
     def nominate(self, record: PodRecord, node: str) -> None:
@@ -79,8 +89,10 @@ class Disruption:
                 )
                 await self._client.delete(POD, key.name, key.namespace, uid=victim.uid)
         except (NotFound, Conflict):
-            return  # it is gone already
+            self._leaving.pop(victim.key, None)  # it is gone already
+            return
         except KubeError as error:
+            self._leaving.pop(victim.key, None)
             log.warning("victim not deleted", pod=str(key), error=str(error))
             return
         message = f"Preempted by pod {beneficiary.uid} on node {node}"

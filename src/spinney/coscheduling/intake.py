@@ -45,6 +45,7 @@ class Intake:
         self._waiting = services.waiting
         self._nominations = services.nominations
         self._budgets = services.budgets
+        self._leaving = services.leaving
         self._judges = judges
         self._gone = gone
         self._context = SourceContext()
@@ -61,18 +62,21 @@ class Intake:
     def pod(self, change: Change[Pod]) -> None:
         """Take in a pod."""
         old, new, key = change.old, change.new, change.key
+        wants = new is not None and self._wants_node(new)
+        if not wants:
+            # While the ledger still has it, so that its group hears that a waiting member is lost.
+            self._dequeue(key, gone=new is None)
         if new is None:
             self._cluster.delete_pod(PodKey(*key))
+            self._leaving.pop(PodKey(*key), None)
         else:
             known = self._cluster.pod(PodKey(*key))
             # Another scheduler of the process may have fed the same ledger with the same event already.
             if known is None or known.pod is not new:
                 self._cluster.apply_pod(new)
                 self._derive_workload(PodKey(*key))
-        if new is not None and self._wants_node(new):
+        if new is not None and wants:
             self._enqueue(key, old, new)
-        else:
-            self._dequeue(key, gone=new is None)
         self._tell(old, new)
 
     def _wants_node(self, pod: Pod) -> bool:

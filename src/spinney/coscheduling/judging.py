@@ -35,6 +35,9 @@ _OF_NODES: Final = frozenset({"NodeName", "NodeUnschedulable", "TaintToleration"
 _NAMES: Final = 1 << 24
 """More than the nodes of any cluster: a score times this leaves room for the place among names."""
 _KEEP: Final = 256
+_KNOWN: Final = 4096
+_FEW: Final = 8
+"""Up to that many rows are looked up one by one; more are judged at once."""
 
 Signature = tuple[int, tuple[str, ...]]
 
@@ -42,10 +45,12 @@ Signature = tuple[int, tuple[str, ...]]
 class _Standing:
     """What is known about one signature. Mutable."""
 
-    __slots__ = ("base", "candidate", "open", "order", "static", "usage")
+    __slots__ = ("base", "candidate", "known", "open", "order", "static", "usage")
 
     def __init__(self, candidate: Candidate) -> None:
         self.candidate = candidate
+        self.known: dict[bytes, int] = {}
+        """Scores of nodes by what they offer and what is taken: nodes that are alike are judged once."""
         self.static = -1
         self.usage = -1
         self.open: Mask
@@ -193,15 +198,40 @@ class Judge:
         standing.usage = position
 
     def _judge_rows(self, standing: _Standing, rows: Rows) -> None:
-        if not len(rows):
+        if len(rows) <= _FEW:
+            for row in rows.tolist():
+                standing.order[row] = self._judge_alike(standing, row) if standing.open[row] else -1
             return
+        worth = self._worth(standing, rows)
+        standing.order[rows] = np.where(standing.open[rows] & (worth >= 0), worth * _NAMES + standing.base[rows], -1)
+
+    def _judge_alike(self, standing: _Standing, row: int) -> int:
+        """Judge one row, unless a node just like it was judged before."""
+        view = self._cluster.view
+        table = view.table
+        state = b"".join(
+            (
+                table.allocatable[row].tobytes(),
+                table.used[row].tobytes(),
+                table.idle[row].tobytes(),
+                view.pods.nonzero_requested(table.capacity)[row].tobytes(),
+            )
+        )
+        worth = standing.known.get(state)
+        if worth is None:
+            if len(standing.known) >= _KNOWN:
+                standing.known.clear()
+            worth = int(self._worth(standing, np.array([row], dtype=np.intp))[0])
+            standing.known[state] = worth
+        return worth * _NAMES + int(standing.base[row]) if worth >= 0 else -1
+
+    def _worth(self, standing: _Standing, rows: Rows) -> Scores:
+        """Return the scores that depend on amounts, ``[row]``, -1 where there is no room."""
         view = cut_out(self._cluster.view, rows)
-        fits = self._row_filters.feasible(view, standing.candidate).mask & standing.open[rows]
+        fits = self._row_filters.feasible(view, standing.candidate).mask
         if not fits.any():
-            standing.order[rows] = -1
-            return
-        scores = self._row_scores.score(view, standing.candidate, fits)
-        standing.order[rows] = np.where(fits, scores * _NAMES + standing.base[rows], -1)
+            return np.full(len(rows), -1, dtype=np.int64)
+        return np.where(fits, self._row_scores.score(view, standing.candidate, fits), -1)
 
     def _has_soft_taints(self) -> bool:
         """Tell whether some node has, or had, a taint that is weighed among the nodes that remain."""

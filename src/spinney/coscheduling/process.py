@@ -19,7 +19,7 @@ from spinney.api.storage import STORAGE_CLASS, PersistentVolume, PersistentVolum
 from spinney.api.struct import Struct
 from spinney.binding.binder import Binder
 from spinney.binding.reporting import Reporter
-from spinney.cluster.pods import PodRecord
+from spinney.cluster.pods import PodKey, PodRecord
 from spinney.cluster.state import ClusterState, PodChange
 from spinney.coscheduling.budgets import Budgets
 from spinney.coscheduling.configuration import CoschedulerConfiguration, InvalidConfiguration, make_profile
@@ -51,6 +51,8 @@ FAILED_SCHEDULING: Final = "FailedScheduling"
 _HELD_SECONDS: Final = 5.0
 """How long a group may be incomplete before its pods say so: while a gang is being created it always is."""
 _MOST_PER_BURST: Final = 200
+_SHORTEST_REST: Final = 0.001
+"""A loop runs timers that are due within its clock's resolution, so a shorter rest may be none at all."""
 
 
 class _Named(Struct, frozen=True, kw_only=True):
@@ -89,7 +91,8 @@ class CoschedulerProcess:
         reporter = Reporter(client, self._runtime.clock, events, event_reason=FAILED_SCHEDULING)
         self._reports = Reports(reporter, self.cluster)
         waiting = WaitingPods()
-        self._disruption = Disruption(client, events, waiting)
+        leaving: dict[PodKey, None] = {}
+        self._disruption = Disruption(client, events, waiting, leaving)
         self.services = Services(
             runtime=self._runtime,
             cluster=self.cluster,
@@ -104,6 +107,7 @@ class CoschedulerProcess:
             reached_permit=self._reached_permit,
             bound=self._member_bound,
             refused=self._group_refused,
+            leaving=leaving,
         )
         self._profiles, self._judges = self._make_profiles(configuration, registry)
         self.queue = self._make_queue(configuration)
@@ -209,7 +213,7 @@ class CoschedulerProcess:
                     await asyncio.sleep(0)
                 due = self.scheduler.next_due()
                 try:
-                    async with asyncio.timeout(None if due is None else max(due - clock.monotonic(), 0)):
+                    async with asyncio.timeout(None if due is None else max(due - clock.monotonic(), _SHORTEST_REST)):
                         await self._woken.wait()
                 except TimeoutError:
                     continue

@@ -114,14 +114,15 @@ class SchedulingQueue:
         self._in_flight.pop(key, None)
         self._trim()
 
-    def give_back(self, queued: QueuedPod, rejected_by: Iterable[str]) -> None:
+    def give_back(self, queued: QueuedPod, rejected_by: Iterable[str]) -> bool:
         """Return a pod from flight. Without a rejecting plugin it failed by error and only rests.
 
-        Events that arrived since it was popped count as if they arrived now.
+        Events that arrived since it was popped count as if they arrived now. Returns False, and does nothing, for a pod
+        that is not in flight any more: it is gone.
         """
         flight = self._in_flight.pop(queued.key, None)
         if flight is None:
-            return
+            return False
         queued.rejected_by = frozenset(rejected_by)
         queued.queued = self._clock.monotonic()
         woken = not queued.rejected_by or self._missed_something(queued, flight.since)
@@ -130,6 +131,7 @@ class SchedulingQueue:
             self._enqueue_after_rest(queued)
         else:
             self._enter_unschedulable(queued)
+        return True
 
     def notify(self, event: ClusterEvent) -> None:
         """Wake every rejected pod that ``event`` may help."""

@@ -60,6 +60,8 @@ class _Flight:
     queued: QueuedPod
     pod: Pod
     node: str
+    nominated: str
+    """The node it was promised before it got one; holds again if it loses this one."""
 
 
 class Scheduler:
@@ -175,8 +177,10 @@ class Scheduler:
 
     def _place(self, profile: Profile, state: CycleState, queued: QueuedPod, record: PodRecord, node: str) -> None:
         """Reserve the node and ask for permission; from here on whatever fails is undone by :meth:`_lost`."""
+        nominations = self.services.nominations
+        flight = _Flight(profile, state, queued, record.pod, node, nominations.node_of(queued.key))
+        nominations.remove(queued.key)
         self.services.cluster.assume(record.key, node)
-        flight = _Flight(profile, state, queued, record.pod, node)
         for plugin in profile.reserve:
             try:
                 status = plugin.reserve(state, record.pod, node)
@@ -224,7 +228,6 @@ class Scheduler:
             return
         key = flight.queued.key
         self.queue.done(key)
-        self.services.nominations.remove(key)
         for plugin in flight.profile.post_bind:
             try:
                 await plugin.post_bind(flight.state, flight.pod, flight.node)
@@ -260,6 +263,8 @@ class Scheduler:
         if record is None:
             self.queue.done(flight.queued.key)
         else:
+            if flight.nominated:
+                self.services.nominations.put(record, flight.nominated)
             self._return(flight.queued, Refused(record, status))
         self._tell_freed(flight)
 
@@ -281,8 +286,8 @@ class Scheduler:
             rejected_by = _rejecting(refused)
         elif refused.status.rejected:
             rejected_by = (refused.status.plugin,)
-        self.queue.give_back(queued, rejected_by)
-        self._report(refused)
+        if self.queue.give_back(queued, rejected_by):
+            self._report(refused)
 
 
 def _rejecting(refused: Refused) -> tuple[str, ...]:

@@ -1,10 +1,10 @@
 """What a plugin may use: the cluster, the groups, the pods that wait, and what it may ask the scheduler to do."""
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from spinney.cluster.pods import PodRecord
+from spinney.cluster.pods import PodKey, PodRecord
 from spinney.cluster.state import ClusterState
 from spinney.kube.keys import Key
 from spinney.runtime import Runtime
@@ -41,6 +41,8 @@ class Services:
     """Hears when a member of a group was bound."""
     refused: Callable[["Group", str], None]
     """Hears when a group was rejected as a whole, and why."""
+    leaving: dict[PodKey, None] = field(default_factory=dict)
+    """Victims that were asked to go and are still there. Mutable; written by whoever carries preemption out."""
 
 
 class Handle:

@@ -309,6 +309,9 @@ class Coscheduling(QueueSort, PreEnqueue, PreFilter, Filter, PostFilter, Reserve
                 pod.reject(self.name, reason)
         if not group.assigned:
             group.domain = None
+        for record in group.members.values():
+            if self._services.nominations.node_of(Key(*record.key)):
+                self._services.nominate(record, "")
         self._services.refused(group, reason)
 
     def _rejected(self, group: Group, reason: str, code: Code = Code.UNRESOLVABLE) -> Status:

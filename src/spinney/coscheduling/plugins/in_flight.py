@@ -9,13 +9,13 @@ from spinney.kube.keys import Key
 
 
 def awaits_victims(services: Services, record: PodRecord) -> bool:
-    """Tell whether a pod of lower priority is terminating on the node nominated for ``record``."""
+    """Tell whether a pod of lower priority is on its way out of the node nominated for ``record``."""
     node = services.nominations.node_of(Key(*record.key))
     row = services.cluster.table.find(node) if node else None
     if row is None:
         return False
     return any(
-        each.status is PodStatus.RELEASING and priority_of(each) < priority_of(record)
+        (each.status is PodStatus.RELEASING or each.key in services.leaving) and priority_of(each) < priority_of(record)
         for each in services.cluster.on_node.of_row(row).values()
     )
 

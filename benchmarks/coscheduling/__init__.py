@@ -1,0 +1,1 @@
+"""The coscheduler beside the stock kube-scheduler on one API server."""

@@ -1,0 +1,108 @@
+"""The coscheduler beside the stock kube-scheduler, from the start of the process to the last bind.
+
+    python -m benchmarks.coscheduling [--loads plain-1000,plain-5000,gangs-of-3,gangs-of-1000] [--scale 1.0] [--repeat 1]
+
+One kube-apiserver and etcd of Kubernetes 1.37, plain Node objects, no kubelets; the same pods, the same native pod
+groups, the same scheduler name for both, one Scheduled event per pod. Pods exist before a contender is started as a
+process of its own; another process notes when each is seen to be bound. The stock scheduler runs with its defaults
+(protobuf, node sampling), gang scheduling on and 5 000 requests per second allowed. ``--scale 0.1`` runs a tenth of
+everything.
+"""
+
+import argparse
+import asyncio
+import statistics
+import sys
+from pathlib import Path
+
+from rich.console import Console
+
+from benchmarks.load import cluster
+from benchmarks.load.contenders import OUR_USER, STOCK, Contender
+from benchmarks.scheduler.end_to_end import Figures, Load, measure, table
+from spinney.runtime import Runtime
+from spinney.testing.controlplane import ControlPlane
+
+_COMMAND = "from spinney.cli.coscheduler import coscheduler; coscheduler()"
+OURS = Contender("coscheduler", STOCK.scheduler, (sys.executable, "-c", _COMMAND, "--kubeconfig"))
+PLAIN_TARGET, GANGS_TARGET = 1.3, 3.0
+
+
+def plain(count: int) -> Load:
+    """Return pods that belong to nothing."""
+    return Load("plain", count, lambda c, s: cluster.create_pods(c, count, scheduler=s), PLAIN_TARGET)
+
+
+def gangs(count: int, size: int) -> Load:
+    """Return native gangs of one-GPU pods."""
+    return Load(
+        f"{count} gangs of {size}",
+        count * size,
+        lambda c, s: cluster.create_gangs(c, count, size=size, scheduler=s),
+        GANGS_TARGET,
+    )
+
+
+def loads(scale: float) -> dict[str, tuple[int, Load]]:
+    """Return the loads by name, each with the number of nodes it runs on."""
+
+    def scaled(number: int) -> int:
+        return max(1, round(number * scale))
+
+    return {
+        "plain-1000": (scaled(1000), plain(scaled(5000))),
+        "plain-5000": (scaled(5000), plain(scaled(5000))),
+        "gangs-of-3": (scaled(1000), gangs(scaled(1000), 3)),
+        "gangs-of-1000": (scaled(1000), gangs(4, scaled(1000))),
+    }
+
+
+async def compare(nodes: int, load: Load, options: argparse.Namespace, console: Console) -> None:
+    """Run both contenders on one load, on a control plane of their own, and print what was measured."""
+    runtime = Runtime.system()
+    contenders = [each for each in (STOCK, OURS) if not options.only or each.name in options.only]
+    async with ControlPlane(controller_manager=False) as plane:
+        client = plane.connect(runtime)
+        try:
+            await cluster.prepare(client, nodes=nodes, administrators=(OUR_USER,))
+            kubeconfig = plane.kubeconfig_for(OUR_USER)
+            runs: dict[str, list[Figures]] = {}
+            for _ in range(options.repeat):
+                for contender in contenders:
+                    figures = await measure(plane, client, contender, load, kubeconfig)
+                    runs.setdefault(contender.name, []).append(figures)
+            console.print(f"{nodes} nodes")
+            console.print(table(load, runs))
+            if len(runs) == len((STOCK, OURS)):
+                ours, stock = (statistics.median_low([r.rate for r in runs[c.name]]) for c in (OURS, STOCK))
+                console.print(f"{ours / stock:.2f}x kube-scheduler; target {load.target}x\n")
+            if options.logs is not None:
+                for log in plane.directory.glob("*.log"):
+                    (options.logs / log.name).write_bytes(log.read_bytes())
+        finally:
+            await client.close()
+            runtime.executor.close()
+
+
+async def run(options: argparse.Namespace) -> None:
+    """Compare on every load asked for."""
+    console = Console(width=None if sys.stdout.isatty() else 140)
+    known = loads(options.scale)
+    for name in options.loads.split(","):
+        nodes, load = known[name]
+        await compare(nodes, load, options, console)
+
+
+def main() -> None:
+    """Read the options and measure."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--loads", default=",".join(loads(1.0)), help="which, separated by commas")
+    parser.add_argument("--scale", type=float, default=1.0, help="part of nodes, pods and gangs to run")
+    parser.add_argument("--repeat", type=int, default=1, help="runs of each contender; the median is shown")
+    parser.add_argument("--only", action="append", help="measure only this contender; may be repeated")
+    parser.add_argument("--logs", type=Path, help="copy the logs of all programs to this directory")
+    asyncio.run(run(parser.parse_args()))
+
+
+if __name__ == "__main__":
+    main()
