@@ -7,6 +7,7 @@ asked for, so that ``--help`` and completion never pay for numpy or an HTTP stac
 from importlib import import_module
 
 import click
+from click.shell_completion import CompletionItem
 
 from spinney import __version__
 
@@ -46,6 +47,12 @@ class LazyGroup(click.Group):
         command = getattr(import_module(f"spinney.cli.{attribute}"), attribute)
         assert isinstance(command, click.Command)
         return command
+
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+        """Offer commands without importing them, so that pressing tab never waits."""
+        if not incomplete or incomplete[0].isalnum():
+            return [CompletionItem(name, help=COMMANDS[name]) for name in COMMANDS if name.startswith(incomplete)]
+        return super().shell_complete(ctx, incomplete)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):

@@ -82,4 +82,6 @@ def output_option(*forms: str) -> Callable[[Callable[..., Any]], Callable[..., A
 
 
 def _cell(value: object) -> str:
-    return "-" if value in ("", None) else " ".join(str(value).split())
+    """Return a value on one line; what it is indented by stays."""
+    text = str(value) if value not in ("", None) else "-"
+    return text[: len(text) - len(text.lstrip())] + " ".join(text.split())

@@ -61,7 +61,10 @@ def queues(
     else:
         shown = wanted or (list(known.values()) if output == "wide" else ["nvidia.com/gpu"])
         headings = ["QUEUE", "RESOURCE", "QUOTA", "LIMIT", "FAIR SHARE", "ALLOCATED", "REQUESTED", "PENDING GANGS"]
-        click.echo(columns(headings, [row for line in lines for row in _rows(line, shown)]))
+        click.echo(columns(headings, [row for line in lines if not line.problem for row in _rows(line, shown)]))
+    for line in lines:
+        if line.problem:
+            click.echo(f"{line.name} cannot be used ({line.pending_gangs} gangs wait in it): {line.problem}")
     if not has_queues(simulation):
         click.echo("\nThe cluster has no Queue objects, so every queue a gang names may hold all of it.", err=True)
     print_unseen(snapshot)
@@ -69,8 +72,6 @@ def queues(
 
 def _rows(line: QueueLine, resources: list[str]) -> list[list[object]]:
     name = "  " * line.depth + line.name
-    if line.problem:
-        return [[f"{name} ({line.problem})", "", "", "", "", "", "", line.pending_gangs]]
     return [
         [
             name if number == 0 else "",

@@ -1,0 +1,73 @@
+"""``spinney apply`` and ``delete`` write and remove what manifests name, and say exactly what was refused."""
+
+from pathlib import Path
+
+from click.testing import CliRunner
+
+from spinney.cli import main
+from tests.cli.clusters import ServedCluster
+from tests.cli.workloads import a_training_job, as_yaml
+
+
+def test_applying_twice_changes_nothing(served: ServedCluster, tmp_path: Path) -> None:
+    """The first apply creates, the second says that nothing changed, a change is configured, delete removes."""
+    file = tmp_path / "set.yaml"
+    manifest = a_training_job("applied", workers=1)
+    file.write_text(as_yaml(manifest))
+
+    assert "PodCliqueSet applied created" in served.spinney("apply", "-f", str(file)).output
+    assert "PodCliqueSet applied unchanged" in served.spinney("apply", "-f", str(file)).output
+    manifest["metadata"]["labels"] = {"team": "a"}
+    file.write_text(as_yaml(manifest))
+    assert "PodCliqueSet applied configured" in served.spinney("apply", "-f", str(file)).output
+    assert "PodCliqueSet applied deleted" in served.spinney("delete", "-f", str(file)).output
+
+
+def test_manifests_come_from_standard_input(served: ServedCluster) -> None:
+    """A dash reads standard input; a dry run writes nothing."""
+    namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "piped"}}
+    answer = served.spinney("apply", "-f", "-", "--dry-run", input=as_yaml(namespace))
+
+    assert answer.output == "Namespace piped created (dry run)\n"
+    answer = served.spinney("delete", "-f", "-", input=as_yaml(namespace))
+    assert answer.exit_code == 1
+    assert "Namespace piped was not there" in answer.output
+
+
+def test_a_directory_is_applied_file_by_file(served: ServedCluster, tmp_path: Path) -> None:
+    """Every manifest of a directory is applied in order of file names; -n gives the namespace."""
+    for name in ("b", "a"):
+        config = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}}
+        (tmp_path / f"{name}.yaml").write_text(as_yaml(config))
+    answer = served.spinney("apply", "-f", str(tmp_path), "-n", "default")
+
+    assert answer.output.splitlines() == ["ConfigMap a created", "ConfigMap b created"]
+    assert served.spinney("delete", "-f", str(tmp_path)).exit_code == 0
+
+
+def test_an_unknown_kind_says_what_is_served(served: ServedCluster, tmp_path: Path) -> None:
+    """A typo in a kind is an error with the place in the file and the kinds there are."""
+    file = tmp_path / "typo.yaml"
+    file.write_text("\n# a comment\napiVersion: grove.io/v1alpha1\nkind: PodCliqSet\nmetadata: {name: x}\n")
+    answer = served.spinney("apply", "-f", str(file))
+
+    assert answer.exit_code == 1
+    assert f"{file}:3: PodCliqSet x" in answer.output
+    assert "PodCliqueSet" in answer.output
+
+
+def test_a_refused_object_names_the_fields(served: ServedCluster, tmp_path: Path) -> None:
+    """What the server refuses is shown field by field."""
+    file = tmp_path / "bad.yaml"
+    file.write_text(as_yaml({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"}, "spec": {"containers": []}}))
+    answer = served.spinney("apply", "-f", str(file))
+
+    assert answer.exit_code == 1
+    assert "spec.containers" in answer.output
+
+
+def test_a_missing_file_is_named() -> None:
+    """A file that does not exist is a usage error that names it."""
+    answer = CliRunner().invoke(main, ["apply", "-f", "/no/such/file.yaml"])
+    assert answer.exit_code == 2
+    assert "/no/such/file.yaml" in answer.output

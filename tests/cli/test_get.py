@@ -1,0 +1,67 @@
+"""``spinney get`` lists gangs of every family with where they are and what they wait for; ``top`` draws them."""
+
+import json
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from spinney.cli import main
+from spinney.sim import Cluster
+from spinney.sim.snapshot_files import write_snapshot
+from tests.cli.clusters import ServedCluster
+from tests.cli.workloads import a_training_job, until_refused, until_running
+
+
+def test_gangs_show_spread_and_reason(served: ServedCluster) -> None:
+    """A placed gang shows over how many domains it spreads, a pending one what it waits for."""
+    served.call(lambda client: until_running(client, a_training_job("runs", workers=2), 2))
+    served.call(lambda client: until_refused(client, a_training_job("waits", workers=3)))
+    rows = {row.split()[1]: row for row in served.spinney("get", "gangs").output.splitlines()[1:]}
+
+    assert "2 nodes, 1 rack, 1 block" in rows["runs-0"]
+    assert "unschedulable on cluster" in rows["waits-0"]
+    assert served.spinney("get", "gangs", "waits-0", "-o", "wide").output.count("\n") == 2
+    assert "no gangs found" in served.spinney("get", "gangs", "-n", "elsewhere").output
+
+
+def test_sets_and_nodes_are_listed(served: ServedCluster) -> None:
+    """Sets show how many pods are placed, nodes how many GPUs are used."""
+    served.call(lambda client: until_running(client, a_training_job("runs", workers=2), 2))
+
+    sets = {row.split()[1]: row.split() for row in served.spinney("get", "sets").output.splitlines()[1:]}
+    assert sets["runs"][2:6] == ["1", "1", "2", "2"]
+    nodes = json.loads(served.spinney("get", "nodes", "-o", "json").output)["nodes"]
+    assert sum(node["gpusUsed"] for node in nodes) == 16
+
+
+@pytest.fixture
+def mixed(tmp_path: Path) -> Path:
+    """A snapshot with a KAI gang, a coscheduling gang and a single pod, none of them placed."""
+    cluster = Cluster("2x4")
+    kai = "apiVersion: scheduling.run.ai/v2alpha2\nkind: PodGroup\nmetadata: {name: kai-job}\nspec: {minMember: 1}\n"
+    co = "apiVersion: scheduling.x-k8s.io/v1alpha1\nkind: PodGroup\nmetadata: {name: co-job}\nspec: {minMember: 1}\n"
+    pod = "apiVersion: v1\nkind: Pod\nmetadata: {name: %s, %s: {%s: %s}}\nspec: {containers: [{name: main}]}\n"
+    cluster.submit(kai, co)
+    cluster.submit(pod % ("k", "annotations", "pod-group-name", "kai-job"))
+    cluster.submit(pod % ("c", "labels", "scheduling.x-k8s.io/pod-group", "co-job"))
+    cluster.submit(pod % ("alone", "labels", "app", "x"))
+    file = tmp_path / "mixed.json.gz"
+    write_snapshot(cluster.snapshot(), file)
+    return file
+
+
+def test_every_family_is_a_gang(mixed: Path) -> None:
+    """PodGroups of other schedulers are listed with their family; single pods only when asked for."""
+    output = CliRunner().invoke(main, ["get", "gangs", "--from", str(mixed)]).output
+
+    assert [row.split()[1:3] for row in output.splitlines()[1:]] == [["co-job", "coscheduling"], ["kai-job", "kai"]]
+    assert "alone" in CliRunner().invoke(main, ["get", "gangs", "--from", str(mixed), "--singles"]).output
+
+
+def test_an_unknown_kind_lists_the_known_ones() -> None:
+    """A typo is a usage error with the kinds there are."""
+    answer = CliRunner().invoke(main, ["get", "gnags"])
+
+    assert answer.exit_code == 2
+    assert "gangs" in answer.output

@@ -1,0 +1,112 @@
+"""``spinney simulate`` says what would be placed where, what waits and why, and what another configuration changes."""
+
+import json
+from pathlib import Path
+
+import pytest
+import yaml
+from click.testing import CliRunner, Result
+
+from spinney.cli import main
+from spinney.sim import Cluster
+from spinney.sim.snapshot_files import write_snapshot
+from tests.cli.clusters import ServedCluster
+from tests.cli.workloads import a_training_job, as_yaml
+
+
+@pytest.fixture
+def snapshot(tmp_path: Path) -> Path:
+    """A snapshot of two empty nodes with four GPUs each, in one rack."""
+    file = tmp_path / "snapshot.json.gz"
+    write_snapshot(Cluster("2x4").snapshot(), file)
+    return file
+
+
+def simulate(*arguments: object) -> Result:
+    """Run the command."""
+    answer = CliRunner().invoke(main, ["simulate", *map(str, arguments)])
+    assert "Traceback" not in answer.output
+    return answer
+
+
+def test_a_workload_is_placed_or_explained(snapshot: Path, tmp_path: Path) -> None:
+    """What fits is shown with its nodes, what does not with its reason."""
+    file = tmp_path / "workload.yaml"
+    file.write_text(
+        as_yaml(a_training_job("fits", workers=2, gpus=2), a_training_job("waits", workers=3, gpus=2, within=None))
+    )
+    answer = simulate(snapshot, "-f", file)
+
+    assert answer.exit_code == 0, answer.output
+    rows = {line.split()[0]: line for line in answer.output.splitlines() if line.startswith("default/")}
+    assert "gpu-000" in rows["default/fits-0"]
+    assert "unschedulable on cluster" in rows["default/waits-0"]
+    assert "2 pods placed, 3 pending" in answer.output
+
+
+def test_two_configurations_are_compared(snapshot: Path, tmp_path: Path) -> None:
+    """Spreading instead of packing moves a gang's pods, and the table says from where to where."""
+    workload = tmp_path / "workload.yaml"
+    workload.write_text(as_yaml(a_training_job("two", workers=2, gpus=1, within=None)))
+    configs = []
+    for strategy in ("binpack", "spread"):
+        config = tmp_path / f"{strategy}.yaml"
+        spec = {"placementStrategy": {"gpu": strategy, "cpu": strategy}}
+        config.write_text(yaml.safe_dump({"kind": "SchedulingShard", "spec": spec}))
+        configs += ["--config", config]
+    answer = simulate(snapshot, "-f", workload, *configs, "-o", "json")
+
+    data = json.loads(answer.output)
+    assert [len({each["node"] for each in run["placed"]}) for run in data["runs"]] == [1, 2]
+    assert data["differences"][0]["gang"] == "default/two-0"
+    assert "what" in simulate(snapshot, "-f", workload, *configs).output
+
+
+def test_a_cluster_is_read_when_no_file_is_given(served: ServedCluster, tmp_path: Path) -> None:
+    """Without a snapshot the running cluster is simulated, and nothing in it changes."""
+    workload = tmp_path / "workload.yaml"
+    workload.write_text(as_yaml(a_training_job("imagined", workers=2)))
+    answer = served.spinney("simulate", "-f", str(workload))
+
+    assert "default/imagined-0" in answer.output
+    assert "2 pods placed" in answer.output
+    assert "imagined" not in served.spinney("get", "gangs", "-A").output
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("kind: Deployment\napiVersion: apps/v1\nmetadata: {name: web}\n", "apps/v1 Deployment: cannot be simulated"),
+        ("replicas: 3\n", "expected Kubernetes objects"),
+        ("a: [1\n", "YAML"),
+        (as_yaml(a_training_job("bad", workers=-1)), "PodCliqueSet bad: spec.template.cliques[0]"),
+    ],
+)
+def test_a_bad_workload_is_refused_with_its_name(snapshot: Path, tmp_path: Path, text: str, expected: str) -> None:
+    """A file that holds no workload ends with what was expected."""
+    file = tmp_path / "workload.yaml"
+    file.write_text(text)
+    answer = simulate(snapshot, "-f", file)
+
+    assert answer.exit_code == 1
+    assert expected in answer.output
+
+
+def test_a_file_that_is_no_snapshot_is_refused(tmp_path: Path) -> None:
+    """Neither a truncated snapshot nor something else is taken for one."""
+    file = tmp_path / "broken.gz"
+    file.write_bytes(b"\x1f\x8b\x08\x00broken")
+
+    assert "is damaged" in simulate(file).output
+
+
+def test_a_bad_configuration_names_the_field(snapshot: Path, tmp_path: Path) -> None:
+    """A misspelt field of the scheduler's configuration is one sentence."""
+    config = tmp_path / "config.yaml"
+    config.write_text("acitons: [allocate]")
+    answer = simulate(snapshot, "--config", config)
+
+    assert answer.exit_code == 1
+    assert "acitons" in answer.output
+    config.write_text("plugins: [nosuch]")
+    assert "no plugin is called 'nosuch'" in simulate(snapshot, "--config", config).output

@@ -1,0 +1,32 @@
+"""``spinney snapshot`` writes what scheduling reads, and commands read it back as if it were the cluster."""
+
+import gzip
+import stat
+from pathlib import Path
+
+from click.testing import CliRunner
+
+from spinney.cli import main
+from tests.cli.clusters import ServedCluster
+from tests.cli.workloads import a_training_job, until_refused
+
+
+def test_a_snapshot_answers_like_its_cluster(served: ServedCluster, tmp_path: Path) -> None:
+    """The same question has the same answer; the file is private and holds no environment value."""
+    served.call(lambda client: until_refused(client, a_training_job("waits", workers=3)))
+    file = tmp_path / "cluster.json.gz"
+    written = served.spinney("snapshot", "-o", str(file))
+
+    assert "4 nodes, 3 pods" in written.output
+    assert stat.S_IMODE(file.stat().st_mode) == 0o600
+    assert b"s3cr3t" not in gzip.decompress(file.read_bytes())
+    from_file = CliRunner().invoke(main, ["why", "waits-0", "--from", str(file)])
+    assert from_file.output == served.spinney("why", "waits-0").output
+
+
+def test_a_directory_that_is_not_there_is_named(served: ServedCluster, tmp_path: Path) -> None:
+    """A file that cannot be written is one sentence."""
+    answer = served.spinney("snapshot", "-o", str(tmp_path / "no" / "file"))
+
+    assert answer.exit_code == 1
+    assert "cannot be written" in answer.output

@@ -1,0 +1,32 @@
+"""``spinney top`` draws the nodes of any cluster with the gangs on them."""
+
+from pathlib import Path
+
+from click.testing import CliRunner
+
+from spinney.cli import main
+from spinney.sim import Cluster
+from spinney.sim.snapshot_files import write_snapshot
+from tests.cli.clusters import ServedCluster
+
+
+def test_without_a_terminal_one_picture_is_printed(served: ServedCluster) -> None:
+    """Racks, nodes and free GPUs of the cluster are drawn once."""
+    answer = served.spinney("top")
+
+    assert answer.exit_code == 0, answer.output
+    assert "gpu-000 ········" in answer.output
+    assert "rack-0" in answer.output
+
+
+def test_gangs_of_any_family_are_drawn(tmp_path: Path) -> None:
+    """A gang's pods fill the cells of their nodes, and the gang is listed below."""
+    cluster = Cluster("2x4")
+    cluster.gang("train", pods=2, gpus=4)
+    cluster.step()
+    file = tmp_path / "snapshot.json.gz"
+    write_snapshot(cluster.snapshot(), file)
+    output = CliRunner().invoke(main, ["top", "--from", str(file)]).output
+
+    assert "gpu-001 ■■■■" in output
+    assert "■ train" in output

@@ -1,0 +1,132 @@
+"""``spinney validate`` finds every fault that needs no cluster, each with file, line and field."""
+
+import json
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from spinney.cli import main
+
+GOOD = """\
+apiVersion: grove.io/v1alpha1
+kind: PodCliqueSet
+metadata:
+  name: good
+spec:
+  replicas: 1
+  template:
+    topologyConstraint: {topologyName: gpus, pack: {required: rack}}
+    cliques:
+    - name: worker
+      spec:
+        roleName: worker
+        replicas: 2
+        podSpec:
+          schedulerName: kai-scheduler
+          containers: [{name: main, image: pause}]
+"""
+
+
+def validate(tmp_path: Path, text: str, *options: str) -> Result:
+    """Validate a file with this text."""
+    file = tmp_path / "set.yaml"
+    file.write_text(text)
+    return CliRunner().invoke(main, ["validate", "-f", str(file), *options])
+
+
+def test_a_valid_set_passes_and_says_what_was_not_checked(tmp_path: Path) -> None:
+    """All built-in backends and topologies count as enabled; what needs a cluster is listed."""
+    answer = validate(tmp_path, GOOD)
+
+    assert answer.exit_code == 0, answer.output
+    assert "1 of 1 objects are valid" in answer.output
+    assert "whether the ClusterTopologyBinding gpus exists" in answer.output
+
+
+def test_every_fault_has_its_line_and_path(tmp_path: Path) -> None:
+    """Two faults in one object are both reported, where they are in the file."""
+    faulty = GOOD.replace("name: worker\n", "name: Worker\n", 1).replace(
+        "roleName: worker", "roleName: worker\n        minAvailable: 5"
+    )
+    answer = validate(tmp_path, "# a comment above\n---\n" + faulty)
+
+    assert answer.exit_code == 1
+    assert "set.yaml:12: spec.template.cliques[0].name:" in answer.output
+    assert "set.yaml:15: spec.template.cliques[0].spec.minAvailable:" in answer.output
+
+
+def test_an_unknown_field_is_suggested(tmp_path: Path) -> None:
+    """A misspelt field is an error with the nearest one that exists."""
+    answer = validate(tmp_path, GOOD.replace("cliques:", "cliqes:"))
+
+    assert answer.exit_code == 1
+    assert "set.yaml:9: spec.template.cliqes: unknown key; did you mean 'cliques'?" in answer.output
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("kind: PodCliqueSet", "no kind 'PodCliqeSet'; did you mean 'PodCliqueSet'?"),
+        ("apiVersion: grove.io/v1alpha1", "expected grove.io/v1alpha1"),
+    ],
+)
+def test_a_typo_in_the_kind_or_version_is_named(tmp_path: Path, text: str, expected: str) -> None:
+    """A kind our groups do not have, or a version of it that does not exist, is an error."""
+    wrong = {"kind: PodCliqueSet": "kind: PodCliqeSet", "apiVersion: grove.io/v1alpha1": "apiVersion: grove.io/v1"}
+    answer = validate(tmp_path, GOOD.replace(text, wrong[text]))
+
+    assert answer.exit_code == 1
+    assert expected in answer.output
+
+
+def test_a_configuration_narrows_what_is_allowed(tmp_path: Path) -> None:
+    """With the operator's configuration, a scheduler it does not enable and topologies it has off are faults."""
+    config = tmp_path / "config.yaml"
+    config.write_text("apiVersion: operator.config.grove.io/v1alpha1\nkind: OperatorConfiguration\n")
+    answer = validate(tmp_path, GOOD, "--config", str(config))
+
+    assert answer.exit_code == 1
+    assert "schedulerName" in answer.output
+    assert "topology-aware scheduling is not enabled" in answer.output
+
+
+def test_a_topology_in_the_same_files_is_checked_against(tmp_path: Path) -> None:
+    """A binding given beside the set answers whether its domains exist."""
+    binding = (
+        "apiVersion: grove.io/v1alpha1\nkind: ClusterTopologyBinding\nmetadata: {name: gpus}\n"
+        "spec: {levels: [{domain: block, key: example.com/block}]}\n"
+    )
+    answer = validate(tmp_path, f"{binding}---\n{GOOD}")
+
+    assert answer.exit_code == 1
+    assert "rack" in answer.output
+    assert "whether the ClusterTopologyBinding" not in answer.output
+
+
+def test_other_kinds_are_left_to_the_cluster(tmp_path: Path) -> None:
+    """A Deployment is not ours to judge: it is listed as not checked."""
+    answer = validate(tmp_path, "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: web}\n")
+
+    assert answer.exit_code == 0
+    assert "apps/v1 Deployment web: not one of our kinds" in answer.output
+
+
+@pytest.mark.parametrize("text", ["a: [1, 2", "just text", "a: 1\na: 2\n"])
+def test_a_file_that_holds_no_object_is_refused(tmp_path: Path, text: str) -> None:
+    """Broken YAML, or YAML that is no object, is one sentence with its place."""
+    answer = validate(tmp_path, text)
+
+    assert answer.exit_code == 1
+    assert "set.yaml:" in answer.output
+    assert "Traceback" not in answer.output
+
+
+def test_json_lists_every_object(tmp_path: Path) -> None:
+    """Programs get a verdict per object, with lines."""
+    verdicts = json.loads(
+        validate(tmp_path, f"{GOOD}---\n{GOOD.replace('replicas: 2', 'replicas: -2')}", "-o", "json").output
+    )
+
+    assert [verdict["valid"] for verdict in verdicts] == [True, False]
+    assert verdicts[1]["problems"][0]["line"] > 18

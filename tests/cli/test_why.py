@@ -1,0 +1,201 @@
+"""``spinney why`` says why something waits, on a running cluster or a file, and answers mistakes in one sentence."""
+
+import json
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from spinney.api.struct import JSON
+from spinney.cli import main
+from tests.cli.clusters import ServedCluster
+from tests.cli.workloads import a_training_job, as_yaml, until_refused, until_running
+
+
+@pytest.fixture(scope="module")
+def busy(served: ServedCluster) -> ServedCluster:
+    """A cluster where one set runs and one cannot be placed."""
+    served.call(lambda client: until_running(client, a_training_job("runs", workers=2), 2))
+    served.call(lambda client: until_refused(client, a_training_job("waits", workers=3)))
+    return served
+
+
+def test_a_gang_that_fits_nowhere_is_explained(busy: ServedCluster) -> None:
+    """The answer names the level, the nearest domain, what it lacks, and is not called a simulation."""
+    answer = busy.spinney("why", "podgang/waits-0")
+
+    assert answer.exit_code == 0, answer.output
+    assert "podgang default/waits-0: pending" in answer.output
+    assert "2 of 3 pods fit in rack" in answer.output
+    assert "simulated" not in answer.output
+
+
+def test_a_set_is_answered_gang_by_gang(busy: ServedCluster) -> None:
+    """A bare name is found among all kinds; each gang of the set has its part."""
+    answer = busy.spinney("why", "waits")
+
+    assert "pcs default/waits: pending" in answer.output
+    assert "podgang default/waits-0: pending" in answer.output
+
+
+def test_what_runs_is_said_to_run(busy: ServedCluster) -> None:
+    """A set whose pods all run is not explained away."""
+    answer = busy.spinney("why", "pcs/runs", "-n", "default")
+
+    assert "pcs default/runs: running" in answer.output
+    assert "2 pods: 2 running" in answer.output
+
+
+def test_a_queue_that_gangs_name_can_be_asked_about(busy: ServedCluster) -> None:
+    """Its holdings are shown with the gangs that wait in it, also where it has no object."""
+    answer = busy.spinney("why", "queue/default-queue")
+
+    assert "nvidia.com/gpu: 16 in use, 40 requested" in answer.output
+    assert "default/waits-0: unschedulable on cluster" in answer.output
+
+
+def test_verbose_shows_node_sets(busy: ServedCluster) -> None:
+    """Developers see which node sets plugins made; others never do."""
+    assert "developer detail" not in busy.spinney("why", "waits-0").output
+    answer = busy.spinney("why", "waits-0", "--verbose")
+
+    assert "Performing topology logic" in answer.output
+
+
+def test_json_carries_the_explanation_as_data(busy: ServedCluster) -> None:
+    """A program reads the same answer as data."""
+    answer = json.loads(busy.spinney("why", "waits-0", "-o", "json").output)
+
+    assert answer["answer"]["state"] == "pending"
+    assert answer["answer"]["explanations"][0]["requiredLevel"] == "rack"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "expected"),
+    [
+        (["why", "wait-0"], "did you mean waits-0"),
+        (["why", "podd/waits-0"], "did you mean pod"),
+        (["why", "waits-0", "-n", "elsewhere"], "pass -n default"),
+        (["why", "waits-0", "--context", "nowhere"], "'nowhere'"),
+    ],
+)
+def test_mistakes_are_answered_with_what_to_do(busy: ServedCluster, arguments: list[str], expected: str) -> None:
+    """A wrong name, kind, namespace or context ends with one sentence and exit status 1."""
+    answer = busy.spinney(*arguments)
+
+    assert answer.exit_code == 1
+    assert expected in answer.output
+    assert len(answer.output.strip().splitlines()) == 1
+
+
+def test_a_cluster_that_is_not_there_is_said_to_be_so(tmp_path: Path) -> None:
+    """No connection is one sentence with the address and the options that choose another."""
+    kubeconfig = tmp_path / "kubeconfig"
+    kubeconfig.write_text(
+        "{apiVersion: v1, kind: Config, current-context: gone,"
+        " contexts: [{name: gone, context: {cluster: gone, user: me}}],"
+        " clusters: [{name: gone, cluster: {server: 'https://127.0.0.1:1'}}], users: [{name: me, user: {}}]}"
+    )
+    answer = CliRunner().invoke(main, ["why", "x", "--kubeconfig", str(kubeconfig)])
+
+    assert answer.exit_code == 1
+    assert "127.0.0.1:1" in answer.output
+    assert "--context" in answer.output
+
+
+# -- from files --------------------------------------------------------------------------------------------------------
+
+NODE: JSON = {
+    "apiVersion": "v1",
+    "kind": "Node",
+    "metadata": {"name": "n1"},
+    "status": {"capacity": {"cpu": "4", "memory": "8Gi", "pods": "110"}},
+}
+
+
+def a_pod(name: str, *, cpu: str = "1", labels: dict[str, str] | None = None, **spec: object) -> JSON:
+    """Return a pod for the default scheduler."""
+    container = {"name": "main", "resources": {"requests": {"cpu": cpu}}}
+    metadata = {"name": name, "labels": labels or {}}
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": {"containers": [container], **spec}}
+
+
+def why(tmp_path: Path, subject: str, *manifests: JSON) -> str:
+    """Ask about a cluster that is written down."""
+    file = tmp_path / "cluster.yaml"
+    file.write_text(as_yaml(*manifests))
+    answer = CliRunner().invoke(main, ["why", subject, "--from", str(file)])
+    assert answer.exit_code == 0, answer.output
+    return answer.output
+
+
+def test_a_pod_of_kube_scheduler_is_simulated_with_its_rules(tmp_path: Path) -> None:
+    """The filters are kube-scheduler's, and the answer says that it is a simulation."""
+    output = why(tmp_path, "pod/large", NODE, a_pod("large", cpu="8"))
+
+    assert "pod default/large: pending" in output
+    assert "NodeResourcesFit: 1 Insufficient cpu (n1)" in output
+    assert "simulated from a snapshot" in output
+
+
+def test_a_pod_that_would_fit_is_said_to_fit(tmp_path: Path) -> None:
+    """A pod that the rules would place now is called placeable, with the node."""
+    output = why(tmp_path, "pod/small", NODE, a_pod("small"))
+
+    assert "placeable" in output
+    assert "place the pod now, on n1" in output
+
+
+def test_foreign_gates_are_named(tmp_path: Path) -> None:
+    """A gate of somebody else says who has to act."""
+    output = why(tmp_path, "held", NODE, a_pod("held", schedulingGates=[{"name": "kueue.x-k8s.io/admission"}]))
+
+    assert "pod default/held: gated" in output
+    assert "Kueue has not admitted the workload" in output
+
+
+def test_our_gate_says_what_the_gang_waits_for(tmp_path: Path) -> None:
+    """A gated member says which condition of its PodGang is missing, and why."""
+    gang = {
+        "apiVersion": "scheduler.grove.io/v1alpha1",
+        "kind": "PodGang",
+        "metadata": {"name": "train-0"},
+        "spec": {"podgroups": [{"name": "train-0-worker", "minReplicas": 2}]},
+        "status": {
+            "conditions": [
+                {"type": "BackendReady", "status": "False", "message": "the KAI webhook refused the PodGroup"}
+            ]
+        },
+    }
+    gate = {"name": "grove.io/podgang-pending-creation"}
+    pod = a_pod("member", schedulingGates=[gate], labels={"grove.io/podgang": "train-0"})
+    output = why(tmp_path, "member", NODE, gang, pod)
+
+    assert "waits for its scheduler's backend (BackendReady): the KAI webhook refused the PodGroup" in output
+
+
+def test_a_native_group_counts_together(tmp_path: Path) -> None:
+    """Members of a native PodGroup are all left pending when its minimum does not fit."""
+    group = {
+        "apiVersion": "scheduling.k8s.io/v1beta1",
+        "kind": "PodGroup",
+        "metadata": {"name": "gang"},
+        "spec": {"schedulingPolicy": {"gang": {"minCount": 3}}},
+    }
+    pods = [a_pod(f"p{i}", cpu="2", schedulingGroup={"podGroupName": "gang"}) for i in range(3)]
+    output = why(tmp_path, "podgroup/gang", NODE, group, *pods)
+
+    assert "3 pods: 3 pending" in output
+    assert "2 of 3 pods found room" in output
+
+
+def test_an_ambiguous_name_lists_the_candidates(tmp_path: Path) -> None:
+    """A name that a pod and a queue share is answered with both, as they would be written."""
+    queue = {"apiVersion": "scheduling.run.ai/v2", "kind": "Queue", "metadata": {"name": "x"}, "spec": {}}
+    file = tmp_path / "cluster.yaml"
+    file.write_text(as_yaml(NODE, a_pod("x"), queue))
+    answer = CliRunner().invoke(main, ["why", "x", "--from", str(file)])
+
+    assert answer.exit_code == 1
+    assert "pod/x in namespace default" in answer.output
+    assert "queue/x" in answer.output

@@ -1,0 +1,114 @@
+"""``spinney why`` on a real control plane: pods pending under the stock kube-scheduler, and callers with few rights."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterator
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from spinney.api.core import NAMESPACE, NODE, POD, SERVICE_ACCOUNT, Pod
+from spinney.api.resource import Resource
+from spinney.api.struct import JSON
+from spinney.cli import main
+from spinney.kube.client import Client
+from spinney.runtime import Runtime
+from spinney.testing.controlplane import ControlPlane
+
+pytestmark = pytest.mark.real
+
+SPACE = "why"
+ROLE = Resource("rbac.authorization.k8s.io", "v1", "Role", "roles")
+ROLE_BINDING = Resource("rbac.authorization.k8s.io", "v1", "RoleBinding", "rolebindings")
+
+
+def on(plane: ControlPlane, work: Callable[[Client], Awaitable[None]]) -> None:
+    """Do something in the cluster, as an administrator."""
+
+    async def run() -> None:
+        runtime = Runtime.system()
+        client = plane.connect(runtime)
+        try:
+            await work(client)
+        finally:
+            await client.transport.close()
+            runtime.executor.close()
+
+    asyncio.run(run())
+
+
+def a_pod(name: str, *, cpu: str) -> JSON:
+    """Return a pod for the default scheduler."""
+    container = {"name": "main", "image": "pause", "resources": {"requests": {"cpu": cpu}}}
+    return {"metadata": {"name": name, "namespace": SPACE}, "spec": {"containers": [container]}}
+
+
+@pytest.fixture(scope="module")
+def pending(controlplane: ControlPlane) -> Iterator[ControlPlane]:
+    """A cluster with one small node, where kube-scheduler has refused a large pod."""
+
+    async def build(client: Client) -> None:
+        await client.apply(NAMESPACE, {"metadata": {"name": SPACE}})
+        async for event in client.watch(SERVICE_ACCOUNT, SPACE, field_selector="metadata.name=default"):
+            if event.type == "ADDED":
+                break
+        capacity = {"cpu": "4", "memory": "8Gi", "pods": "110"}
+        status = {
+            "capacity": capacity,
+            "allocatable": capacity,
+            "conditions": [{"type": "Ready", "status": "True", "reason": "KubeletReady", "message": ""}],
+        }
+        await client.create(NODE, {"metadata": {"name": "small"}, "status": status})
+        await client.create(POD, a_pod("large", cpu="8"))
+        async for refused in client.watch(POD, SPACE, type=Pod):
+            condition = refused.object.condition("PodScheduled")
+            if condition is not None and condition.reason == "Unschedulable":
+                break
+
+    async def clear(client: Client) -> None:
+        await client.delete_collection(POD, SPACE, grace_period_seconds=0)
+        await client.delete_collection(NODE)
+        await client.delete(NAMESPACE, SPACE)
+
+    with controlplane.scheduler():
+        on(controlplane, build)
+        yield controlplane
+        on(controlplane, clear)
+
+
+def why(kubeconfig: Path, *arguments: str) -> str:
+    """Ask, as whoever the kubeconfig says."""
+    answer = CliRunner().invoke(main, ["why", *arguments, "--kubeconfig", str(kubeconfig)])
+    assert answer.exit_code == 0, answer.output
+    return answer.output
+
+
+def test_a_pod_pending_under_kube_scheduler_is_explained(pending: ControlPlane) -> None:
+    """Our counts are kube-scheduler's own; beside them stand what it said and what would help."""
+    output = why(pending.kubeconfig, "pod/large", "-n", SPACE)
+
+    assert "said by default-scheduler: 0/1 nodes are available: 1 Insufficient cpu." in output
+    assert "NodeResourcesFit: 1 Insufficient cpu (small)" in output
+    assert "simulated from a snapshot" in output
+
+
+def test_a_caller_with_few_rights_gets_what_can_be_seen(pending: ControlPlane) -> None:
+    """Who may only read pods of one namespace hears what the scheduler said, and what could not be listed."""
+
+    async def allow(client: Client) -> None:
+        rules = [{"apiGroups": [""], "resources": ["pods"], "verbs": ["get", "list"]}]
+        await client.create(ROLE, {"metadata": {"name": "reader", "namespace": SPACE}, "rules": rules})
+        binding = {
+            "metadata": {"name": "reader", "namespace": SPACE},
+            "roleRef": {"apiGroup": ROLE.group, "kind": "Role", "name": "reader"},
+            "subjects": [{"kind": "User", "name": "ann", "apiGroup": ROLE.group}],
+        }
+        await client.create(ROLE_BINDING, binding)
+
+    on(pending, allow)
+    output = why(pending.kubeconfig_for("ann"), "large", "-n", SPACE)
+
+    assert "nodes may not be listed, so nothing could be simulated" in output
+    assert "said by default-scheduler: 0/1 nodes are available" in output
+    assert "pods outside namespace why: may not be listed" in output
+    assert 'nodes: may not be listed: nodes is forbidden: User "ann"' in output
