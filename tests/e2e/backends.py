@@ -16,7 +16,7 @@ class Backend:
     name: str
     topology: bool = False
     kai_objects: bool = False  # makes PodGroups and Topologies of KAI's
-    volcano_queues: bool = False
+    volcano_queues: bool = False  # wants Volcano's queue to be open
     skipped: str = ""
 
     def __str__(self) -> str:
@@ -41,18 +41,30 @@ class Backend:
 BACKENDS = (
     Backend("kai-scheduler", topology=True, kai_objects=True),
     Backend("spinney-scheduler", topology=True),
-    Backend("volcano", volcano_queues=True, skipped="no scheduler of the embedded cluster serves volcano's pods yet"),
+    Backend("volcano", volcano_queues=True),
     Backend("coscheduling", skipped="the coscheduler, which serves its pods, is not part of the embedded cluster yet"),
     Backend("default-scheduler", skipped="the coscheduler, which serves its pods, is not part of the cluster yet"),
 )
 
 RUNNING = tuple(backend for backend in BACKENDS if not backend.skipped)
+"""Every backend that can run scenarios: those of scheduling, termination and start-up."""
 
-KAI = RUNNING[0]
+KAI, SPINNEY = RUNNING[:2]
 
-everywhere = pytest.mark.parametrize(
-    ("cluster_name", "backend"),
-    [pytest.param("embedded", backend, id=f"embedded-{backend}") for backend in RUNNING]
-    + [pytest.param("real", KAI, marks=pytest.mark.real, id=f"real-{KAI}")],
-)
-"""Marks a scenario that also runs on a real control plane, with the first backend."""
+THOROUGH = (KAI, SPINNEY)
+"""Backends that run every scenario, also those that are mostly the operator's affair."""
+
+WITH_TOPOLOGY = tuple(backend for backend in RUNNING if backend.topology)
+WITHOUT_TOPOLOGY = tuple(backend for backend in RUNNING if not backend.topology)
+
+
+def on(*backends: Backend) -> pytest.MarkDecorator:
+    """Mark a scenario that runs on other backends than its neighbours."""
+    return pytest.mark.parametrize("backend", backends, ids=str)
+
+
+def everywhere(*backends: Backend) -> pytest.MarkDecorator:
+    """Mark a scenario that runs with these backends, and with the first of them also on a real control plane."""
+    embedded = [pytest.param("embedded", backend, id=f"embedded-{backend}") for backend in backends]
+    real = pytest.param("real", backends[0], marks=pytest.mark.real, id=f"real-{backends[0]}")
+    return pytest.mark.parametrize(("cluster_name", "backend"), [*embedded, real])

@@ -10,7 +10,7 @@ from spinney.runtime import Runtime
 from spinney.server import ApiServer
 from spinney.sim.transport import InProcessTransport
 from tests.conftest import Cluster, _real_cluster
-from tests.e2e.backends import RUNNING, Backend
+from tests.e2e.backends import THOROUGH, Backend
 from tests.e2e.harness import Stages
 from tests.e2e.reviewing import Reviews
 
@@ -43,9 +43,9 @@ async def cluster(cluster_name: str, reviews: Reviews, request: pytest.FixtureRe
     await client.transport.close()
 
 
-@pytest.fixture(params=RUNNING, ids=str)
+@pytest.fixture(params=THOROUGH, ids=str)
 def backend(request: pytest.FixtureRequest) -> Backend:
-    """Every backend that can run scenarios."""
+    """The backends a scenario runs on unless it says otherwise."""
     row: Backend = request.param
     return row
 

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from typing import Any, NoReturn
 
 from spinney.api import labels as marks
+from spinney.api import volcano
 from spinney.api.core import POD, Pod
 from spinney.api.events import Event
 from spinney.api.grove import (
@@ -33,6 +34,7 @@ from spinney.kube.client import Client
 from spinney.nodes import Fleet, PodTimes
 from spinney.operator.configuration import check
 from spinney.operator.operator import Settings
+from spinney.scheduler.config import SchedulerConfig
 from spinney.sim.embedded import Stack, StackOptions
 from tests.conftest import Cluster
 from tests.e2e import floor
@@ -333,7 +335,8 @@ class Stages:
         configuration = self.backend.configuration(topology=topology, mnnvl=mnnvl)
         settings = Settings.of(check(configuration, every_backend()), init_image=init_image)
         pace = times or (floor.QUICK if self.cluster.embedded else floor.INSTANT)
-        options = StackOptions(nodes=floor.a_floor(nodes, times=pace), operator=settings)
+        served = SchedulerConfig(scheduler_names=(self.backend.name,))
+        options = StackOptions(nodes=floor.a_floor(nodes, times=pace), operator=settings, scheduler=served)
         return self.open(options, cordoned=cordoned, keep=keep)
 
     @asynccontextmanager
@@ -350,6 +353,8 @@ class Stages:
                 if self.cluster.embedded:
                     await self._reviews.connect(stack.operator.admission, self.cluster.client)
                 followers = await chronicle.begin(tasks)
+                if self.backend.volcano_queues:
+                    await _open_queue(self.cluster.client)
                 await stage.cordon(cordoned)
                 yield stage
                 if not keep:
@@ -372,6 +377,13 @@ def _innermost(error: BaseException) -> BaseException:
     while isinstance(error, BaseExceptionGroup) and len(error.exceptions) == 1:
         error = error.exceptions[0]
     return error
+
+
+async def _open_queue(client: Client) -> None:
+    """Do for Volcano's default queue what Volcano's own controller does."""
+    await client.apply(volcano.QUEUE, {"metadata": {"name": volcano.DEFAULT_QUEUE}, "spec": {}})
+    status = {"metadata": {"name": volcano.DEFAULT_QUEUE}, "status": {"state": "Open"}}
+    await client.apply(volcano.QUEUE, status, subresource="status")
 
 
 def for_backend(manifest: JSON, backend: Backend) -> JSON:

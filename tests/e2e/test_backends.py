@@ -3,7 +3,7 @@
 from spinney.backends.builtin import every_backend
 from spinney.operator.configuration import check
 from spinney.operator.operator import Settings
-from tests.e2e.backends import BACKENDS, RUNNING
+from tests.e2e.backends import BACKENDS, RUNNING, THOROUGH, WITH_TOPOLOGY
 
 
 def test_every_backend_has_a_row() -> None:
@@ -17,7 +17,8 @@ def test_every_backend_has_a_row() -> None:
 def test_kai_comes_first() -> None:
     """The scenarios were written for KAI, which therefore runs all of them, first."""
     assert RUNNING[0].name == "kai-scheduler"
-    assert len(RUNNING) >= 2
+    assert THOROUGH[0] == WITH_TOPOLOGY[0] == RUNNING[0]
+    assert set(WITH_TOPOLOGY) == set(THOROUGH)
 
 
 def test_each_row_is_the_default_of_its_configuration() -> None:

@@ -6,7 +6,7 @@ time. What is in flight is judged after every write to a pod, from the log.
 
 from spinney.api import labels as marks
 from spinney.api.grove import PodClique, PodCliqueScalingGroup, PodCliqueSet
-from tests.e2e.backends import everywhere
+from tests.e2e.backends import THOROUGH, everywhere
 from tests.e2e.harness import Stages
 from tests.e2e.updating import (
     deleted_since,
@@ -20,7 +20,7 @@ from tests.e2e.updating import (
 )
 
 
-@everywhere
+@everywhere(*THOROUGH)
 async def test_ru7_a_standalone_clique(a_stage: Stages) -> None:
     """The pods of a changed standalone clique are replaced one by one, and no other pod is touched."""
     async with a_stage(10) as stage:

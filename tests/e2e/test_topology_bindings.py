@@ -11,14 +11,12 @@ from spinney.api.grove import CLUSTER_TOPOLOGY_BINDING, PodCliqueSet
 from spinney.api.podgang import INITIALIZED
 from spinney.api.struct import JSON
 from spinney.kube.errors import ApiError
-from tests.e2e.backends import KAI, Backend
+from tests.e2e.backends import KAI, Backend, on
 from tests.e2e.floor import BLOCK, HOST, RACK, ZONE, a_binding
 from tests.e2e.harness import Stage, Stages
 from tests.e2e.packing import expect_together
 from tests.e2e.workloads import topology
 from tests.e2e.workloads.parts import a_clique, a_constraint, a_group, a_set
-
-with_kai = pytest.mark.parametrize("backend", [KAI], ids=str)
 
 NVL_BLOCK = "example.com/nvl-block"
 NVLINK_DOMAIN = "example.com/nvlink-domain"
@@ -45,7 +43,7 @@ async def rejected(creation: Awaitable[object]) -> str:
     return str(refusal.value)
 
 
-@with_kai
+@on(KAI)
 async def test_tas1_a_topology_is_made_from_a_binding(a_stage: Stages) -> None:
     """A binding of four levels becomes a KAI Topology of the same name, and every node has all its labels."""
     async with a_stage(28) as stage:
@@ -72,7 +70,7 @@ async def test_tas17_two_topologies_over_different_labels(a_stage: Stages) -> No
         expect_together(stage, NVL_BLOCK, "tas-gb200-0-worker")
 
 
-@with_kai
+@on(KAI)
 async def test_tas18_a_topology_that_is_missing(a_stage: Stages) -> None:
     """A binding that refers to a KAI Topology nobody made says so."""
     async with a_stage(1) as stage:
@@ -89,7 +87,7 @@ async def test_tas18_a_topology_that_is_missing(a_stage: Stages) -> None:
         assert not status["inSync"]
 
 
-@with_kai
+@on(KAI)
 async def test_tas19_levels_are_added(a_stage: Stages) -> None:
     """A level added to a managed binding gives a new Topology with that level, without drift."""
     async with a_stage(1) as stage:
@@ -190,7 +188,7 @@ REFUSED: dict[str, JSON] = {
 }
 
 
-@with_kai
+@on(KAI)
 async def test_tas22_constraints_are_validated(a_stage: Stages) -> None:
     """The deprecated packDomain is refused at each level, and so is a constraint that says nothing or two things."""
     async with a_stage(1) as stage:

@@ -4,7 +4,10 @@ Where pods went is read from the labels of their nodes; what was asked of the sc
 from the PodGroup.
 """
 
-from tests.e2e.backends import everywhere
+import pytest
+
+from spinney.kube.errors import Invalid
+from tests.e2e.backends import WITH_TOPOLOGY, WITHOUT_TOPOLOGY, everywhere, on
 from tests.e2e.floor import BLOCK, HOST, RACK, ZONE
 from tests.e2e.harness import Stage, Stages
 from tests.e2e.packing import FREE, Leaf, Tree, domains, expect_together, expect_tree, preferred, required
@@ -89,7 +92,7 @@ async def test_tas7_without_constraints(a_stage: Stages) -> None:
         await expect_tree(stage, "tas-no-constraint-0", Tree(leaves))
 
 
-@everywhere
+@everywhere(*WITH_TOPOLOGY)
 async def test_tas8_three_levels(a_stage: Stages) -> None:
     """Each clique has its host, each replica of the group its rack, and all of it one block."""
     async with a_stage(8) as stage:
@@ -255,3 +258,12 @@ async def test_a_rack_that_is_too_small_is_not_left_for_another(a_stage: Stages)
         clique["replicas"] = clique["minAvailable"] = 8
         await stage.deploy(manifest)
         await stage.until_pending(8)
+
+
+@on(*WITHOUT_TOPOLOGY)
+async def test_a_constraint_that_cannot_hold_is_refused(a_stage: Stages) -> None:
+    """A backend that knows no topology refuses a required constraint instead of ignoring it."""
+    async with a_stage(1) as stage:
+        await stage.bind_topology()
+        with pytest.raises(Invalid, match="topologyConstraint"):
+            await stage.deploy(topology.pcs_pclq())

@@ -1,13 +1,14 @@
 """Gangs of Volcano PodGroups (``scheduling.volcano.sh/v1beta1``).
 
 With minimums per task each task is a pod set; ``minMember`` above their sum is then not enforced separately, because
-pods beyond a task's minimum are interchangeable with none of another task. Without them there is one pod set.
+pods beyond a task's minimum are interchangeable with none of another task. Sub-groups that are PodCliques, as the
+operator writes them, are pod sets likewise; a pod says by label which it is in. Without either there is one pod set.
 """
 
 from typing import Final
 
-from spinney.api.labels import LEGACY_GROUP, VOLCANO_GROUP
-from spinney.api.volcano import DEFAULT_QUEUE, PodGroup
+from spinney.api.labels import LEGACY_GROUP, POD_CLIQUE, VOLCANO_GROUP
+from spinney.api.volcano import DEFAULT_QUEUE, PodGroup, SubGroupPolicy
 from spinney.cluster.pods import PodRecord
 from spinney.gangs.sources.context import PREEMPTIBILITY_LABEL, SourceContext, is_preemptible
 from spinney.gangs.tree import DEFAULT_POD_SET, Gang, GangKey, GroupSet, PodSet, single
@@ -22,7 +23,8 @@ def membership(record: PodRecord) -> tuple[GangKey, str] | None:
     name = annotations.get(VOLCANO_GROUP) or annotations.get(LEGACY_GROUP)
     if not name:
         return None
-    return GangKey(SOURCE, record.namespace, name), annotations.get(TASK_ANNOTATION, DEFAULT_POD_SET)
+    pod_set = annotations.get(TASK_ANNOTATION) or record.labels.get(POD_CLIQUE, DEFAULT_POD_SET)
+    return GangKey(SOURCE, record.namespace, name), pod_set
 
 
 def key_of(group: PodGroup) -> GangKey:
@@ -37,6 +39,11 @@ def gang(group: PodGroup, context: SourceContext) -> Gang:
     if spec.min_task_member:
         tasks = tuple(PodSet(task, minimum) for task, minimum in sorted(spec.min_task_member.items()))
         root = GroupSet("", tasks)
+    elif spec.sub_group_policy and all(map(_is_pod_clique, spec.sub_group_policy)):
+        cliques = (
+            PodSet(each.name, (each.sub_group_size or 1) * (each.min_sub_groups or 1)) for each in spec.sub_group_policy
+        )
+        root = GroupSet("", tuple(cliques))
     else:
         root = single(PodSet(DEFAULT_POD_SET, 1 if spec.min_member is None else spec.min_member))
     return Gang(
@@ -49,3 +56,8 @@ def gang(group: PodGroup, context: SourceContext) -> Gang:
         preemptible=is_preemptible(metadata.labels.get(PREEMPTIBILITY_LABEL), priority),
         created=metadata.creation_timestamp,
     )
+
+
+def _is_pod_clique(policy: SubGroupPolicy) -> bool:
+    selector = policy.label_selector
+    return selector is not None and selector.match_labels == {POD_CLIQUE: policy.name}
