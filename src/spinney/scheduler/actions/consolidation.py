@@ -38,8 +38,8 @@ class Consolidation(VictimRule):
         return pool.queues
 
     def admits(self, session: Session, job: PodGroupInfo, victim: PodGroupInfo) -> bool:
-        """Any job but the one itself may be moved."""
-        return victim is not job
+        """Any job may be moved, but not the one itself, and none that was promised a place in this cycle."""
+        return victim is not job and not victim.has_promises
 
     def refusal(self, session: Session, scenario: Scenario) -> str | None:
         """Everybody must have found a place."""
