@@ -1,0 +1,143 @@
+"""The library: a cluster to try policies on, deterministic, with a clock that only moves when told."""
+
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from spinney.scheduler import NodeInfo, Plugin, PodGroupInfo, PodInfo, Session
+from spinney.sim import Cluster
+from spinney.sim.subjects import NoSuchSubject
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
+
+
+def test_a_gang_is_placed_in_one_step() -> None:
+    """Submitting and stepping places a gang within the level it names."""
+    cluster = Cluster("8x8")
+    cluster.gang("train", pods=4, gpus=8, within="rack")
+    outcome = cluster.step()
+
+    assert len(outcome.placed) == 4
+    assert cluster.nodes_of("train") == ["gpu-000", "gpu-001", "gpu-002", "gpu-003"]
+    assert cluster.pending == []
+
+
+def test_what_does_not_fit_says_why() -> None:
+    """The answer is text for people and data for programs."""
+    cluster = Cluster("4x8")
+    cluster.gang("large", pods=5, gpus=8)
+    cluster.step()
+
+    assert "4 of 5 pods found room" in cluster.why("large")
+    assert cluster.answer("large").state == "pending"
+    with pytest.raises(NoSuchSubject):
+        cluster.why("nothing")
+
+
+def test_a_file_is_submitted_as_it_is() -> None:
+    """The workload of the quick start runs in the library too."""
+    cluster = Cluster("8x8")
+    cluster.submit(EXAMPLES / "first-workload.yaml")
+    cluster.run()
+
+    assert len(cluster.nodes_of("hello-0")) == 5
+
+
+def test_time_passes_only_when_it_is_told_to() -> None:
+    """Jobs end when their time is up, and what waited takes their place; an hour takes no time."""
+    cluster = Cluster("2x8")
+    cluster.gang("first", pods=2, gpus=8, lasting=timedelta(hours=1))
+    cluster.gang("second", pods=2, gpus=8, lasting=timedelta(hours=2))
+    start = cluster.clock.now()
+    cluster.run(seconds=1800)
+
+    assert cluster.nodes_of("second") == []
+    cluster.run()
+    assert cluster.clock.now() - start == timedelta(hours=3)
+    assert [(each.what, each.pod.name) for each in cluster.history if each.pod.name.endswith("-0")] == [
+        ("placed", "first-0"),
+        ("ended", "first-0"),
+        ("placed", "second-0"),
+        ("ended", "second-0"),
+    ]
+
+
+class Afternoon(Plugin):
+    """A policy somebody wrote in an afternoon: the last node is never used."""
+
+    name = "afternoon"
+
+    def on_session_open(self, session: Session) -> None:
+        """Register the predicate."""
+        session.add_predicate_fn(not_the_last)
+
+
+def not_the_last(task: PodInfo, job: PodGroupInfo, node: NodeInfo) -> str | None:
+    """Refuse one node."""
+    return "it is kept free" if node.name == "gpu-003" else None
+
+
+def test_a_plugin_class_takes_part() -> None:
+    """A plugin passed in decides, and is named when it refuses."""
+    cluster = Cluster("4x8", plugins=[Afternoon])
+    cluster.gang("train", pods=4, gpus=8)
+    cluster.step()
+
+    assert cluster.placements == {}
+    assert "afternoon" in cluster.why("train")
+
+
+def test_queues_divide_the_cluster() -> None:
+    """A queue's limit holds, and its books can be read."""
+    cluster = Cluster("4x8")
+    cluster.queue("all", quota=32)
+    cluster.queue("small", parent="all", quota=8, limit=8)
+    cluster.gang("fits", pods=1, gpus=8, queue="small")
+    cluster.gang("over", pods=1, gpus=8, queue="small")
+    cluster.step()
+
+    assert cluster.nodes_of("fits")
+    assert "limit" in cluster.why("over")
+    books = {line.name: line.shares["nvidia.com/gpu"] for line in cluster.queues()}
+    assert (books["small"].allocated, books["small"].requested) == ("8", "16")
+
+
+def test_a_deleted_gang_makes_room() -> None:
+    """Deleting a gang frees what it held."""
+    cluster = Cluster("1x8")
+    cluster.gang("old", pods=1, gpus=8)
+    cluster.step()
+    cluster.gang("new", pods=1, gpus=8)
+    cluster.delete("old")
+    cluster.step()
+
+    assert cluster.nodes_of("new") == ["gpu-000"]
+
+
+def test_the_picture_shows_gangs_on_nodes() -> None:
+    """A notebook draws racks, a cell per GPU, and the gangs, with names escaped."""
+    cluster = Cluster("2x4")
+    cluster.gang("train", pods=1, gpus=4)
+    cluster.gang("waits", pods=3, gpus=4)
+    cluster.step()
+    picture = cluster._repr_html_()
+
+    assert picture.count('title="train"') == 4 + 1
+    assert "gpu-001" in picture
+    assert "unschedulable on cluster" in picture
+
+
+def test_the_same_calls_give_the_same_decisions() -> None:
+    """Two clusters treated alike decide alike."""
+
+    def story() -> list[object]:
+        cluster = Cluster("8x8", seed=7)
+        for number in range(12):
+            cluster.gang(
+                f"g{number}", pods=1 + number % 4, gpus=2 + 2 * (number % 3), lasting=timedelta(minutes=number)
+            )
+        cluster.run()
+        return list(cluster.history)
+
+    assert story() == story()

@@ -1,0 +1,202 @@
+"""A snapshot holds what scheduling reads of a cluster, nothing else, and says what it could not see."""
+
+import io
+import json
+import zipfile
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from spinney.api.core import NODE, POD
+from spinney.api.grove import POD_CLIQUE_SET, PodCliqueSet
+from spinney.api.kai import QUEUE
+from spinney.api.struct import JSON
+from spinney.kube.crds import install_crds
+from spinney.runtime import Runtime
+from spinney.sim.snapshot import Unseen, take
+from spinney.sim.snapshot_files import UnreadableSnapshot, read_snapshot, snapshot_bytes, write_snapshot
+from spinney.sim.whatif import Simulation
+from spinney.testing.builders import a_clique, a_pod_clique_set, a_pod_spec
+from tests.conftest import Cluster
+
+SECRET = "s3cr3t"
+
+
+def a_telling_pod(name: str) -> JSON:
+    """Return a pod with a secret everywhere a pod can carry one."""
+    container = {
+        "name": "main",
+        "image": "registry.example/app:1",
+        "command": ["run", SECRET],
+        "args": [SECRET],
+        "env": [{"name": "TOKEN", "value": SECRET}],
+        "resources": {"requests": {"cpu": "1"}},
+    }
+    kept = {"kubectl.kubernetes.io/last-applied-configuration": json.dumps({"spec": SECRET})}
+    return {
+        "metadata": {"name": name, "annotations": kept},
+        "spec": {"schedulerName": "nobody", "containers": [container]},
+    }
+
+
+async def test_what_pods_run_is_never_taken(cluster: Cluster) -> None:
+    """Neither environment, nor commands, nor kubectl's copy of a manifest is in a snapshot; requests are."""
+    await cluster.client.create(POD, a_telling_pod("telling"), cluster.namespace)
+    snapshot = await take(cluster.client)
+
+    raw = snapshot_bytes(snapshot)
+    assert SECRET.encode() not in raw
+    (pod,) = [pod for pod in snapshot.pods if pod.metadata.name == "telling"]
+    assert pod.spec.containers[0].resources.requests == {"cpu": "1"}
+    assert snapshot.unseen == ()
+
+
+async def test_templates_are_stripped_too(cluster: Cluster, tmp_path: Path) -> None:
+    """The pod specs inside a PodCliqueSet lose what containers run; the file reads back as it was written."""
+    if not cluster.embedded:
+        pytest.skip("needs our CRDs, which other suites install as they like")
+    await install_crds(cluster.client)
+    spec = a_pod_spec(cpu="2")
+    spec["containers"][0]["env"] = [{"name": "TOKEN", "value": SECRET}]
+    pcs = a_pod_clique_set("set", [a_clique("worker", 2, pod_spec=spec)], namespace=cluster.namespace)
+    await cluster.client.create(POD_CLIQUE_SET, pcs)
+    snapshot = await take(cluster.client, source="here")
+    file = tmp_path / "snapshot.json.gz"
+    write_snapshot(snapshot, file)
+
+    assert SECRET.encode() not in snapshot_bytes(snapshot)
+    back = read_snapshot(file)
+    assert back.of(POD_CLIQUE_SET, PodCliqueSet) == snapshot.of(POD_CLIQUE_SET, PodCliqueSet)
+    assert (back.source, back.taken, back.pods) == ("here", snapshot.taken, snapshot.pods)
+
+
+async def test_equal_clusters_give_equal_files(cluster: Cluster, tmp_path: Path) -> None:
+    """Writing a snapshot twice gives the same bytes."""
+    snapshot = await take(cluster.client)
+    for name in ("a", "b"):
+        write_snapshot(snapshot, tmp_path / name)
+
+    assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes()
+
+
+# -- KAI's snapshots ---------------------------------------------------------------------------------------------------
+
+
+def a_kai_zip(path: Path, **lists: Any) -> Path:
+    """Write what KAI's snapshot plugin serves: objects without kind, absent lists as null."""
+    raw = {"pods": None, "nodes": None, "queues": None, "podGroups": None, "bindRequests": None, **lists}
+    content = {"config": {"actions": "allocate"}, "schedulerParams": {}, "rawObjects": raw}
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w") as archive:
+        archive.writestr("snapshot.json", json.dumps(content))
+    path.write_bytes(buffer.getvalue())
+    return path
+
+
+def a_kai_cluster(path: Path, **more: Any) -> Path:
+    """Write a KAI snapshot of one node with eight GPUs, a queue and a job of two pods."""
+    resources = {"cpu": "64", "memory": "256Gi", "pods": "110", "nvidia.com/gpu": "8"}
+    share = {"quota": -1, "limit": -1, "overQuotaWeight": 1}
+    node = {
+        "metadata": {"name": "n1", "creationTimestamp": None},
+        "spec": {},
+        "status": {"allocatable": resources, "conditions": [{"type": "Ready", "status": "True"}], "images": None},
+    }
+    queue = {"metadata": {"name": "q"}, "spec": {"resources": {"gpu": share, "cpu": share, "memory": share}}}
+    group = {"metadata": {"name": "job", "namespace": "team", "uid": "g"}, "spec": {"queue": "q", "minMember": 2}}
+    container = {"name": "main", "resources": {"requests": {"nvidia.com/gpu": "4"}}, "env": None}
+    pods = [
+        {
+            "metadata": {
+                "name": f"p{i}",
+                "namespace": "team",
+                "uid": f"p{i}",
+                "annotations": {"pod-group-name": "job"},
+                "labels": None,
+            },
+            "spec": {"schedulerName": "kai-scheduler", "containers": [container], "tolerations": None},
+            "status": {"phase": "Pending"},
+        }
+        for i in range(2)
+    ]
+    return a_kai_zip(path, nodes=[node], queues=[queue], podGroups=[group], pods=pods, **more)
+
+
+def test_a_snapshot_of_kai_is_read_and_simulated(tmp_path: Path) -> None:
+    """Every KAI user can have a snapshot simulated: what Go writes as null counts as absent."""
+    snapshot = read_snapshot(a_kai_cluster(tmp_path / "kai.zip"))
+
+    assert [queue.metadata.name for queue in snapshot.objects[QUEUE]] == ["q"]
+    outcome = Simulation(snapshot, runtime=Runtime.system()).run()
+    assert {str(pod): node for pod, node in outcome.placed.items()} == {"team/p0": "n1", "team/p1": "n1"}
+
+
+def test_what_kai_is_binding_is_not_placed_again(tmp_path: Path) -> None:
+    """A pod with a bind request under way holds its node already."""
+    request = {"metadata": {"name": "p0", "namespace": "team"}, "spec": {"podName": "p0", "selectedNode": "n1"}}
+    snapshot = read_snapshot(a_kai_cluster(tmp_path / "kai.zip", bindRequests=[request]))
+
+    outcome = Simulation(snapshot, runtime=Runtime.system()).run()
+    assert [pod.name for pod in outcome.placed] == ["p1"]
+
+
+# -- files that are none -----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("content", "expected"),
+    [
+        (b"", "holds no objects"),
+        (b"\x1f\x8b\x08broken", "is damaged"),
+        (b"PK\x03\x04broken", "is damaged"),
+        (b'{"format": "spinney.io/snapshot/v9", "objects": []}', "upgrade spinney"),
+        (b"kind: Node\napiVersion: v1\nstatus: {allocatable: 3}\n", "Node without a name"),
+        (b"\xff\xfe", "is damaged"),
+    ],
+)
+def test_a_file_that_is_no_snapshot_is_refused(tmp_path: Path, content: bytes, expected: str) -> None:
+    """The error names the file and what is wrong with it."""
+    file = tmp_path / "file"
+    file.write_bytes(content)
+    with pytest.raises(UnreadableSnapshot, match=expected) as refused:
+        read_snapshot(file)
+
+    assert str(file) in str(refused.value)
+
+
+def test_a_zip_of_something_else_is_refused(tmp_path: Path) -> None:
+    """A zip that KAI did not make says what was expected."""
+    with zipfile.ZipFile(tmp_path / "other.zip", "w") as archive:
+        archive.writestr("readme.txt", "hello")
+
+    with pytest.raises(UnreadableSnapshot, match=r"is a zip without snapshot\.json"):
+        read_snapshot(tmp_path / "other.zip")
+
+
+def test_manifests_are_completed_as_a_cluster_would(tmp_path: Path) -> None:
+    """A node written by hand is ready and offers its capacity; limits of a pod are its requests."""
+    file = tmp_path / "cluster.yaml"
+    file.write_text(
+        "{apiVersion: v1, kind: List, items: ["
+        "{apiVersion: v1, kind: Node, metadata: {name: n}, status: {capacity: {cpu: 4}}},"
+        "{apiVersion: v1, kind: Pod, metadata: {name: p},"
+        " spec: {containers: [{name: c, resources: {limits: {cpu: 2}}}]}}]}"
+    )
+    snapshot = read_snapshot(file)
+
+    (node,), (pod,) = snapshot.objects[NODE], snapshot.objects[POD]
+    assert node.ready
+    assert node.status.allocatable == {"cpu": 4}
+    assert pod.spec.containers[0].resources.requests == {"cpu": 2}
+    assert (pod.metadata.namespace, pod.spec.scheduler_name) == ("default", "default-scheduler")
+
+
+def test_what_was_not_seen_survives_the_file(tmp_path: Path) -> None:
+    """Whoever reads the file later is told what its taker could not list."""
+    snapshot = read_snapshot(a_kai_cluster(tmp_path / "kai.zip"))
+    unseen = (Unseen(what="nodes", reason="may not be listed"),)
+    write_snapshot(replace(snapshot, unseen=unseen), tmp_path / "s")
+
+    assert read_snapshot(tmp_path / "s").unseen == unseen
