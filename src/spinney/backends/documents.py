@@ -9,7 +9,6 @@ import difflib
 import re
 from collections.abc import Hashable, Iterator, Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any, TypeVar
 
 import msgspec
@@ -93,11 +92,6 @@ def parse(text: str, source: str) -> Document:
     if problems:
         raise InvalidDocument(problems)
     return Document(source, yaml.load(text, Loader=yaml.SafeLoader), lines)
-
-
-def read(path: Path) -> Document:
-    """Read and parse a file."""
-    return parse(path.read_text(encoding="utf-8"), str(path))
 
 
 def decode(kind: type[T], document: Document, at: tuple[Step, ...] = ()) -> T:

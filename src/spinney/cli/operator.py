@@ -5,6 +5,7 @@ NVLink is on and the cluster lacks it, 6 anything else that keeps the operator f
 """
 
 import asyncio
+import logging
 import os
 import signal
 import socket
@@ -23,7 +24,7 @@ from spinney.kube.lease import LeaderElection, LeaseTimes
 from spinney.kube.manager import ComponentFailed, Manager
 from spinney.kube.metrics import KubeMetrics
 from spinney.kube.serving import HealthServer
-from spinney.operator.configuration import LoadedConfiguration, check, load
+from spinney.operator.configuration import LoadedConfiguration, OperatorConfiguration, check, load
 from spinney.operator.operator import DEFAULT_INIT_IMAGE, ComputeDomainsMissing, Operator, Settings
 from spinney.operator.webhook_process import WebhookProcess
 from spinney.runtime import Runtime
@@ -58,6 +59,7 @@ def operator(config: Path | None, check_only: bool, kubeconfig: Path | None) -> 
         names = [f"{name} (default)" if name == default else name for name in loaded.profiles.names()]
         click.echo(f"{config or 'no file: defaults'}: valid. Scheduler profiles: {', '.join(names)}.")
         return
+    _configure_logging(loaded.written)
     try:
         asyncio.run(_run(loaded, kubeconfig))
     except InitializationFailed as error:
@@ -86,6 +88,9 @@ async def _run(loaded: LoadedConfiguration, kubeconfig: Path | None) -> None:
     else:
         webhooks = WebhookProcess(running.admission, client, loaded.written, namespace=namespace)
         manager.add_runnable("webhooks", webhooks.run, needs_lease=False)
+    if loaded.written.server.metrics.port != loaded.written.server.health_probes.port:
+        metrics = HealthServer(manager.metrics.registry, port=loaded.written.server.metrics.port)
+        manager.add_runnable("metrics", lambda: _serve(metrics), needs_lease=False)
     loop = asyncio.get_running_loop()
     for name in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(name, running.stop)
@@ -94,6 +99,31 @@ async def _run(loaded: LoadedConfiguration, kubeconfig: Path | None) -> None:
     finally:
         await transport.close()
         runtime.executor.close()
+
+
+async def _serve(server: HealthServer) -> None:
+    await server.start()
+    try:
+        await asyncio.Event().wait()
+    finally:
+        await server.stop()
+
+
+def _configure_logging(written: OperatorConfiguration) -> None:
+    level = {"debug": logging.DEBUG, "info": logging.INFO, "error": logging.ERROR}[written.log_level]
+    renderer: structlog.types.Processor = structlog.dev.ConsoleRenderer(colors=sys.stderr.isatty())
+    if written.log_format == "json":
+        renderer = structlog.processors.JSONRenderer()
+    structlog.configure(
+        wrapper_class=structlog.make_filtering_bound_logger(level),
+        processors=[
+            structlog.processors.add_log_level,
+            structlog.processors.TimeStamper(fmt="iso"),
+            structlog.processors.format_exc_info,
+            renderer,
+        ],
+        logger_factory=structlog.PrintLoggerFactory(sys.stderr),
+    )
 
 
 def _namespace() -> str | None:

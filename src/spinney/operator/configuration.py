@@ -22,7 +22,10 @@ KIND = "OperatorConfiguration"
 
 
 class ClientConnection(Struct, frozen=True, kw_only=True):
-    """How hard the API server may be driven."""
+    """How hard the API server may be driven; read so that Grove's files are valid.
+
+    Spinney's client has no limit of its own: it follows the API server's priority and fairness (429, Retry-After).
+    """
 
     qps: float = 100.0
     burst: int = 120
@@ -69,7 +72,7 @@ class ServerConfiguration(Struct, frozen=True, kw_only=True):
 
 
 class Debugging(Struct, frozen=True, kw_only=True):
-    """Profiling."""
+    """Go profiling endpoints; read so that Grove's files are valid, and without effect here."""
 
     enable_profiling: bool | None = None
     pprof_bind_host: str = "127.0.0.1"
