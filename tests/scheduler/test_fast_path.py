@@ -97,7 +97,7 @@ def test_filling_gives_what_one_by_one_gives(nodes: list[Shape], work: list[tupl
 @settings(max_examples=25, deadline=None)
 @given(shapes, jobs, st.booleans())
 def test_spreading_gives_what_one_by_one_gives(nodes: list[Shape], work: list[tuple[int, int]], packed: bool) -> None:
-    """With spreading, a heap judges only the node just used again."""
+    """With spreading, equally good nodes are used in waves."""
     both_ways(lambda: outcome(nodes, work, SPREAD, packed=packed))
 
 

@@ -4,11 +4,10 @@ The rule is simple: each task takes the best node that may take it, ties going t
 changes what that node has left. For identical tasks three ways lead to the same result:
 
 * task by task, judging again each time: always right;
-* with a heap, judging again only the node just used, where placing on one node changes nothing about others;
+* in waves over the nodes that tie for best, where placing on one node changes nothing about others;
 * filling node after node down the ranking, where moreover a node never becomes less attractive by being used.
 """
 
-import heapq
 from collections.abc import Sequence
 
 import numpy as np
@@ -38,7 +37,9 @@ def place_run(
         return 0
     if rules.only_room_limits and rules.monotone and not _may_pipeline(session, tasks[0], candidates.rows):
         return _fill(session, statement, tasks, candidates)
-    return _place_by_heap(session, statement, tasks, candidates)
+    # Where scores never fall, the node just used is the best again: waves would be undone every time.
+    widest = 1 if rules.monotone else len(tasks)
+    return _place_in_waves(session, statement, tasks, candidates, widest=widest)
 
 
 def _place_one_by_one(
@@ -106,26 +107,54 @@ def _fill(session: Session, statement: Statement, tasks: Sequence[PodInfo], cand
     return total
 
 
-def _place_by_heap(session: Session, statement: Statement, tasks: Sequence[PodInfo], candidates: Candidates) -> int:
-    """Take the best node each time, judging only that node again afterwards."""
-    rows, now, score = candidates
-    wanted = len(tasks)
-    order = np.argsort(-score, kind="stable")[:wanted] if len(rows) > wanted else np.arange(len(rows))
-    heap = [(-float(score[each]), each, bool(now[each])) for each in order.tolist()]
-    heapq.heapify(heap)
+def _place_in_waves(
+    session: Session, statement: Statement, tasks: Sequence[PodInfo], candidates: Candidates, *, widest: int
+) -> int:
+    """Give one task to each of the nodes that tie for best, judge just those again, and so on.
+
+    That is what one by one would do as long as no node of a wave is as good as the wave afterwards; where one is, the
+    wave is undone and only its first node is used.
+    """
+    rows, now, score = candidates.rows, candidates.now.copy(), candidates.score.copy()
     done = 0
-    while heap and done < wanted:
-        _, place, fits_now = heapq.heappop(heap)
-        task, node = tasks[done], session.nodes.info(int(rows[place]))
-        if fits_now:
-            statement.allocate(task, node)
-        else:
-            statement.pipeline(task, node)
-        done += 1
-        again = session.judge.candidates(tasks[0], NodeSet(session.nodes, rows[place : place + 1]))
-        if len(again.rows):
-            heapq.heappush(heap, (-float(again.score[0]), place, bool(again.now[0])))
+    while done < len(tasks) and len(score):
+        best = score.max()
+        if best == -np.inf:
+            break
+        wave = np.flatnonzero(score == best)[: min(len(tasks) - done, widest)]
+        waiting = np.flatnonzero(~now[wave])
+        # Only nodes where the task fits now can be filled together; the first that must wait is a wave of its own.
+        wave = wave[: max(int(waiting[0]), 1)] if len(waiting) else wave
+        checkpoint = statement.checkpoint()
+        _place_wave(session, statement, tasks[done : done + len(wave)], rows[wave], fits_now=bool(now[wave[0]]))
+        after = _judged_again(session, tasks[0], rows[wave])
+        if len(wave) > 1 and after.score.max() >= best:
+            statement.rollback(checkpoint)
+            wave = wave[:1]
+            _place_wave(session, statement, tasks[done : done + 1], rows[wave], fits_now=True)
+            after = _judged_again(session, tasks[0], rows[wave])
+        score[wave], now[wave] = after.score, after.now
+        done += len(wave)
     return done
+
+
+def _place_wave(
+    session: Session, statement: Statement, tasks: Sequence[PodInfo], rows: Rows, *, fits_now: bool
+) -> None:
+    if fits_now:
+        statement.allocate_many(tasks, rows, np.ones(len(rows), dtype=np.int64))
+    else:
+        statement.pipeline(tasks[0], session.nodes.info(int(rows[0])))
+
+
+def _judged_again(session: Session, task: PodInfo, rows: Rows) -> Candidates:
+    """Return verdicts aligned with ``rows``; a node that is no candidate any more scores minus infinity."""
+    found = session.judge.candidates(task, NodeSet(session.nodes, rows))
+    score = np.full(len(rows), -np.inf)
+    now = np.zeros(len(rows), dtype=np.bool_)
+    still = np.isin(rows, found.rows)
+    score[still], now[still] = found.score, found.now
+    return Candidates(rows, now, score)
 
 
 def room_for(session: Session, task: PodInfo, rows: Rows) -> Vector:
