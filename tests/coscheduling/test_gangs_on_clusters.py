@@ -14,8 +14,8 @@ async def test_a_gang_that_fits_is_bound_whole(cluster: Cluster) -> None:
         await world.gang("train", 4)
 
         await world.until(lambda: len(world.bound("train")) == 4)
-        await world.until(lambda: world.groups["train"].status.scheduled == 4)
-        assert world.groups["train"].status.schedule_start_time is not None
+        await world.until(lambda: world.status("train").scheduled == 4)
+        assert world.status("train").schedule_start_time is not None
     assert len(await world.events("Scheduled")) == 4
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from spinney.api.core import EVENT, NODE, POD, Pod
-from spinney.api.coscheduling import POD_GROUP, PodGroup
+from spinney.api.coscheduling import POD_GROUP, PodGroup, PodGroupStatus
 from spinney.api.labels import COSCHEDULING_GROUP
 from spinney.api.resource import Resource
 from spinney.api.struct import JSON
@@ -131,6 +131,10 @@ class World:
     def bound(self, prefix: str = "") -> list[str]:
         """Return the pods that have a node and whose name begins so."""
         return sorted(name for name in self.pods if name.startswith(prefix) and self.node_of(name))
+
+    def status(self, group: str) -> PodGroupStatus:
+        """Return the status of a PodGroup as last seen."""
+        return self.groups[group].status if group in self.groups else PodGroupStatus()
 
     def message(self, name: str) -> str:
         """Return why a pod says it waits."""

@@ -1,6 +1,7 @@
 """How many pods of a group find room: counted over nodes, not tried one by one."""
 
 from collections.abc import Sequence
+from typing import Final
 
 import numpy as np
 
@@ -9,6 +10,8 @@ from spinney.cluster.resources import Vector, padded
 from spinney.cluster.table import Mask, NodeTable
 from spinney.coscheduling.judging import Judge
 from spinney.explain.domains import pods_per_node
+
+_MANY: Final = 1 << 20
 
 
 class Demand:
@@ -19,15 +22,19 @@ class Demand:
         self._request = example.request.requests
         self._open = judge.open_nodes(example)
         # Where other pods have a say, one more pod on a node may be one too many.
-        self._most = count if judge.stands_alone(example) else 1
+        self._alone = judge.stands_alone(example)
 
-    def slots(self, table: NodeTable, less: Vector | None = None) -> Vector:
-        """Return how many of the pods fit on each node, ``[node]``; ``less`` is taken from every node before."""
+    def slots(self, table: NodeTable, less: Vector | None = None, *, at_most: int | None = None) -> Vector:
+        """Return how many of the pods fit on each node, ``[node]``; ``less`` is taken from every node before.
+
+        Not more than there are, unless ``at_most`` asks how many more would.
+        """
         width = table.idle.shape[1]
         if self._request[width:].any():
             return np.zeros(table.capacity, dtype=np.int64)
         idle = table.idle if less is None else table.idle - _as_wide(less, width)
-        free = pods_per_node(idle, _as_wide(self._request, width), self._most)
+        most = (self.count if at_most is None else at_most) if self._alone else 1
+        free = pods_per_node(idle, _as_wide(self._request, width), most)
         return np.where(self._open, free, 0)
 
 
@@ -58,6 +65,11 @@ def leaves_enough(wanted: Sequence[Demand], table: NodeTable, newcomer: PodRecor
 def fitting(wanted: Sequence[Demand], table: NodeTable, within: Mask) -> int:
     """Return how many of the pods fit on the nodes ``within``, each class counted as if it were alone."""
     return sum(min(int(demand.slots(table)[within].sum()), demand.count) for demand in wanted)
+
+
+def left_over(wanted: Sequence[Demand], table: NodeTable, within: Mask) -> int:
+    """Return how many pods of the kinds wanted the nodes ``within`` would hold: the fewer, the tighter the fit."""
+    return sum(int(demand.slots(table, at_most=_MANY)[within].sum()) for demand in wanted)
 
 
 def _as_wide(vector: Vector, width: int) -> Vector:

@@ -20,7 +20,7 @@ from spinney.coscheduling.framework.status import SUCCESS, Status
 from spinney.coscheduling.groups import Group
 from spinney.coscheduling.plugins.arguments import NoArguments, read
 from spinney.coscheduling.plugins.in_flight import preempting
-from spinney.coscheduling.room import demands, fitting
+from spinney.coscheduling.room import demands, fitting, left_over
 from spinney.kube.keys import key_of
 
 
@@ -102,8 +102,7 @@ class GroupTopology(PreFilter, Filter, PostFilter):
         best: tuple[int, int, str] | None = None
         for value in sorted(set(_values(table, key)) - group.domains_tried):
             within = _domain(table, key, value)
-            room = sum(int(demand.slots(table)[within].sum()) for demand in wanted)
-            rank = (-fitting(wanted, table, within), room, value)
+            rank = (-fitting(wanted, table, within), left_over(wanted, table, within), value)
             best = rank if best is None else min(best, rank)
         return best[2] if best is not None else None
 

@@ -1,0 +1,207 @@
+"""Kubernetes' own gangs, in the three generations of their API, served by the coscheduler as default-scheduler."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import pytest
+
+from spinney.api import workload_v1alpha1, workload_v1alpha2, workload_v1beta1
+from spinney.api.conditions import find_condition
+from spinney.api.core import NAMESPACE, PodSchedulingGroup, PodWorkloadReference
+from spinney.api.meta import ObjectMeta
+from spinney.api.struct import JSON
+from spinney.api.workload_v1alpha1 import GangPolicy
+from spinney.api.workload_v1alpha2 import SchedulingPolicy
+from spinney.kube.cache import Change
+from spinney.kube.client import Client
+from spinney.kube.crds import install_crds
+from spinney.kube.keys import Key
+from spinney.runtime import Runtime
+from spinney.server import ApiServer, ServerOptions
+from spinney.sim.transport import InProcessTransport
+from tests.conftest import Cluster
+
+from .bench import Bench
+from .bench import a_node as a_bench_node
+from .bench import a_pod as a_bench_pod
+from .world import World, a_node, a_pod, a_world, followed
+
+RACK = "example.com/rack"
+embedded = pytest.mark.parametrize("cluster_name", ["embedded"], indirect=True)
+
+
+def a_native_pod(name: str, group: str, *, cpu: str = "1", **spec: Any) -> JSON:
+    return a_pod(name, cpu=cpu, scheduler="default-scheduler", schedulingGroup={"podGroupName": group}, **spec)
+
+
+def a_native_group(name: str, minimum: int | None, *, topology: str = "") -> JSON:
+    policy: JSON = {"gang": {"minCount": minimum}} if minimum is not None else {"basic": {}}
+    constraints = {"schedulingConstraints": {"topology": [{"key": topology}]}} if topology else {}
+    return {"metadata": {"name": name}, "spec": {"schedulingPolicy": policy, **constraints}}
+
+
+@asynccontextmanager
+async def an_older_world(minor: str) -> AsyncIterator[World]:
+    """A world on an embedded server that plays an older Kubernetes."""
+    runtime = Runtime.virtual(seed=1)
+    server = ApiServer(runtime, ServerOptions(kubernetes_version=minor))
+    async with server.running():
+        client = Client(InProcessTransport(server), runtime)
+        await client.create(NAMESPACE, {"metadata": {"name": "test"}})
+        await install_crds(client)
+        async with followed(client, runtime, "test") as world, world.scheduling():
+            yield world
+
+
+async def condition(world: World, name: str) -> tuple[str, str]:
+    """Return status and message of a 1.37 group's condition."""
+    group = await world.client.get(workload_v1beta1.POD_GROUP, name, world.namespace, type=workload_v1beta1.PodGroup)
+    found = find_condition(group.status.conditions, workload_v1beta1.INITIALLY_SCHEDULED)
+    return (found.status, found.message) if found is not None else ("", "")
+
+
+async def until_condition(world: World, name: str, status: str) -> str:
+    """Wait for the condition of a group and return its message."""
+    async with asyncio.timeout(30):
+        while (found := await condition(world, name))[0] != status:  # noqa: ASYNC110 - of a kind nobody here watches
+            await asyncio.sleep(0.2)
+    return found[1]
+
+
+async def test_a_native_gang_waits_for_room_and_is_then_scheduled_whole(cluster: Cluster) -> None:
+    """A 1.37 gang that does not fit says so in its condition; with room it is bound whole and says that, for good."""
+    async with a_world(cluster) as world, world.scheduling():
+        await world.nodes(a_node("n1", cpu="2"))
+        await world.client.create(workload_v1beta1.POD_GROUP, a_native_group("gang", 3), world.namespace)
+        await world.create(*(a_native_pod(f"gang-{number}", "gang") for number in range(3)))
+        assert "gets rejected" in await until_condition(world, "gang", "False")
+        assert world.bound() == []
+
+        await world.nodes(a_node("n2", cpu="2"))
+        await world.until(lambda: len(world.bound("gang")) == 3)
+        await until_condition(world, "gang", "True")
+
+
+@embedded
+async def test_pods_wait_for_their_group(cluster: Cluster) -> None:
+    """Pods that name a group which is not there wait for it; a basic group has no quorum."""
+    async with a_world(cluster) as world, world.scheduling():
+        await world.nodes(a_node("n1", cpu="1"))
+        await world.create(*(a_native_pod(f"basic-{number}", "basic") for number in range(2)))
+        await world.until(lambda: "pod group test/basic not found" in world.message("basic-0"))
+        await world.client.create(workload_v1beta1.POD_GROUP, a_native_group("basic", None), world.namespace)
+        await world.until(lambda: len(world.bound("basic")) == 1)
+
+
+@embedded
+async def test_surplus_members_follow(cluster: Cluster) -> None:
+    """At least minCount members are bound together; one beyond it waits for room without holding anybody up."""
+    async with a_world(cluster) as world, world.scheduling():
+        await world.nodes(a_node("n1", cpu="3"))
+        await world.client.create(workload_v1beta1.POD_GROUP, a_native_group("gang", 3), world.namespace)
+        await world.create(*(a_native_pod(f"gang-{number}", "gang") for number in range(4)))
+        await world.until(lambda: len(world.bound("gang")) == 3)
+        await world.nodes(a_node("n2", cpu="1"))
+        await world.until(lambda: len(world.bound("gang")) == 4)
+
+
+@embedded
+async def test_a_smaller_quorum_unblocks(cluster: Cluster) -> None:
+    """When minCount is lowered to what fits, the gang is scheduled; raising it again changes nothing."""
+    async with a_world(cluster) as world, world.scheduling():
+        await world.nodes(a_node("n1", cpu="2"))
+        await world.client.create(workload_v1beta1.POD_GROUP, a_native_group("gang", 3), world.namespace)
+        await world.create(*(a_native_pod(f"gang-{number}", "gang") for number in range(3)))
+        await until_condition(world, "gang", "False")
+        patch = {"spec": {"schedulingPolicy": {"gang": {"minCount": 2}}}}
+        await world.client.patch(workload_v1beta1.POD_GROUP, "gang", patch, world.namespace)
+        await world.until(lambda: len(world.bound("gang")) == 2, seconds=5)
+
+
+@embedded
+async def test_all_members_lie_in_one_domain(cluster: Cluster) -> None:
+    """A gang with a topology key goes to one domain: the tightest that holds it, not one it would be split over."""
+    async with a_world(cluster) as world, world.scheduling():
+        for rack, cpu in (("a", "2"), ("b", "6"), ("c", "3")):
+            await world.nodes(a_node(f"n-{rack}", cpu=cpu, labels={RACK: rack}))
+        await world.nodes(a_node("unlabelled", cpu="9"))
+        group = a_native_group("gang", 3, topology=RACK)
+        await world.client.create(workload_v1beta1.POD_GROUP, group, world.namespace)
+        await world.create(*(a_native_pod(f"gang-{number}", "gang") for number in range(3)))
+        await world.until(lambda: len(world.bound("gang")) == 3)
+        assert {world.node_of(name) for name in world.bound("gang")} == {"n-c"}
+
+
+@embedded
+async def test_a_gang_that_fits_no_domain_waits(cluster: Cluster) -> None:
+    """A gang that fits the cluster but no single domain is not split; a domain that grows takes it."""
+    async with a_world(cluster) as world, world.scheduling():
+        for number in range(3):
+            await world.nodes(a_node(f"n{number}", cpu="2", labels={RACK: str(number)}))
+        group = a_native_group("gang", 3, topology=RACK)
+        await world.client.create(workload_v1beta1.POD_GROUP, group, world.namespace)
+        await world.create(*(a_native_pod(f"gang-{number}", "gang") for number in range(3)))
+        await until_condition(world, "gang", "False")
+        await world.settle(30)
+        assert world.bound() == []
+        await world.nodes(a_node("n3", cpu="2", labels={RACK: "1"}))
+        await world.until(lambda: len(world.bound("gang")) == 3)
+        assert {world.node_of(name) for name in world.bound("gang")} == {"n1", "n3"}
+
+
+@embedded
+async def test_kubernetes_1_36(cluster_name: str) -> None:
+    """A v1alpha2 gang is bound whole and says PodGroupScheduled."""
+    async with an_older_world("1.36") as world:
+        await world.nodes(a_node("n1", cpu="2"))
+        await world.client.create(workload_v1alpha2.POD_GROUP, a_native_group("gang", 2), "test")
+        await world.create(*(a_native_pod(f"gang-{number}", "gang") for number in range(2)))
+        await world.until(lambda: len(world.bound("gang")) == 2)
+        await world.settle(1)
+        group = await world.client.get(workload_v1alpha2.POD_GROUP, "gang", "test", type=workload_v1alpha2.PodGroup)
+        found = find_condition(group.status.conditions, workload_v1alpha2.SCHEDULED)
+        assert found is not None
+        assert found.status == "True"
+
+
+@embedded
+async def test_kubernetes_1_35(bench: Bench) -> None:
+    """Each replica key of a v1alpha1 Workload's group is a gang of its own; pods wait for the Workload."""
+    bench.put(a_bench_node("n1", cpu=3))
+    for key in ("a", "b"):
+        reference = PodWorkloadReference(name="work", pod_group="workers", pod_group_replica_key=key)
+        bench.put(*(a_bench_pod(f"{key}-{number}", workload_ref=reference) for number in range(2)))
+    await bench.run(seconds=5)
+    assert bench.binds == {}
+
+    policy = workload_v1alpha1.PodGroupPolicy(gang=workload_v1alpha1.GangPolicy(min_count=2))
+    group = workload_v1alpha1.PodGroup(name="workers", policy=policy)
+    workload = workload_v1alpha1.Workload(
+        metadata=ObjectMeta(name="work", namespace="ns"), spec=workload_v1alpha1.WorkloadSpec(pod_groups=(group,))
+    )
+    bench.intake.workload(Change(Key("ns", "work"), None, workload, "1"))
+    await bench.run(seconds=5)
+    assert sorted(bench.binds) == ["a-0", "a-1"]
+    bench.put(a_bench_node("n2", cpu=1))
+    await bench.run(seconds=15)
+    assert sorted(bench.binds) == ["a-0", "a-1", "b-0", "b-1"]
+
+
+@embedded
+async def test_priorities_of_pods_and_group_must_agree(bench: Bench) -> None:
+    """A pod whose priority is not its native group's is refused, with both named."""
+    policy = SchedulingPolicy(gang=GangPolicy(min_count=1))
+    group = workload_v1beta1.PodGroup(
+        metadata=ObjectMeta(name="gang", namespace="ns"),
+        spec=workload_v1beta1.PodGroupSpec(scheduling_policy=policy, priority=7),
+    )
+    bench.put(a_bench_node("n1"))
+    bench.intake.native_group(Change(Key("ns", "gang"), None, group, "1"))
+    membership = PodSchedulingGroup(pod_group_name="gang")
+    bench.put(a_bench_pod("wrong", scheduling_group=membership, priority=3))
+    bench.put(a_bench_pod("right", scheduling_group=membership, priority=7))
+    await bench.run()
+    assert list(bench.binds) == ["right"]
+    assert "priority is 3 and its pod group's 7" in bench.refused["wrong"].status.message
