@@ -10,19 +10,21 @@ sampling), gang scheduling on and 5 000 requests per second allowed. The bare cl
 anything.
 
 ``pods/s`` counts from the start of the process to the last bind; p50 and p99 are of the time from that start to a pod's
-bind; ``events`` is when the last event had been stored. Processor time is per pod: of the contender, and of API server
-and etcd together.
+bind; ``events`` is when the last event had been stored. Processor time is per pod, until then: of the contender with
+its start, and of API server and etcd together, less what those use at rest. Unlike the rates it hardly depends on what
+else the machine does; two cores divided by the sum of both is the rate at which they would be busy.
 """
 
 import argparse
 import asyncio
 import json
+import signal
 import statistics
 import subprocess
 import sys
 import time
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from benchmarks.load import cluster
@@ -31,11 +33,13 @@ from rich.console import Console
 from rich.table import Table
 
 from spinney.kube.client import Client
+from spinney.kube.config import load_kubeconfig
 from spinney.runtime import Runtime
 from spinney.testing.controlplane import ControlPlane
 
 GANG_SIZE = 8
 _DRAINED = 3.0  # seconds without a further event
+_REST = 5.0  # seconds over which API server and etcd are watched at rest
 _POLL = 0.25
 
 
@@ -69,8 +73,23 @@ class Load:
     target: float
 
 
-async def measure(plane: ControlPlane, client: Client, contender: Contender, load: Load, kubeconfig: Path) -> Figures:
+@dataclass(frozen=True)
+class Bench:
+    """A control plane with nodes, and what is known about it."""
+
+    plane: ControlPlane
+    client: Client
+    kubeconfig: Path
+    at_rest: float  # processor seconds per second
+
+    def server_cpu(self) -> float:
+        """Return the processor time that API server and etcd have used."""
+        return sum(cpu_seconds(process.pid) for process in self.plane._processes)
+
+
+async def measure(bench: Bench, contender: Contender, load: Load) -> Figures:
     """Create the load, start the contender, and watch until everything is bound and said."""
+    plane, client = bench.plane, bench.client
     await load.create(client, contender.scheduler)
     watcher = subprocess.Popen(  # noqa: ASYNC220 - nothing else runs here
         [sys.executable, "-m", "benchmarks.load.bindings", str(plane.kubeconfig), str(load.pods)],
@@ -79,16 +98,15 @@ async def measure(plane: ControlPlane, client: Client, contender: Contender, loa
     )
     assert watcher.stdout is not None
     assert watcher.stdout.readline() == "ready\n"
-    servers = [process.pid for process in plane._processes]
-    server_cpu = sum(map(cpu_seconds, servers))
-    start = time.monotonic()
-    with contender.running(plane, kubeconfig) as pid:
+    start, server_cpu = time.monotonic(), bench.server_cpu()
+    with contender.running(plane, bench.kubeconfig) as pid:
         said = await asyncio.to_thread(watcher.stdout.read)
         seen: dict[str, float] = json.loads(said.splitlines()[-1])
         watcher.wait()
         events, last_event = (0, start) if contender is BARE_SILENT else await drained(client, load.pods)
         cpu = cpu_seconds(pid)
-    server_cpu = sum(map(cpu_seconds, servers)) - server_cpu
+        server_cpu = bench.server_cpu() - server_cpu - (cpu if not contender.command else 0.0)
+        server_cpu -= bench.at_rest * (time.monotonic() - start)
     await cluster.clear(client)
     times = sorted(moment - start for moment in seen.values())
     return Figures(
@@ -102,6 +120,13 @@ async def measure(plane: ControlPlane, client: Client, contender: Contender, loa
         cpu=cpu,
         server_cpu=server_cpu,
     )
+
+
+async def rested(bench: Bench) -> Bench:
+    """Return the bench with what its servers use at rest."""
+    before = bench.server_cpu()
+    await asyncio.sleep(_REST)
+    return replace(bench, at_rest=(bench.server_cpu() - before) / _REST)
 
 
 async def drained(client: Client, expected: int) -> tuple[int, float]:
@@ -118,7 +143,7 @@ async def drained(client: Client, expected: int) -> tuple[int, float]:
 def table(load: Load, runs: dict[str, list[Figures]]) -> Table:
     """Show the run of median rate of each contender."""
     shown = Table(title=f"{load.name}: {load.pods} pods", title_justify="left")
-    columns = ("", "pods/s", "ratio", "first", "p50", "p99", "last", "events", "CPU-ms/pod", "server CPU-ms/pod")
+    columns = ("", "pods/s", "ratio", "first", "p50", "p99", "last", "events", "CPU-ms/pod", "server's", "both")
     for column in columns:
         shown.add_column(column, justify="right" if column else "left")
     median = {name: statistics.median_low([run.rate for run in figures]) for name, figures in runs.items()}
@@ -127,7 +152,8 @@ def table(load: Load, runs: dict[str, list[Figures]]) -> Table:
         ratio = f"{run.rate / median[STOCK.name]:.2f}x" if STOCK.name in median else ""
         said = f"{run.events} in {run.last_event:.1f} s" if run.events else "none"
         times = [f"{moment:.1f} s" for moment in (run.first, run.p50, run.p99, run.last)]
-        each = [f"{1000 * seconds / run.pods:.2f}" for seconds in (run.cpu, run.server_cpu)]
+        used = (run.cpu, run.server_cpu, run.cpu + run.server_cpu)
+        each = [f"{1000 * seconds / run.pods:.2f}" for seconds in used]
         shown.add_row(name, f"{run.rate:.0f}", ratio, *times, said, *each)
     return shown
 
@@ -147,15 +173,16 @@ async def run(options: argparse.Namespace) -> None:
     runtime = Runtime.system()
     console = Console(width=None if sys.stdout.isatty() else 140)
     async with ControlPlane(controller_manager=False) as plane:
-        client = plane.connect(runtime)
+        # Deleting thousands of pods at once takes its time.
+        client = Client(load_kubeconfig(plane.kubeconfig, runtime=runtime), runtime, timeout=600.0)
         try:
             await cluster.prepare(client, nodes=options.nodes, administrators=(OUR_USER,))
-            kubeconfig = plane.kubeconfig_for(OUR_USER)
+            bench = await rested(Bench(plane, client, plane.kubeconfig_for(OUR_USER), at_rest=0.0))
             for load in (loads[name] for name in options.loads.split(",")):
                 runs: dict[str, list[Figures]] = {}
                 for _ in range(options.repeat):
                     for contender in contenders:
-                        figures = await measure(plane, client, contender, load, kubeconfig)
+                        figures = await measure(bench, contender, load)
                         runs.setdefault(contender.name, []).append(figures)
                 console.print(table(load, runs))
                 if STOCK.name in runs and OURS.name in runs:
@@ -179,6 +206,7 @@ def main() -> None:
     parser.add_argument("--loads", default="plain,gangs")
     parser.add_argument("--only", action="append", help="measure only this contender; may be repeated")
     parser.add_argument("--logs", type=Path, help="copy the logs of all programs to this directory")
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit("terminated"))  # so that the control plane is stopped
     asyncio.run(run(parser.parse_args()))
 
 

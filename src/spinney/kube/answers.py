@@ -6,6 +6,7 @@ answer, because nothing was asked yet: a connection on which bytes are left over
 """
 
 import zlib
+from functools import lru_cache
 
 from spinney.kube.transport import Response
 
@@ -85,12 +86,7 @@ class AnswerReader:
         code = int(status[:3])
         if 100 <= code < 200:
             return
-        headers = {}
-        for line in rest.split("\r\n") if rest else ():
-            name, colon, value = line.partition(":")
-            if not colon:
-                raise MalformedAnswer(f"expected a header, found {line[:80]!r}")
-            headers[name.lower()] = value.strip()
+        headers = dict(map(_header, rest.split("\r\n"))) if rest else {}
         self._status = code
         self._headers = headers
         self.reusable = version == "HTTP/1.1" and headers.get("connection", "").lower() != "close"
@@ -159,6 +155,14 @@ class AnswerReader:
             except zlib.error as problem:
                 raise MalformedAnswer(f"the body is not gzip, as its header says: {problem}") from problem
         self.answer = Response(self._status, self._headers, body)
+
+
+@lru_cache(maxsize=512)  # a server sends the same lines with every answer
+def _header(line: str) -> tuple[str, str]:
+    name, colon, value = line.partition(":")
+    if not colon:
+        raise MalformedAnswer(f"expected a header, found {line[:80]!r}")
+    return name.lower(), value.strip()
 
 
 def _chunk_size(line: bytes) -> int:
