@@ -1,0 +1,174 @@
+"""The scenarios that scheduler-plugins tests coscheduling with, on whole clusters on virtual time."""
+
+import pytest
+
+from spinney.api.core import POD
+from tests.conftest import Cluster
+
+from .world import World, a_node, a_pod, a_world, configured
+
+pytestmark = pytest.mark.parametrize("cluster_name", ["embedded"], indirect=True)
+
+INTERLEAVED = (False, True)
+
+
+async def created(world: World, names: list[str], *, interleaved: bool, size: int = 4) -> None:
+    """Create the pods of several groups: group by group, or one of each in turn."""
+    order = [(name, number) for name in names for number in range(size)]
+    if interleaved:
+        order.sort(key=lambda each: each[1])
+    for name, number in order:
+        await world.create(a_pod(f"{name}-{number}", group=name))
+
+
+@pytest.mark.parametrize("interleaved", INTERLEAVED)
+async def test_equal_priority_and_only_the_first_fits(cluster: Cluster, interleaved: bool) -> None:
+    """Of two groups of equal priority of which only one fits, the older one runs."""
+    async with a_world(cluster) as world:
+        await world.nodes(a_node("n1", cpu="5"))
+        await world.group("pg1", 4)
+        await world.settle(2)
+        await world.group("pg2", 4)
+        await created(world, ["pg1", "pg2"], interleaved=interleaved)
+        async with world.scheduling():
+            await world.until(lambda: len(world.bound("pg1")) == 4)
+            await world.settle(30)
+            assert world.bound("pg2") == []
+
+
+async def test_a_group_short_of_members_leaves_room_to_others(cluster: Cluster) -> None:
+    """Pods of an incomplete group do not run; pods without a group do."""
+    async with a_world(cluster) as world, world.scheduling():
+        await world.nodes(a_node("n1", cpu="4"))
+        await world.group("short", 4)
+        await created(world, ["short"], interleaved=False, size=3)
+        await world.create(*(a_pod(f"single-{number}") for number in range(3)))
+        await world.until(lambda: len(world.bound("single")) == 3)
+        await world.settle(10)
+        assert world.bound("short") == []
+
+
+@pytest.mark.parametrize("interleaved", INTERLEAVED)
+async def test_higher_priority_wins(cluster: Cluster, interleaved: bool) -> None:
+    """Of two groups that fit alone, the one of higher priority runs, although it is younger."""
+    async with a_world(cluster) as world:
+        await world.nodes(a_node("n1", cpu="5"))
+        await world.priority("high", 1000)
+        await world.group("low", 4)
+        await world.settle(2)
+        await world.group("high", 4)
+        names = ["low", "high"]
+        order = [(name, number) for name in names for number in range(4)]
+        order.sort(key=lambda each: each[1] if interleaved else 0)
+        for name, number in order:
+            priority_class = "high" if name == "high" else ""
+            await world.create(a_pod(f"{name}-{number}", group=name, priority_class=priority_class))
+        async with world.scheduling():
+            await world.until(lambda: len(world.bound("high")) == 4)
+            await world.settle(10)
+            assert world.bound("low") == []
+
+
+async def test_single_pods_of_higher_priority_beat_a_gang(cluster: Cluster) -> None:
+    """Pods of higher priority without a group take the room first, and the gang holds none of the rest."""
+    async with a_world(cluster) as world:
+        await world.nodes(a_node("n1", cpu="4"))
+        await world.priority("high", 1000)
+        await world.gang("gang", 3)
+        await world.create(*(a_pod(f"single-{number}", priority_class="high") for number in range(2)))
+        async with world.scheduling():
+            await world.until(lambda: len(world.bound("single")) == 2)
+            await world.settle(20)
+            assert world.bound("gang") == []
+
+
+@pytest.mark.parametrize("resources", [{}, {"minResources": {"cpu": "4"}}], ids=["", "min-resources"])
+async def test_three_interleaved_groups_of_which_one_fits(cluster: Cluster, resources: dict[str, object]) -> None:
+    """Of three groups whose pods arrive in turn, exactly one runs, with and without minimum resources."""
+    async with a_world(cluster) as world, world.scheduling():
+        await world.nodes(a_node("n1", cpu="5"))
+        names = ["pg1", "pg2", "pg3"]
+        for name in names:
+            await world.group(name, 4, **resources)
+        await created(world, names, interleaved=True)
+        await world.until(lambda: len(world.bound()) == 4)
+        await world.settle(60)
+        assert [len(world.bound(name)) for name in names].count(4) == 1
+        assert len(world.bound()) == 4
+
+
+async def test_completed_pods_do_not_count(cluster: Cluster) -> None:
+    """A member that has ended is not part of the quorum: the rest waits for a replacement."""
+    async with a_world(cluster) as world, world.scheduling():
+        await world.nodes(a_node("n1", cpu="4"))
+        await world.group("pair", 2)
+        ended = a_pod("pair-0", group="pair")
+        ended["spec"]["nodeName"] = "n1"
+        await world.create(ended)
+        await world.phase("pair-0", "Succeeded")
+        await world.create(a_pod("pair-1", group="pair"))
+        await world.settle(10)
+        assert not world.node_of("pair-1")
+        await world.create(a_pod("pair-2", group="pair"))
+        await world.until(lambda: bool(world.node_of("pair-1")) and bool(world.node_of("pair-2")))
+
+
+async def test_back_off_lets_a_smaller_group_run(cluster: Cluster) -> None:
+    """A group that cannot be placed rests, and a younger one that can be placed runs meanwhile."""
+    async with a_world(cluster, configured(podGroupBackoffSeconds=20)) as world, world.scheduling():
+        await world.nodes(a_node("n1", cpu="6"), *(a_node(f"n{number}", cpu="2") for number in (2, 3, 4)))
+        await world.gang("large", 4, cpu="4")
+        await world.settle(1)
+        await world.gang("small", 4, cpu="1")
+        await world.until(lambda: len(world.bound("small")) == 4, seconds=10)
+        await world.settle(60)
+        assert world.bound("large") == []
+
+
+async def test_gated_members_count_when_their_gates_are_gone(cluster: Cluster) -> None:
+    """A group whose members are gated is not tried until enough of them are free."""
+    async with a_world(cluster) as world, world.scheduling():
+        await world.nodes(a_node("n1", cpu="4"))
+        await world.group("gated", 3)
+        await world.create(*(a_pod(f"gated-{number}", group="gated") for number in range(2)))
+        await world.create(a_pod("gated-2", group="gated", schedulingGates=[{"name": "later"}]))
+        await world.settle(10)
+        assert world.bound() == []
+        assert "1 of them gated" in world.message("gated-0")
+        await world.client.patch(POD, "gated-2", {"spec": {"schedulingGates": None}}, world.namespace)
+        await world.until(lambda: len(world.bound("gated")) == 3)
+
+
+async def test_a_restart_in_the_middle_completes_the_group(cluster: Cluster) -> None:
+    """A scheduler that comes back finds some members bound and binds the rest, however few they are."""
+    async with a_world(cluster) as world:
+        await world.nodes(a_node("n1", cpu="4"))
+        await world.group("torn", 4)
+        for number in range(4):
+            pod = a_pod(f"torn-{number}", group="torn")
+            if number < 2:
+                pod["spec"]["nodeName"] = "n1"
+            await world.create(pod)
+        async with world.scheduling():
+            await world.until(lambda: len(world.bound("torn")) == 4)
+        assert world.status("torn").phase in {"Scheduling", "Running"}
+
+
+async def test_victims_are_told_and_deleted(cluster: Cluster) -> None:
+    """A pod that is preempted gets the DisruptionTarget condition and an event; the preemptor gets its node."""
+    async with a_world(cluster) as world, world.scheduling():
+        await world.nodes(a_node("n1", cpu="1"))
+        await world.priority("high", 1000)
+        victim = a_pod("victim")
+        victim["spec"]["terminationGracePeriodSeconds"] = 5
+        await world.create(victim)
+        await world.until(lambda: bool(world.node_of("victim")))
+        await world.create(a_pod("important", priority_class="high"))
+        await world.until(lambda: world.pods["victim"].is_true("DisruptionTarget"))
+        await world.until(lambda: world.pods["important"].status.nominated_node_name == "n1")
+        await world.until(lambda: world.pods["victim"].metadata.deleting)
+        await world.delete("victim")
+        await world.until(lambda: world.node_of("important") == "n1")
+    assert len(await world.events("Preempted")) == 1
+    failed = await world.events("FailedScheduling")
+    assert any(text.startswith("0/1 nodes are available: 1 Insufficient cpu.") for text in failed)
