@@ -101,6 +101,24 @@ def test_claims_exist_for_every_level_and_follow_scaling() -> None:
     run_virtual(story())
 
 
+def test_a_shared_claim_somebody_deleted_comes_back() -> None:
+    """Claims of each level are made anew when they disappear."""
+
+    async def story() -> None:
+        async with a_world() as world:
+            manifest = {"metadata": {"name": "outside", "namespace": "test"}, "spec": SPEC}
+            await world.client.create(RESOURCE_CLAIM_TEMPLATE, manifest)
+            await world.apply(workload())
+            await world.settle()
+            before = await claims(world)
+            for name in ("model-all-t5", "model-0-sg-all-t3", "model-0-a-0-t1"):
+                await world.client.delete(RESOURCE_CLAIM, name, "test")
+            await world.settle()
+            assert await claims(world) == before
+
+    run_virtual(story())
+
+
 def test_nvlink_groups_are_found_from_the_inside_out() -> None:
     """The clique's annotation comes before its group's, that before the set's; ``none`` and CPU cliques opt out."""
     gpu = a_pod_spec(gpus=8)

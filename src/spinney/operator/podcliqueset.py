@@ -114,9 +114,10 @@ class PodCliqueSetController:
         self._caches.cliques.subscribe(gather)
         self._caches.groups.subscribe(gather)
         self._caches.gangs.subscribe(gather)
-        for cache in [*self._possessions.caches.values(), *([self._claims.cache] if self._claims.cache else [])]:
-            cache.subscribe(self._touch)
-            cache.subscribe(gather)
+        for cache in (*self._possessions.caches.values(), self._claims.cache):
+            if cache is not None:
+                cache.subscribe(self._touch)
+                cache.subscribe(gather)
         manager.add(controller)
         return controller
 
@@ -139,15 +140,18 @@ class PodCliqueSetController:
         for i in verdict.recycle:
             await self._recycle(scene, i)
         # The status announces a new template and whose turn it is before any PodClique changes.
-        await self._write_status(scene)
         structure = self._structure(scene)
-        if self._synced.get(key) != structure:
+        synced = self._synced.get(key) == structure
+        await self._write_status(scene, synced=synced)
+        if not synced:
             try:
                 await self._sync(scene)
             except (NameTaken, MissingTemplate) as error:
                 self._events.event(reference(POD_CLIQUE_SET, pcs), "Warning", type(error).__name__, str(error))
                 return Requeue()
             self._synced[key] = structure
+            if pcs.status.observed_generation != pcs.metadata.generation:
+                await self._write_status(scene, synced=True)
         return None if verdict.wait is None else Requeue(after=verdict.wait.total_seconds())
 
     # -- deciding ------------------------------------------------------------------------------------------------------
@@ -311,7 +315,8 @@ class PodCliqueSetController:
         except NotFound:
             return
 
-    async def _write_status(self, scene: Scene) -> None:
+    async def _write_status(self, scene: Scene, *, synced: bool) -> None:
+        """Write the status; the generation counts as observed once everything it asks for has been written."""
         pcs = scene.pcs
         now = to_seconds(self._clock.now())
         topology = set_status.topology_condition(scene.layout, self._caches.topology_of(pcs))
@@ -322,6 +327,7 @@ class PodCliqueSetController:
             hashes=scene.hashes,
             progress=set_update(scene.layout, scene.observed, scene.hashes, now),
             conditions=conditions,
+            synced=synced,
             now=now,
         )
         if status == pcs.status:

@@ -94,9 +94,13 @@ def set_status(
     hashes: TemplateHashes,
     progress: PodCliqueSetUpdateProgress | None,
     conditions: Iterable[Condition],
+    synced: bool,
     now: datetime,
 ) -> PodCliqueSetStatus:
-    """Return the status of a set; ``conditions`` are the ones that hold now, and no others remain."""
+    """Return the status of a set; ``conditions`` are the ones that hold now, and no others remain.
+
+    ``synced`` says that everything this generation asks for has been written.
+    """
     pcs = layout.pcs
     wanted = tuple(conditions)
     kinds = {condition.type for condition in wanted}
@@ -105,7 +109,7 @@ def set_status(
         settled = set_condition(settled, condition, now)
     replicas = range(layout.replicas)
     return PodCliqueSetStatus(
-        observed_generation=pcs.metadata.generation,
+        observed_generation=pcs.metadata.generation if synced else pcs.status.observed_generation,
         conditions=settled,
         replicas=layout.replicas,
         available_replicas=sum(is_replica_available(layout, observed, i) for i in replicas),
