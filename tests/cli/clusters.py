@@ -47,7 +47,9 @@ class ServedCluster:
 
 
 @contextmanager
-def served_cluster(directory: Path, *, nodes: int = 4, gpus: int = 8) -> Iterator[ServedCluster]:
+def served_cluster(
+    directory: Path, *, nodes: int = 4, gpus: int = 8, rack: int = 2, block: int = 4
+) -> Iterator[ServedCluster]:
     """Run an embedded cluster with everything in it for the time of the block."""
     up: Future[ServedCluster] = Future()
     stopping: Future[asyncio.Event] = Future()
@@ -55,7 +57,7 @@ def served_cluster(directory: Path, *, nodes: int = 4, gpus: int = 8) -> Iterato
     async def serve() -> None:
         runtime = Runtime.system()
         stop = asyncio.Event()
-        cluster = EmbeddedCluster(runtime, StackOptions(nodes=gpu_cluster(nodes, gpus, rack=2, block=4)))
+        cluster = EmbeddedCluster(runtime, StackOptions(nodes=gpu_cluster(nodes, gpus, rack=rack, block=block)))
         try:
             async with HttpServer(cluster.server) as http, cluster.running():
                 await cluster.client.apply(CLUSTER_TOPOLOGY_BINDING, topology_binding())
