@@ -73,15 +73,15 @@ def check_end(world: World, hostnames: list[str], gangs: list[str]) -> None:
     """Assert the state that every history must end in."""
     expected = [f"model-{i}-leader-0" for i in range(2)]
     for i in range(2):
-        for j in range(3):
-            expected += [f"model-{i}-sg-{j}-worker-{k}" for k in range(3)]
+        for j in range(2):
+            expected += [f"model-{i}-sg-{j}-worker-{k}" for k in range(2)]
             expected += [f"model-{i}-sg-{j}-decode-{k}" for k in range(2)]
     assert hostnames == sorted(expected)
     assert gangs == sorted(f"model-{i}{suffix}" for i in range(2) for suffix in ("", "-sg-0", "-sg-1"))
     assert world.witness.violations == []
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", range(2))
 def test_lost_requests_and_answers_do_no_harm(seed: int) -> None:
     """With one request in eight lost, on the way there or back, the workload comes up complete, and nothing twice."""
 
@@ -118,7 +118,7 @@ def test_lost_requests_and_answers_do_no_harm(seed: int) -> None:
     run_virtual(story())
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", range(2))
 def test_a_crash_at_any_moment_is_survived(seed: int) -> None:
     """An operator that is killed again and again while it works leaves nothing that its successors do not finish."""
 
