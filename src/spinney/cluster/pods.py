@@ -6,25 +6,20 @@ are immutable: a change in the cluster replaces the record.
 
 from collections.abc import Iterator, Mapping
 from datetime import datetime
-from typing import Final, NamedTuple
+from typing import Final
 
 import msgspec
 
 from spinney.api.core import Pod
 from spinney.cluster.classes import RequestClass, RequestClasses
 from spinney.cluster.statuses import PodStatus, status_of
+from spinney.kube.keys import Key
 
 GPU_GROUP_LABEL: Final = "runai-gpu-group"
 
 
-class PodKey(NamedTuple):
-    """Namespace and name."""
-
-    namespace: str
-    name: str
-
-    def __str__(self) -> str:
-        return f"{self.namespace}/{self.name}"
+PodKey = Key
+"""Namespace and name."""
 
 
 class PodRecord(msgspec.Struct, frozen=True, kw_only=True, gc=False, eq=False):

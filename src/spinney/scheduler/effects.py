@@ -15,7 +15,6 @@ from spinney.api.core import Pod
 from spinney.binding.binder import Binder
 from spinney.binding.placement import BindFailure, GangPlacement, Placement
 from spinney.binding.reporting import PodVerdict, Reporter
-from spinney.cluster.pods import PodKey
 from spinney.cluster.statuses import PodStatus
 from spinney.gangs.tree import GangKey
 from spinney.kube.backoff import exponential
@@ -88,7 +87,7 @@ class ClusterEffects:
             self._reporter.forget(change.key)
             self._refusals.pop(change.key, None)
         if pod is None or pod.terminal or pod.metadata.deletion_timestamp is not None:
-            record = self._inventory.cluster.pod(PodKey(*change.key))
+            record = self._inventory.cluster.pod(change.key)
             if record is not None:
                 self._releases.pod_going(record)
 
@@ -119,9 +118,7 @@ class ClusterEffects:
         task.add_done_callback(self._under_way.discard)
 
     async def _bind(self, gang: GangKey, binds: Sequence[Bind]) -> None:
-        placements = tuple(
-            Placement(Key(*bind.pod), bind.uid, bind.node, annotations=bind.annotations) for bind in binds
-        )
+        placements = tuple(Placement(bind.pod, bind.uid, bind.node, annotations=bind.annotations) for bind in binds)
         outcome = await self._binder.bind(GangPlacement(str(gang), placements))
         self._metrics.bound.inc(len(outcome.bound))
         for placement in outcome.bound:
@@ -145,7 +142,7 @@ class ClusterEffects:
 
     def _give_back(self, gang: GangKey, pods: Sequence[Key]) -> None:
         for pod in pods:
-            self._inventory.cluster.forget(PodKey(*pod))
+            self._inventory.cluster.forget(pod)
         self._releases.look(gang)
         self._wake()
 
@@ -166,7 +163,7 @@ class ClusterEffects:
             message = refused.message
             self._reporter.unschedulable(
                 [
-                    PodVerdict(Key(*record.key), record.uid, message, message)
+                    PodVerdict(record.key, record.uid, message, message)
                     for _, record in found.pods.values()
                     if record.status is PodStatus.PENDING
                 ]

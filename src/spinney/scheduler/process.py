@@ -19,7 +19,6 @@ from spinney.api.resource import Resource
 from spinney.binding.binder import Binder
 from spinney.binding.repair import PartGangs
 from spinney.binding.reporting import Reporter
-from spinney.cluster.pods import PodKey
 from spinney.kube.cache import Change, WatchCache
 from spinney.kube.client import Client
 from spinney.kube.discovery import served
@@ -131,7 +130,7 @@ class SchedulerProcess:
 
     def _take_in_pod(self, change: Change[Pod]) -> None:
         self._effects.pod_changed(change)
-        confirmed = confirms(self.inventory.cluster.pod(PodKey(*change.key)), change.new)
+        confirmed = confirms(self.inventory.cluster.pod(change.key), change.new)
         self._apply(change)
         if not confirmed and may_change_decisions(change):
             self._woken.set()

@@ -18,7 +18,6 @@ from spinney.gangs.tree import GangKey
 from spinney.kube.client import Client
 from spinney.kube.errors import Conflict, KubeError, NotFound
 from spinney.kube.events import EventRecorder
-from spinney.kube.keys import Key
 from spinney.scheduler.cycle_metrics import CycleMetrics
 from spinney.scheduler.inventory import Inventory
 
@@ -95,4 +94,4 @@ class Releases:
         except KubeError as error:
             log.warning("eviction refused", pod=str(record.key), gang=str(gang), error=str(error))
             return
-        self._events.event(pod_reference(Key(*record.key), record.uid), "Warning", EVENT_REASON, message)
+        self._events.event(pod_reference(record.key, record.uid), "Warning", EVENT_REASON, message)

@@ -13,7 +13,6 @@ from enum import Enum
 import structlog
 
 from spinney.api.core import Pod
-from spinney.cluster.pods import PodKey
 from spinney.gangs.tree import GangKey
 from spinney.kube.cache import Change
 from spinney.kube.keys import Key
@@ -110,7 +109,7 @@ class Shadow:
             # Where the other was faster, the decision is only noted: its pods are on nodes already.
             assume_gang(self._inventory.cluster, together)
             for bind in together:
-                self._intended[Key(*bind.pod)] = Intention(gang, bind.node, now)
+                self._intended[bind.pod] = Intention(gang, bind.node, now)
                 log.info("would bind", pod=str(bind.pod), node=bind.node, gang=str(gang))
 
     def conclude(self, result: CycleResult) -> None:
@@ -123,7 +122,7 @@ class Shadow:
     async def finish(self) -> None:
         """Take back what was assumed."""
         for pod in self._intended:
-            self._inventory.cluster.forget(PodKey(*pod))
+            self._inventory.cluster.forget(pod)
 
     def _compare(self, pod: Key) -> Compared:
         intention, bound = self._intended.get(pod), self._bound.get(pod)
