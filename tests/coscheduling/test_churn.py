@@ -1,0 +1,160 @@
+"""What must hold whatever happens: pods and nodes come and go, and the scheduler is restarted in the middle."""
+
+import asyncio
+import random
+from collections import Counter
+
+import pytest
+
+from spinney.api.core import NAMESPACE, NODE
+from spinney.api.coscheduling import POD_GROUP
+from spinney.api.quantity import milli
+from spinney.kube.client import Client
+from spinney.kube.crds import install_crds
+from spinney.kube.errors import NotFound
+from spinney.runtime import Runtime, run_virtual
+from spinney.server import ApiServer
+from spinney.sim.transport import InProcessTransport
+
+from .world import World, a_node, a_pod, configured, followed
+
+CPUS = 4
+
+
+class Life:
+    """A cluster in which things happen at random, and what may never be seen in it. Mutable."""
+
+    def __init__(self, world: World, chance: random.Random) -> None:
+        self.world = world
+        self.chance = chance
+        self.nodes: set[str] = set()
+        self.minimums: dict[str, int] = {}
+        self.disturbed: set[str] = set()
+        self.number = 0
+        world.watch = lambda world: self.check()
+
+    def check(self) -> None:
+        """Check what every revision must show: no node is promised more than it has."""
+        used: Counter[str] = Counter()
+        for pod in self.world.pods.values():
+            if pod.spec.node_name and not pod.terminal:
+                used[pod.spec.node_name] += sum(milli(each.resources.requests["cpu"]) for each in pod.spec.containers)
+        for node, amount in used.items():
+            assert amount <= CPUS * 1000, f"{node} was given {amount}m of {CPUS} cpus"
+
+    def check_gangs(self) -> None:
+        """Check what must hold at rest: no gang that nobody disturbed is bound in part."""
+        for group, minimum in self.minimums.items():
+            bound = len(self.world.bound(f"{group}-"))
+            if group not in self.disturbed:
+                assert bound == 0 or bound >= minimum, f"{group}: {bound} bound of at least {minimum}"
+
+    async def step(self) -> None:
+        """Have one thing happen."""
+        happen = self.chance.choice([self.a_gang, self.a_gang, self.a_single, self.a_node, self.a_loss, self.an_end])
+        await happen()
+        if self.chance.random() < 0.3:
+            await asyncio.sleep(self.chance.choice([0.0, 0.01, 1.0, 15.0]))
+
+    async def a_gang(self) -> None:
+        self.number += 1
+        name, size = f"g{self.number}", self.chance.randint(1, 6)
+        self.minimums[name] = minimum = self.chance.randint(1, size)
+        await self.world.group(name, minimum)
+        cpu = self.chance.choice(["500m", "1", "2"])
+        await self.world.create(*(a_pod(f"{name}-{index}", group=name, cpu=cpu) for index in range(size)))
+
+    async def a_single(self) -> None:
+        self.number += 1
+        await self.world.create(a_pod(f"s{self.number}", cpu=self.chance.choice(["500m", "3"])))
+
+    async def a_node(self) -> None:
+        self.number += 1
+        if len(self.nodes) < 4:
+            self.nodes.add(f"n{self.number}")
+            await self.world.nodes(a_node(f"n{self.number}", cpu=str(CPUS)))
+
+    async def a_loss(self) -> None:
+        """Cordon a node, or take it away with its pods, as a node lifecycle controller would."""
+        if not self.nodes:
+            return
+        node = self.chance.choice(sorted(self.nodes))
+        if self.chance.random() < 0.5:
+            unschedulable = self.chance.random() < 0.5
+            await self.world.client.patch(NODE, node, {"spec": {"unschedulable": unschedulable}})
+            return
+        self.nodes.discard(node)
+        await self.world.client.delete(NODE, node)
+        await asyncio.sleep(0)
+        for name in sorted(name for name, pod in self.world.pods.items() if pod.spec.node_name == node):
+            await self._delete(name)
+
+    async def an_end(self) -> None:
+        """Delete some pod."""
+        if self.world.pods:
+            await self._delete(self.chance.choice(sorted(self.world.pods)))
+
+    async def _delete(self, name: str) -> None:
+        self.disturbed.add(name.split("-", maxsplit=1)[0])
+        try:
+            await self.world.delete(name)
+        except NotFound:
+            return
+
+    async def lift(self) -> None:
+        """Make room for everything that is left."""
+        for node in sorted(self.nodes):
+            await self.world.client.patch(NODE, node, {"spec": {"unschedulable": False}})
+        for _ in range(30):
+            self.number += 1
+            await self.world.nodes(a_node(f"n{self.number}", cpu=str(CPUS)))
+
+
+async def live(seed: int) -> list[str]:
+    """Live through some churn with restarts; return where every pod is in the end."""
+    runtime = Runtime.virtual(seed)
+    server = ApiServer(runtime)
+    chance = random.Random(seed)
+    async with server.running():
+        client = Client(InProcessTransport(server), runtime)
+        await client.create(NAMESPACE, {"metadata": {"name": "test"}})
+        await install_crds(client)
+        async with followed(client, runtime, "test") as world:
+            world.configuration = configured(podGroupBackoffSeconds=2)
+            life = Life(world, chance)
+            for _ in range(3):
+                async with world.scheduling():
+                    for _ in range(15):
+                        await life.step()
+                    if chance.random() < 0.5:
+                        await asyncio.sleep(chance.choice([0.05, 30.0]))
+            async with world.scheduling():
+                await asyncio.sleep(30)
+                life.check_gangs()
+                await life.lift()
+                await asyncio.sleep(120)
+                life.check_gangs()
+                _everything_that_can_run_does(world, life)
+            groups = await client.list(POD_GROUP, "test")
+            assert len(groups.items) == len(life.minimums)
+            return sorted(f"{name} {world.node_of(name)}" for name in world.pods)
+
+
+def _everything_that_can_run_does(world: World, life: Life) -> None:
+    for group, minimum in life.minimums.items():
+        members = [name for name in world.pods if name.startswith(f"{group}-")]
+        if len(members) >= minimum:
+            assert len(world.bound(f"{group}-")) == len(members), f"{group} has room and does not run"
+    singles = [name for name in world.pods if name.startswith("s")]
+    assert world.bound("s") == sorted(singles)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_invariants_hold_under_churn_and_restarts(seed: int) -> None:
+    """No node is over-committed at any revision, no gang is left bound in part, and what can run does in the end."""
+    run_virtual(live(seed))
+
+
+def test_a_seed_replays_a_life() -> None:
+    """The same seed gives the same placements: every decision is deterministic."""
+    assert run_virtual(live(3)) == run_virtual(live(3))
