@@ -94,6 +94,7 @@ def explain(session: Session, job: PodGroupInfo, errors: Sequence[FitError]) -> 
         domain_count=count,
         required_level=_short(level.tree.levels[level.depth].key) if level is not None else None,
         wider=places.wider_domain(level),
+        victims=tuple(session.victim_reports.get(job.key, ())),
         plugin_errors=tuple(f"{plugin}: {error}" for plugin, error in sorted(session.judge.failures.items())),
         others=others,
     )

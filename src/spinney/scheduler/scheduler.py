@@ -5,10 +5,12 @@ the decisions (binding, evicting, writing conditions) is somebody else's part.
 """
 
 from collections.abc import Mapping
+from datetime import datetime
 
 import structlog
 from prometheus_client import CollectorRegistry
 
+from spinney.gangs.tree import GangKey
 from spinney.runtime import Runtime
 from spinney.scheduler.actions import BUILT_IN_ACTIONS, Action
 from spinney.scheduler.collecting import collection_held_off
@@ -44,6 +46,7 @@ class Scheduler:
         """Where plugins register metrics of their own."""
         self.http_handlers: Mapping[str, Hook[HttpHandler]] = {}
         """What plugins of the newest session serve, by path."""
+        self._stale_since: dict[GangKey, datetime] = {}
         self._actions = [_action(name, actions) for name in config.actions]
         for option in config.plugins:
             self.registry.builder(option.name)
@@ -57,6 +60,7 @@ class Scheduler:
             self.runtime,
             metrics=self.metrics,
         )
+        session.stale_since = self._stale_since
         try:
             session.open()
         except Exception:

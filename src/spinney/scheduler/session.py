@@ -73,6 +73,8 @@ class Session(Decisions):
         self.fit_errors: dict[GangKey, list[FitError]] = {}
         self.victim_reports: dict[GangKey, list[VictimReport]] = {}
         """What searches for victims found for the jobs they did not help, one report per action."""
+        self.stale_since: dict[GangKey, datetime] = {}
+        """When gangs were first seen below their minimum; whoever runs cycles passes it from one to the next."""
         self.devices = ClaimedDevices(self.claims, self.nodes)
         self._stuck = self._find_stuck()
         self._runtime = runtime

@@ -1,11 +1,14 @@
 """Stale gangs: what is left of a broken gang goes once its grace is over."""
 
 from dataclasses import replace
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 
 import pytest
 
 from spinney.gangs.tree import Gang, GroupSet, PodSet
+from spinney.runtime import Runtime, SystemClock
+from spinney.scheduler.config import SchedulerConfig
+from spinney.scheduler.scheduler import Scheduler
 from tests.scheduler.building import a_gang, a_node, a_pod, a_runtime, an_inventory, put_gang
 from tests.scheduler.victims.worlds import evicted, run_on
 
@@ -46,6 +49,39 @@ def test_the_grace_of_the_gang_counts(grace: int, ended: bool) -> None:
 def test_a_gang_seen_stale_for_the_first_time_has_its_grace() -> None:
     """The grace begins when a gang is first seen below its minimum."""
     assert leftovers(broken(stale_since=None), "") == {}
+
+
+def test_when_a_gang_was_first_seen_stale_is_remembered() -> None:
+    """The grace of a gang that nobody marked runs from cycle to cycle, and begins anew when it recovers."""
+    inventory = an_inventory(a_node("n0"))
+    gang = replace(a_gang("gang", minimum=2), staleness_grace=timedelta(seconds=60))
+    put_gang(inventory, gang, [a_pod("gang-0", gang="gang", gpus=1, node="n0")])
+    clock = Standing()
+    config = SchedulerConfig(actions=("stalegangeviction",), explain=False)
+    base = a_runtime()
+    scheduler = Scheduler(config, inventory, runtime=Runtime(clock=clock, random=base.random, executor=base.executor))
+
+    assert not scheduler.run_cycle().evictions
+    clock.passed += timedelta(seconds=59)
+    assert not scheduler.run_cycle().evictions
+    inventory.apply(a_pod("gang-1", gang="gang", gpus=1, node="n0"))
+    assert not scheduler.run_cycle().evictions
+    inventory.delete(a_pod("gang-1", gang="gang", gpus=1, node="n0"))
+    clock.passed += timedelta(seconds=59)
+    assert not scheduler.run_cycle().evictions
+    clock.passed += timedelta(seconds=60)
+    assert len(scheduler.run_cycle().evictions) == 1
+
+
+class Standing(SystemClock):
+    """A clock that moves only when told to."""
+
+    def __init__(self) -> None:
+        self.passed = timedelta(0)
+        self._start = datetime(2026, 1, 1, tzinfo=UTC)
+
+    def now(self) -> datetime:
+        return self._start + self.passed
 
 
 def test_a_gang_of_an_operator_is_left_to_it() -> None:

@@ -1,7 +1,7 @@
 """Stale gang eviction: a gang that has been below its minimum for too long gives up what it still holds.
 
-When a gang became stale is remembered with the gang; one seen stale for the first time is stale from now on. Gangs that
-an operator looks after are left to it, and so are gangs of which some pod has succeeded.
+When a gang became stale is written on the gang or remembered from cycle to cycle; one seen stale for the first time is
+stale from now on. Gangs that an operator looks after are left to it, and so are gangs of which some pod has succeeded.
 """
 
 from datetime import timedelta
@@ -16,11 +16,16 @@ class StaleGangEviction:
 
     def execute(self, session: Session) -> None:
         """Evict what stale gangs hold, once their grace is over."""
-        for key, members in session.snapshot.gangs.gangs.items():
+        gangs, remembered = session.snapshot.gangs.gangs, session.stale_since
+        for key in [key for key in remembered if key not in gangs]:
+            del remembered[key]
+        for key, members in gangs.items():
             if members.gang.owned_by_operator:
                 continue
             job = session.job(key)
-            if job.is_stale and _is_grace_over(session, job):
+            if not job.is_stale:
+                remembered.pop(key, None)
+            elif _is_grace_over(session, job):
                 _evict(session, job)
 
 
@@ -30,7 +35,7 @@ def _is_grace_over(session: Session, job: PodGroupInfo) -> bool:
         grace = timedelta(seconds=session.config.default_staleness_grace_seconds)
     if grace < timedelta(0):
         return False
-    since = job.gang.stale_since if job.gang.stale_since is not None else session.now
+    since = job.gang.stale_since or session.stale_since.setdefault(job.key, session.now)
     return session.now - since >= grace
 
 

@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Mapping
 
 from spinney.cluster.statuses import ACTIVE_USED
-from spinney.gangs.tree import Member, PodSet
+from spinney.gangs.tree import GangKey, Member, PodSet
 from spinney.scheduler.jobs import PodGroupInfo
 
 Kind = tuple[object, ...]
@@ -22,22 +22,22 @@ class FailedSearches:
 
     def __init__(self, *, within_queue: bool) -> None:
         self._within_queue = within_queue
-        self._failed: dict[Kind, Mapping[int, int]] = {}
+        self._failed: dict[Kind, tuple[GangKey, Mapping[int, int]]] = {}
 
-    def covers(self, job: PodGroupInfo) -> bool:
-        """Tell whether a job of the same kind that asked for no more has failed."""
+    def find(self, job: PodGroupInfo) -> GangKey | None:
+        """Return a failed job of the same kind that asked for no more, if there is one."""
         kind = self._kind(job)
-        failed = self._failed.get(kind) if kind is not None else None
-        if failed is None:
-            return False
+        if kind is None or kind not in self._failed:
+            return None
+        key, failed = self._failed[kind]
         asked = _asked(job)
-        return all(asked[number] >= count for number, count in failed.items())
+        return key if all(asked[number] >= count for number, count in failed.items()) else None
 
     def add(self, job: PodGroupInfo) -> None:
         """Remember that the search for a job failed."""
         kind = self._kind(job)
         if kind is not None:
-            self._failed[kind] = _asked(job)
+            self._failed[kind] = (job.key, _asked(job))
 
     def _kind(self, job: PodGroupInfo) -> Kind | None:
         if any(task.status in ACTIVE_USED for task in job.tasks):

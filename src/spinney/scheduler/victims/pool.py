@@ -75,7 +75,9 @@ class VictimPool:
 
     def pods(self, queues: Iterable[str]) -> int:
         """Return how many pods the jobs of these queues could give up at most."""
-        return sum(len(victim.places) for queue in queues for victim in self.of_queue(queue))
+        gangs = self._session.snapshot.gangs.gangs
+        members = [gangs[key] for queue in queues for key in self._keys.get(queue, ())]
+        return sum(len(each.pods) - each.pending for each in members)
 
     def lots(self, queues: Iterable[str]) -> dict[str, Lot]:
         """Return what could be taken from each of these queues, in sums that are never too small."""

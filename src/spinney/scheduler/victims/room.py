@@ -39,6 +39,11 @@ class Room:
         }
         return cls(session, table.idle + table.releasing, devices)
 
+    @classmethod
+    def empty(cls, session: Session) -> "Room":
+        """Return the room there would be if nothing ran."""
+        return cls(session, session.nodes.table.allocatable, {})
+
     def copy(self) -> "Room":
         """Return an independent copy."""
         devices = {row: dict(of_row) for row, of_row in self._devices.items()}

@@ -2,7 +2,8 @@
 
 For one job the search asks, cheapest first, and stops at the first *no*:
 
-1. Could the job be placed if every possible victim left? Sums per node and per domain answer that.
+1. Could the job be placed if every possible victim left? Sums per node and per domain answer that, first as if the
+   cluster were empty, then with what victims hold.
 2. Is what may be taken for good enough, with what is free, for what the job asks for? Sums per queue answer that.
 3. Which victims make room, by arithmetic? (:mod:`~spinney.scheduler.victims.selecting`)
 4. Does that hold when it is simulated, and is it just? If so, it is committed.
@@ -54,9 +55,12 @@ def search_victims(session: Session, rule: VictimRule, pending: Sequence[PodGrou
     order = JobOrder(session, jobs)
     while order and not search.budget.is_spent:
         job = order.pop()
-        if not rule.may_search(session, job) or (failed is not None and failed.covers(job)):
+        if not rule.may_search(session, job):
             continue
-        if search.solve(job):
+        known = failed.find(job) if failed is not None else None
+        if known is not None:
+            session.victim_reports.setdefault(job.key, []).extend(session.victim_reports.get(known, ())[-1:])
+        elif search.solve(job):
             session.fit_errors.pop(job.key, None)
             session.victim_reports.pop(job.key, None)
         elif failed is not None:
@@ -93,43 +97,48 @@ class Search:
             return False
         session.job_solution_start()
         queues = list(rule.queues(job, self._pool))
-        order = VictimOrder(session, self._pool, queues, lambda victim: rule.admits(session, job, victim))
-        steps = Steps(order, most_jobs=rule.most_jobs(session))
-        if steps.get(0) is not None and self._find(job, tasks, queues, steps):
-            return True
-        self._report(job, steps.pods if steps.exhausted else self._pool.pods(queues))
+        room, demand = Room.of(session), Demand(session, job, tasks)
+        if self._may_hold(job, queues, room, demand):
+            order = VictimOrder(session, self._pool, queues, lambda victim: rule.admits(session, job, victim))
+            steps = Steps(order, most_jobs=rule.most_jobs(session))
+            if steps.get(0) is not None and self._find(job, queues, room, demand, steps):
+                return True
+            if steps.exhausted:
+                self._report(job, steps.pods)
+                return False
+        self._report(job, self._pool.pods(queues))
         return False
 
     # -- one job -----------------------------------------------------------------------------------------------------
 
-    def _find(self, job: PodGroupInfo, tasks: Sequence[PodInfo], queues: Sequence[str], steps: Steps) -> bool:
-        session = self._session
-        room, demand = Room.of(session), Demand(session, job, tasks)
+    def _may_hold(self, job: PodGroupInfo, queues: Sequence[str], room: Room, demand: Demand) -> bool:
+        """Tell whether the job could be placed as far as sums tell, without looking at victims one by one."""
+        if not demand.possible_in(Room.empty(self._session)):
+            return self._reject(NO_ROOM)
+        # What victims keep elsewhere is not free: demand is covered by what is free and what is lost for good.
+        most = self._rule.most_lost(self._session, job, self._pool)
+        if most is not None and not any(task.request.mig_slices for task in demand.tasks):
+            largest = self._session.device_sizes.largest
+            asked = total_of(self._session.charge_of_request(task.request, largest) for task in demand.tasks)
+            if not _within(asked, room.total() + most):
+                return self._reject(TOO_LITTLE)
+        return True
+
+    def _find(self, job: PodGroupInfo, queues: Sequence[str], room: Room, demand: Demand, steps: Steps) -> bool:
+        """Choose victims, simulate, and search on if that does not hold."""
         utmost = room.copy()
         utmost.free += self._pool.freed(queues)
         places = demand.possible_in(utmost)
-        if not places:
+        choice = choose(demand, room, steps, places) if places else None
+        if not places or (choice is None and demand.uniform):
             return self._reject(NO_ROOM)
-        if not self._may_suffice(job, tasks, room):
-            return self._reject(TOO_LITTLE)
-        choice = choose(demand, room, steps, places)
-        if choice is None and demand.uniform:
-            return self._reject(NO_ROOM)
-        if choice is not None and self._try(job, tasks, choice.steps, keep=True):
+        if choice is not None and self._try(job, demand.tasks, choice.steps, keep=True):
             return True
-        return self._probe(job, tasks, room, demand, steps)
+        return self._probe(job, room, demand, steps)
 
-    def _may_suffice(self, job: PodGroupInfo, tasks: Sequence[PodInfo], room: Room) -> bool:
-        """Tell whether free room and what may be lost cover the demand: what victims keep elsewhere is not free."""
-        most = self._rule.most_lost(self._session, job, self._pool)
-        if most is None or any(task.request.mig_slices for task in tasks):
-            return True
-        largest = self._session.device_sizes.largest
-        asked = total_of(self._session.charge_of_request(task.request, largest) for task in tasks)
-        return _within(asked, room.total() + most)
-
-    def _probe(self, job: PodGroupInfo, tasks: Sequence[PodInfo], room: Room, demand: Demand, steps: Steps) -> bool:
+    def _probe(self, job: PodGroupInfo, room: Room, demand: Demand, steps: Steps) -> bool:
         """Search for growing parts of the job, each with what was found for the one before."""
+        tasks = demand.tasks
         settled: tuple[Step, ...] = ()
         for size in _sizes(len(tasks)):
             whole = size == len(tasks)
