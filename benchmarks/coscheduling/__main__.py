@@ -1,6 +1,6 @@
 """The coscheduler beside the stock kube-scheduler, from the start of the process to the last bind.
 
-    python -m benchmarks.coscheduling [--loads plain-1000,plain-5000,gangs-of-3,gangs-of-1000] [--scale 1.0] [--repeat 1]
+    python -m benchmarks.coscheduling [--loads plain-1000,plain-5000,gangs-of-3,gangs-of-1000] [--scale 1.0]
 
 One kube-apiserver and etcd of Kubernetes 1.37, plain Node objects, no kubelets; the same pods, the same native pod
 groups, the same scheduler name for both, one Scheduled event per pod. Pods exist before a contender is started as a
@@ -19,7 +19,7 @@ from rich.console import Console
 
 from benchmarks.load import cluster
 from benchmarks.load.contenders import OUR_USER, STOCK, Contender
-from benchmarks.scheduler.end_to_end import Figures, Load, measure, table
+from benchmarks.scheduler.end_to_end import Bench, Figures, Load, measure, rested, table
 from spinney.kube.client import Client
 from spinney.kube.config import load_kubeconfig
 from spinney.runtime import Runtime
@@ -69,12 +69,11 @@ async def compare(nodes: int, load: Load, options: argparse.Namespace, console: 
         client = Client(load_kubeconfig(plane.kubeconfig, runtime=runtime), runtime, timeout=_CLEARING)
         try:
             await cluster.prepare(client, nodes=nodes, administrators=(OUR_USER,))
-            kubeconfig = plane.kubeconfig_for(OUR_USER)
+            bench = await rested(Bench(plane, client, plane.kubeconfig_for(OUR_USER), at_rest=0.0))
             runs: dict[str, list[Figures]] = {}
             for _ in range(options.repeat):
                 for contender in contenders:
-                    figures = await measure(plane, client, contender, load, kubeconfig)
-                    runs.setdefault(contender.name, []).append(figures)
+                    runs.setdefault(contender.name, []).append(await measure(bench, contender, load))
             console.print(f"{nodes} nodes")
             console.print(table(load, runs))
             if len(runs) == len((STOCK, OURS)):
