@@ -11,7 +11,7 @@ class CycleMetrics:
     """Counters and gauges of one scheduler; labels are plugin and hook names, never pods or gangs."""
 
     def __init__(self, registry: CollectorRegistry | None = None) -> None:
-        registry = registry if registry is not None else CollectorRegistry()
+        registry = self.registry = registry if registry is not None else CollectorRegistry()
         self.cycle_seconds = Histogram(
             "spinney_scheduling_cycle_seconds", "How long a cycle took to decide.", buckets=_SECONDS, registry=registry
         )

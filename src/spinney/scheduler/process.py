@@ -101,7 +101,9 @@ class SchedulerProcess:
             wake=self._woken.set,
         )
         ordered = completing_first(config, registry, self._part_gangs)
-        self._scheduler = Scheduler(ordered, self.inventory, runtime=self._runtime, registry=registry)
+        self._scheduler = Scheduler(
+            ordered, self.inventory, runtime=self._runtime, registry=registry, metrics=self._metrics.registry
+        )
         self._followed: set[Resource] = set()
 
     async def run(self) -> None:
@@ -206,9 +208,9 @@ class SchedulerProcess:
     def _decide(self, session: Session) -> CycleResult:
         try:
             self._scheduler.run_actions(session)
+            return self._scheduler.result(session)
         finally:
             session.close()
-        return self._scheduler.result(session)
 
     def _note(self, snapshot: Snapshot, result: CycleResult, seconds: float) -> None:
         self._metrics.cycle(result, seconds)
