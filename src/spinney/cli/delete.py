@@ -6,7 +6,7 @@ from pathlib import Path
 import click
 
 from spinney.cli.connecting import ClusterChoice, Connection, advice, cluster_options, namespace_option, with_cluster
-from spinney.cli.manifests import file_option, read, resource_for
+from spinney.cli.objects import file_option, read, resource_for
 from spinney.kube.errors import KubeError, NotFound
 
 

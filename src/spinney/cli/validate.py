@@ -29,7 +29,7 @@ from spinney.api.schema.validate_pod_groups import validate_coscheduling_pod_gro
 from spinney.api.schema.validate_topology_binding import validate_topology_binding
 from spinney.backends import TopologyAware, every_backend
 from spinney.backends.documents import InvalidDocument, Problem, Step, decode, nearest
-from spinney.cli.manifests import Manifest, file_option, read
+from spinney.cli.objects import Manifest, file_option, read
 from spinney.cli.output import output_option, print_data
 from spinney.operator.configuration import load
 from spinney.operator.topologies import constraints, topology_name

@@ -23,7 +23,7 @@ from typing import Any, Final
 import msgspec
 import yaml
 
-from spinney.api.core import Pod
+from spinney.api.core import NODE, Node, Pod
 from spinney.api.labels import KAI_QUEUE, POD_CLIQUE, TOPOLOGY_NAME
 from spinney.api.labels import POD_GANG as GANG_LABEL
 from spinney.api.quantity import value
@@ -134,7 +134,7 @@ class Cluster:
                 manifests += [found for found in yaml.safe_load_all(each) if found is not None]
         born = self.clock.now() + timedelta(microseconds=self._submitted)
         self._submitted += len(manifests)
-        added = expand(manifests, Surroundings.of(self._simulation.snapshot, born))
+        added = expand(manifests, Surroundings.of(self._simulation, born))
         self._simulation.add(added)
         if lasting is not None:
             self._lasting |= {_key(pod): lasting for pod in added if isinstance(pod, Pod)}
@@ -311,7 +311,7 @@ class Cluster:
                 value(node.status.allocatable.get(_GPU, 0)),
                 sorted(on_node.get(node.metadata.name, [])),
             )
-            for node in sorted(self._simulation.snapshot.nodes, key=lambda each: each.metadata.name)
+            for node in sorted(self._simulation.of(NODE, Node), key=lambda each: each.metadata.name)
         ]
         pictures = [
             GangPicture(name, len(placed), sum(placed), "" if all(placed) else reasons.get(name, ""))

@@ -27,7 +27,7 @@ from spinney.operator import gangs, podcliques, pods
 from spinney.operator.hashes import template_hashes
 from spinney.operator.layout import Layout
 from spinney.operator.topologies import Topology, topology_name
-from spinney.sim.snapshot import BY_NAME, KINDS, ClusterSnapshot, projected
+from spinney.sim.snapshot import BY_NAME, KINDS, Objects, projected
 from spinney.sim.snapshot_files import completed
 
 DEFAULT_SCHEDULER: Final = "default-scheduler"
@@ -49,10 +49,10 @@ class Surroundings:
     now: datetime
 
     @classmethod
-    def of(cls, snapshot: ClusterSnapshot, now: datetime) -> "Surroundings":
-        """Return what ``snapshot`` says."""
-        bindings = snapshot.of(CLUSTER_TOPOLOGY_BINDING, ClusterTopologyBinding)
-        classes = snapshot.of(PRIORITY_CLASS, PriorityClass)
+    def of(cls, cluster: Objects, now: datetime) -> "Surroundings":
+        """Return what the objects of ``cluster`` say."""
+        bindings = cluster.of(CLUSTER_TOPOLOGY_BINDING, ClusterTopologyBinding)
+        classes = cluster.of(PRIORITY_CLASS, PriorityClass)
         return cls(
             {each.metadata.name: each for each in bindings},
             {each.metadata.name: each.value for each in classes},

@@ -26,7 +26,7 @@ from spinney.gangs.sources import coscheduling as coscheduling_source
 from spinney.gangs.sources.context import SourceContext
 from spinney.gangs.tree import Gang, GangKey
 from spinney.scheduler.inventory import gang_makers
-from spinney.sim.snapshot import ClusterSnapshot
+from spinney.sim.snapshot import Objects
 
 _EPOCH: Final = datetime.min.replace(tzinfo=UTC)
 _FILTERS: Final = FilterFramework()
@@ -64,13 +64,13 @@ class KubeResult:
 class KubeRules:
     """Places what other schedulers do not, on a cluster state that it changes as it goes. Mutable through that."""
 
-    def __init__(self, cluster: ClusterState, snapshot: ClusterSnapshot, serves: Callable[[PodRecord], bool]) -> None:
+    def __init__(self, cluster: ClusterState, objects: Objects, serves: Callable[[PodRecord], bool]) -> None:
         self._cluster = cluster
         self._serves = serves
-        self._groups = dict(_groups_of(snapshot))
+        self._groups = dict(_groups_of(objects))
         self._workloads = {
             (each.metadata.namespace or "", each.metadata.name): each
-            for each in snapshot.of(workload_v1alpha1.WORKLOAD, workload_v1alpha1.Workload)
+            for each in objects.of(workload_v1alpha1.WORKLOAD, workload_v1alpha1.Workload)
         }
 
     def run(self) -> KubeResult:
@@ -181,9 +181,9 @@ class KubeRules:
         )
 
 
-def _groups_of(snapshot: ClusterSnapshot) -> Iterator[tuple[GangKey, Gang]]:
+def _groups_of(objects: Objects) -> Iterator[tuple[GangKey, Gang]]:
     for resource, kind in _GROUP_KINDS.items():
-        for found in snapshot.of(resource, kind):
+        for found in objects.of(resource, kind):
             for key, make in gang_makers(found).items():
                 yield key, make(SourceContext())
 

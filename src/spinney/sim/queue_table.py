@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Mapping
 
-from spinney.api.kai import QUEUE
+from spinney.api.kai import QUEUE, Queue
 from spinney.api.struct import Struct
 from spinney.scheduler.fairshare import Amounts
 from spinney.scheduler.fairshare.proportion import ProportionPlugin
@@ -78,7 +78,7 @@ def queue_lines(simulation: Simulation) -> list[QueueLine]:
 
 def has_queues(simulation: Simulation) -> bool:
     """Tell whether the cluster has Queue objects; without any, every queue somebody names may hold all of it."""
-    return bool(simulation.snapshot.objects.get(QUEUE))
+    return bool(simulation.of(QUEUE, Queue))
 
 
 def _shares(quota: Amounts, limit: Amounts, fair: Amounts, allocated: Amounts, requested: Amounts) -> dict[str, Share]:

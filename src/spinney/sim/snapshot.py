@@ -47,15 +47,6 @@ class Namespace(Struct, frozen=True, kw_only=True):
     metadata: Metadata = Metadata()
 
 
-class Found(Protocol):
-    """An object of any kind in a snapshot."""
-
-    @property
-    def kind(self) -> str: ...
-    @property
-    def metadata(self) -> Metadata: ...
-
-
 KINDS: Final[Mapping[Resource, type[Any]]] = {
     NODE: Node,
     POD: Pod,
@@ -82,6 +73,14 @@ class Unseen(Struct, frozen=True, kw_only=True):
 
     def __str__(self) -> str:
         return f"{self.what}: {self.reason}"
+
+
+class Objects(Protocol):
+    """Whatever has a cluster's objects by kind: a snapshot, or a simulation that goes on from one."""
+
+    def of(self, resource: Resource, _kind: type[T]) -> tuple[T, ...]:
+        """Return the objects of one kind."""
+        ...
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -114,16 +113,16 @@ class ClusterSnapshot:
 
     def with_objects(self, more: Iterable[Any]) -> "ClusterSnapshot":
         """Return a snapshot that also has ``more``; one of the same kind, namespace and name is replaced."""
-        objects = {resource: {_identity(each): each for each in found} for resource, found in self.objects.items()}
+        objects = {resource: {identity(each): each for each in found} for resource, found in self.objects.items()}
         for each in more:
-            objects.setdefault(resource_of(each), {})[_identity(each)] = each
+            objects.setdefault(resource_of(each), {})[identity(each)] = each
         return replace(self, objects={resource: tuple(found.values()) for resource, found in objects.items()})
 
     def without_objects(self, gone: Iterable[Any]) -> "ClusterSnapshot":
         """Return a snapshot that lacks ``gone``."""
-        objects = {resource: {_identity(each): each for each in found} for resource, found in self.objects.items()}
+        objects = {resource: {identity(each): each for each in found} for resource, found in self.objects.items()}
         for each in gone:
-            objects.get(resource_of(each), {}).pop(_identity(each), None)
+            objects.get(resource_of(each), {}).pop(identity(each), None)
         return replace(self, objects={resource: tuple(found.values()) for resource, found in objects.items()})
 
 
@@ -220,5 +219,6 @@ def _without_commands(spec: Any) -> Any:
     return msgspec.structs.replace(spec, pod_spec=to_json(convert(PodSpec, spec.pod_spec)))
 
 
-def _identity(found: Any) -> tuple[str | None, str]:
+def identity(found: Any) -> tuple[str | None, str]:
+    """Return what tells objects of one kind apart."""
     return found.metadata.namespace, found.metadata.name

@@ -9,16 +9,17 @@ its base gang is placed), and stops when a cycle changes nothing.
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 import msgspec
 
 from spinney.api.conditions import is_true
-from spinney.api.core import POD, Node, Pod, PodSpec
+from spinney.api.core import NODE, POD, Pod, PodSpec
 from spinney.api.core import PodStatus as ApiStatus
 from spinney.api.labels import BASE_POD_GANG, POD_CLIQUE, POD_GANG_GATE
 from spinney.api.labels import POD_GANG as GANG_LABEL
 from spinney.api.podgang import INITIALIZED, POD_GANG, PodGang
+from spinney.api.resource import Resource
 from spinney.cluster.pods import GPU_GROUP_LABEL, PodKey, PodRecord
 from spinney.cluster.statuses import ACTIVE_ALLOCATED, PodStatus
 from spinney.explain import Explanation
@@ -32,9 +33,13 @@ from spinney.scheduler.scheduler import Scheduler
 from spinney.scheduler.sources import OPTIONAL_KINDS
 from spinney.sim.kube_rules import KubeRules
 from spinney.sim.loading import SESSION_NAMES, inventory_of
-from spinney.sim.snapshot import ClusterSnapshot, resource_of
+from spinney.sim.snapshot import ClusterSnapshot, identity, resource_of
 
 MAX_CYCLES: Final = 20
+_INVENTORIED: Final = frozenset({NODE, POD, *OPTIONAL_KINDS})
+"""The kinds schedulers hear of through the inventory."""
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -91,38 +96,53 @@ class Simulation:
     ) -> None:
         config = config if config is not None else SchedulerConfig()
         names = tuple(dict.fromkeys((*config.scheduler_names, *SESSION_NAMES)))
-        self.snapshot = snapshot
         self.runtime = runtime
+        self._base = snapshot
+        self._objects = {
+            resource: {identity(each): each for each in found} for resource, found in snapshot.objects.items()
+        }
         self.inventory = inventory_of(snapshot, names)
         self.scheduler = Scheduler(
             msgspec.structs.replace(config, scheduler_names=names), self.inventory, runtime=runtime, registry=registry
         )
-        self.kube = KubeRules(self.inventory.cluster, snapshot, lambda record: not self.serves(record))
+        self._kube: KubeRules | None = None
 
     # -- the cluster -------------------------------------------------------------------------------------------------
 
+    def of(self, resource: Resource, _kind: type[T]) -> tuple[T, ...]:
+        """Return the objects of one kind; pods as they were when they were added."""
+        return tuple(self._objects.get(resource, {}).values())
+
+    @property
+    def kube(self) -> KubeRules:
+        """Return kube-scheduler's rules over the cluster as it is."""
+        if self._kube is None:
+            self._kube = KubeRules(self.inventory.cluster, self, lambda record: not self.serves(record))
+        return self._kube
+
     def add(self, objects: Iterable[Any]) -> None:
         """Take objects in as if they had just been created, or changed."""
-        added = list(objects)
-        self.snapshot = self.snapshot.with_objects(added)
-        for found in added:
-            if isinstance(found, Pod | Node) or resource_of(found) in OPTIONAL_KINDS:
+        for found in objects:
+            resource = resource_of(found)
+            self._objects.setdefault(resource, {})[identity(found)] = found
+            if resource in _INVENTORIED:
                 self.inventory.apply(found)
-        self.kube = KubeRules(self.inventory.cluster, self.snapshot, lambda record: not self.serves(record))
+        self._kube = None
 
     def remove(self, objects: Iterable[Any]) -> None:
         """Take objects out as if they had been deleted."""
-        gone = list(objects)
-        self.snapshot = self.snapshot.without_objects(gone)
-        for found in gone:
-            if isinstance(found, Pod | Node) or resource_of(found) in OPTIONAL_KINDS:
+        for found in objects:
+            resource = resource_of(found)
+            self._objects.get(resource, {}).pop(identity(found), None)
+            if resource in _INVENTORIED:
                 self.inventory.delete(found)
-        self.kube = KubeRules(self.inventory.cluster, self.snapshot, lambda record: not self.serves(record))
+        self._kube = None
 
     def current(self) -> ClusterSnapshot:
         """Return the cluster as the simulation has changed it: pods are where they were put."""
-        pods = [_as_it_is(record) for record in self.inventory.cluster.pods()]
-        return replace(self.snapshot, objects={**self.snapshot.objects, POD: tuple(pods)})
+        objects = {resource: tuple(found.values()) for resource, found in self._objects.items()}
+        pods = tuple(_as_it_is(record) for record in self.inventory.cluster.pods())
+        return replace(self._base, objects={**objects, POD: pods})
 
     def serves(self, record: PodRecord) -> bool:
         """Tell whether the session scheduler places a pod."""
@@ -165,7 +185,7 @@ class Simulation:
         gated = [record for record in self.inventory.cluster.pods() if _held_by_gang(record)]
         if not gated:
             return []
-        gangs = {(each.metadata.namespace, each.metadata.name): each for each in self.snapshot.of(POD_GANG, PodGang)}
+        gangs = {(each.metadata.namespace, each.metadata.name): each for each in self.of(POD_GANG, PodGang)}
         placed = Counter(
             (record.namespace, record.labels.get(POD_CLIQUE))
             for record in self.inventory.cluster.pods()
