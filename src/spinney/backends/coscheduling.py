@@ -18,7 +18,14 @@ from spinney.api.podgang import PodGang
 from spinney.api.quantity import RawQuantity
 from spinney.api.struct import convert
 from spinney.backends.ensuring import ensure, find, metadata_for, serves
-from spinney.backends.interface import BackendUnavailable, Capabilities, Degradation, PodManifest, SchedulerBackend
+from spinney.backends.interface import (
+    BackendUnavailable,
+    Capabilities,
+    Degradation,
+    PodManifest,
+    Right,
+    SchedulerBackend,
+)
 from spinney.backends.membership import is_member, may_release_beyond, minimum_count
 from spinney.backends.wishes import pod_spec_of, reject_required_topology, topology_wishes
 from spinney.cluster.requests import pod_requests
@@ -38,6 +45,7 @@ class Coscheduling(SchedulerBackend):
     """A scheduler that runs the coscheduling plugin."""
 
     name: ClassVar[str] = "coscheduling"
+    rights: ClassVar[tuple[Right, ...]] = (Right(POD_GROUP.group, (POD_GROUP.plural,), ("get", "create", "patch")),)
     config_type: ClassVar[type[msgspec.Struct] | None] = CoschedulingConfig
     config: CoschedulingConfig
 

@@ -58,6 +58,15 @@ class Capabilities:
 
 
 @dataclass(frozen=True)
+class Right:
+    """What the operator must be allowed for a backend: verbs on resources of one API group."""
+
+    group: str
+    resources: tuple[str, ...]
+    verbs: tuple[str, ...]
+
+
+@dataclass(frozen=True)
 class Degradation:
     """Something a workload asks for that will not be honoured, though it may run."""
 
@@ -117,6 +126,8 @@ class SchedulerBackend(ABC):
     interface_version: ClassVar[str] = INTERFACE_VERSION
     config_type: ClassVar[type[msgspec.Struct] | None] = None
     """``profile.config`` is decoded strictly into it. ``None``: the backend takes no configuration."""
+    rights: ClassVar[tuple[Right, ...]] = ()
+    """What the backend's calls need beyond the operator's own rights; ``spinney manifests`` grants it."""
 
     def __init__(self, context: BackendContext, config: Any = None) -> None:
         """Keep the context and the decoded configuration; no I/O here."""

@@ -33,6 +33,7 @@ from spinney.backends.interface import (
     Degradation,
     PodManifest,
     Rejected,
+    Right,
     SchedulerBackend,
     TopologyAware,
     TopologyState,
@@ -49,6 +50,10 @@ class KaiScheduler(SchedulerBackend, TopologyAware):
     """KAI, with queues and topology."""
 
     name: ClassVar[str] = "kai-scheduler"
+    rights: ClassVar[tuple[Right, ...]] = (
+        Right(POD_GROUP.group, (POD_GROUP.plural,), ("get", "list", "watch", "create", "update", "patch")),
+        Right(TOPOLOGY.group, (TOPOLOGY.plural,), ("get", "list", "watch", "create", "patch", "delete")),
+    )
     _can_stay = False
 
     async def init(self) -> None:

@@ -29,6 +29,7 @@ from spinney.backends.interface import (
     Degradation,
     PodManifest,
     Rejected,
+    Right,
     SchedulerBackend,
 )
 from spinney.backends.membership import is_member, may_release_beyond
@@ -63,6 +64,13 @@ class KubeScheduler(SchedulerBackend):
     """kube-scheduler. What it can do is known after ``init``."""
 
     name: ClassVar[str] = "default-scheduler"
+    rights: ClassVar[tuple[Right, ...]] = (
+        Right(
+            "scheduling.k8s.io",
+            ("workloads", "podgroups", "compositepodgroups"),
+            ("get", "list", "watch", "create", "patch", "delete"),
+        ),
+    )
     aliases: ClassVar[tuple[str, ...]] = ("kube-scheduler",)
     config_type: ClassVar[type[msgspec.Struct] | None] = KubeSchedulerConfig
 

@@ -19,6 +19,7 @@ from spinney.backends.interface import (
     Degradation,
     PodManifest,
     Rejected,
+    Right,
     SchedulerBackend,
 )
 from spinney.backends.membership import minimum_count
@@ -29,6 +30,10 @@ class Volcano(SchedulerBackend):
     """Volcano 1.14 or later."""
 
     name: ClassVar[str] = "volcano"
+    rights: ClassVar[tuple[Right, ...]] = (
+        Right(POD_GROUP.group, (POD_GROUP.plural,), ("get", "create", "patch")),
+        Right(QUEUE.group, (QUEUE.plural,), ("get",)),
+    )
 
     async def init(self) -> None:
         """Check that Volcano's PodGroup is installed and knows sub-group policies."""

@@ -20,6 +20,7 @@ COMMANDS = {
     "delete": "Delete what manifests name.",
     "demo": "Bring a gang up on an embedded cluster and show it.",
     "get": "List gangs, sets or nodes of any cluster.",
+    "manifests": "Print the manifests of an installation.",
     "operator": "Run the operator against a cluster.",
     "queues": "Show the queues: entitled to, holding, asking for.",
     "scheduler": "Run the session scheduler against a cluster.",

@@ -1,152 +1,43 @@
-"""Manifests given with ``-f``: files, directories or standard input, each object with the lines it was written in."""
+"""``spinney manifests``: everything an installation needs, for ``kubectl apply -f -``."""
 
-import sys
-from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import click
-import msgspec
 import yaml
 
-from spinney.api.resource import Resource
-from spinney.api.struct import JSON
-from spinney.backends.documents import Document, InvalidDocument, parse
-from spinney.kube.client import Client
-from spinney.kube.errors import NotFound
-
-STDIN = Path("-")
-_SUFFIXES = (".yaml", ".yml", ".json")
+from spinney.backends import every_backend
+from spinney.backends.documents import InvalidDocument
+from spinney.cli.installing import Installation, installation
+from spinney.operator.configuration import check, load
 
 
-@dataclass(frozen=True)
-class Manifest:
-    """One object as it was written."""
+@click.command()
+@click.option(
+    "--config",
+    type=click.Path(path_type=Path, exists=True, dir_okay=False),
+    help="The operator's configuration: its profiles decide which rights are granted and whether our scheduler runs.",
+)
+@click.option("--namespace", default="spinney-system", show_default=True, help="Where the processes run.")
+@click.option("--image", default="spinney:latest", show_default=True, help="The container image.")
+@click.option("--replicas", default=1, show_default=True, help="Of each process; with more, configure leader election.")
+@click.option("--crds/--no-crds", default=True, show_default=True, help="Whether the CRDs are among them.")
+def manifests(config: Path | None, namespace: str, image: str, replicas: int, *, crds: bool) -> None:
+    """Print the manifests of an installation.
 
-    document: Document
-
-    @property
-    def value(self) -> JSON:
-        """Return the object."""
-        value: JSON = self.document.value
-        return value
-
-    @property
-    def kind(self) -> str:
-        """Return its kind."""
-        return str(self.value["kind"])
-
-    @property
-    def api_version(self) -> str:
-        """Return its group and version."""
-        return str(self.value["apiVersion"])
-
-    @property
-    def name(self) -> str:
-        """Return its name; empty if it has none."""
-        return str((self.value.get("metadata") or {}).get("name") or "")
-
-    @property
-    def namespace(self) -> str | None:
-        """Return its namespace if it names one."""
-        return (self.value.get("metadata") or {}).get("namespace")
-
-    def __str__(self) -> str:
-        return f"{self.document.source}:{self.document.line()}: {self.kind} {self.name or 'without a name'}"
-
-
-def file_option(command: Any) -> Any:
-    """Add ``-f``/``--file``; the command gets ``files``."""
-    return click.option(
-        "-f",
-        "--file",
-        "files",
-        multiple=True,
-        required=True,
-        type=click.Path(path_type=Path, allow_dash=True, exists=True),
-        help="File, directory, or - for standard input; may be repeated.",
-    )(command)
-
-
-def read(files: tuple[Path, ...]) -> list[Manifest]:
-    """Return every object in the order written; one that cannot be read ends the command with its place."""
-    found = [manifest for path in files for source, text in _texts(path) for manifest in _objects(text, source)]
-    if not found:
-        raise click.ClickException(f"no objects in {', '.join(map(str, files))}")
-    return found
-
-
-async def resource_for(client: Client, manifest: Manifest) -> Resource:
-    """Return how the cluster addresses a manifest's kind; one it does not serve ends the command."""
-    version = manifest.api_version
-    path = f"/apis/{version}" if "/" in version else f"/api/{version}"
+    CRDs, least-privilege RBAC for the enabled profiles, configuration, deployments and the webhook service. The
+    operator makes its own webhook certificate and registers its webhooks.
+    """
+    catalogue = every_backend()
     try:
-        answer = await client.raw("GET", path)
-    except NotFound:
-        listed: list[JSON] = []
-    else:
-        listed = msgspec.json.decode(answer.body).get("resources") or []
-    group, _, name = version.rpartition("/")
-    for each in listed:
-        if each["kind"] == manifest.kind and "/" not in each["name"]:
-            return Resource(group, name, manifest.kind, each["name"], namespaced=each["namespaced"])
-    kinds = sorted({each["kind"] for each in listed if "/" not in each["name"]})
-    hint = f"it serves {', '.join(kinds)} of {version}" if kinds else f"it serves nothing of {version}"
-    raise click.ClickException(
-        f"{manifest}: the cluster does not serve {version} {manifest.kind}; {hint}. "
-        "Is the kind spelled right, and its CRD installed ('spinney crds' prints ours)?"
-    )
-
-
-def _texts(path: Path) -> Iterator[tuple[str, str]]:
-    try:
-        if path == STDIN:
-            yield "standard input", sys.stdin.read()
-        elif path.is_dir():
-            inside = sorted(each for each in path.iterdir() if each.suffix in _SUFFIXES)
-            if not inside:
-                raise click.ClickException(f"{path}: has no {', '.join(_SUFFIXES)} files")
-            for each in inside:
-                yield str(each), each.read_text()
-        else:
-            yield str(path), path.read_text()
-    except (OSError, UnicodeDecodeError) as error:
-        raise click.ClickException(f"{path}: cannot be read: {error}") from error
-
-
-def _objects(text: str, source: str) -> Iterator[Manifest]:
-    try:
-        for document in documents(text, source):
-            yield from _opened(document)
+        loaded = check("", catalogue) if config is None else load(config, catalogue)
     except InvalidDocument as error:
-        raise click.ClickException(str(error)) from error
-
-
-def documents(text: str, source: str) -> Iterator[Document]:
-    """Yield each YAML document of a text with its lines as they are in the whole; raises :class:`InvalidDocument`."""
-    lines = text.splitlines(keepends=True)
-    try:
-        marks = [(node.start_mark.line, node.end_mark.line) for node in yaml.compose_all(text, yaml.SafeLoader) if node]
-    except yaml.YAMLError:
-        yield parse(text, source)  # says where the fault is
-        return
-    for start, end in marks:
-        last = end + 1 if end < len(lines) and not lines[end].startswith(("---", "...")) else end
-        part = parse("\n" * start + "".join(lines[start : max(last, start + 1)]), source)
-        if part.value is not None and part.value != {}:
-            yield part
-
-
-def _opened(document: Document) -> Iterator[Manifest]:
-    """Yield the objects of a document: itself, or the items of a list."""
-    value = document.value
-    if not isinstance(value, dict) or not value.get("kind") or not value.get("apiVersion"):
-        raise click.ClickException(
-            f"{document.source}:{document.line()}: expected a Kubernetes object with apiVersion and kind"
-        )
-    if str(value["kind"]).endswith("List") and isinstance(value.get("items"), list):
-        for number in range(len(value["items"])):
-            yield from _opened(document.at("items", number))
-        return
-    yield Manifest(document)
+        raise click.ClickException("\n".join(str(problem) for problem in error.problems)) from error
+    options = Installation(
+        configuration=loaded,
+        text=config.read_text() if config is not None else "",
+        namespace=namespace,
+        image=image,
+        replicas=replicas,
+        crds=crds,
+    )
+    click.echo(yaml.safe_dump_all(installation(options, catalogue), sort_keys=False), nl=False)

@@ -1,0 +1,81 @@
+"""What each process must be allowed to do, as RBAC rules: as little as it needs.
+
+A test runs the processes on a real API server under exactly these rights, so a rule that is missing shows.
+"""
+
+from collections.abc import Iterable
+from typing import Final
+
+from spinney.api.struct import JSON
+from spinney.backends import Right
+
+READ: Final = ("get", "list", "watch")
+OWN: Final = (*READ, "create", "update", "patch", "delete")
+EVENTS: Final = Right("", ("events",), ("create", "patch"))
+LEASES: Final = Right("coordination.k8s.io", ("leases",), ("get", "create", "update"))
+
+OPERATOR: Final = (
+    Right("grove.io", ("podcliquesets",), (*READ, "update", "patch")),
+    Right("grove.io", ("podcliques", "podcliquescalinggroups"), OWN),
+    Right("grove.io", ("clustertopologybindings",), READ),
+    Right(
+        "grove.io",
+        (
+            "podcliquesets/status",
+            "podcliques/status",
+            "podcliquescalinggroups/status",
+            "clustertopologybindings/status",
+        ),
+        ("get", "update", "patch"),
+    ),
+    Right(
+        "grove.io",
+        ("podcliquesets/finalizers", "podcliques/finalizers", "podcliquescalinggroups/finalizers"),
+        ("update",),
+    ),
+    Right("scheduler.grove.io", ("podgangs",), OWN),
+    Right("scheduler.grove.io", ("podgangs/status",), ("get", "update", "patch")),
+    Right("scheduler.grove.io", ("podgangs/finalizers",), ("update",)),
+    Right("", ("pods",), (*READ, "create", "patch", "delete")),
+    Right("", ("pods/status",), READ),  # granted on by the Role of the start-up init container
+    Right("", ("services", "serviceaccounts", "secrets"), OWN),
+    Right("rbac.authorization.k8s.io", ("roles", "rolebindings"), OWN),
+    Right("autoscaling", ("horizontalpodautoscalers",), OWN),
+    Right("resource.k8s.io", ("resourceclaims",), OWN),
+    Right("resource.k8s.io", ("resourceclaimtemplates",), ("get",)),
+    Right("apiextensions.k8s.io", ("customresourcedefinitions",), ("get",)),
+    Right(
+        "admissionregistration.k8s.io",
+        ("mutatingwebhookconfigurations", "validatingwebhookconfigurations"),
+        ("get", "create", "patch"),
+    ),
+    EVENTS,
+)
+
+MNNVL: Final = Right("resource.nvidia.com", ("computedomains",), OWN)
+
+SCHEDULER: Final = (
+    Right("", ("pods", "nodes", "namespaces", "persistentvolumes", "persistentvolumeclaims"), READ),
+    Right("", ("pods/binding", "pods/eviction"), ("create",)),
+    Right("", ("pods/status",), ("patch",)),
+    Right("storage.k8s.io", ("storageclasses", "csinodes"), READ),
+    Right("scheduling.k8s.io", ("priorityclasses", "workloads", "podgroups"), READ),
+    Right("policy", ("poddisruptionbudgets",), READ),
+    Right("resource.k8s.io", ("resourceclaims", "resourceslices", "deviceclasses"), READ),
+    Right("grove.io", ("clustertopologybindings",), READ),
+    Right("scheduler.grove.io", ("podgangs",), READ),
+    Right("scheduler.grove.io", ("podgangs/status",), ("patch",)),
+    Right("scheduling.run.ai", ("queues", "podgroups"), READ),
+    Right("scheduling.run.ai", ("queues/status", "podgroups/status"), ("patch",)),
+    Right("kai.scheduler", ("topologies",), READ),
+    Right("scheduling.x-k8s.io", ("podgroups",), READ),
+    Right("scheduling.volcano.sh", ("podgroups",), READ),
+    EVENTS,
+)
+
+
+def rules(rights: Iterable[Right]) -> list[JSON]:
+    """Return rights as the rules of a Role or ClusterRole."""
+    return [
+        {"apiGroups": [right.group], "resources": list(right.resources), "verbs": list(right.verbs)} for right in rights
+    ]
