@@ -1,0 +1,67 @@
+"""The files people start from work as they are, and so does the command."""
+
+import importlib.util
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+import yaml
+from click.testing import CliRunner
+
+from spinney.api.coscheduling import PodGroup
+from spinney.api.struct import convert
+from spinney.cli.coscheduler import coscheduler
+from spinney.coscheduling.configuration import load_configuration
+from spinney.coscheduling.framework import PluginRegistry
+from spinney.coscheduling.plugins import BUILT_IN
+from spinney.runtime import VirtualClock
+
+from .bench import Bench, a_node, a_pod
+
+EXAMPLES = Path(__file__).parents[2] / "examples" / "coscheduling"
+
+
+def test_the_configuration_is_valid() -> None:
+    """The example configuration serves both names."""
+    assert load_configuration(EXAMPLES / "configuration.yaml").scheduler_names == ("default-scheduler", "coscheduling")
+
+
+def test_the_group_is_one() -> None:
+    """The example group asks for the pods of the example job."""
+    group, job = yaml.safe_load_all((EXAMPLES / "pod-group.yaml").read_text())
+    assert convert(PodGroup, group).spec.min_member == job["spec"]["parallelism"]
+    labels = job["spec"]["template"]["metadata"]["labels"]
+    assert labels == {"scheduling.x-k8s.io/pod-group": group["metadata"]["name"]}
+
+
+@pytest.mark.parametrize("cluster_name", ["embedded"], indirect=True)
+@pytest.mark.parametrize(("hour", "node"), [(12, ""), (23, "owl")])
+async def test_the_plugin_filters(cluster_name: str, hour: int, node: str) -> None:
+    """The example plugin keeps pods off night nodes by day and lets them on at night."""
+    spec = importlib.util.spec_from_file_location("night_shift", EXAMPLES / "night_shift.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    registry = PluginRegistry(BUILT_IN)
+    registry.register("NightShift", module.NightShift)
+    bench = Bench(registry=registry, plugins={"multiPoint": {"enabled": [{"name": "NightShift"}]}})
+    clock = bench.runtime.clock
+    assert isinstance(clock, VirtualClock)
+    clock._epoch = datetime(2026, 1, 1, hour, tzinfo=UTC)
+    bench.put(a_node("owl", labels={module.LABEL: "true"}), a_pod("p"))
+    await bench.run()
+    assert bench.binds == ({"p": node} if node else {})
+    if not node:
+        found = bench.refused["p"].found
+        assert found is not None
+        assert found.refusals[-1].reason == "node(s) only work at night"
+
+
+def test_the_command_names_what_is_wrong(tmp_path: Path) -> None:
+    """A configuration that cannot be used ends the command with one line that names the file and the field."""
+    path = tmp_path / "wrong.yaml"
+    path.write_text("profilse: []\n")
+    result = CliRunner().invoke(coscheduler, ["--config", str(path)])
+    assert result.exit_code == 1
+    assert "wrong.yaml: profilse: no such field; did you mean profiles?" in result.output
