@@ -1,5 +1,10 @@
 """``spinney top`` draws the nodes of any cluster with the gangs on them."""
 
+import os
+import pty
+import signal
+import subprocess
+import sys
 from pathlib import Path
 
 from click.testing import CliRunner
@@ -30,3 +35,18 @@ def test_gangs_of_any_family_are_drawn(tmp_path: Path) -> None:
 
     assert "gpu-001 ■■■■" in output
     assert "■ train" in output
+
+
+def test_on_a_terminal_it_follows_until_interrupted(served: ServedCluster) -> None:
+    """The live picture appears, and Ctrl-C ends it with the exit status shells expect."""
+    ours, theirs = pty.openpty()
+    command = [sys.executable, "-c", "from spinney.cli import main; main()", "top", "--kubeconfig"]
+    process = subprocess.Popen([*command, str(served.kubeconfig)], stdout=theirs, stderr=theirs, env=os.environ)
+    os.close(theirs)
+    shown = b""
+    while b"gpu-003" not in shown:
+        shown += os.read(ours, 65536)
+    process.send_signal(signal.SIGINT)
+
+    assert process.wait(timeout=60) == 130
+    os.close(ours)

@@ -103,6 +103,23 @@ def test_queues_divide_the_cluster() -> None:
     assert (books["small"].allocated, books["small"].requested) == ("8", "16")
 
 
+def test_what_is_preempted_comes_back_pending() -> None:
+    """A gang of higher priority takes the place of a lower one, whose pods are made again and wait."""
+    cluster = Cluster("1x8")
+    cluster.gang("low", pods=1, gpus=8, priority_class="train")
+    cluster.run()
+    cluster.gang("high", pods=1, gpus=8, priority_class="build-preemptible")
+    cluster.run()
+
+    assert cluster.nodes_of("high") == ["gpu-000"]
+    assert [pod.name for pod in cluster.pending] == ["low-0"]
+    assert [(each.what, each.pod.name) for each in cluster.history] == [
+        ("placed", "low-0"),
+        ("evicted", "low-0"),
+        ("placed", "high-0"),
+    ]
+
+
 def test_a_deleted_gang_makes_room() -> None:
     """Deleting a gang frees what it held."""
     cluster = Cluster("1x8")

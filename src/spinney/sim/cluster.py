@@ -174,7 +174,9 @@ class Cluster:
         }
         resources: JSON = {"requests": {"cpu": cpu}, "limits": {_GPU: str(gpus)} if gpus else {}}
         spec = {"schedulerName": "spinney-scheduler", "containers": [{"name": "main", "resources": resources}]}
-        members = [
+        # Somebody owns the pods, so one that is evicted is made again.
+        owner = {"apiVersion": "grove.io/v1alpha1", "kind": "PodClique", "name": name, "uid": name, "controller": True}
+        members: list[JSON] = [
             {
                 "apiVersion": "v1",
                 "kind": "Pod",
@@ -182,6 +184,7 @@ class Cluster:
                     "name": f"{name}-{index}",
                     "namespace": namespace,
                     "labels": {**labels, GANG_LABEL: name, POD_CLIQUE: name},
+                    "ownerReferences": [owner],
                 },
                 "spec": spec,
             }
