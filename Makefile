@@ -65,8 +65,9 @@ bench: $(REAL)  ## every benchmark; each prints a ratio measured in one run
 	@for bench in $(BENCHMARKS); do echo "== $$bench"; $(BIN)/python -m "benchmarks.$$bench" || exit 1; done
 
 .PHONY: docs
-docs: $(STAMP)  ## regenerate docs/reference from the code
+docs: $(STAMP)  ## regenerate docs/reference and the chart from the code
 	$(BIN)/python hack/reference.py
+	$(BIN)/python hack/chart.py
 
 .PHONY: crds
 crds: $(STAMP)  ## regenerate the CRD manifests from the types
