@@ -172,3 +172,18 @@ async def test_victims_are_told_and_deleted(cluster: Cluster) -> None:
     assert len(await world.events("Preempted")) == 1
     failed = await world.events("FailedScheduling")
     assert any(text.startswith("0/1 nodes are available: 1 Insufficient cpu.") for text in failed)
+
+
+async def test_a_scheduler_that_stops_leaves_nothing_behind(cluster: Cluster) -> None:
+    """Members that waited when the scheduler stopped are free for its successor, and nothing is written after."""
+    async with a_world(cluster, configured(podGroupRejectPercentage=100)) as world:
+        await world.nodes(a_node("n1", cpu="2"))
+        await world.gang("late", 3)
+        async with world.scheduling():
+            await world.settle(3)
+        before = {name: pod.metadata.resource_version for name, pod in world.pods.items()}
+        await world.settle(120)
+        assert {name: pod.metadata.resource_version for name, pod in world.pods.items()} == before
+        await world.nodes(a_node("n2", cpu="2"))
+        async with world.scheduling():
+            await world.until(lambda: len(world.bound("late")) == 3, seconds=5)

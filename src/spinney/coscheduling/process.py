@@ -122,7 +122,7 @@ class CoschedulerProcess:
         self._start: ScheduleStart | None = None
         self._native: NativeConditions | None = None
         self._controller: PodGroupController | None = None
-        self._held: set[GangKey] = set()
+        self._held: dict[GangKey, asyncio.TimerHandle] = {}
 
     # -- composing ---------------------------------------------------------------------------------------------------
 
@@ -218,6 +218,10 @@ class CoschedulerProcess:
                 except TimeoutError:
                     continue
         finally:
+            for waiting in self.services.waiting:
+                waiting.abandon()
+            for timer in self._held.values():
+                timer.cancel()
             await self.scheduler.finish_binding()
             await self._disruption.finish()
             await self._reports.flush()
@@ -279,11 +283,11 @@ class CoschedulerProcess:
         group = self.groups.of(pod)
         if group is None or group.complete or group.key in self._held:
             return
-        self._held.add(group.key)
-        asyncio.get_running_loop().call_later(_HELD_SECONDS, self._report_held, group.key)
+        loop = asyncio.get_running_loop()
+        self._held[group.key] = loop.call_later(_HELD_SECONDS, self._report_held, group.key)
 
     def _report_held(self, key: GangKey) -> None:
-        self._held.discard(key)
+        self._held.pop(key, None)
         group = self.groups.get(key)
         if group is None or group.complete:
             return

@@ -50,6 +50,11 @@ class WaitingPod:
         """Send the pod back; later answers do not count."""
         self._settle(Status(Code.UNSCHEDULABLE, (reason,), plugin))
 
+    def abandon(self) -> None:
+        """Stop waiting without a verdict: the scheduler ends, and nobody is to hear of it."""
+        self._timer.cancel()
+        self._settled = None
+
     def _time_out(self, plugin: str, seconds: float) -> None:
         self.reject(plugin, f"waited {seconds:g}s for permission to bind and did not get it")
 
