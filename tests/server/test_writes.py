@@ -132,5 +132,5 @@ async def test_yaml_is_read_without_aliases() -> None:
     assert (made.status, made.body["data"]) == (201, {"when": "2026-01-01"})
     refused = await api.send("POST", CONFIG_MAPS, b"metadata: &m {name: a}\nother: *m\n", headers=headers)
     assert refused.status == 400
-    other = await api.send("POST", CONFIG_MAPS, b"x", headers={"content-type": "application/vnd.kubernetes.protobuf"})
+    other = await api.send("POST", CONFIG_MAPS, b"x", headers={"content-type": "application/cbor"})
     assert other.status == 415

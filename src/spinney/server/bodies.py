@@ -1,4 +1,4 @@
-"""Reading request bodies: JSON, and YAML where kubectl sends it."""
+"""Reading request bodies: JSON, YAML where kubectl sends it, and protobuf where Go components do."""
 
 from typing import Any
 
@@ -6,15 +6,14 @@ import msgspec
 import yaml
 
 from spinney.server.exchange import Request
-from spinney.server.status import ApiError, bad_request, unsupported_media_type
+from spinney.server.fields import FieldTable
+from spinney.server.fields.protobuf import UnknownKind, decode_object
+from spinney.server.fields.wire import MalformedMessage
+from spinney.server.status import bad_request, unsupported_media_type
 
 _JSON = "application/json"
 _YAML = "application/yaml"
 _PROTOBUF = "application/vnd.kubernetes.protobuf"
-_NO_PROTOBUF = (
-    "the embedded server does not read protobuf: send JSON or YAML"
-    " (kubectl: apply -f or create -f; Go components: contentType application/json)"
-)
 _MAX_DEPTH = 256
 
 
@@ -23,7 +22,7 @@ def media_type(request: Request) -> str:
     return request.headers.get("content-type", "").partition(";")[0].strip().lower()
 
 
-def read_object(request: Request) -> Any:
+def read_object(request: Request, fields: FieldTable) -> Any:
     """Decode the body of a create or replace request."""
     found = media_type(request)
     if found in {"", _JSON, "*/*"}:
@@ -31,18 +30,30 @@ def read_object(request: Request) -> Any:
     if found in {_YAML, "text/yaml", "application/x-yaml"}:
         return from_yaml(request.body)
     if found == _PROTOBUF:
-        raise ApiError(415, "UnsupportedMediaType", _NO_PROTOBUF)
-    raise unsupported_media_type((_JSON, _YAML))
+        return from_protobuf(request.body, fields)
+    raise unsupported_media_type((_JSON, _YAML, _PROTOBUF))
 
 
-def read_options(request: Request) -> dict[str, Any]:
+def read_options(request: Request, fields: FieldTable) -> dict[str, Any]:
     """Decode the body of a delete request; an empty one has no options."""
     if not request.body.strip():
         return {}
-    options = read_object(request)
+    options = read_object(request, fields)
     if not isinstance(options, dict):
         raise bad_request("the body is not an object: expected DeleteOptions")
     return options
+
+
+def from_protobuf(body: bytes, fields: FieldTable) -> Any:
+    """Decode protobuf; raise a 400 if it is none, and a 415 if it holds a kind that protobuf cannot carry."""
+    try:
+        return decode_object(fields, body)
+    except UnknownKind as error:
+        raise unsupported_media_type((_JSON, _YAML)) from error
+    except MalformedMessage as error:
+        raise bad_request(f"the body is not valid protobuf: {error}") from error
+    except RecursionError as error:
+        raise bad_request("the body is nested too deeply") from error
 
 
 def from_json(body: bytes) -> Any:

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from spinney.api.resource import Resource
 from spinney.runtime import Runtime
 from spinney.server.admission.chain import Admission
+from spinney.server.fields import FieldTable
 from spinney.server.kinds import Kind, Registry
 from spinney.server.options import ServerOptions
 from spinney.server.store import Collection, Key, Store
@@ -18,6 +19,7 @@ class Context:
     options: ServerOptions
     store: Store
     registry: Registry
+    fields: FieldTable  # of the built-in kinds
     admission: Admission
 
     def collection(self, kind: Kind) -> Collection:

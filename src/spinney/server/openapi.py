@@ -1,39 +1,39 @@
 """OpenAPI v3, as far as kubectl needs it: which kinds there are, their schemas, and that fields are validated.
 
 kubectl looks for the kind among the components, for the ``fieldValidation`` parameter on its PATCH operation, and
-(for ``explain``) at the schema. Schemas of custom kinds are theirs; built-in kinds are described by their outline
-only, with every field allowed.
+(for ``explain``) at the schema. Schemas of custom kinds are theirs; those of built-in kinds come from the table of
+fields. The fields have no descriptions there.
 """
 
 import hashlib
+import operator
 from typing import Any
 
 import msgspec
 
 from spinney.api.struct import JSON
 from spinney.server.exchange import Request, Response
-from spinney.server.kinds import Kind, Registry, Shape
+from spinney.server.fields import FieldTable
+from spinney.server.fields.schemas import schema_name, schemas
+from spinney.server.kinds import Kind, Registry
 from spinney.server.responding import reply
 from spinney.server.status import no_such_path
 
-_PRESERVE = "x-kubernetes-preserve-unknown-fields"
+_METADATA = "meta.v1.ObjectMeta"
 _QUERY = ("dryRun", "fieldManager", "fieldValidation", "force")
 
 
 class OpenApi:
-    """Documents by group and version, made when asked for and kept until the registry changes."""
+    """Documents by group and version, made when asked for and kept until their kinds change."""
 
-    def __init__(self, registry: Registry, version: str) -> None:
+    def __init__(self, registry: Registry, fields: FieldTable, version: str) -> None:
         self._registry = registry
+        self._fields = fields
         self._version = version
-        self._documents: dict[str, bytes] = {}
-        self._generation = -1
+        self._documents: dict[str, tuple[list[Kind], bytes]] = {}
 
     def serve(self, request: Request) -> Response:
         """Answer ``/openapi/v3`` and the documents below it."""
-        if self._generation != self._registry.generation:
-            self._documents = {}
-            self._generation = self._registry.generation
         name = request.path.removeprefix("/openapi/v3").strip("/")
         if name:
             return reply(self._document(name))
@@ -44,12 +44,15 @@ class OpenApi:
         return reply(msgspec.json.encode({"paths": paths}))
 
     def _document(self, name: str) -> bytes:
-        if name not in self._documents:
-            kinds = [kind for kind in self._registry if _document_name(kind) == name]
-            if not kinds:
-                raise no_such_path()
-            self._documents[name] = msgspec.json.encode(_described(kinds, self._version))
-        return self._documents[name]
+        kinds = [kind for kind in self._registry if _document_name(kind) == name]
+        if not kinds:
+            raise no_such_path()
+        known = self._documents.get(name)
+        if known is not None and len(known[0]) == len(kinds) and all(map(operator.is_, known[0], kinds)):
+            return known[1]
+        document = msgspec.json.encode(_described(kinds, self._fields, self._version))
+        self._documents[name] = (kinds, document)
+        return document
 
 
 def _document_name(kind: Kind) -> str:
@@ -57,85 +60,66 @@ def _document_name(kind: Kind) -> str:
     return f"apis/{resource.group}/{resource.version}" if resource.group else f"api/{resource.version}"
 
 
-def _described(kinds: list[Kind], version: str) -> JSON:
+def _described(kinds: list[Kind], fields: FieldTable, version: str) -> JSON:
     paths: JSON = {}
-    schemas: JSON = {"ObjectMeta": {"type": "object", "description": "Metadata of an object.", _PRESERVE: True}}
+    components: JSON = schemas(fields, [fields.message(_METADATA)])
     for kind in kinds:
-        schemas[_schema_name(kind)] = _schema(kind)
-        paths |= _paths(kind)
+        resource = kind.resource
+        message = None if kind.custom else fields.kind(resource.api_version, resource.kind)
+        name = _custom_name(kind)
+        if message is not None:
+            name = schema_name(message)
+            components |= schemas(fields, [message])
+        components[name] = _schema(kind, components.get(name) or kind.schema or {"type": "object"})
+        paths |= _paths(kind, name)
     return {
         "openapi": "3.0.0",
         "info": {"title": "Kubernetes", "version": version},
         "paths": paths,
-        "components": {"schemas": schemas},
+        "components": {"schemas": components},
     }
 
 
-def _schema_name(kind: Kind) -> str:
+def _custom_name(kind: Kind) -> str:
     resource = kind.resource
-    parts = [*reversed((resource.group or "core").split(".")), resource.version, resource.kind]
-    return ".".join(parts)
+    return ".".join([*reversed(resource.group.split(".")), resource.version, resource.kind])
 
 
-def _schema(kind: Kind) -> JSON:
+def _schema(kind: Kind, schema: JSON) -> JSON:
     resource = kind.resource
-    if kind.schema is not None:
-        schema: JSON = {**kind.schema}
-    else:
-        schema = {"type": "object", "description": f"{resource.kind} of {resource.api_version}.", _PRESERVE: True}
-        schema["properties"] = {name: _outline(shape) for name, shape in kind.shape.fields.items()}
     properties = {**schema.get("properties", {})}
     properties.setdefault("apiVersion", {"type": "string"})
     properties.setdefault("kind", {"type": "string"})
-    properties["metadata"] = {"allOf": [{"$ref": "#/components/schemas/ObjectMeta"}]}
-    schema["properties"] = properties
-    schema["x-kubernetes-group-version-kind"] = [
-        {"group": resource.group, "version": resource.version, "kind": resource.kind}
-    ]
-    return schema
+    if kind.custom:
+        properties["metadata"] = {"allOf": [{"$ref": f"#/components/schemas/io.k8s.{_METADATA}"}]}
+    return {
+        **schema,
+        "properties": properties,
+        "x-kubernetes-group-version-kind": [
+            {"group": resource.group, "version": resource.version, "kind": resource.kind}
+        ],
+    }
 
 
-def _outline(shape: Shape) -> JSON:
-    """Return what a merge shape says about a field, as a schema that allows everything else."""
-    if shape.merge == "set":
-        return {"type": "array", "items": {}, "x-kubernetes-list-type": "set", "x-kubernetes-patch-strategy": "merge"}
-    if shape.merge == "map":
-        return {
-            "type": "array",
-            "items": _outline(shape.item),
-            "x-kubernetes-list-type": "map",
-            "x-kubernetes-list-map-keys": list(shape.keys),
-            "x-kubernetes-patch-merge-key": shape.strategic_key,
-            "x-kubernetes-patch-strategy": "merge",
-        }
-    if shape.merge == "atomic":
-        return {_PRESERVE: True}
-    outline: JSON = {"type": "object", _PRESERVE: True}
-    if shape.fields:
-        outline["properties"] = {name: _outline(child) for name, child in shape.fields.items()}
-    return outline
-
-
-def _paths(kind: Kind) -> JSON:
+def _paths(kind: Kind, schema: str) -> JSON:
     resource = kind.resource
     collection = resource.path("{namespace}" if resource.namespaced else None)
     paths: JSON = {}
     if "create" in kind.verbs:
-        paths[collection] = {"post": _operation(kind, "post")}
+        paths[collection] = {"post": _operation(kind, "post", schema)}
     if "patch" in kind.verbs:
         paths[f"{collection}/{{name}}"] = {
-            "get": _operation(kind, "get"),
-            "put": _operation(kind, "put"),
-            "patch": _operation(kind, "patch"),
+            "get": _operation(kind, "get", schema),
+            "put": _operation(kind, "put", schema),
+            "patch": _operation(kind, "patch", schema),
         }
     return paths
 
 
-def _operation(kind: Kind, action: str) -> JSON:
+def _operation(kind: Kind, action: str, schema: str) -> JSON:
     resource = kind.resource
     parameters = [] if action == "get" else list(_QUERY)
-    schema: JSON = {"$ref": f"#/components/schemas/{_schema_name(kind)}"}
-    content: dict[str, Any] = {"application/json": {"schema": schema}}
+    content: dict[str, Any] = {"application/json": {"schema": {"$ref": f"#/components/schemas/{schema}"}}}
     return {
         "operationId": f"{action}{resource.version}{resource.kind}",
         "parameters": [{"name": name, "in": "query", "schema": {"type": "string"}} for name in parameters],

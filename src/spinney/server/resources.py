@@ -41,18 +41,18 @@ async def serve_resource(context: Context, request: Request) -> Response:
     options = write_options(request.query, request.headers, request.user)
     match asked:
         case "create" if target.subresource or target.kind.verbs == ("create",):
-            return await serve_action(context, target, read_object(request), options)
+            return await serve_action(context, target, read_object(request, context.fields), options)
         case "create":
-            record = await create(context, target, read_object(request), options)
+            record = await create(context, target, read_object(request, context.fields), options)
             return reply(representation.single(record), status=201, warnings=options.warnings)
         case "update" if target.subresource == "scale":
-            body = read_object(request)
+            body = read_object(request, context.fields)
             return reply_json(await set_scale(context, target, lambda _: body, options), warnings=options.warnings)
         case "patch" if target.subresource == "scale":
             change = patch_change(target, request)
             return reply_json(await set_scale(context, target, change, options), warnings=options.warnings)
         case "update":
-            record = await replace(context, target, read_object(request), options)
+            record = await replace(context, target, read_object(request, context.fields), options)
             return reply(representation.single(record), warnings=options.warnings)
         case "patch":
             record, made = await patch(context, target, request, options)
@@ -93,7 +93,7 @@ def _list(context: Context, target: Target, request: Request, representation: Re
 async def _delete(
     context: Context, target: Target, request: Request, options: WriteOptions, representation: Representation
 ) -> Response:
-    body = read_options(request)
+    body = read_options(request, context.fields)
     options.dry_run = dry_run_of(body, request.query)
     deleted = await delete(context, target, delete_options(body, request.query), options)
     if deleted.gone and not target.kind.returns_deleted:
@@ -105,7 +105,7 @@ async def _delete(
 async def _delete_collection(
     context: Context, target: Target, request: Request, options: WriteOptions, representation: Representation
 ) -> Response:
-    body = read_options(request)
+    body = read_options(request, context.fields)
     options.dry_run = dry_run_of(body, request.query)
     wanted = delete_options(body, request.query)
     listed = list_objects(context, target, request.query)

@@ -23,6 +23,7 @@ from spinney.server.crd.definitions import COLLECTION, definition_kind
 from spinney.server.crd.installation import Installation
 from spinney.server.discovery import serve_discovery
 from spinney.server.exchange import Request, Response
+from spinney.server.fields import field_table
 from spinney.server.kinds import Registry
 from spinney.server.kinds.builtin import builtin_kinds
 from spinney.server.openapi import OpenApi
@@ -57,10 +58,11 @@ class ApiServer:
             options=self.options,
             store=store,
             registry=registry,
+            fields=field_table(self.options.kubernetes_version),
             admission=Admission(store, self._webhooks),
         )
         Installation(store, registry)
-        self._openapi = OpenApi(registry, git_version(self.options.kubernetes_version))
+        self._openapi = OpenApi(registry, self.context.fields, git_version(self.options.kubernetes_version))
         self._work = (GarbageCollector(self.context), Endings(self.context), EventExpiry(self.context))
         if self._journal is None or not self._journal.restore(store, first=COLLECTION):
             bootstrap(self.context)

@@ -35,7 +35,7 @@ async def create(
         options={"kind": "CreateOptions", "apiVersion": "meta.k8s.io/v1"},
         warnings=options.warnings,
     )
-    check_unknown_fields(attributes, options)
+    check_unknown_fields(context, attributes, options)
     begin(kind, obj, target.namespace, context.runtime)
     collection = context.collection(kind)
     generated = not metadata.get("name") and metadata.get("generateName")

@@ -95,7 +95,7 @@ async def _update_once(
         options={"kind": "PatchOptions" if applied else "UpdateOptions", "apiVersion": "meta.k8s.io/v1"},
         warnings=options.warnings,
     )
-    check_unknown_fields(attributes, options)
+    check_unknown_fields(context, attributes, options)
     _keep_other_endpoints(target, obj, old)
     kind.behaviour.fill_defaults(obj)
     await admit(context, attributes, options)

@@ -3,8 +3,10 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from spinney.api.struct import JSON
 from spinney.server.admission.attributes import Attributes
 from spinney.server.context import Context
+from spinney.server.fields.checking import WrongType, conform
 from spinney.server.metadata import validate_metadata
 from spinney.server.status import bad_request, invalid
 
@@ -63,12 +65,12 @@ async def admit(context: Context, attributes: Attributes, options: WriteOptions)
         attributes.warnings += kind.behaviour.warnings(obj)
 
 
-def check_unknown_fields(attributes: Attributes, options: WriteOptions) -> None:
+def check_unknown_fields(context: Context, attributes: Attributes, options: WriteOptions) -> None:
     """Drop fields that the kind does not have, and say so as the client asked."""
     obj = attributes.obj
     if obj is None:
         return
-    unknown = attributes.kind.behaviour.unknown_fields(obj)
+    unknown = _drop_unknown(context, attributes, obj)
     if not unknown or options.field_validation == "Ignore":
         return
     texts = [f'unknown field "{path}"' for path in unknown]
@@ -77,3 +79,15 @@ def check_unknown_fields(attributes: Attributes, options: WriteOptions) -> None:
         what = f'{resource.kind} in version "{resource.version}" cannot be handled as a {resource.kind}'
         raise bad_request(f"{what}: strict decoding error: {', '.join(texts)}")
     options.warnings += texts
+
+
+def _drop_unknown(context: Context, attributes: Attributes, obj: JSON) -> list[str]:
+    kind = attributes.kind
+    if kind.custom:
+        return kind.behaviour.unknown_fields(obj)
+    try:
+        return conform(context.fields, obj, attributes.old)
+    except WrongType as error:
+        resource = kind.resource
+        what = f'{resource.kind} in version "{resource.version}" cannot be handled as a {resource.kind}'
+        raise bad_request(f"{what}: {error}") from error

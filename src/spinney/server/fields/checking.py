@@ -1,0 +1,126 @@
+"""Holding objects of built-in kinds to their fields: unknown ones are dropped and reported, wrong types refused.
+
+Kubernetes decodes into typed structures, which has three effects that clients see: a field nobody declared is gone, a
+null is the same as nothing, and a value of the wrong type is a 400 before anything else looks at the object.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from spinney.api.struct import JSON
+from spinney.server.fields.table import FieldTable, FieldType, Message
+
+
+class WrongType(ValueError):  # noqa: N818 - named for the fault
+    """A value that a field cannot hold."""
+
+    def __init__(self, path: str, value: object, expected: str) -> None:
+        super().__init__(f"{path}: Invalid value: {_called(value)}: must be {expected}")
+
+
+def conform(table: FieldTable, obj: JSON, old: JSON | None = None) -> list[str]:
+    """Drop the fields that the kind does not have and return their paths; raise :class:`WrongType`.
+
+    Parts that are the same in ``old``, which was held to its fields before, are not looked at again. An object whose
+    kind is not in the table stays as it is.
+    """
+    message = table.kind(obj["apiVersion"], obj["kind"])
+    if message is None:
+        return []
+    unknown: list[str] = []
+    fields = message.by_name
+    for name in [*obj]:
+        if name in {"apiVersion", "kind"} or (old is not None and name in old and obj[name] == old[name]):
+            continue
+        field = fields.get(name)
+        if field is None:
+            del obj[name]
+            unknown.append(name)
+        elif obj[name] is not None:
+            _check(table, field.type, obj[name], name, unknown)
+    return unknown
+
+
+def _check(table: FieldTable, kind: FieldType, value: Any, path: str, unknown: list[str]) -> None:
+    if kind.form == "scalar":
+        fits, expected = _SCALARS[kind.name]
+        if not fits(value):
+            raise WrongType(path, value, expected)
+    elif kind.form == "message":
+        if not isinstance(value, dict):
+            raise WrongType(path, value, "an object")
+        _check_message(table, table.message(kind.name), value, path, unknown)
+    elif kind.form == "map":
+        if not isinstance(value, dict):
+            raise WrongType(path, value, "an object")
+        for key, item in value.items():
+            if item is not None:
+                _check(table, kind.element, item, f"{path}.{key}", unknown)
+    else:
+        if not isinstance(value, list):
+            raise WrongType(path, value, "a list")
+        for index, item in enumerate(value):
+            if item is not None:
+                _check(table, kind.element, item, f"{path}[{index}]", unknown)
+
+
+def _check_message(table: FieldTable, message: Message, obj: JSON, path: str, unknown: list[str]) -> None:
+    fields = message.by_name
+    absent = []
+    for name, value in obj.items():
+        field = fields.get(name)
+        if field is None:
+            unknown.append(f"{path}.{name}")
+            absent.append(name)
+        elif value is None:
+            absent.append(name)
+        else:
+            _check(table, field.type, value, f"{path}.{name}", unknown)
+    for name in absent:
+        del obj[name]
+
+
+def _is_string(value: object) -> bool:
+    return isinstance(value, str)
+
+
+def _is_integer(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _is_anything(value: object) -> bool:
+    return True
+
+
+_Scalar = tuple[Callable[[object], bool], str]
+_TEXT: _Scalar = (_is_string, "a string")
+_WHOLE: _Scalar = (_is_integer, "a whole number")
+_NUMBER: _Scalar = (_is_number, "a number")
+_ANY: _Scalar = (_is_anything, "anything")
+_SCALARS: Mapping[str, _Scalar] = {
+    "string": _TEXT,
+    "bytes": _TEXT,
+    "time": _TEXT,
+    "microTime": _TEXT,
+    "duration": _TEXT,
+    "quantity": (lambda value: _is_string(value) or _is_number(value), "a quantity"),
+    "intOrString": (lambda value: _is_string(value) or _is_integer(value), "a whole number or a string"),
+    "bool": (lambda value: isinstance(value, bool), "true or false"),
+    **dict.fromkeys(("int32", "int64", "uint8", "uint32", "uint64"), _WHOLE),
+    **dict.fromkeys(("float32", "float64"), _NUMBER),
+    **dict.fromkeys(("raw", "schemaOrArray", "schemaOrBool", "schemaOrStrings"), _ANY),
+}
+
+
+def _called(value: object) -> str:
+    if isinstance(value, bool):
+        return "a boolean"
+    if isinstance(value, dict):
+        return "an object"
+    if isinstance(value, list):
+        return "a list"
+    return "a string" if isinstance(value, str) else "a number"

@@ -1,0 +1,82 @@
+"""OpenAPI schemas of the built-in types, from the table of fields: names, types and how patches merge them."""
+
+from collections.abc import Iterable, Mapping
+
+from spinney.api.struct import JSON
+from spinney.server.fields.table import Field, FieldTable, FieldType, Message
+
+_REFERENCE = "#/components/schemas/"
+_PRESERVE = "x-kubernetes-preserve-unknown-fields"
+_SCALARS: Mapping[str, JSON] = {
+    "string": {"type": "string"},
+    "bytes": {"type": "string", "format": "byte"},
+    "bool": {"type": "boolean"},
+    "int32": {"type": "integer", "format": "int32"},
+    "int64": {"type": "integer", "format": "int64"},
+    "uint8": {"type": "integer", "format": "int32"},
+    "uint32": {"type": "integer", "format": "int32"},
+    "uint64": {"type": "integer", "format": "int64"},
+    "float32": {"type": "number", "format": "float"},
+    "float64": {"type": "number", "format": "double"},
+    "quantity": {"x-kubernetes-int-or-string": True, "type": "string", "format": "quantity"},
+    "intOrString": {"x-kubernetes-int-or-string": True, "type": "string", "format": "int-or-string"},
+    "time": {"type": "string", "format": "date-time"},
+    "microTime": {"type": "string", "format": "date-time"},
+    "duration": {"type": "string"},
+}
+_ANYTHING: JSON = {"type": "object", _PRESERVE: True}
+
+
+def schema_name(message: Message) -> str:
+    """Return what a type is called among the schemas."""
+    return f"io.k8s.{message.name}"
+
+
+def schemas(table: FieldTable, messages: Iterable[Message]) -> dict[str, JSON]:
+    """Return the schemas of these types and of all that they refer to."""
+    found: dict[str, JSON] = {}
+    waiting = list(messages)
+    while waiting:
+        message = waiting.pop()
+        name = schema_name(message)
+        if name in found:
+            continue
+        found[name] = message_schema(message)
+        for field in message.by_name.values():
+            referred = _referred(field.type)
+            if referred:
+                waiting.append(table.message(referred))
+    return found
+
+
+def message_schema(message: Message) -> JSON:
+    """Return the schema of one type."""
+    properties = {field.name: _field_schema(field) for field in message.by_name.values()}
+    return {"type": "object", "properties": properties} if properties else {"type": "object"}
+
+
+def _field_schema(field: Field) -> JSON:
+    schema = _type_schema(field.type)
+    if field.patch_strategy:
+        schema["x-kubernetes-patch-strategy"] = field.patch_strategy
+    if field.patch_merge_key:
+        schema["x-kubernetes-patch-merge-key"] = field.patch_merge_key
+    return schema
+
+
+def _type_schema(kind: FieldType) -> JSON:
+    match kind.form:
+        case "message":
+            return {"allOf": [{"$ref": f"{_REFERENCE}io.k8s.{kind.name}"}], "default": {}}
+        case "list" | "items":
+            return {"type": "array", "items": _type_schema(kind.element)}
+        case "map":
+            return {"type": "object", "additionalProperties": _type_schema(kind.element)}
+        case _:
+            return {**_SCALARS.get(kind.name, _ANYTHING)}
+
+
+def _referred(kind: FieldType) -> str:
+    while kind.of is not None:
+        kind = kind.of
+    return kind.name if kind.form == "message" else ""

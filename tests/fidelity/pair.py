@@ -1,0 +1,102 @@
+"""A real and an embedded server side by side, and what of their answers can be compared.
+
+Compared are the status code and, for errors, the reason, what it is about and which fields it names; for objects
+everything but what differs from run to run. Texts are not compared: ours are our own.
+"""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+from spinney.kube.transport import Transport
+from spinney.runtime import Runtime
+from spinney.server import ApiServer
+from spinney.sim.transport import InProcessTransport
+from spinney.testing.controlplane import ControlPlane
+from tests.fidelity.exchanges import Exchange
+
+_VARYING = (
+    "uid",
+    "resourceVersion",
+    "creationTimestamp",
+    "deletionTimestamp",
+    "lastTransitionTime",
+    "managedFields",
+    "remainingItemCount",
+)
+_NOT_CHECKED = "<nil>"  # the cause by which kube-apiserver says that CEL rules were not run after other errors
+
+
+class Pair:
+    """A real and an embedded server, and one namespace in both."""
+
+    def __init__(self, real: Transport, embedded: Transport, namespace: str) -> None:
+        self.real = real
+        self.embedded = embedded
+        self.namespace = namespace
+
+    async def ask(self, exchange: Exchange) -> tuple[Any, Any]:
+        """Send a request to both; return the comparable parts of the answers."""
+        return (
+            await comparable(self.real, exchange, self.namespace),
+            await comparable(self.embedded, exchange, self.namespace),
+        )
+
+    async def until(self, exchange: Exchange) -> None:
+        """Ask the real server until it answers with success: its controllers are not as immediate as ours."""
+        async with asyncio.timeout(60):
+            while (await comparable(self.real, exchange, self.namespace))["status"] != 200:  # noqa: ASYNC110 - elsewhere
+                await asyncio.sleep(0.05)
+
+
+@asynccontextmanager
+async def paired(controlplane: ControlPlane) -> AsyncIterator[Pair]:
+    """Run an embedded server beside the real one; both have the namespace and its service account."""
+    runtime = Runtime.system()
+    real = controlplane.connect(runtime)
+    server = ApiServer(runtime)
+    async with server.running():
+        pair = Pair(real.transport, InProcessTransport(server), f"parity-{runtime.uid()[:8]}")
+        await pair.ask(Exchange("POST", "/api/v1/namespaces", {"metadata": {"name": "{ns}"}}))
+        await pair.until(Exchange("GET", "/api/v1/namespaces/{ns}/serviceaccounts/default"))
+        yield pair
+        await pair.ask(Exchange("DELETE", "/api/v1/namespaces/{ns}"))
+    await real.transport.close()
+    runtime.executor.close()
+
+
+async def comparable(transport: Transport, exchange: Exchange, namespace: str) -> Any:
+    """Send a request; return what of the answer can be compared."""
+    body = None if exchange.body is None else json.dumps(exchange.body).replace("{ns}", namespace).encode()
+    answer = await transport.request(
+        exchange.method,
+        exchange.path.replace("{ns}", namespace),
+        query={name: value.replace("{ns}", namespace) for name, value in exchange.query.items()},
+        headers={"content-type": exchange.content_type},
+        body=body,
+    )
+    if not answer.headers.get("content-type", "").startswith("application/json"):
+        return {"status": answer.status, "text": answer.body}  # a group that is not served yet
+    content = json.loads(answer.body)
+    if content.get("kind") == "Status" and content.get("status") == "Failure":
+        details = content.get("details") or {}
+        causes = [(cause.get("field"), cause["reason"]) for cause in details.get("causes") or ()]
+        return {
+            "status": answer.status,
+            "reason": content.get("reason"),
+            "about": [details.get(name) for name in ("group", "kind", "name")],
+            "causes": sorted(f"{field} {reason}" for field, reason in causes if field != _NOT_CHECKED),
+        }
+    return {"status": answer.status, "object": stable(content)}
+
+
+def stable(value: Any) -> Any:
+    """Return a value without what varies and what is empty."""
+    if isinstance(value, dict):
+        kept = {name: stable(child) for name, child in value.items() if name not in _VARYING}
+        return {name: child for name, child in kept.items() if child not in (None, {}, [])}
+    if isinstance(value, list):
+        return [stable(item) for item in value]
+    return value

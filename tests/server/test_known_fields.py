@@ -1,0 +1,96 @@
+"""Objects of built-in kinds have the fields of their kind, and no others."""
+
+import json
+
+import pytest
+
+from spinney.api.struct import JSON
+from spinney.server import ServerOptions
+from tests.server.api import CONFIG_MAPS, MERGE, NODES, PODS, a_pod, an_api
+
+_DEPLOYMENTS = "/apis/apps/v1/namespaces/default/deployments"
+
+
+def _mistaken() -> JSON:
+    pod = a_pod("p")
+    pod["spec"]["containers"][0]["imagee"] = "i"
+    pod["spec"]["nodeSelektor"] = {}
+    pod["extra"] = 1
+    return pod
+
+
+async def test_strict_validation_names_every_unknown_field() -> None:
+    """A create under Strict with fields that the kind does not have is a 400 that names them with their paths."""
+    refused = await an_api().send("POST", PODS, _mistaken(), query={"fieldValidation": "Strict"})
+    assert refused.status == 400
+    for path in ("spec.containers[0].imagee", "spec.nodeSelektor", "extra"):
+        assert f'unknown field "{path}"' in refused.body["message"]
+
+
+@pytest.mark.parametrize("validation", ["Warn", "Ignore"])
+async def test_unknown_fields_are_dropped(validation: str) -> None:
+    """Otherwise they are dropped, with a warning for each or without."""
+    made = await an_api().send("POST", PODS, _mistaken(), query={"fieldValidation": validation})
+    assert made.status == 201
+    assert "imagee" not in json.dumps(made.body)
+    assert "extra" not in made.body
+    assert ("warning" in made.headers) is (validation == "Warn")
+
+
+async def test_a_patch_cannot_add_unknown_fields() -> None:
+    """What a patch adds is held to the fields of the kind; what was there is not complained about."""
+    api = an_api()
+    await api.create(CONFIG_MAPS, {"metadata": {"name": "c"}, "data": {"a": "b"}})
+    query = {"fieldValidation": "Strict"}
+    headers = {"content-type": MERGE}
+    refused = await api.send("PATCH", f"{CONFIG_MAPS}/c", {"date": {}}, query=query, headers=headers)
+    assert refused.status == 400
+    fine = await api.send("PATCH", f"{CONFIG_MAPS}/c", {"data": {"any.key": "v"}}, query=query, headers=headers)
+    assert fine.status == 200
+
+
+@pytest.mark.parametrize(
+    ("path", "content"),
+    [
+        (PODS, {"spec": {"containers": "c"}}),
+        (PODS, {"spec": {"containers": [{"name": 5}]}}),
+        (PODS, {"spec": {"containers": [], "priority": "high"}}),
+        (PODS, {"spec": {"containers": [], "hostNetwork": "yes"}}),
+        (CONFIG_MAPS, {"data": {"a": 1}}),
+        (NODES, {"spec": {"taints": {"key": "a"}}}),
+        (_DEPLOYMENTS, {"spec": {"replicas": "3"}}),
+        (_DEPLOYMENTS, {"spec": {"template": []}}),
+    ],
+)
+async def test_a_value_of_the_wrong_type_is_refused(path: str, content: JSON) -> None:
+    """A value that the field cannot hold is a 400 before anything else is judged."""
+    refused = await an_api().send("POST", path, {"metadata": {"name": "x"}, **content})
+    assert (refused.status, refused.body["reason"]) == (400, "BadRequest")
+
+
+async def test_null_is_nothing() -> None:
+    """A null in a field is the same as leaving it out."""
+    made = await an_api().create(PODS, a_pod("p", nodeSelector=None, affinity={"nodeAffinity": None}))
+    assert "nodeSelector" not in made["spec"]
+    assert made["spec"]["affinity"] == {}
+
+
+@pytest.mark.parametrize(("version", "group"), [("1.37", "schedulingGroup"), ("1.35", "workloadRef")])
+async def test_each_release_has_its_fields(version: str, group: str) -> None:
+    """A field that came or went with a release is known to those that have it."""
+    api = an_api(ServerOptions(kubernetes_version=version))
+    for name, value in (("schedulingGroup", {"podGroupName": "g"}), ("workloadRef", {"name": "w", "podGroup": "g"})):
+        answer = await api.send("POST", PODS, a_pod(name.lower(), **{name: value}), query={"fieldValidation": "Strict"})
+        assert answer.status == (201 if name == group else 400)
+
+
+async def test_the_schemas_describe_the_fields() -> None:
+    """OpenAPI has the fields of built-in kinds, their types, and how patches merge their lists."""
+    document = await an_api().get("/openapi/v3/apis/apps/v1")
+    schemas = document["components"]["schemas"]
+    spec = schemas["io.k8s.core.v1.PodSpec"]["properties"]
+    assert spec["containers"]["x-kubernetes-patch-merge-key"] == "name"
+    assert spec["priority"] == {"type": "integer", "format": "int32"}
+    for schema in schemas.values():
+        for reference in json.dumps(schema).split("#/components/schemas/")[1:]:
+            assert reference.partition('"')[0] in schemas
