@@ -17,6 +17,9 @@ class Backend:
     topology: bool = False
     kai_objects: bool = False  # makes PodGroups and Topologies of KAI's
     volcano_queues: bool = False  # wants Volcano's queue to be open
+    coscheduler: bool = False  # served by the coscheduler instead of the session scheduler
+    event: str = "Unschedulable"  # the reason of the event on a pod that was not placed
+    minimums_first: bool = True  # every gang gets its minimum before any gets more
     skipped: str = ""
 
     def __str__(self) -> str:
@@ -42,8 +45,13 @@ BACKENDS = (
     Backend("kai-scheduler", topology=True, kai_objects=True),
     Backend("spinney-scheduler", topology=True),
     Backend("volcano", volcano_queues=True),
-    Backend("coscheduling", skipped="the coscheduler, which serves its pods, is not part of the embedded cluster yet"),
-    Backend("default-scheduler", skipped="the coscheduler, which serves its pods, is not part of the cluster yet"),
+    # Pods beyond a minimum are in no group, and pods in no group come before groups.
+    Backend("coscheduling", coscheduler=True, event="FailedScheduling", minimums_first=False),
+    Backend(
+        "default-scheduler",
+        coscheduler=True,
+        skipped="without gang scheduling it places pod by pod, and the scenarios are about gangs",
+    ),
 )
 
 RUNNING = tuple(backend for backend in BACKENDS if not backend.skipped)
@@ -54,6 +62,7 @@ KAI, SPINNEY = RUNNING[:2]
 THOROUGH = (KAI, SPINNEY)
 """Backends that run every scenario, also those that are mostly the operator's affair."""
 
+MINIMUMS_FIRST = tuple(backend for backend in RUNNING if backend.minimums_first)
 WITH_TOPOLOGY = tuple(backend for backend in RUNNING if backend.topology)
 WITHOUT_TOPOLOGY = tuple(backend for backend in RUNNING if not backend.topology)
 

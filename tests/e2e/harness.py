@@ -30,6 +30,7 @@ from spinney.api.podgang import PodGang
 from spinney.api.resource import Resource
 from spinney.api.struct import JSON
 from spinney.backends.builtin import every_backend
+from spinney.coscheduling.process import CoschedulerProcess
 from spinney.kube.client import Client
 from spinney.nodes import Fleet, PodTimes
 from spinney.operator.configuration import check
@@ -38,7 +39,7 @@ from spinney.scheduler.config import SchedulerConfig
 from spinney.sim.embedded import Stack, StackOptions
 from tests.conftest import Cluster
 from tests.e2e import floor
-from tests.e2e.backends import Backend
+from tests.e2e.backends import SPINNEY, Backend
 from tests.e2e.chronicle import Chronicle
 from tests.e2e.invariants import violations
 from tests.e2e.leftovers import leftovers
@@ -201,7 +202,7 @@ class Stage:
             return False
         if pod.gated:
             return condition.reason == "SchedulingGated"
-        return condition.reason == "Unschedulable" and "Unschedulable" in self.events_of(pod)
+        return condition.reason == "Unschedulable" and self.backend.event in self.events_of(pod)
 
     def events_of(self, pod: Pod) -> list[str]:
         """Return the reasons of the events about a pod."""
@@ -335,7 +336,7 @@ class Stages:
         configuration = self.backend.configuration(topology=topology, mnnvl=mnnvl)
         settings = Settings.of(check(configuration, every_backend()), init_image=init_image)
         pace = times or (floor.QUICK if self.cluster.embedded else floor.INSTANT)
-        served = SchedulerConfig(scheduler_names=(self.backend.name,))
+        served = SchedulerConfig(scheduler_names=(SPINNEY.name if self.backend.coscheduler else self.backend.name,))
         options = StackOptions(nodes=floor.a_floor(nodes, times=pace), operator=settings, scheduler=served)
         return self.open(options, cordoned=cordoned, keep=keep)
 
@@ -349,7 +350,7 @@ class Stages:
         chronicle = Chronicle(self.cluster.client, self.cluster.namespace)
         stage = Stage(self.cluster, self.backend, stack, chronicle)
         try:
-            async with self._serving(), stack.running(), asyncio.TaskGroup() as tasks:
+            async with self._serving(), stack.running(), self._coscheduler(), asyncio.TaskGroup() as tasks:
                 if self.cluster.embedded:
                     await self._reviews.connect(stack.operator.admission, self.cluster.client)
                 followers = await chronicle.begin(tasks)
@@ -366,6 +367,21 @@ class Stages:
         except BaseExceptionGroup as group:
             raise _innermost(group) from None
         assert violations(chronicle.log(), stage.settled) == []
+
+    @asynccontextmanager
+    async def _coscheduler(self) -> AsyncIterator[None]:
+        """Run the coscheduler beside the rest, for a backend whose pods it serves."""
+        if not self.backend.coscheduler:
+            yield
+            return
+        process = CoschedulerProcess(self.cluster.connect("coscheduler"))
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(process.run(), name="coscheduler")
+            await process.manager.wait_until_ready()
+            try:
+                yield
+            finally:
+                process.stop()
 
     def _serving(self) -> AbstractAsyncContextManager[object]:
         """Return the background work of the embedded server; a real one does its own."""

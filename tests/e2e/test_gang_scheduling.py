@@ -4,7 +4,7 @@ Every node holds one pod. "Needs" counts pods; what does not fit is pending and 
 """
 
 from spinney.api.grove import PodCliqueScalingGroup, PodCliqueSet
-from tests.e2e.backends import RUNNING, everywhere, on
+from tests.e2e.backends import MINIMUMS_FIRST, RUNNING, everywhere, on
 from tests.e2e.harness import Stages
 from tests.e2e.workloads.functional import workload1, workload2
 
@@ -120,7 +120,7 @@ async def test_gs7_base_then_scaled_minimum_then_the_rest(a_stage: Stages) -> No
         await stage.until_ready(14, distinct=True)
 
 
-@on(*RUNNING)
+@on(*MINIMUMS_FIRST)
 async def test_gs8_scaled_before_anything_runs(a_stage: Stages) -> None:
     """Scaled while all is pending: base minimum first, then the minimums of both scaled gangs, then the rest."""
     async with a_stage(14, cordoned=12) as stage:
@@ -154,7 +154,7 @@ async def test_gs9_a_second_replica_starts_at_its_minimum(a_stage: Stages) -> No
         await stage.until_ready(20, distinct=True)
 
 
-@on(*RUNNING)
+@on(*MINIMUMS_FIRST)
 async def test_gs10_both_base_gangs_before_either_scaled_gang(a_stage: Stages) -> None:
     """With both replicas pending, six nodes carry both base minimums, four more both scaled minimums."""
     async with a_stage(20, cordoned=18) as stage:
@@ -201,7 +201,7 @@ async def test_gs11_every_kind_of_scaling_in_turn(a_stage: Stages) -> None:
         await stage.until_ready(28, distinct=True)
 
 
-@on(*RUNNING)
+@on(*MINIMUMS_FIRST)
 async def test_gs12_everything_scaled_while_pending(a_stage: Stages) -> None:
     """28 pending pods in six gangs come up in three steps: base minimums, scaled minimums, the rest."""
     async with a_stage(28, cordoned=26) as stage:
