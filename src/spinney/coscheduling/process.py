@@ -160,6 +160,11 @@ class CoschedulerProcess:
 
     async def run(self) -> None:
         """Watch, schedule and bind until :meth:`stop`."""
+        await self.prepare()
+        await self.manager.run()
+
+    async def prepare(self) -> None:
+        """Give the manager everything to run; for a process that has other things to run with the same manager."""
         intake = Intake(self.services, self.queue, self._judges, gone=self._reports.forget)
         self.cluster.subscribe(self.groups.pod_changed)
         for record in self.cluster.pods():
@@ -169,7 +174,6 @@ class CoschedulerProcess:
         await self._follow(intake)
         self.manager.add_runnable("scheduling cycles", self._schedule_for_ever)
         self.manager.add_runnable("safety flush", self._flush_for_ever)
-        await self.manager.run()
 
     def stop(self) -> None:
         """Ask for a graceful stop."""
