@@ -81,7 +81,11 @@ async def test_equal_clusters_give_equal_files(cluster: Cluster, tmp_path: Path)
 def a_kai_zip(path: Path, **lists: Any) -> Path:
     """Write what KAI's snapshot plugin serves: objects without kind, absent lists as null."""
     raw = {"pods": None, "nodes": None, "queues": None, "podGroups": None, "bindRequests": None, **lists}
-    content = {"config": {"actions": "allocate"}, "schedulerParams": {}, "rawObjects": raw}
+    tiers = [
+        {"plugins": [{"name": "predicates"}, {"name": "nodeplacement", "arguments": {"gpu": "spread"}}, {"name": "x"}]}
+    ]
+    config = {"actions": "allocate, made-up", "tiers": tiers}
+    content = {"config": config, "schedulerParams": {}, "rawObjects": raw}
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w") as archive:
         archive.writestr("snapshot.json", json.dumps(content))
@@ -125,6 +129,16 @@ def test_a_snapshot_of_kai_is_read_and_simulated(tmp_path: Path) -> None:
     assert [queue.metadata.name for queue in snapshot.objects[QUEUE]] == ["q"]
     outcome = Simulation(snapshot, runtime=Runtime.system()).run()
     assert {str(pod): node for pod, node in outcome.placed.items()} == {"team/p0": "n1", "team/p1": "n1"}
+
+
+def test_the_configuration_of_kai_comes_along(tmp_path: Path) -> None:
+    """A KAI snapshot is simulated with the plugins and actions it was taken with, as far as we have them."""
+    config = read_snapshot(a_kai_cluster(tmp_path / "kai.zip")).scheduler
+
+    assert config is not None
+    assert config.actions == ("allocate",)
+    assert [plugin.name for plugin in config.plugins] == ["predicates", "nodeplacement"]
+    assert not config.backtracking
 
 
 def test_what_kai_is_binding_is_not_placed_again(tmp_path: Path) -> None:

@@ -53,7 +53,7 @@ def why(
     settings = configuration(config)
     snapshot, here = snapshot_of(ClusterChoice(kubeconfig, context, namespace), from_file)
     if verbose:
-        settings = msgspec.structs.replace(settings, verbosity=_DEVELOPER)
+        settings = msgspec.structs.replace(settings or snapshot.scheduler or SchedulerConfig(), verbosity=_DEVELOPER)
     try:
         with progress("simulating"), structlog.testing.capture_logs() as logged:
             advisor = Advisor(snapshot, settings, runtime=Runtime.system())
@@ -71,10 +71,10 @@ def why(
     print_unseen(snapshot)
 
 
-def configuration(path: Path | None) -> SchedulerConfig:
-    """Read a scheduler configuration, or return the default one."""
+def configuration(path: Path | None) -> SchedulerConfig | None:
+    """Read a scheduler configuration if one is given."""
     try:
-        return load_config(path) if path is not None else SchedulerConfig()
+        return load_config(path) if path is not None else None
     except InvalidConfiguration as error:
         raise click.ClickException(str(error)) from error
 

@@ -94,7 +94,8 @@ class Cluster:
         plugins: Iterable[type[Plugin]] = (),
         seed: int = 0,
     ) -> None:
-        config = config if config is not None else SchedulerConfig()
+        brought = nodes.scheduler if isinstance(nodes, ClusterSnapshot) else None
+        config = config or brought or SchedulerConfig()
         registry = default_registry()
         for plugin in plugins:
             registry.register(plugin.name, plugin)

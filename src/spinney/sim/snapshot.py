@@ -31,6 +31,7 @@ from spinney.api.struct import JSON, Struct, constant, convert, to_json
 from spinney.kube.client import Client
 from spinney.kube.discovery import served
 from spinney.kube.errors import Forbidden, NotFound
+from spinney.scheduler.config import SchedulerConfig
 from spinney.scheduler.sources import OPTIONAL_KINDS
 
 T = TypeVar("T")
@@ -92,6 +93,8 @@ class ClusterSnapshot:
     taken: datetime | None = None
     source: str = ""
     """Where it comes from: a server, a file."""
+    scheduler: SchedulerConfig | None = None
+    """How the cluster's own scheduler is configured, where the source says so."""
 
     def of(self, resource: Resource, _kind: type[T]) -> tuple[T, ...]:
         """Return the objects of one kind."""

@@ -11,6 +11,7 @@ import io
 import json
 import zipfile
 from collections.abc import Collection, Iterator, Mapping
+from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 from typing import Any, Final
@@ -26,6 +27,7 @@ from spinney.api.scheduling import PRIORITY_CLASS
 from spinney.api.storage import STORAGE_CLASS
 from spinney.api.struct import JSON, Struct, convert, encode
 from spinney.server.pods.defaults import fill_pod_defaults
+from spinney.sim.kai_config import configuration_of
 from spinney.sim.snapshot import BY_NAME, ClusterSnapshot, Unseen, projected
 
 FORMAT: Final = "spinney.io/snapshot/v1"
@@ -149,7 +151,8 @@ def _from_kai(raw: bytes, source: str) -> ClusterSnapshot:
         for key, resource in _KAI_LISTS.items()
         for found in listed.get(key) or ()
     )
-    return _assembled(objects, ClusterSnapshot(source=source), source, kinds=_KAI_LISTS.values())
+    bare = ClusterSnapshot(source=source, scheduler=configuration_of(content.get("config") or {}))
+    return _assembled(objects, bare, source, kinds=_KAI_LISTS.values())
 
 
 def _assembled(
@@ -167,12 +170,7 @@ def _assembled(
         except msgspec.ValidationError as error:
             name = (found.get("metadata") or {}).get("name", "without a name")
             raise UnreadableSnapshot(f"{source}: {resource.kind} {name}: {error}") from error
-    return ClusterSnapshot(
-        objects={resource: tuple(found) for resource, found in by_kind.items()},
-        unseen=bare.unseen,
-        taken=bare.taken,
-        source=bare.source,
-    )
+    return replace(bare, objects={resource: tuple(found) for resource, found in by_kind.items()})
 
 
 def _manifests(text: str, source: str) -> Iterator[JSON]:

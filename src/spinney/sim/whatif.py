@@ -84,7 +84,10 @@ class Outcome:
 
 
 class Simulation:
-    """A cluster being scheduled. Mutable: each cycle changes its inventory."""
+    """A cluster being scheduled. Mutable: each cycle changes its inventory.
+
+    Without a configuration the session scheduler has the one the snapshot brought along, or else its defaults.
+    """
 
     def __init__(
         self,
@@ -94,7 +97,7 @@ class Simulation:
         runtime: Runtime,
         registry: PluginRegistry | None = None,
     ) -> None:
-        config = config if config is not None else SchedulerConfig()
+        config = config or snapshot.scheduler or SchedulerConfig()
         names = tuple(dict.fromkeys((*config.scheduler_names, *SESSION_NAMES)))
         self.runtime = runtime
         self._base = snapshot
