@@ -139,3 +139,22 @@ def test_an_event_is_not_a_write_of_the_reconcile() -> None:
             assert writes.count == 1
 
     recorded(scenario)
+
+
+def test_a_burst_of_events_about_many_objects_is_sent_whole() -> None:
+    """Thousands of events recorded at once are all stored, a few at a time, and those of one object in order."""
+
+    async def scenario(recorder: EventRecorder, client: Client, server: ModelServer, _: Runtime) -> None:
+        for number in range(3000):
+            about = ObjectReference("v1", "Pod", f"p{number}", "x", f"u{number}")
+            recorder.event(about, "Warning", "Unschedulable", "no node fits")
+            recorder.event(about, "Normal", "Scheduled", "on n1")
+        await recorder.flush()
+        found = await events(client)
+        assert len(found) == 6000
+        order: dict[str, list[str]] = {}
+        for event in sorted(found, key=lambda event: int(event["metadata"]["resourceVersion"])):
+            order.setdefault(event["involvedObject"]["name"], []).append(event["reason"])
+        assert set(map(tuple, order.values())) == {("Unschedulable", "Scheduled")}
+
+    recorded(scenario)
