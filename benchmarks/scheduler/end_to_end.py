@@ -11,8 +11,8 @@ anything.
 
 ``pods/s`` counts from the start of the process to the last bind; p50 and p99 are of the time from that start to a pod's
 bind; ``events`` is when the last event had been stored. Processor time is per pod, until then: of the contender with
-its start, and of API server and etcd together, less what those use at rest. Unlike the rates it hardly depends on what
-else the machine does; two cores divided by the sum of both is the rate at which they would be busy.
+its start, and of API server and etcd together, less what those use at rest. A busy machine raises it too, but far less
+than it lowers rates; the number of cores divided by the sum of both is the rate at which they would be fully used.
 """
 
 import argparse
