@@ -16,6 +16,7 @@ __all__ = ["main"]
 COMMANDS = {
     "apply": "Apply manifests to a cluster (server-side).",
     "cases": "Run scheduler behaviour cases and report the differences.",
+    "coscheduler": "Run the pod-at-a-time scheduler with coscheduling against a cluster.",
     "crds": "Print or write the CRD manifests.",
     "delete": "Delete what manifests name.",
     "demo": "Bring a gang up on an embedded cluster and show it.",

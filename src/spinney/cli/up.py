@@ -48,7 +48,7 @@ def up(nodes: str, cluster_file: Path | None, port: int, kubeconfig: Path, verbo
 async def run(spec: ClusterSpec, *, port: int, kubeconfig: Path) -> None:
     """Run the cluster until cancelled; say how to reach it once it is ready."""
     runtime = Runtime.system()
-    cluster = EmbeddedCluster(runtime, StackOptions(nodes=spec))
+    cluster = EmbeddedCluster(runtime, StackOptions.whole(spec))
     try:
         async with HttpServer(cluster.server, Listening(port=port)) as http, cluster.running(), cluster.reviewing():
             await cluster.client.apply(CLUSTER_TOPOLOGY_BINDING, topology_binding())

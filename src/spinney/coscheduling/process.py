@@ -29,6 +29,7 @@ from spinney.coscheduling.group_status import CONDITIONS, NativeConditions, Sche
 from spinney.coscheduling.groups import Group, Groups
 from spinney.coscheduling.intake import Intake
 from spinney.coscheduling.judging import Judge
+from spinney.coscheduling.metrics import CoschedulingMetrics
 from spinney.coscheduling.nominations import Nominations
 from spinney.coscheduling.plugins import BUILT_IN, DEFAULT_PLUGINS
 from spinney.coscheduling.pod_group_controller import PodGroupController
@@ -111,6 +112,8 @@ class CoschedulerProcess:
         )
         self._profiles, self._judges = self._make_profiles(configuration, registry)
         self.queue = self._make_queue(configuration)
+        self._metrics = CoschedulingMetrics(self.manager.metrics.registry)
+        self._metrics.watch(lambda: self.queue.counts, lambda: len(waiting))
         self.scheduler = Scheduler(
             self.services,
             self._profiles,
@@ -118,6 +121,7 @@ class CoschedulerProcess:
             self.queue,
             report=self._reports.put,
             binding=self._reports.forget,
+            metrics=self._metrics,
         )
         self._start: ScheduleStart | None = None
         self._native: NativeConditions | None = None
@@ -242,6 +246,7 @@ class CoschedulerProcess:
 
     def _preempt(self, victims: Sequence[PodRecord], beneficiary: PodRecord, node: str) -> None:
         self._disruption.preempt(victims, beneficiary, node)
+        self._metrics.preempted.inc(len(victims))
         for nomination in self.services.nominations.on_node(node):
             # Whoever was promised this node and counts for less has to look again.
             if nomination.priority < priority_of(beneficiary):
@@ -277,6 +282,7 @@ class CoschedulerProcess:
 
     def _group_refused(self, group: Group, reason: str) -> None:
         self._woken.set()
+        self._metrics.groups_rejected.inc()
         if self._native is not None:
             self._native.refused(group, reason)
 

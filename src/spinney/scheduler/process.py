@@ -108,6 +108,11 @@ class SchedulerProcess:
 
     async def run(self) -> None:
         """Watch, schedule and bind until :meth:`stop`."""
+        await self.prepare()
+        await self.manager.run()
+
+    async def prepare(self) -> None:
+        """Give the manager everything to run; for a process that has other things to run with the same manager."""
         available = await served(self._client, OPTIONAL_KINDS)
         for resource in (POD, NODE, *(kind for kind in OPTIONAL_KINDS if kind in available)):
             self._follow(self.manager.cache(resource, _type_of(resource)))
@@ -118,7 +123,6 @@ class SchedulerProcess:
             self.manager.add_runnable("releases of part-bound gangs", self._releases.run)
         self.manager.add_runnable("scheduling cycles", self._cycle_for_ever)
         self.manager.add_runnable("discovery", self._discover_for_ever, needs_lease=False)
-        await self.manager.run()
 
     def stop(self) -> None:
         """Ask for a graceful stop."""

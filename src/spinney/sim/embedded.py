@@ -1,4 +1,4 @@
-"""A whole cluster in one process: API server, simulated nodes, operator and scheduler.
+"""A whole cluster in one process: API server, simulated nodes, operator and both schedulers.
 
 The parts are the ones that run in production; only the transport between them is a function call. On a
 :class:`~spinney.runtime.VirtualTimeLoop` with a seeded runtime the whole cluster is deterministic. The same parts
@@ -10,15 +10,21 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 
+from spinney.backends.coscheduling import CoschedulingConfig
+from spinney.backends.kube import KubeSchedulerConfig
 from spinney.backends.profiles import Profile, Profiles
+from spinney.coscheduling.configuration import CoschedulerConfiguration
+from spinney.coscheduling.process import CoschedulerProcess
 from spinney.kube.client import Client
 from spinney.kube.crds import install_crds
+from spinney.kube.manager import Manager
 from spinney.nodes import ClusterSpec, Fleet
 from spinney.operator.certificates import new_certificate, service_names
 from spinney.operator.operator import Operator, Settings
 from spinney.operator.webhooks import ServicePlace, WebhookServer, register
 from spinney.runtime import Runtime
 from spinney.scheduler.config import SchedulerConfig
+from spinney.scheduler.inventory import Inventory
 from spinney.scheduler.process import SchedulerProcess
 from spinney.server import ApiServer, ServerOptions
 from spinney.sim.transport import InProcessTransport
@@ -26,6 +32,18 @@ from spinney.sim.transport import InProcessTransport
 _WEBHOOKS = ServicePlace("grove-operator", "kube-system")
 
 OUR_BACKENDS = Profiles((Profile("default-scheduler"), Profile("spinney-scheduler")), "spinney-scheduler")
+
+EVERY_BACKEND = Profiles(
+    (
+        Profile("default-scheduler", KubeSchedulerConfig(gang_scheduling=True)),
+        Profile("kai-scheduler"),
+        Profile("coscheduling", CoschedulingConfig()),
+        Profile("volcano"),
+        Profile("spinney-scheduler"),
+    ),
+    "spinney-scheduler",
+)
+"""Every built-in backend, as the embedded cluster's own schedulers serve them."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -35,10 +53,49 @@ class StackOptions:
     nodes: ClusterSpec = field(default_factory=ClusterSpec)
     operator: Settings = field(default_factory=lambda: Settings(profiles=OUR_BACKENDS, topology_enabled=True))
     scheduler: SchedulerConfig = field(default_factory=SchedulerConfig)
+    coscheduler: CoschedulerConfiguration | None = None  # None: pods of its names are left to somebody else
+
+    @classmethod
+    def whole(cls, nodes: ClusterSpec) -> "StackOptions":
+        """Return every backend with a scheduler that serves it: both of ours, over one ledger."""
+        return cls(
+            nodes=nodes,
+            operator=Settings(profiles=EVERY_BACKEND, topology_enabled=True),
+            scheduler=SchedulerConfig(scheduler_names=("spinney-scheduler", "kai-scheduler", "volcano")),
+            coscheduler=CoschedulerConfiguration(),
+        )
+
+
+class Schedulers:
+    """The session scheduler and, if configured, the coscheduler, with one set of caches and one ledger."""
+
+    def __init__(self, connect: Callable[[str], Client], options: StackOptions) -> None:
+        client = connect("spinney-scheduler")
+        self.manager = Manager(client, client.runtime)
+        inventory = Inventory(options.scheduler.scheduler_names)
+        self.session = SchedulerProcess(client, options.scheduler, manager=self.manager, inventory=inventory)
+        self._coscheduler = (
+            CoschedulerProcess(
+                connect("spinney-coscheduler"), options.coscheduler, manager=self.manager, state=inventory.cluster
+            )
+            if options.coscheduler is not None
+            else None
+        )
+
+    async def run(self) -> None:
+        """Watch, schedule and bind until :meth:`stop`."""
+        await self.session.prepare()
+        if self._coscheduler is not None:
+            await self._coscheduler.prepare()
+        await self.manager.run()
+
+    def stop(self) -> None:
+        """Ask for a graceful stop."""
+        self.manager.stop()
 
 
 class Stack:
-    """Simulated nodes, operator and scheduler on one API server, embedded or real."""
+    """Simulated nodes, operator and schedulers on one API server, embedded or real."""
 
     def __init__(self, connect: Callable[[str], Client], options: StackOptions | None = None) -> None:
         options = options or StackOptions()
@@ -46,7 +103,7 @@ class Stack:
         self.client = connect("spinney")
         self.fleet = Fleet(nodes, options.nodes, runtime=nodes.runtime)
         self.operator = Operator(connect("grove-operator"), options.operator)
-        self.scheduler = SchedulerProcess(connect("spinney-scheduler"), options.scheduler)
+        self.schedulers = Schedulers(connect, options)
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator["Stack"]:
@@ -55,7 +112,7 @@ class Stack:
         A part that fails ends the block with its error; leaving the block stops the parts in reverse order.
         """
         await install_crds(self.client)
-        async with self.fleet.running(), _running(self.operator), _running(self.scheduler):
+        async with self.fleet.running(), _running(self.operator), _running(self.schedulers):
             yield self
 
 
@@ -97,7 +154,7 @@ class EmbeddedCluster:
 
 
 @asynccontextmanager
-async def _running(part: Operator | SchedulerProcess) -> AsyncIterator[None]:
+async def _running(part: Operator | Schedulers) -> AsyncIterator[None]:
     async with asyncio.TaskGroup() as tasks:
         running = tasks.create_task(part.run(), name=type(part).__name__)
         ready = tasks.create_task(part.manager.wait_until_ready())

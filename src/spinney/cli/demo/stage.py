@@ -87,7 +87,7 @@ async def a_stage(spec: ClusterSpec, screen: Screen) -> AsyncIterator[Stage]:
     """Bring a cluster up and follow it for the time of the block."""
     runtime = Runtime.system()
     try:
-        cluster = EmbeddedCluster(runtime, StackOptions(nodes=spec))
+        cluster = EmbeddedCluster(runtime, StackOptions.whole(spec))
         async with cluster.running(), cluster.reviewing():
             await cluster.client.apply(CLUSTER_TOPOLOGY_BINDING, topology_binding())
             stage = Stage(cluster, screen)

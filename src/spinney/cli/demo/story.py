@@ -16,12 +16,12 @@ _KUBECONFIG = Path("~/.spinney/demo-kubeconfig").expanduser()
 async def tell(screen: Screen, *, keep: bool) -> None:
     """Tell the whole story; with ``keep`` leave the cluster to the reader until Ctrl-C."""
     times = PodTimes(start="200ms..1200ms", ready="100ms..600ms")
-    async with a_stage(gpu_cluster(16, 8, rack=4, block=8, pods=times), screen) as stage:
+    async with a_stage(gpu_cluster(32, 8, rack=4, block=16, pods=times), screen) as stage:
         with screen:
             screen.chapter("A GPU cluster")
-            screen.say("16 nodes of 8 GPUs, 4 nodes to a rack, 2 racks to a block, all simulated in this process.")
+            screen.say("32 nodes of 8 GPUs, 4 nodes to a rack, 4 racks to a block, all simulated in this process.")
             screen.show(stage.scene())
-            for chapter in (inference_comes_up, training_does_not_fit, training_fits_a_block):
+            for chapter in (inference_comes_up, a_second_backend, training_does_not_fit, training_fits_a_block):
                 await stage.cluster.runtime.clock.sleep(screen.reading_time)
                 await chapter(stage, screen)
         screen.chapter("What you saw")
@@ -34,9 +34,19 @@ async def inference_comes_up(stage: Stage, screen: Screen) -> None:
     """A PodCliqueSet becomes gangs that start whole, each group in one rack."""
     screen.chapter("A disaggregated inference service")
     screen.say("Router, prefill and decode groups; each group must share a rack. Pods are gated until all exist.")
-    await stage.apply(inference())
+    await stage.apply(inference("chat", "spinney-scheduler"))
     await stage.until(lambda: stage.runs("chat", INFERENCE_PODS), "the inference service to run")
     screen.say(f"All {INFERENCE_PODS} pods run. The second prefill replica is a gang of its own.")
+
+
+async def a_second_backend(stage: Stage, screen: Screen) -> None:
+    """The same workload reaches another scheduler through its backend, by name."""
+    screen.chapter("The same service through KAI's PodGroups")
+    screen.say(
+        "Only schedulerName differs: the operator's KAI backend writes a PodGroup with sub-groups for each gang."
+    )
+    await stage.apply(inference("chat-kai", "kai-scheduler"))
+    await stage.until(lambda: stage.runs("chat-kai", INFERENCE_PODS), "the second inference service to run")
 
 
 async def training_does_not_fit(stage: Stage, screen: Screen) -> None:

@@ -4,8 +4,12 @@ from spinney.api.struct import JSON
 from spinney.sim.shapes import TOPOLOGY
 
 
-def inference(name: str = "chat") -> JSON:
+def inference(name: str, scheduler: str) -> JSON:
     """Return a router, and prefill and decode groups of a leader and workers, each group inside one rack."""
+
+    def clique(role: str, *, replicas: int, gpus: int) -> JSON:
+        return _clique(role, replicas=replicas, gpus=gpus, scheduler=scheduler)
+
     return {
         "metadata": {"name": name},
         "spec": {
@@ -16,11 +20,11 @@ def inference(name: str = "chat") -> JSON:
                     _group("decode", ["dleader", "dworker"], replicas=1),
                 ],
                 "cliques": [
-                    _clique("router", replicas=2, gpus=0),
-                    _clique("pleader", replicas=1, gpus=4),
-                    _clique("pworker", replicas=2, gpus=4),
-                    _clique("dleader", replicas=1, gpus=8),
-                    _clique("dworker", replicas=1, gpus=8),
+                    clique("router", replicas=2, gpus=0),
+                    clique("pleader", replicas=1, gpus=4),
+                    clique("pworker", replicas=2, gpus=4),
+                    clique("dleader", replicas=1, gpus=8),
+                    clique("dworker", replicas=1, gpus=8),
                 ],
             },
         },
@@ -38,7 +42,7 @@ def training(name: str = "train", *, workers: int, within: str) -> JSON:
             "replicas": 1,
             "template": {
                 "topologyConstraint": _within(within),
-                "cliques": [_clique("worker", replicas=workers, gpus=8)],
+                "cliques": [_clique("worker", replicas=workers, gpus=8, scheduler="spinney-scheduler")],
             },
         },
     }
@@ -58,10 +62,14 @@ def _within(level: str) -> JSON:
     return {"topologyName": TOPOLOGY, "pack": {"required": level}}
 
 
-def _clique(name: str, *, replicas: int, gpus: int) -> JSON:
+def _clique(name: str, *, replicas: int, gpus: int, scheduler: str) -> JSON:
     resources: JSON = {"requests": {"cpu": "2", "memory": "8Gi"}}
     if gpus:
         resources["limits"] = {"nvidia.com/gpu": str(gpus)}
     container = {"name": "main", "image": "registry.k8s.io/pause:3.10", "resources": resources}
-    pod_spec = {"schedulerName": "spinney-scheduler", "containers": [container]}
-    return {"name": name, "spec": {"roleName": name, "replicas": replicas, "podSpec": pod_spec}}
+    pod_spec = {"schedulerName": scheduler, "containers": [container]}
+    return {
+        "name": name,
+        "labels": {"kai.scheduler/queue": "default"},
+        "spec": {"roleName": name, "replicas": replicas, "podSpec": pod_spec},
+    }
