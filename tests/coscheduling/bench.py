@@ -6,6 +6,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import msgspec
+from prometheus_client import CollectorRegistry
 
 from spinney.api.core import (
     Affinity,
@@ -33,6 +34,7 @@ from spinney.coscheduling.framework import SUCCESS, Bind, CycleState, Handle, Pl
 from spinney.coscheduling.groups import Group, Groups
 from spinney.coscheduling.intake import Intake
 from spinney.coscheduling.judging import Judge
+from spinney.coscheduling.metrics import CoschedulingMetrics
 from spinney.coscheduling.nominations import Nominations
 from spinney.coscheduling.plugins import BUILT_IN, DEFAULT_PLUGINS
 from spinney.coscheduling.plugins.coscheduling import Coscheduling
@@ -81,6 +83,7 @@ class Bench:
         **arguments: object,
     ) -> None:
         self.runtime = Runtime.virtual()
+        self.registry = CollectorRegistry()
         self.binds: dict[str, str] = {}
         self.refuse_binds: set[str] = set()
         self.refused: dict[str, Refused] = {}
@@ -130,6 +133,7 @@ class Bench:
             self.queue,
             report=lambda refused: self.refused.__setitem__(refused.record.name, refused),
             binding=lambda key: None,
+            metrics=CoschedulingMetrics(self.registry),
         )
         self.intake = Intake(self.services, self.queue, {SCHEDULER: self.judge}, gone=lambda key: None)
         self.cluster.subscribe(self.groups.pod_changed)
@@ -151,6 +155,13 @@ class Bench:
         plugin = self.profile.queue_sort
         assert isinstance(plugin, Coscheduling)
         return plugin
+
+    @property
+    def attempts(self) -> int:
+        """Return how many scheduling cycles there were."""
+        name = "spinney_coscheduler_attempts_total"
+        results = ("placed", "refused", "failed")
+        return sum(int(self.registry.get_sample_value(name, {"result": result}) or 0) for result in results)
 
     def group(self, name: str) -> Group:
         return next(group for group in self.groups if group.key.name == name)

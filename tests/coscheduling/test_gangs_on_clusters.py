@@ -29,6 +29,10 @@ async def test_a_gang_that_does_not_fit_holds_nothing(cluster: Cluster) -> None:
 
         await world.until(lambda: bool(world.node_of("single")))
         assert world.bound("big") == []
+        assert world.process is not None
+        registry = world.process.manager.metrics.registry
+        assert registry.get_sample_value("spinney_coscheduler_groups_rejected_total")
+        assert registry.get_sample_value("spinney_coscheduler_pods", {"place": "waiting"}) == 0
 
 
 @pytest.mark.parametrize("cluster_name", ["embedded"], indirect=True)

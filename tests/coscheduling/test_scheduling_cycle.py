@@ -100,7 +100,7 @@ async def test_a_pod_that_fits_nowhere_waits_for_room(bench: Bench) -> None:
     """A pod that found no room is tried again when some becomes free, and not before."""
     bench.put(a_node("n1", cpu=2), a_pod("holder", cpu="2", node="n1"), a_pod("waiter", cpu="2"))
     await bench.run(seconds=60)
-    assert bench.scheduler.attempts == 1
+    assert bench.attempts == 1
     assert bench.queue.counts["unschedulable"] == 1
 
     bench.delete("holder")
@@ -112,7 +112,7 @@ async def test_gated_pods_stay_out(bench: Bench) -> None:
     """A pod with scheduling gates is not tried until the last is gone."""
     bench.put(a_node("n1"), a_pod("gated", gates=("later",)))
     await bench.run()
-    assert bench.scheduler.attempts == 0
+    assert bench.attempts == 0
     bench.put(a_pod("gated"))
     await bench.run()
     assert bench.binds == {"gated": "n1"}

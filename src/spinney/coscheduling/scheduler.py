@@ -30,6 +30,7 @@ from spinney.coscheduling.framework import (
 )
 from spinney.coscheduling.framework.points import PostFilterResult
 from spinney.coscheduling.judging import Judge
+from spinney.coscheduling.metrics import CoschedulingMetrics
 from spinney.coscheduling.plugins.default_preemption import FILTERED
 from spinney.coscheduling.queue import SchedulingQueue
 from spinney.coscheduling.waiting import WaitingPod
@@ -76,10 +77,11 @@ class Scheduler:
         *,
         report: Callable[[Refused], None],
         binding: Callable[[Key], None],
+        metrics: CoschedulingMetrics,
     ) -> None:
         self.services = services
         self.queue = queue
-        self.attempts = 0
+        self._metrics = metrics
         self._profiles = profiles
         self._judges = judges
         self._report = report
@@ -99,7 +101,6 @@ class Scheduler:
             queued = self.queue.pop()
             if queued is None:
                 return False
-            self.attempts += 1
             self._schedule(queued)
             if clock.monotonic() >= deadline:
                 break
@@ -128,7 +129,10 @@ class Scheduler:
         except Exception as error:
             log.exception("scheduling cycle failed", pod=str(queued.key))
             refused = Refused(record, Status.error(error))
-        if refused is not None:
+        if refused is None:
+            self._metrics.attempts.labels("placed").inc()
+        else:
+            self._metrics.attempts.labels("failed" if refused.status.code is Code.ERROR else "refused").inc()
             self._return(queued, refused)
 
     def _cycle(self, profile: Profile, state: CycleState, queued: QueuedPod, record: PodRecord) -> Refused | None:
