@@ -21,7 +21,6 @@ from spinney.binding.repair import PartGangs
 from spinney.binding.reporting import Reporter
 from spinney.kube.cache import Change, WatchCache
 from spinney.kube.client import Client
-from spinney.kube.discovery import served
 from spinney.kube.errors import KubeError
 from spinney.kube.manager import Manager
 from spinney.scheduler.commit import whole_gangs
@@ -36,7 +35,7 @@ from spinney.scheduler.releasing import Releases
 from spinney.scheduler.results import CycleResult
 from spinney.scheduler.scheduler import Scheduler
 from spinney.scheduler.session import Session
-from spinney.scheduler.sources import OPTIONAL_KINDS
+from spinney.scheduler.sources import OPTIONAL_KINDS, available
 from spinney.scheduler.waking import confirms, may_change_decisions
 
 log = structlog.get_logger()
@@ -113,11 +112,11 @@ class SchedulerProcess:
 
     async def prepare(self) -> None:
         """Give the manager everything to run; for a process that has other things to run with the same manager."""
-        available = await served(self._client, OPTIONAL_KINDS)
-        for resource in (POD, NODE, *(kind for kind in OPTIONAL_KINDS if kind in available)):
+        found = await available(self._client, OPTIONAL_KINDS)
+        for resource in (POD, NODE, *(kind for kind in OPTIONAL_KINDS if kind in found)):
             self._follow(self.manager.cache(resource, _type_of(resource)))
         if self._writing:
-            if POD_GANG in available:
+            if POD_GANG in found:
                 self._conditions.follow(self.manager.cache(POD_GANG, _type_of(POD_GANG)))
             self.manager.add(self._conditions.controller(self.manager))
             self.manager.add_runnable("releases of part-bound gangs", self._releases.run)
@@ -160,12 +159,12 @@ class SchedulerProcess:
                 await self._runtime.clock.sleep(self._pace.rediscovery)
                 missing = [resource for resource in OPTIONAL_KINDS if resource not in self._followed]
                 try:
-                    available = await served(self._client, missing)
+                    found = await available(self._client, missing)
                 except KubeError as error:
                     log.warning("kinds not discovered", error=str(error))
                     continue
                 for resource in missing:
-                    if resource in available:
+                    if resource in found:
                         log.info("kind appeared", resource=str(resource))
                         cache = WatchCache(
                             self._client,

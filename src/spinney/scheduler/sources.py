@@ -1,6 +1,8 @@
 """The kinds the session scheduler reads beside pods and nodes, each only where the API server serves it."""
 
-from collections.abc import Mapping
+import asyncio
+from collections.abc import Iterable, Mapping
+from itertools import groupby
 from typing import Any, Final
 
 from spinney.api import coscheduling, kai, volcano, workload_v1alpha1, workload_v1alpha2, workload_v1beta1
@@ -16,6 +18,8 @@ from spinney.api.resource_claims import (
 )
 from spinney.api.scheduling import PRIORITY_CLASS, PriorityClass
 from spinney.api.topology_binding import CLUSTER_TOPOLOGY_BINDING, ClusterTopologyBinding
+from spinney.kube.client import Client
+from spinney.kube.discovery import served
 
 OPTIONAL_KINDS: Final[Mapping[Resource, type[Any]]] = {
     PRIORITY_CLASS: PriorityClass,
@@ -33,3 +37,11 @@ OPTIONAL_KINDS: Final[Mapping[Resource, type[Any]]] = {
     RESOURCE_SLICE: ResourceSlice,
     DEVICE_CLASS: DeviceClass,
 }
+
+
+async def available(client: Client, resources: Iterable[Resource]) -> frozenset[Resource]:
+    """Return those of ``resources`` that are served, asking about all groups at the same time: a start waits for it."""
+    ordered = sorted(resources, key=lambda resource: resource.api_version)
+    groups = [list(group) for _, group in groupby(ordered, key=lambda resource: resource.api_version)]
+    answers = await asyncio.gather(*(served(client, group) for group in groups))
+    return frozenset().union(*answers)
