@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 
 import click
 
+from spinney.cli.logs import log_to_stderr
 from spinney.cli.output import progress
 from spinney.cli.running import until_interrupted
 from spinney.kube.client import Client
@@ -91,6 +92,7 @@ def from_option(command: Callable[..., Any]) -> Callable[..., Any]:
 
 def with_cluster(choice: ClusterChoice, use: Callable[[Connection], Awaitable[T]]) -> T:
     """Call ``use`` with a connection and return what it returns; what goes wrong becomes one sentence."""
+    log_to_stderr()
     answers: list[T] = []
 
     async def run() -> None:
@@ -113,6 +115,7 @@ def with_cluster(choice: ClusterChoice, use: Callable[[Connection], Awaitable[T]
 
 def snapshot_of(choice: ClusterChoice, from_file: Path | None) -> tuple[ClusterSnapshot, str | None]:
     """Return a snapshot of the chosen cluster or file, and the namespace to look in; ``None`` is all of them."""
+    log_to_stderr()
     if from_file is not None:
         try:
             with progress(f"reading {from_file}"):

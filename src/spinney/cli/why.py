@@ -1,6 +1,7 @@
 """``spinney why``: why something waits, and what would have to change."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +10,7 @@ import msgspec
 import structlog
 
 from spinney.cli.connecting import ClusterChoice, cluster_options, from_option, namespace_option, snapshot_of
+from spinney.cli.logs import log_to_stderr
 from spinney.cli.output import coloured, output_option, print_data, progress
 from spinney.explain import as_text
 from spinney.runtime import Runtime
@@ -55,7 +57,7 @@ def why(
     if verbose:
         settings = msgspec.structs.replace(settings or snapshot.scheduler or SchedulerConfig(), verbosity=_DEVELOPER)
     try:
-        with progress("simulating"), structlog.testing.capture_logs() as logged:
+        with progress("simulating"), _developer_log(wanted=verbose) as logged:
             advisor = Advisor(snapshot, settings, runtime=Runtime.system())
             found = find(snapshot, subject, here, queues=[line.name for line in advisor.queues])
             answer = advisor.answer(found)
@@ -109,6 +111,17 @@ def _queue_lines(queue: QueueLine) -> list[str]:
         f"limit {share.limit}, fair share {share.fair_share}"
         for resource, share in queue.shares.items()
     ]
+
+
+@contextmanager
+def _developer_log(*, wanted: bool) -> Iterator[Sequence[Mapping[str, Any]]]:
+    """Gather what the scheduler logs for developers while the block runs; without being wanted, nothing is."""
+    if not wanted:
+        yield ()
+        return
+    log_to_stderr(1)  # what is below the level never reaches those who gather
+    with structlog.testing.capture_logs() as logged:
+        yield logged
 
 
 def _print_developer_log(answer: Answer, logged: Sequence[Mapping[str, Any]]) -> None:
