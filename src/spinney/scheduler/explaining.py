@@ -116,7 +116,8 @@ class _Places:
         self._session = session
         self._tasks = tasks
         self._table = session.nodes.table
-        self._names = NodeNames(self._table.names, self._table.rows())
+        self._free: Vector = self._table.idle + self._table.releasing
+        self._names = NodeNames(self._table.names, session.nodes.all.rows)
         alike: dict[int, list[PodInfo]] = {}
         for task in tasks:
             alike.setdefault(task.request.number, []).append(task)
@@ -193,7 +194,7 @@ class _Places:
         """Return how many of ``tasks`` each domain of a level has room for, ``[domain]``, by their largest request."""
         domains = tree.levels[depth]
         rows = tree.rows[self._usable[tree.rows]]
-        fits = self._pods(self._free(rows), tasks)
+        fits = self._pods(self._free[rows], tasks)
         return np.bincount(domains.of_row[rows], weights=fits, minlength=len(domains)).astype(np.int64)
 
     def _pods(self, room: Vector, tasks: Sequence[PodInfo]) -> Vector:
@@ -203,18 +204,15 @@ class _Places:
     def _report(self, level: str, name: str, rows: Rows, tasks: Sequence[PodInfo]) -> DomainReport:
         """Report one domain, whose usable nodes are ``rows``."""
         where = np.zeros(len(rows), dtype=np.int32)
-        table = DomainTable(level, [name], where, self._free(rows), self._table.allocatable[rows])
+        table = DomainTable(level, [name], where, self._free[rows], self._table.allocatable[rows])
         (report,) = domain_reports(table, self._largest(tasks), list(self._table.axis), len(tasks))
         return report
 
-    def _free(self, rows: Rows) -> Vector:
-        free: Vector = self._table.idle[rows] + self._table.releasing[rows]
-        return free
-
     def _largest(self, tasks: Sequence[PodInfo]) -> Vector:
+        """Return the largest request of each resource, ``[resource]``."""
         width = self._table.axis.width
-        requests = {task.request.number: padded(task.request.requests, width) for task in tasks}
-        largest: Vector = np.maximum.reduce(list(requests.values()))
+        distinct = dict.fromkeys(task.request for task in tasks)
+        largest: Vector = np.maximum.reduce([padded(request.requests, width) for request in distinct])
         return largest
 
     def _constrained(self, member: Member) -> Iterator[tuple[Member, list[PodInfo]]]:
@@ -261,7 +259,7 @@ class _Places:
 
     def _pod_report(self, alike: Sequence[PodInfo], result: FilterResult) -> PodReport:
         first = alike[0]
-        room = Room(self._free(np.arange(self._table.capacity)), first.request.requests, list(self._table.axis))
+        room = Room(self._free, first.request.requests, list(self._table.axis))
         return pod_report(
             _name(first),
             self._names,
