@@ -218,3 +218,40 @@ def test_no_pod_is_lost_or_doubled(steps: list[tuple[str, str]]) -> None:
                 clock.time += 5.0
         assert sum(queue.counts.values()) == len(alive)
         assert queue.counts["in_flight"] == len(flying)
+
+
+def test_rests_are_bounded_however_often_a_pod_failed() -> None:
+    """A pod that has been tried for weeks rests as long as any other."""
+    assert BackoffTimes().after(1_000_000) == 10
+
+
+def test_a_held_pod_misses_nothing_it_needs(clock: HandClock) -> None:
+    """Events are kept for pods in a cycle, not for those that wait with a node; both come back when returned."""
+    queue = SchedulingQueue(clock, ByPriority(), hints=HINTS)
+    for name in ("cycle", "held"):
+        queue.add(a_pod(name))
+    cycle, held = queue.pop(), queue.pop()
+    assert cycle is not None
+    assert held is not None
+    queue.hold(held.key)
+    queue.notify(NODE_ADDED)
+    assert queue.counts["in_flight"] == 2
+    assert queue.give_back(cycle, ["Fit"])
+    assert queue.give_back(held, ["Fit"])
+    assert queue.counts == {"active": 0, "backoff": 1, "unschedulable": 1, "in_flight": 0}
+    assert not queue.give_back(held, ["Fit"])
+
+
+def test_long_waits_are_flushed(clock: HandClock) -> None:
+    """A rejected pod is tried again after a while even if no event came."""
+    queue = SchedulingQueue(clock, ByPriority(), hints=HINTS)
+    queue.add(a_pod("p"))
+    popped = queue.pop()
+    assert popped is not None
+    queue.give_back(popped, ["Fit"])
+    clock.time += 299
+    queue.flush(300)
+    assert queue.counts["unschedulable"] == 1
+    clock.time += 2
+    queue.flush(300)
+    assert queue.counts["active"] == 1

@@ -14,13 +14,16 @@ import heapq
 from collections import OrderedDict, deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 from spinney.api.core import Pod
 from spinney.api.resource import Resource
 from spinney.coscheduling.framework import Action, ClusterEvent, EventHint, PreEnqueue, QueuedPod, QueueSort
 from spinney.kube.keys import Key, key_of
 from spinney.runtime import Clock
+
+_MOST_DOUBLINGS: Final = 60
+"""More than any rest needs: a pod that is tried for weeks must not count beyond what numbers hold."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +35,8 @@ class BackoffTimes:
 
     def after(self, attempts: int) -> float:
         """Return the rest after that many failed attempts."""
-        return float(min(self.longest, self.initial * 2 ** max(0, attempts - 1)))
+        doublings = min(max(0, attempts - 1), _MOST_DOUBLINGS)
+        return float(min(self.longest, self.initial * 2**doublings))
 
 
 class SchedulingQueue:
@@ -59,6 +63,7 @@ class SchedulingQueue:
         self._unschedulable: dict[Key, QueuedPod] = {}
         self._rejected_by: dict[str, dict[Key, QueuedPod]] = {}
         self._in_flight: OrderedDict[Key, _Flight] = OrderedDict()
+        self._held: dict[Key, QueuedPod] = {}
         self._missed: dict[_EventKind, deque[tuple[int, ClusterEvent]]] = {}
         self._event_number = 0
 
@@ -73,8 +78,9 @@ class SchedulingQueue:
         """Take in a newer version of a pod; one that had been rejected is tried again if its spec or labels changed."""
         key = key_of(pod)
         flight = self._in_flight.get(key)
-        if flight is not None:
-            flight.queued.pod = pod
+        flying = flight.queued if flight is not None else self._held.get(key)
+        if flying is not None:
+            flying.pod = pod
             return
         queued = self._find(key)
         if queued is None:
@@ -93,6 +99,7 @@ class SchedulingQueue:
         self._active.remove(key)
         self._backing_off.remove(key)
         self._in_flight.pop(key, None)
+        self._held.pop(key, None)
         queued = self._unschedulable.get(key)
         if queued is not None:
             self._leave_unschedulable(queued)
@@ -112,7 +119,15 @@ class SchedulingQueue:
     def done(self, key: Key) -> None:
         """Note that a pod in flight was bound or is gone."""
         self._in_flight.pop(key, None)
+        self._held.pop(key, None)
         self._trim()
+
+    def hold(self, key: Key) -> None:
+        """Note that a pod in flight has a node and waits, maybe for long: events that arrive are not kept for it."""
+        flight = self._in_flight.pop(key, None)
+        if flight is not None:
+            self._held[key] = flight.queued
+            self._trim()
 
     def give_back(self, queued: QueuedPod, rejected_by: Iterable[str]) -> bool:
         """Return a pod from flight. Without a rejecting plugin it failed by error and only rests.
@@ -121,11 +136,12 @@ class SchedulingQueue:
         that is not in flight any more: it is gone.
         """
         flight = self._in_flight.pop(queued.key, None)
-        if flight is None:
+        if flight is None and self._held.pop(queued.key, None) is None:
             return False
         queued.rejected_by = frozenset(rejected_by)
         queued.queued = self._clock.monotonic()
-        woken = not queued.rejected_by or self._missed_something(queued, flight.since)
+        since = flight.since if flight is not None else self._event_number
+        woken = not queued.rejected_by or self._missed_something(queued, since)
         self._trim()
         if woken:
             self._enqueue_after_rest(queued)
@@ -184,7 +200,7 @@ class SchedulingQueue:
             "active": len(self._active),
             "backoff": len(self._backing_off),
             "unschedulable": len(self._unschedulable),
-            "in_flight": len(self._in_flight),
+            "in_flight": len(self._in_flight) + len(self._held),
         }
 
     # -- moving between places ---------------------------------------------------------------------------------------

@@ -209,6 +209,7 @@ class Scheduler:
         if not timeouts:
             self._in_background(self._bind(flight), f"bind {queued.key}")
             return
+        self.queue.hold(queued.key)
         waiting = self.services.waiting
         waiting.add(WaitingPod(queued, node, state, timeouts, lambda _, status: self._settled(flight, status)))
 
