@@ -4,6 +4,7 @@ from pathlib import Path
 
 from click.testing import CliRunner
 
+from spinney.api.core import CONFIG_MAP
 from spinney.cli import main
 from tests.cli.clusters import ServedCluster
 from tests.cli.workloads import a_training_job, as_yaml
@@ -64,6 +65,28 @@ def test_a_refused_object_names_the_fields(served: ServedCluster, tmp_path: Path
 
     assert answer.exit_code == 1
     assert "spec.containers" in answer.output
+
+
+def test_a_conflict_says_how_to_take_over(served: ServedCluster) -> None:
+    """A field that somebody else manages is not overwritten unless that is asked for."""
+    config = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "theirs"}, "data": {"key": "a"}}
+    served.call(lambda client: client.apply(CONFIG_MAP, config, "default", field_manager="somebody"))
+    ours = as_yaml(config | {"data": {"key": "b"}})
+    answer = served.spinney("apply", "-f", "-", input=ours)
+
+    assert answer.exit_code == 1
+    assert "somebody" in answer.output
+    assert "--force-conflicts" in answer.output
+    assert "configured" in served.spinney("apply", "-f", "-", "--force-conflicts", input=ours).output
+
+
+def test_the_namespace_of_the_file_wins_or_is_questioned(served: ServedCluster) -> None:
+    """A file that names another namespace than -n is refused instead of being moved."""
+    config = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "x", "namespace": "default"}}
+    answer = served.spinney("apply", "-f", "-", "-n", "kube-system", input=as_yaml(config))
+
+    assert answer.exit_code == 1
+    assert "is in namespace default, and -n says kube-system" in answer.output
 
 
 def test_a_missing_file_is_named() -> None:

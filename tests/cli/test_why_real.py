@@ -1,6 +1,9 @@
 """``spinney why`` on a real control plane: pods pending under the stock kube-scheduler, and callers with few rights."""
 
 import asyncio
+import os
+import subprocess
+import sys
 from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
 
@@ -112,3 +115,12 @@ def test_a_caller_with_few_rights_gets_what_can_be_seen(pending: ControlPlane) -
     assert "said by default-scheduler: 0/1 nodes are available" in output
     assert "pods outside namespace why: may not be listed" in output
     assert 'nodes: may not be listed: nodes is forbidden: User "ann"' in output
+
+
+def test_kubectl_runs_the_plugin(pending: ControlPlane) -> None:
+    """Where the package is on the path, ``kubectl spinney`` is ``spinney``."""
+    path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
+    command = [str(pending.kubectl), "spinney", "why", "large", "-n", SPACE, "--kubeconfig", str(pending.kubeconfig)]
+    done = subprocess.run(command, env=os.environ | {"PATH": path}, capture_output=True, text=True, check=True)
+
+    assert "pod why/large: pending" in done.stdout
