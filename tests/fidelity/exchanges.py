@@ -31,44 +31,55 @@ class Exchange:
     body: Any = None
     content_type: str = "application/json"
     query: Mapping[str, str] = field(default_factory=dict)
+    known: str = ""  # the difference that the answers are known to show
 
     def __str__(self) -> str:
         return f"{self.method} {self.path} {self.query or ''} {self.content_type.rpartition('/')[2]} {self.body}"
 
 
-def _post(path: str, body: Any, **query: str) -> Exchange:
-    return Exchange("POST", path, body, query=query)
+def posting(path: str, body: Any, *, known: str = "", **query: str) -> Exchange:
+    """Create, or call a subresource."""
+    return Exchange("POST", path, body, query=query, known=known)
 
 
-def _put(path: str, body: Any) -> Exchange:
-    return Exchange("PUT", path, body)
+def putting(path: str, body: Any, **query: str) -> Exchange:
+    """Replace."""
+    return Exchange("PUT", path, body, query=query)
 
 
-def _get(path: str, **query: str) -> Exchange:
-    return Exchange("GET", path, query=query)
+def getting(path: str, *, known: str = "", **query: str) -> Exchange:
+    """Read or list."""
+    return Exchange("GET", path, query=query, known=known)
 
 
-def _delete(path: str, body: Any = None, **query: str) -> Exchange:
+def deleting(path: str, body: Any = None, **query: str) -> Exchange:
+    """Delete."""
     return Exchange("DELETE", path, body, query=query)
 
 
-def _merge(path: str, body: Any) -> Exchange:
-    return Exchange("PATCH", path, body, MERGE)
+def merging(path: str, body: Any, **query: str) -> Exchange:
+    """Patch by merging."""
+    return Exchange("PATCH", path, body, MERGE, query)
 
 
-def _strategic(path: str, body: Any) -> Exchange:
-    return Exchange("PATCH", path, body, STRATEGIC)
+def strategically(path: str, body: Any, **query: str) -> Exchange:
+    """Patch by merging lists by their keys."""
+    return Exchange("PATCH", path, body, STRATEGIC, query)
 
 
-def _json(path: str, *operations: JSON) -> Exchange:
-    return Exchange("PATCH", path, list(operations), JSON_PATCH)
+def json_patching(path: str, *operations: JSON, **query: str) -> Exchange:
+    """Patch by operations."""
+    return Exchange("PATCH", path, list(operations), JSON_PATCH, query)
 
 
-def _apply(path: str, api_version: str, kind: str, *, manager: str = "", force: str = "false", **body: Any) -> Exchange:
+def applying(
+    path: str, api_version: str, kind: str, *, manager: str = "", force: str = "false", known: str = "", **body: Any
+) -> Exchange:
+    """Apply on the server's side."""
     name = path.rpartition("/")[2]
     obj = {"apiVersion": api_version, "kind": kind, "metadata": {"name": name}, **body}
     query = {"fieldManager": manager, "force": force} if manager else {}
-    return Exchange("PATCH", path, obj, APPLY, query)
+    return Exchange("PATCH", path, obj, APPLY, query, known)
 
 
 def _map(name: str, **metadata: Any) -> JSON:
@@ -84,127 +95,127 @@ def _binding(pod: str, **metadata: Any) -> JSON:
 
 
 _WRITES = [
-    _post(MAPS, _map("a")),
-    _post(MAPS, _map("a")),
-    _post(MAPS, _map("A_B")),
-    _post(MAPS, {"metadata": {}}),
-    _post(MAPS, _map("b", namespace="other")),
-    _post(MAPS, {"kind": "Secret", "apiVersion": "v1", "metadata": {"name": "b"}}),
-    _post(MAPS, {"kind": "ConfigMap", "apiVersion": "v2", "metadata": {"name": "b"}}),
-    _post(MAPS, _map("b", labels={"a b": "c"})),
-    _post(MAPS, _map("b", labels={"a": "c d"})),
-    _post(MAPS, _map("b", ownerReferences=[{"name": "x"}])),
-    _put(f"{MAPS}/a", _map("a", resourceVersion="1")),
-    _put(f"{MAPS}/a", _map("z")),
-    _put(f"{MAPS}/nope", _map("nope")),
-    _put(f"{MAPS}/a", _map("a", uid="bad")),
-    _merge(f"{MAPS}/a", {"data": {"k": "x"}}),
-    _merge(f"{MAPS}/a", {"metadata": {"name": "q"}}),
-    _merge(f"{MAPS}/nope", {"data": {}}),
-    _json(f"{MAPS}/a", {"op": "test", "path": "/data/k", "value": "no"}),
-    _json(f"{MAPS}/a", {"op": "remove", "path": "/data/nowhere"}),
-    _json(f"{MAPS}/a", {"op": "replace", "path": "/data/k", "value": "y"}),
+    posting(MAPS, _map("a")),
+    posting(MAPS, _map("a")),
+    posting(MAPS, _map("A_B")),
+    posting(MAPS, {"metadata": {}}),
+    posting(MAPS, _map("b", namespace="other")),
+    posting(MAPS, {"kind": "Secret", "apiVersion": "v1", "metadata": {"name": "b"}}),
+    posting(MAPS, {"kind": "ConfigMap", "apiVersion": "v2", "metadata": {"name": "b"}}),
+    posting(MAPS, _map("b", labels={"a b": "c"})),
+    posting(MAPS, _map("b", labels={"a": "c d"})),
+    posting(MAPS, _map("b", ownerReferences=[{"name": "x"}])),
+    putting(f"{MAPS}/a", _map("a", resourceVersion="1")),
+    putting(f"{MAPS}/a", _map("z")),
+    putting(f"{MAPS}/nope", _map("nope")),
+    putting(f"{MAPS}/a", _map("a", uid="bad")),
+    merging(f"{MAPS}/a", {"data": {"k": "x"}}),
+    merging(f"{MAPS}/a", {"metadata": {"name": "q"}}),
+    merging(f"{MAPS}/nope", {"data": {}}),
+    json_patching(f"{MAPS}/a", {"op": "test", "path": "/data/k", "value": "no"}),
+    json_patching(f"{MAPS}/a", {"op": "remove", "path": "/data/nowhere"}),
+    json_patching(f"{MAPS}/a", {"op": "replace", "path": "/data/k", "value": "y"}),
     Exchange("PATCH", f"{MAPS}/a", {"data": {}}),
-    _delete(f"{MAPS}/a", {"propagationPolicy": "Weird"}),
-    _delete(f"{MAPS}/a", dryRun="All"),
-    _delete(f"{MAPS}/a"),
-    _delete(f"{MAPS}/a"),
-    _post(LEASES, {"metadata": {"name": "l"}, "spec": {"holderIdentity": "a", "leaseDurationSeconds": 15}}),
-    _put(f"{LEASES}/l", {"metadata": {"name": "l"}, "spec": {"holderIdentity": "b"}}),
-    _post(BUDGETS, {"metadata": {"name": "b"}, "spec": {"minAvailable": 1, "selector": {"matchLabels": {"a": "b"}}}}),
-    _delete("/api/v1/namespaces/default"),
-    _delete("/api/v1/namespaces/nope"),
-    _post(CLASSES, {"metadata": {"name": "system-x"}, "value": 5}),
-    _post(CLASSES, {"metadata": {"name": "too-high"}, "value": 1_000_000_001}),
-    _post(CLASSES, {"metadata": {"name": "hi-{ns}"}, "value": 1000}),
-    _merge(f"{CLASSES}/hi-{{ns}}", {"value": 1001}),
-    _delete(f"{CLASSES}/hi-{{ns}}"),
+    deleting(f"{MAPS}/a", {"propagationPolicy": "Weird"}),
+    deleting(f"{MAPS}/a", dryRun="All"),
+    deleting(f"{MAPS}/a"),
+    deleting(f"{MAPS}/a"),
+    posting(LEASES, {"metadata": {"name": "l"}, "spec": {"holderIdentity": "a", "leaseDurationSeconds": 15}}),
+    putting(f"{LEASES}/l", {"metadata": {"name": "l"}, "spec": {"holderIdentity": "b"}}),
+    posting(BUDGETS, {"metadata": {"name": "b"}, "spec": {"minAvailable": 1, "selector": {"matchLabels": {"a": "b"}}}}),
+    deleting("/api/v1/namespaces/default"),
+    deleting("/api/v1/namespaces/nope"),
+    posting(CLASSES, {"metadata": {"name": "system-x"}, "value": 5}),
+    posting(CLASSES, {"metadata": {"name": "too-high"}, "value": 1_000_000_001}),
+    posting(CLASSES, {"metadata": {"name": "hi-{ns}"}, "value": 1000}),
+    merging(f"{CLASSES}/hi-{{ns}}", {"value": 1001}),
+    deleting(f"{CLASSES}/hi-{{ns}}"),
 ]
 _APPLIES = [
-    _apply(f"{MAPS}/s", "v1", "ConfigMap", data={"k": "1", "j": "2"}),
+    applying(f"{MAPS}/s", "v1", "ConfigMap", data={"k": "1", "j": "2"}),
     Exchange("PATCH", f"{MAPS}/s", {"kind": "ConfigMap"}, APPLY, {"fieldManager": "m1"}),
-    _apply(f"{MAPS}/s", "v1", "ConfigMap", manager="m1", data={"k": "1", "j": "2"}),
-    _apply(f"{MAPS}/s", "v1", "ConfigMap", manager="m2", data={"k": "2"}),
-    _apply(f"{MAPS}/s", "v1", "ConfigMap", manager="m2", force="true", data={"k": "2"}),
-    _merge(f"{MAPS}/s", {"data": {"x": "1"}}),
-    _apply(f"{MAPS}/s", "v1", "ConfigMap", manager="m1"),
-    _get(f"{MAPS}/s"),
+    applying(f"{MAPS}/s", "v1", "ConfigMap", manager="m1", data={"k": "1", "j": "2"}),
+    applying(f"{MAPS}/s", "v1", "ConfigMap", manager="m2", data={"k": "2"}),
+    applying(f"{MAPS}/s", "v1", "ConfigMap", manager="m2", force="true", data={"k": "2"}),
+    merging(f"{MAPS}/s", {"data": {"x": "1"}}),
+    applying(f"{MAPS}/s", "v1", "ConfigMap", manager="m1"),
+    getting(f"{MAPS}/s"),
 ]
 _LISTS = [
-    _get(f"{MAPS}/nope"),
-    _get(MAPS, fieldSelector="foo=bar"),
-    _get(MAPS, labelSelector="a=b=c"),
-    _get(MAPS, resourceVersionMatch="Exact"),
-    _get(MAPS, resourceVersion="0", resourceVersionMatch="Exact"),
-    _get(MAPS, **{"continue": "garbage"}),
-    _get(MAPS, watch="true", sendInitialEvents="true"),
-    _get(MAPS, watch="true", resourceVersionMatch="NotOlderThan"),
-    _get("/api/v1/nothing"),
-    _post("/api/v1/nodes/x", {}),
+    getting(f"{MAPS}/nope"),
+    getting(MAPS, fieldSelector="foo=bar"),
+    getting(MAPS, labelSelector="a=b=c"),
+    getting(MAPS, resourceVersionMatch="Exact"),
+    getting(MAPS, resourceVersion="0", resourceVersionMatch="Exact"),
+    getting(MAPS, **{"continue": "garbage"}),
+    getting(MAPS, watch="true", sendInitialEvents="true"),
+    getting(MAPS, watch="true", resourceVersionMatch="NotOlderThan"),
+    getting("/api/v1/nothing"),
+    posting("/api/v1/nodes/x", {}),
 ]
 _READY = [{"type": "Ready", "status": "True"}]
 _PODS = [
-    _post(PODS, _pod("p")),
-    _get(f"{PODS}/p"),
-    _post(PODS, {"metadata": {"name": "q"}}),
-    _post(PODS, {"metadata": {"name": "q"}, "spec": {"containers": []}}),
-    _post(PODS, {"metadata": {"name": "q"}, "spec": {"containers": [{"name": "C"}]}}),
-    _post(PODS, {"metadata": {"name": "q"}, "spec": {"containers": [{"name": "a", "image": "x"}] * 2}}),
-    _post(PODS, _pod("q", restartPolicy="Bad")),
-    _post(PODS, _pod("q", priorityClassName="nope")),
-    _post(PODS, _pod("q", priority=5)),
-    _post(PODS, _pod("q", schedulingGates=[{"name": "a"}, {"name": "a"}])),
-    _post(PODS, _pod("q", schedulingGates=[{"name": "a"}], nodeName="n")),
-    _post(PODS, _pod("g", schedulingGates=[{"name": "example.com/a"}])),
-    _post(f"{PODS}/g/binding", _binding("g")),
-    _post(f"{PODS}/g/binding", _binding("")),
-    _merge(f"{PODS}/g", {"spec": {"schedulingGates": [{"name": "example.com/b"}]}}),
-    _merge(f"{PODS}/g", {"spec": {"nodeSelector": {"a": "b"}}}),
-    _merge(f"{PODS}/g", {"spec": {"schedulingGates": []}}),
-    _post(f"{PODS}/g/binding", _binding("g", uid="bad")),
-    _post(f"{PODS}/g/binding", _binding("g", annotations={"a": "b"})),
-    _post(f"{PODS}/g/binding", _binding("g")),
-    _get(f"{PODS}/g"),
-    _merge(f"{PODS}/p", {"spec": {"nodeName": "x"}}),
-    _merge(f"{PODS}/p", {"spec": {"priority": 3}}),
-    _merge(f"{PODS}/p", {"spec": {"activeDeadlineSeconds": 5}}),
-    _strategic(f"{PODS}/p", {"spec": {"containers": [{"name": "c", "image": "i:2"}]}}),
-    _merge(f"{PODS}/p", {"spec": {"tolerations": [{"key": "a", "operator": "Exists"}]}}),
-    _strategic(f"{PODS}/p/status", {"status": {"phase": "Running", "conditions": _READY}}),
-    _strategic(f"{PODS}/p/status", {"status": {"conditions": [{"type": "X", "status": "True"}]}}),
-    _strategic(f"{PODS}/p/status", {"status": {"conditions": _READY}}),
-    _strategic(f"{PODS}/p/status", {"status": {"conditions": [{"type": "Y", "status": "True"}, *_READY]}}),
-    _strategic(f"{PODS}/p/status", {"status": {"conditions": [{"type": "X", "$patch": "delete"}]}}),
-    _strategic(f"{PODS}/p", {"metadata": {"finalizers": ["example.com/a", "example.com/b"]}}),
-    _strategic(f"{PODS}/p", {"metadata": {"finalizers": ["example.com/c", "example.com/a"]}}),
-    _strategic(f"{PODS}/p", {"metadata": {"$deleteFromPrimitiveList/finalizers": ["example.com/a"]}}),
-    _merge(f"{PODS}/p", {"metadata": {"finalizers": None}}),
-    _get(PODS, fieldSelector="spec.priority=0"),
-    _delete(f"{PODS}/g"),
-    _post(f"{PODS}/g/binding", _binding("g")),
-    _delete(f"{PODS}/g", {"gracePeriodSeconds": 0}),
-    _delete(f"{PODS}/p"),
+    posting(PODS, _pod("p")),
+    getting(f"{PODS}/p"),
+    posting(PODS, {"metadata": {"name": "q"}}),
+    posting(PODS, {"metadata": {"name": "q"}, "spec": {"containers": []}}),
+    posting(PODS, {"metadata": {"name": "q"}, "spec": {"containers": [{"name": "C"}]}}),
+    posting(PODS, {"metadata": {"name": "q"}, "spec": {"containers": [{"name": "a", "image": "x"}] * 2}}),
+    posting(PODS, _pod("q", restartPolicy="Bad")),
+    posting(PODS, _pod("q", priorityClassName="nope")),
+    posting(PODS, _pod("q", priority=5)),
+    posting(PODS, _pod("q", schedulingGates=[{"name": "a"}, {"name": "a"}])),
+    posting(PODS, _pod("q", schedulingGates=[{"name": "a"}], nodeName="n")),
+    posting(PODS, _pod("g", schedulingGates=[{"name": "example.com/a"}])),
+    posting(f"{PODS}/g/binding", _binding("g")),
+    posting(f"{PODS}/g/binding", _binding("")),
+    merging(f"{PODS}/g", {"spec": {"schedulingGates": [{"name": "example.com/b"}]}}),
+    merging(f"{PODS}/g", {"spec": {"nodeSelector": {"a": "b"}}}),
+    merging(f"{PODS}/g", {"spec": {"schedulingGates": []}}),
+    posting(f"{PODS}/g/binding", _binding("g", uid="bad")),
+    posting(f"{PODS}/g/binding", _binding("g", annotations={"a": "b"})),
+    posting(f"{PODS}/g/binding", _binding("g")),
+    getting(f"{PODS}/g"),
+    merging(f"{PODS}/p", {"spec": {"nodeName": "x"}}),
+    merging(f"{PODS}/p", {"spec": {"priority": 3}}),
+    merging(f"{PODS}/p", {"spec": {"activeDeadlineSeconds": 5}}),
+    strategically(f"{PODS}/p", {"spec": {"containers": [{"name": "c", "image": "i:2"}]}}),
+    merging(f"{PODS}/p", {"spec": {"tolerations": [{"key": "a", "operator": "Exists"}]}}),
+    strategically(f"{PODS}/p/status", {"status": {"phase": "Running", "conditions": _READY}}),
+    strategically(f"{PODS}/p/status", {"status": {"conditions": [{"type": "X", "status": "True"}]}}),
+    strategically(f"{PODS}/p/status", {"status": {"conditions": _READY}}),
+    strategically(f"{PODS}/p/status", {"status": {"conditions": [{"type": "Y", "status": "True"}, *_READY]}}),
+    strategically(f"{PODS}/p/status", {"status": {"conditions": [{"type": "X", "$patch": "delete"}]}}),
+    strategically(f"{PODS}/p", {"metadata": {"finalizers": ["example.com/a", "example.com/b"]}}),
+    strategically(f"{PODS}/p", {"metadata": {"finalizers": ["example.com/c", "example.com/a"]}}),
+    strategically(f"{PODS}/p", {"metadata": {"$deleteFromPrimitiveList/finalizers": ["example.com/a"]}}),
+    merging(f"{PODS}/p", {"metadata": {"finalizers": None}}),
+    getting(PODS, fieldSelector="spec.priority=0"),
+    deleting(f"{PODS}/g"),
+    posting(f"{PODS}/g/binding", _binding("g")),
+    deleting(f"{PODS}/g", {"gracePeriodSeconds": 0}),
+    deleting(f"{PODS}/p"),
 ]
 _GANGS = [
-    _post(PODS, _pod("m", schedulingGroup={"podGroupName": "x"}, schedulingGates=[{"name": "example.com/a"}])),
-    _merge(f"{PODS}/m", {"spec": {"schedulingGroup": {"podGroupName": "y"}}}),
-    _post(GROUPS, {"metadata": {"name": "x"}, "spec": {"schedulingPolicy": {"gang": {"minCount": 2}}}}),
-    _post(GROUPS, {"metadata": {"name": "y"}, "spec": {"schedulingPolicy": {"gang": {"minCount": 0}}}}),
-    _post(GROUPS, {"metadata": {"name": "y"}, "spec": {"schedulingPolicy": {}}}),
-    _post(GROUPS, {"metadata": {"name": "y"}, "spec": {}}),
-    _post(GROUPS, {"metadata": {"name": "y"}, "spec": {"schedulingPolicy": {"basic": {}, "gang": {"minCount": 1}}}}),
-    _merge(f"{GROUPS}/x", {"spec": {"schedulingPolicy": {"gang": {"minCount": 3}}}}),
-    _merge(f"{GROUPS}/x", {"spec": {"schedulingPolicy": {"gang": None, "basic": {}}}}),
-    _merge(f"{GROUPS}/x", {"spec": {"priorityClassName": "system-node-critical"}}),
-    _post(
+    posting(PODS, _pod("m", schedulingGroup={"podGroupName": "x"}, schedulingGates=[{"name": "example.com/a"}])),
+    merging(f"{PODS}/m", {"spec": {"schedulingGroup": {"podGroupName": "y"}}}),
+    posting(GROUPS, {"metadata": {"name": "x"}, "spec": {"schedulingPolicy": {"gang": {"minCount": 2}}}}),
+    posting(GROUPS, {"metadata": {"name": "y"}, "spec": {"schedulingPolicy": {"gang": {"minCount": 0}}}}),
+    posting(GROUPS, {"metadata": {"name": "y"}, "spec": {"schedulingPolicy": {}}}),
+    posting(GROUPS, {"metadata": {"name": "y"}, "spec": {}}),
+    posting(GROUPS, {"metadata": {"name": "y"}, "spec": {"schedulingPolicy": {"basic": {}, "gang": {"minCount": 1}}}}),
+    merging(f"{GROUPS}/x", {"spec": {"schedulingPolicy": {"gang": {"minCount": 3}}}}),
+    merging(f"{GROUPS}/x", {"spec": {"schedulingPolicy": {"gang": None, "basic": {}}}}),
+    merging(f"{GROUPS}/x", {"spec": {"priorityClassName": "system-node-critical"}}),
+    posting(
         WORKLOADS,
         {
             "metadata": {"name": "w"},
             "spec": {"podGroupTemplates": [{"name": "a", "schedulingPolicy": {"gang": {"minCount": 2}}}]},
         },
     ),
-    _post(WORKLOADS, {"metadata": {"name": "v"}, "spec": {"podGroupTemplates": []}}),
-    _post(
+    posting(WORKLOADS, {"metadata": {"name": "v"}, "spec": {"podGroupTemplates": []}}),
+    posting(
         WORKLOADS,
         {
             "metadata": {"name": "v"},
@@ -278,29 +289,29 @@ def _gear(gear: str, **spec: Any) -> JSON:
 
 
 _CUSTOM = [
-    _post(GEARS, {**_gear("f", min=1, junk=1, free={"a": 1}, note=None, port="x"), "status": {"replicas": 1}}),
-    _post(GEARS, _gear("g", min=1, junk=1), fieldValidation="Strict"),
-    _post(GEARS, _gear("g", min=3)),
-    _post(GEARS, _gear("g", min=0, mode="z", name="abcdefg", port=1.5, tags=["a", "b", "c", "d"])),
-    _post(GEARS, _gear("g", min="1")),
-    _post(GEARS, _gear("g", min=1, parts=[{"name": "a"}, {"name": "a"}])),
-    _post(GEARS, _gear("g", min=1, parts=[{"v": 1}])),
-    _post(GEARS, _gear("g")),
-    _post(GEARS, {"metadata": {"name": "g"}, "spec": {}}),
-    _merge(f"{GEARS}/f", {"spec": {"min": 2}}),
-    _merge(f"{GEARS}/f", {"spec": {"min": 9}}),
-    _merge(f"{GEARS}/f/status", {"status": {"replicas": 4}, "spec": {"min": 1}}),
-    _strategic(f"{GEARS}/f", {"spec": {"min": 2}}),
-    _put(f"{GEARS}/f", _gear("f", min=2)),
-    _get(f"{GEARS}/f/scale"),
-    _merge(f"{GEARS}/f/scale", {"spec": {"replicas": 5}}),
-    _apply(f"{GEARS}/f", "parity.example.com/v1", "Gear", manager="m1", spec={"min": 2, "parts": [{"name": "a"}]}),
-    _apply(f"{GEARS}/f", "parity.example.com/v1", "Gear", manager="m2", spec={"parts": [{"name": "b"}]}),
-    _apply(f"{GEARS}/f", "parity.example.com/v1", "Gear", manager="m1", spec={"min": 2}),
-    _delete(f"{GEARS}/f"),
+    posting(GEARS, {**_gear("f", min=1, junk=1, free={"a": 1}, note=None, port="x"), "status": {"replicas": 1}}),
+    posting(GEARS, _gear("g", min=1, junk=1), fieldValidation="Strict"),
+    posting(GEARS, _gear("g", min=3)),
+    posting(GEARS, _gear("g", min=0, mode="z", name="abcdefg", port=1.5, tags=["a", "b", "c", "d"])),
+    posting(GEARS, _gear("g", min="1")),
+    posting(GEARS, _gear("g", min=1, parts=[{"name": "a"}, {"name": "a"}])),
+    posting(GEARS, _gear("g", min=1, parts=[{"v": 1}])),
+    posting(GEARS, _gear("g")),
+    posting(GEARS, {"metadata": {"name": "g"}, "spec": {}}),
+    merging(f"{GEARS}/f", {"spec": {"min": 2}}),
+    merging(f"{GEARS}/f", {"spec": {"min": 9}}),
+    merging(f"{GEARS}/f/status", {"status": {"replicas": 4}, "spec": {"min": 1}}),
+    strategically(f"{GEARS}/f", {"spec": {"min": 2}}),
+    putting(f"{GEARS}/f", _gear("f", min=2)),
+    getting(f"{GEARS}/f/scale"),
+    merging(f"{GEARS}/f/scale", {"spec": {"replicas": 5}}),
+    applying(f"{GEARS}/f", "parity.example.com/v1", "Gear", manager="m1", spec={"min": 2, "parts": [{"name": "a"}]}),
+    applying(f"{GEARS}/f", "parity.example.com/v1", "Gear", manager="m2", spec={"parts": [{"name": "b"}]}),
+    applying(f"{GEARS}/f", "parity.example.com/v1", "Gear", manager="m1", spec={"min": 2}),
+    deleting(f"{GEARS}/f"),
 ]
 
-DEFINITION = _post(DEFINITIONS, _DEFINITION)
+DEFINITION = posting(DEFINITIONS, _DEFINITION)
 STORIES: Mapping[str, list[Exchange]] = {
     "writes": _WRITES,
     "applies": _APPLIES,

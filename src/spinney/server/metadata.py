@@ -5,7 +5,6 @@ from functools import lru_cache
 from typing import Any
 
 from spinney.api.names import (
-    dns_1035_faults,
     dns_label_faults,
     dns_subdomain_faults,
     label_value_faults,
@@ -25,6 +24,7 @@ _MAX_GENERATED_BASE = 63 - _SUFFIX_LENGTH
 _SYSTEM_FIELDS = ("uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds", "selfLink")
 _ANNOTATIONS_LIMIT = 256 * 1024
 _PATH_NAMES = "rbac.authorization.k8s.io"
+_STANDARD_FINALIZERS = ("kubernetes", "orphan", "foregroundDeletion")
 _OWNER_FIELDS = ("apiVersion", "kind", "name", "uid")
 
 
@@ -164,6 +164,7 @@ def validate_metadata(kind: Kind, obj: JSON, old: JSON | None) -> list[Cause]:
     causes: list[Cause] = []
     if old is None:
         causes += _name_causes(kind, metadata.get("name", ""))
+        causes += _finalizer_causes(kind, metadata.get("finalizers") or [])
     before = old["metadata"] if old else {}
     if metadata.get("labels") != before.get("labels"):
         for key, value in (metadata.get("labels") or {}).items():
@@ -191,13 +192,22 @@ def _name_causes(kind: Kind, name: str) -> list[Cause]:
     resource = kind.resource
     if resource.group == _PATH_NAMES:
         faults = path_segment_faults(name)
-    elif resource.kind == "Namespace" and not resource.group:
+    elif resource.kind in {"Namespace", "Service"} and not resource.group:
         faults = dns_label_faults(name)
-    elif resource.kind == "Service" and not resource.group:
-        faults = dns_1035_faults(name)
     else:
         faults = dns_subdomain_faults(name)
     return [invalid_value("metadata.name", name, fault) for fault in faults]
+
+
+def _finalizer_causes(kind: Kind, finalizers: list[Any]) -> list[Cause]:
+    causes = []
+    for index, finalizer in enumerate(finalizers):
+        name = str(finalizer)
+        causes += [invalid_value("metadata.finalizers", name, fault) for fault in qualified_name_faults(name)]
+        if not kind.custom and "/" not in name and name not in _STANDARD_FINALIZERS:
+            detail = "name is neither a standard finalizer name nor is it fully qualified"
+            causes.append(invalid_value(f"metadata.finalizers[{index}]", name, detail))
+    return causes
 
 
 def _owner_causes(owners: list[Any]) -> list[Cause]:

@@ -38,7 +38,7 @@ async def serve_resource(context: Context, request: Request) -> Response:
             wanted = watch_request(context, target, request.query)
             headers = {"content-type": "application/json;stream=watch", "cache-control": "no-cache, private"}
             return Response(200, headers, watch(context, target, wanted, representation))
-    options = write_options(request.query, request.headers, request.user)
+    options = write_options(asked, request.query, request.headers, request.user)
     match asked:
         case "create" if target.subresource or target.kind.verbs == ("create",):
             return await serve_action(context, target, read_object(request, context.fields), options)
@@ -52,8 +52,8 @@ async def serve_resource(context: Context, request: Request) -> Response:
             change = patch_change(target, request)
             return reply_json(await set_scale(context, target, change, options), warnings=options.warnings)
         case "update":
-            record = await replace(context, target, read_object(request, context.fields), options)
-            return reply(representation.single(record), warnings=options.warnings)
+            record, made = await replace(context, target, read_object(request, context.fields), options)
+            return reply(representation.single(record), status=201 if made else 200, warnings=options.warnings)
         case "patch":
             record, made = await patch(context, target, request, options)
             return reply(representation.single(record), status=201 if made else 200, warnings=options.warnings)

@@ -4,8 +4,12 @@ Kubernetes decodes into typed structures, which has three effects that clients s
 null is the same as nothing, and a value of the wrong type is a 400 before anything else looks at the object.
 """
 
+import base64
+import binascii
+import re
 from collections.abc import Callable, Mapping
-from typing import Any
+from functools import lru_cache
+from typing import Any, Final
 
 from spinney.api.struct import JSON
 from spinney.server.fields.table import FieldTable, FieldType, Message
@@ -96,6 +100,41 @@ def _is_anything(value: object) -> bool:
     return True
 
 
+_DATE: Final = r"\d{4}-\d\d-\d\d[Tt]\d\d:\d\d:\d\d"
+_ZONE: Final = r"([Zz]|[+-]\d\d:\d\d)"
+_TIME: Final = re.compile(rf"{_DATE}(\.\d+)?{_ZONE}")
+_MICRO_TIME: Final = re.compile(rf"{_DATE}\.\d{{6}}{_ZONE}")
+_QUANTITY: Final = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+|[numkMGTPE]|[KMGTPE]i)?")
+
+
+def _is_time(value: object) -> bool:
+    return isinstance(value, str) and _TIME.fullmatch(value) is not None
+
+
+def _is_micro_time(value: object) -> bool:
+    return isinstance(value, str) and _MICRO_TIME.fullmatch(value) is not None
+
+
+def _is_quantity(value: object) -> bool:
+    return _is_number(value) if not isinstance(value, str) else _reads_as_quantity(value)
+
+
+@lru_cache(maxsize=4096)
+def _reads_as_quantity(value: str) -> bool:
+    return _QUANTITY.fullmatch(value.strip()) is not None
+
+
+def _is_base64(value: object) -> bool:
+    if not isinstance(value, str):
+        return False
+    try:
+        base64.b64decode(value.translate(_LINE_BREAKS), validate=True)
+    except (binascii.Error, ValueError):
+        return False
+    return True
+
+
+_LINE_BREAKS: Final = str.maketrans("", "", "\r\n")  # Go skips them
 _Scalar = tuple[Callable[[object], bool], str]
 _TEXT: _Scalar = (_is_string, "a string")
 _WHOLE: _Scalar = (_is_integer, "a whole number")
@@ -103,11 +142,11 @@ _NUMBER: _Scalar = (_is_number, "a number")
 _ANY: _Scalar = (_is_anything, "anything")
 _SCALARS: Mapping[str, _Scalar] = {
     "string": _TEXT,
-    "bytes": _TEXT,
-    "time": _TEXT,
-    "microTime": _TEXT,
+    "bytes": (_is_base64, "base64"),
+    "time": (_is_time, "a time such as 2026-01-02T03:04:05Z"),
+    "microTime": (_is_micro_time, "a time in microseconds, such as 2026-01-02T03:04:05.000006Z"),
     "duration": _TEXT,
-    "quantity": (lambda value: _is_string(value) or _is_number(value), "a quantity"),
+    "quantity": (_is_quantity, "a quantity such as 1500m or 2Gi"),
     "intOrString": (lambda value: _is_string(value) or _is_integer(value), "a whole number or a string"),
     "bool": (lambda value: isinstance(value, bool), "true or false"),
     **dict.fromkeys(("int32", "int64", "uint8", "uint32", "uint64"), _WHOLE),

@@ -6,14 +6,16 @@ from typing import Literal
 from spinney.api.resource import Resource
 from spinney.server.admission.configurations import WebhookConfigurationBehaviour
 from spinney.server.kinds import shapes
-from spinney.server.kinds.events import core_event, grouped_event
+from spinney.server.kinds.events import EventBehaviour, core_event, grouped_event
 from spinney.server.kinds.gangs import CompositePodGroupBehaviour, PodGroupBehaviour, WorkloadBehaviour
 from spinney.server.kinds.kind import ALL_VERBS, BASE_BEHAVIOUR, Behaviour, FieldLabel, Kind, ScalePaths
 from spinney.server.kinds.rules import (
     BudgetBehaviour,
     ClaimBehaviour,
+    ConfigMapBehaviour,
     DeploymentBehaviour,
     JobBehaviour,
+    LeaseBehaviour,
     NamespaceBehaviour,
     NodeBehaviour,
     PriorityClassBehaviour,
@@ -133,7 +135,7 @@ def _core(pod_gang_fields: tuple[str, ...]) -> list[Kind]:
             verbs=("create", "delete", "get", "list", "patch", "update", "watch"),
             labels=(_label("status.phase"),),
         ),
-        _kind("configmaps", "ConfigMap", short="cm"),
+        _kind("configmaps", "ConfigMap", short="cm", behaviour=ConfigMapBehaviour()),
         _kind("secrets", "Secret", shape=shapes.SECRET, behaviour=SecretBehaviour(), labels=(_label("type"),)),
         _kind(
             "services",
@@ -197,7 +199,15 @@ def _events() -> list[Kind]:
         FieldLabel("source", ("source", "component")),
         _label("type"),
     )
-    core = _kind("events", "Event", short="ev", create_on_update=True, storage="events", labels=labels)
+    core = _kind(
+        "events",
+        "Event",
+        short="ev",
+        create_on_update=True,
+        storage="events",
+        labels=labels,
+        behaviour=EventBehaviour(),
+    )
     grouped = Kind(
         resource=Resource("events.k8s.io", "v1", "Event", "events", True, ("ev",)),
         storage="events",
@@ -213,6 +223,7 @@ def _events() -> list[Kind]:
         | {"reportingController": "reportingComponent"},
         generation=False,
         create_on_update=True,
+        behaviour=EventBehaviour(),
         to_storage=core_event,
         from_storage=grouped_event,
     )
@@ -402,7 +413,14 @@ def _extension() -> list[Kind]:
 
 def _others() -> list[Kind]:
     return [
-        _kind("leases", "Lease", group="coordination.k8s.io", unconditional=False, create_on_update=True),
+        _kind(
+            "leases",
+            "Lease",
+            group="coordination.k8s.io",
+            unconditional=False,
+            create_on_update=True,
+            behaviour=LeaseBehaviour(),
+        ),
         _kind("endpointslices", "EndpointSlice", group="discovery.k8s.io", generation=True),
         _kind("runtimeclasses", "RuntimeClass", group="node.k8s.io", namespaced=False),
         _kind("networkpolicies", "NetworkPolicy", group="networking.k8s.io", short="netpol", generation=True),

@@ -1,6 +1,8 @@
 """Events in their two forms: core ``v1`` (which is stored) and ``events.k8s.io/v1``."""
 
 from spinney.api.struct import JSON
+from spinney.server.kinds.kind import Behaviour
+from spinney.server.status import Cause, invalid_value
 
 _RENAMED = (
     ("involvedObject", "regarding"),
@@ -11,6 +13,20 @@ _RENAMED = (
     ("lastTimestamp", "deprecatedLastTimestamp"),
     ("count", "deprecatedCount"),
 )
+
+
+class EventBehaviour(Behaviour):
+    """An event is in the namespace of what it is about, and says who reports it even if that is nobody."""
+
+    def fill_defaults(self, obj: JSON) -> None:
+        obj.setdefault("reportingComponent", "")
+        obj.setdefault("reportingInstance", "")
+
+    def validate(self, obj: JSON, old: JSON | None, subresource: str) -> list[Cause]:
+        about = (obj.get("involvedObject") or {}).get("namespace")
+        if old is not None or not about or about == obj["metadata"].get("namespace"):
+            return []
+        return [invalid_value("involvedObject.namespace", about, "does not match event.namespace")]
 
 
 def core_event(event: JSON) -> JSON:

@@ -3,7 +3,8 @@
 import base64
 from datetime import datetime
 
-from spinney.api.struct import JSON
+from spinney.api.selectors import LabelSelector
+from spinney.api.struct import JSON, convert
 from spinney.server.kinds.kind import Behaviour
 from spinney.server.pods.defaults import fill_template_defaults
 from spinney.server.status import Cause, forbidden_value, invalid_value, required
@@ -37,6 +38,42 @@ class SecretBehaviour(Behaviour):
             encoded = {key: base64.b64encode(str(value).encode()).decode() for key, value in plain.items()}
             obj["data"] = {**(obj.get("data") or {}), **encoded}
 
+    def validate(self, obj: JSON, old: JSON | None, subresource: str) -> list[Cause]:
+        if old is None:
+            return []
+        causes = immutable_content(obj, old)
+        if obj.get("type") != old.get("type"):
+            causes.append(invalid_value("type", obj.get("type"), "field is immutable"))
+        return causes
+
+
+class ConfigMapBehaviour(Behaviour):
+    """A config map that says it is immutable is, and stays so."""
+
+    def validate(self, obj: JSON, old: JSON | None, subresource: str) -> list[Cause]:
+        return [] if old is None else immutable_content(obj, old)
+
+
+def immutable_content(obj: JSON, old: JSON) -> list[Cause]:
+    """Return what changed of a config map or secret that may not change any more."""
+    if not old.get("immutable"):
+        return []
+    causes = []
+    if not obj.get("immutable"):
+        causes.append(forbidden_value("immutable", "field is immutable when `immutable` is set"))
+    changed = [name for name in ("data", "binaryData") if (obj.get(name) or {}) != (old.get(name) or {})]
+    return causes + [forbidden_value(name, "field is immutable when `immutable` is set") for name in changed]
+
+
+class LeaseBehaviour(Behaviour):
+    """A lease lasts for some time."""
+
+    def validate(self, obj: JSON, old: JSON | None, subresource: str) -> list[Cause]:
+        seconds = (obj.get("spec") or {}).get("leaseDurationSeconds")
+        if seconds is None or seconds > 0:
+            return []
+        return [invalid_value("spec.leaseDurationSeconds", seconds, "must be greater than 0")]
+
 
 class ServiceBehaviour(Behaviour):
     """A service gets a type and ports with a protocol; there is no network, so it gets no address."""
@@ -45,6 +82,8 @@ class ServiceBehaviour(Behaviour):
         spec = obj.setdefault("spec", {})
         spec.setdefault("type", "ClusterIP")
         spec.setdefault("sessionAffinity", "None")
+        if spec["type"] != "ExternalName":
+            spec.setdefault("internalTrafficPolicy", "Cluster")
         for port in spec.get("ports") or ():
             port.setdefault("protocol", "TCP")
             port.setdefault("targetPort", port.get("port"))
@@ -105,8 +144,15 @@ class DeploymentBehaviour(Behaviour):
     def validate(self, obj: JSON, old: JSON | None, subresource: str) -> list[Cause]:
         spec = obj.get("spec") or {}
         causes = []
-        if obj.get("kind") != "ReplicationController" and not spec.get("selector"):
-            causes.append(required("spec.selector"))
+        if obj.get("kind") != "ReplicationController":
+            selector = spec.get("selector")
+            if not selector:
+                causes.append(required("spec.selector"))
+            template = spec.get("template") or {}
+            labels = (template.get("metadata") or {}).get("labels") or {}
+            if template and (not selector or not convert(LabelSelector, selector).matches(labels)):
+                detail = "`selector` does not match template `labels`"
+                causes.append(invalid_value("spec.template.metadata.labels", labels, detail))
         replicas = spec.get("replicas", 0)
         if not isinstance(replicas, int) or replicas < 0:
             causes.append(invalid_value("spec.replicas", replicas, "must be greater than or equal to 0"))

@@ -6,6 +6,7 @@ with a grace of zero; an object with finalizers waits until the last one is remo
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from dataclasses import replace as replace_fields
 from typing import Any, Literal
 
 from spinney.api.struct import JSON
@@ -14,7 +15,15 @@ from spinney.server.context import Context, Target
 from spinney.server.kinds import Kind
 from spinney.server.metadata import mark_deleted
 from spinney.server.operations.write import WriteOptions
-from spinney.server.status import bad_request, conflict, invalid_options, modified, not_found, unsupported_value
+from spinney.server.status import (
+    bad_request,
+    conflict,
+    invalid_options,
+    invalid_value,
+    modified,
+    not_found,
+    unsupported_value,
+)
 from spinney.server.store import Key, Record
 from spinney.server.store.record import record
 
@@ -54,6 +63,9 @@ def delete_options(body: Mapping[str, Any], query: Mapping[str, str]) -> DeleteO
     if policy is not None and policy not in _POLICIES:
         raise invalid_options("DeleteOptions", unsupported_value("propagationPolicy", policy, _POLICIES))
     orphan = body.get("orphanDependents")
+    if policy is not None and orphan is not None:
+        detail = "orphanDependents and deletionPropagation cannot be both set"
+        raise invalid_options("DeleteOptions", invalid_value("propagationPolicy", policy, detail))
     if policy is None and orphan is not None:
         policy = "Orphan" if orphan else "Background"
     preconditions = body.get("preconditions") or {}
@@ -139,11 +151,12 @@ def finish_if_released(context: Context, kind: Kind, key: Key, obj: JSON) -> Rec
 
 
 def _check_preconditions(kind: Kind, found: Record, options: DeleteOptions) -> None:
+    resource = replace_fields(kind.resource, plural=kind.resource.kind)  # which is what the real server names here
     if options.uid is not None and options.uid != found.uid:
         why = f"Precondition failed: UID in precondition: {options.uid}, UID in object meta: {found.uid}"
-        raise conflict(kind.resource, found.key.name, why)
+        raise conflict(resource, found.key.name, why)
     if options.revision is not None and options.revision != str(found.revision):
-        raise modified(kind.resource, found.key.name)
+        raise modified(resource, found.key.name)
 
 
 def _grace(kind: Kind, obj: JSON, options: DeleteOptions) -> int:

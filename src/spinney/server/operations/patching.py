@@ -36,6 +36,7 @@ async def patch(context: Context, target: Target, request: Request, options: Wri
     """Patch an object; return it as stored, and whether it was created (which only an apply does)."""
     if media_type(request) == APPLY_PATCH:
         return await _apply(context, target, request, options)
+    options.patching = True
     return await update(context, target, patch_change(target, request), options), False
 
 

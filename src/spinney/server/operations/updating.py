@@ -12,6 +12,7 @@ from spinney.api.struct import JSON
 from spinney.server.admission.attributes import Attributes
 from spinney.server.context import Context, Target
 from spinney.server.metadata import bump_generation, check_envelope, keep_system_fields
+from spinney.server.operations.creating import create
 from spinney.server.operations.deleting import finish_if_released
 from spinney.server.operations.write import WriteOptions, admit, check_unknown_fields
 from spinney.server.patches.ownership import own_updated
@@ -32,8 +33,11 @@ Change = Callable[[JSON], JSON]
 _ATTEMPTS = 5
 
 
-async def replace(context: Context, target: Target, body: Any, options: WriteOptions) -> Record:
-    """Replace the object (or the part of it that the subresource covers) by ``body``."""
+async def replace(context: Context, target: Target, body: Any, options: WriteOptions) -> tuple[Record, bool]:
+    """Replace the object (or the part of it that the subresource covers) by ``body``.
+
+    Return it, and whether it was created: some kinds are when they are not there.
+    """
     kind = target.kind
     wanted = check_envelope(kind, body)
     name = wanted["metadata"].get("name")
@@ -44,10 +48,12 @@ async def replace(context: Context, target: Target, body: Any, options: WriteOpt
     given = wanted["metadata"].get("namespace")
     if given and target.namespace is not None and given != target.namespace:
         raise bad_request("the namespace of the provided object does not match the namespace sent on the request")
+    if kind.create_on_update and not target.subresource and context.collection(kind).get(target.key) is None:
+        return await create(context, target, wanted, options), True
     if not kind.unconditional_update and not wanted["metadata"].get("resourceVersion"):
         cause = invalid_value("metadata.resourceVersion", 0, "must be specified for an update")
         raise invalid(replace_fields(kind.resource, kind=kind.resource.plural), target.key.name, [cause])
-    return await update(context, target, lambda _: wanted, options, attempts=1)
+    return await update(context, target, lambda _: wanted, options, attempts=1), False
 
 
 async def update(

@@ -8,9 +8,10 @@ from spinney.server.admission.attributes import Attributes
 from spinney.server.context import Context
 from spinney.server.fields.checking import WrongType, conform
 from spinney.server.metadata import validate_metadata
-from spinney.server.status import bad_request, invalid
+from spinney.server.status import ApiError, Cause, bad_request, invalid, invalid_options, unsupported_value
 
 _DEFAULT_MANAGER = "unknown"
+_OPTIONS = {"create": "CreateOptions", "update": "UpdateOptions", "patch": "PatchOptions"}
 _VALIDATIONS = ("Ignore", "Warn", "Strict")
 
 
@@ -22,18 +23,20 @@ class WriteOptions:
     manager: str = _DEFAULT_MANAGER
     field_validation: str = "Warn"
     force: bool = False
+    patching: bool = False  # the object is what a patch makes of the present one
     user: str = "system:admin"
     warnings: list[str] = field(default_factory=list)
 
 
-def write_options(query: Mapping[str, str], headers: Mapping[str, str], user: str) -> WriteOptions:
+def write_options(verb: str, query: Mapping[str, str], headers: Mapping[str, str], user: str) -> WriteOptions:
     """Read the parameters of a write."""
+    kind = _OPTIONS.get(verb, "DeleteOptions")
     dry_run = query.get("dryRun", "")
     if dry_run not in {"", "All"}:
-        raise bad_request(f'dryRun: Unsupported value: "{dry_run}": supported values: "All"')
+        raise invalid_options(kind, unsupported_value("dryRun", dry_run, ("All",)))
     validation = query.get("fieldValidation") or "Warn"
     if validation not in _VALIDATIONS:
-        raise bad_request(f'fieldValidation: Unsupported value: "{validation}": supported values: {_VALIDATIONS}')
+        raise invalid_options(kind, unsupported_value("fieldValidation", validation, _VALIDATIONS))
     manager = query.get("fieldManager") or headers.get("user-agent", "").partition("/")[0] or _DEFAULT_MANAGER
     return WriteOptions(
         dry_run=dry_run == "All",
@@ -70,18 +73,18 @@ def check_unknown_fields(context: Context, attributes: Attributes, options: Writ
     obj = attributes.obj
     if obj is None:
         return
-    unknown = _drop_unknown(context, attributes, obj)
+    unknown = _drop_unknown(context, attributes, obj, options)
     if not unknown or options.field_validation == "Ignore":
         return
     texts = [f'unknown field "{path}"' for path in unknown]
     if options.field_validation == "Strict":
         resource = attributes.kind.resource
         what = f'{resource.kind} in version "{resource.version}" cannot be handled as a {resource.kind}'
-        raise bad_request(f"{what}: strict decoding error: {', '.join(texts)}")
+        raise _undecodable(options, f"{what}: strict decoding error: {', '.join(texts)}")
     options.warnings += texts
 
 
-def _drop_unknown(context: Context, attributes: Attributes, obj: JSON) -> list[str]:
+def _drop_unknown(context: Context, attributes: Attributes, obj: JSON, options: WriteOptions) -> list[str]:
     kind = attributes.kind
     if kind.custom:
         return kind.behaviour.unknown_fields(obj)
@@ -90,4 +93,12 @@ def _drop_unknown(context: Context, attributes: Attributes, obj: JSON) -> list[s
     except WrongType as error:
         resource = kind.resource
         what = f'{resource.kind} in version "{resource.version}" cannot be handled as a {resource.kind}'
-        raise bad_request(f"{what}: {error}") from error
+        raise _undecodable(options, f"{what}: {error}") from error
+
+
+def _undecodable(options: WriteOptions, message: str) -> ApiError:
+    """Blame the body for what cannot be decoded; or the patch, since the body of a patch could be."""
+    if not options.patching:
+        return bad_request(message)
+    cause = Cause("FieldValueInvalid", "patch", f"Invalid value: {message}")
+    return ApiError(422, "Invalid", message, details={"causes": [cause.to_json()]})

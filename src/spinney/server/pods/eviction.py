@@ -26,6 +26,9 @@ async def evict(context: Context, target: Target, body: Any, options: WriteOptio
     """Delete a pod if no disruption budget speaks against it; raise a 429 that names the budget otherwise."""
     if not isinstance(body, dict):
         raise bad_request("the body is not an object: expected an Eviction with metadata and deleteOptions")
+    named = (body.get("metadata") or {}).get("name")
+    if named and named != target.name:
+        raise bad_request(f"name in URL does not match name in Eviction object: {target.name} and {named}")
     wanted = body.get("deleteOptions") or {}
     deletion = delete_options(wanted, {})
     options.dry_run = options.dry_run or "All" in (wanted.get("dryRun") or ())

@@ -1,0 +1,25 @@
+"""What is known to differ between the embedded server and kube-apiserver, by the name the documentation gives it.
+
+A request that meets a difference names it (``Exchange.known``), and is then required to differ: a difference that has
+gone must be taken off the list. ``ONLY_REAL`` are fields and values that are left out wherever they stand.
+"""
+
+from collections.abc import Mapping
+
+ONLY_REAL: Mapping[str, str] = {
+    "volumes": "service account tokens",
+    "volumeMounts": "service account tokens",
+    "scheduling.k8s.io/podgroup-protection": "pod group protection",
+    "kubernetes.io/pvc-protection": "volume protection",
+    "kubernetes.io/pv-protection": "volume protection",
+    "clusterIP": "service addresses",
+    "clusterIPs": "service addresses",
+    "ipFamilies": "service addresses",
+    "ipFamilyPolicy": "service addresses",
+    "nodeInfo": "empty node information",
+    "daemonEndpoints": "empty node information",
+    "node.alpha.kubernetes.io/ttl": "controllers that are not there",
+}
+ONLY_OURS = "kinds in lists"  # which are taken out of the items before they are compared
+EXPLAINED_IN = "docs/embedded-cluster.md"
+HEADING = "## Known differences"
