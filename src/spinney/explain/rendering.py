@@ -188,6 +188,7 @@ def _what_would_help(explanation: Explanation) -> list[str]:
         word = "limit" if queue.rule == "OverLimit" else "quota"
         over = max(queue.used + queue.requested - queue.bound, 0)
         changes.append(f"raise the {word} of queue {queue.queue} by {amount(queue.resource, over)}")
-    for report in explanation.pods:
-        changes += [remedy.text for remedy in report.remedies]
+    if miss is None or miss.possible:  # making room for one pod is no help where the gang can never fit
+        for report in explanation.pods:
+            changes += [remedy.text for remedy in report.remedies]
     return list(dict.fromkeys(changes))
