@@ -65,6 +65,17 @@ _IGNORED_PLUGINS: Final = frozenset({"snapshot", "sg-nodelocalgreedy", "sg-multi
 """Parts of KAI that are no plugins here: what they do is built in."""
 
 
+_NOT_IN_KAI: Final = (
+    "use_scheduling_signatures",
+    "backtracking",
+    "explain",
+    "honour_preemption_policy",
+    "narrow_victims",
+    "spare_just_bound",
+)
+"""Switches that are off in the profile that decides as KAI does."""
+
+
 class InvalidConfiguration(ValueError):  # noqa: N818 - named for the situation
     """A configuration that cannot be used; the text names the field and what to write instead."""
 
@@ -111,6 +122,8 @@ class SchedulerConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_
     victim_search: VictimSearch = VictimSearch()
     honour_preemption_policy: bool = True
     """A pod whose ``preemptionPolicy`` is Never waits; nobody is disturbed for it."""
+    narrow_victims: bool = True
+    """Of the jobs on a node only the pods go that are needed there; off: all their pods that were considered so far."""
     spare_just_bound: bool = True
     """Jobs that were given nodes in the same cycle are not victims: their binds may be on their way."""
     explain: bool = True
@@ -121,8 +134,8 @@ class SchedulerConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_
     @classmethod
     def kai_compat(cls, **changes: Any) -> "SchedulerConfig":
         """Return the profile that decides as KAI does: greedily, and trying every job."""
-        own = {"use_scheduling_signatures": False, "backtracking": False, "explain": False}
-        return cls(**{**own, "honour_preemption_policy": False, "spare_just_bound": False, **changes})
+        own = dict.fromkeys(_NOT_IN_KAI, False)
+        return cls(**{**own, **changes})
 
 
 def load_config(path: Path) -> SchedulerConfig:

@@ -91,6 +91,20 @@ def test_only_victims_where_room_is_needed_are_taken() -> None:
     assert evicted(run(world, "preempt")) == {"first-0": "", "second-0": ""}
 
 
+@pytest.mark.parametrize(("narrow", "taken"), [(True, {"wide-2", "pair-1"}), (False, {"wide-1", "wide-2", "pair-1"})])
+def test_only_the_pods_needed_on_a_node_go(narrow: bool, taken: set[str]) -> None:
+    """A job on the node where room is made keeps its pods elsewhere, except where KAI is imitated."""
+    jobs = (
+        Job("rigid", places=("n1", "n1", "n2"), priority=60),
+        Job("wide", places=("n2", "n1", "n0"), minimum=1, priority=50),
+        Job("fixed", gpus=2, places=("n2", "n0"), preemptible=False),
+        Job("pair", places=("n1", "n0"), minimum=1, priority=60),
+        Job("urgent", gpus=2, priority=70),
+    )
+    session = run(World((4, 4, 4), ONE_QUEUE, jobs), "preempt", narrow_victims=narrow)
+    assert set(evicted(session)) == taken
+
+
 def test_the_message_names_the_beneficiary() -> None:
     """A victim is told for whom it goes."""
     world = World((1,), ONE_QUEUE, (Job("running", places=("n0",)), Job("urgent", priority=70)))

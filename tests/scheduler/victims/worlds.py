@@ -145,19 +145,19 @@ def load(session: Session) -> Counter[str]:
 @st.composite
 def worlds(draw: st.DrawFn, *, most_running: int = 6, min_runtime: bool = False) -> World:
     """Return small clusters: running gangs that fit, elastic or not, of several queues and priorities; some pending."""
-    nodes = tuple(draw(st.lists(st.integers(1, 4), min_size=1, max_size=3)))
+    nodes = tuple(draw(st.lists(st.integers(2, 4), min_size=1, max_size=3)))
     free = dict(enumerate(nodes))
     queues = ("a", "b", "c")[: draw(st.integers(1, 3))]
     quotas = tuple((queue, draw(st.integers(0, 4))) for queue in queues)
     jobs: list[Job] = []
-    for number in range(draw(st.integers(1, most_running))):
+    for number in range(draw(st.integers(min(2, most_running), most_running))):
         gpus = draw(st.integers(1, 2))
         places = _places(draw, free, gpus, draw(st.integers(1, 3)))
         if places:
-            jobs.append(_job(draw, f"run{number}", queues, gpus, places))
+            jobs.append(_job(draw, f"run{number}", queues, gpus, places, highest=60))
     for number in range(draw(st.integers(1, 3))):
-        pods = draw(st.integers(1, 3))
-        jobs.append(_job(draw, f"wait{number}", queues, draw(st.integers(1, 3)), ("",) * pods))
+        pods = draw(st.integers(1, 2))
+        jobs.append(_job(draw, f"wait{number}", queues, draw(st.integers(1, 3)), ("",) * pods, highest=70))
     return World(nodes, quotas, tuple(jobs), min_runtime)
 
 
@@ -173,7 +173,7 @@ def _places(draw: st.DrawFn, free: dict[int, int], gpus: int, wanted: int) -> tu
     return tuple(places)
 
 
-def _job(draw: st.DrawFn, name: str, queues: Sequence[str], gpus: int, places: Iterable[str]) -> Job:
+def _job(draw: st.DrawFn, name: str, queues: Sequence[str], gpus: int, places: Iterable[str], *, highest: int) -> Job:
     pods = tuple(places)
     return Job(
         name,
@@ -181,7 +181,7 @@ def _job(draw: st.DrawFn, name: str, queues: Sequence[str], gpus: int, places: I
         gpus=gpus,
         places=pods,
         minimum=draw(st.integers(1, len(pods))),
-        priority=draw(st.sampled_from([50, 60, 70])),
-        preemptible=draw(st.booleans()) or draw(st.booleans()),
+        priority=draw(st.sampled_from((50, 60, highest))),
+        preemptible=draw(st.sampled_from((True, True, True, False))),
         fresh=draw(st.booleans()),
     )

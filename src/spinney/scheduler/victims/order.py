@@ -171,7 +171,7 @@ class Steps:
     def __init__(self, order: VictimOrder, *, most_jobs: int = -1) -> None:
         self._order = order
         self._most_jobs = most_jobs
-        self._jobs: set[int] = set()
+        self._jobs: dict[PodGroupInfo, list[tuple[int, Step]]] = {}
         self._found: list[Step] = []
         self.exhausted = False
 
@@ -188,11 +188,15 @@ class Steps:
             if step is None:
                 self.exhausted = True
                 break
-            if self._most_jobs >= 0 and id(step.job) not in self._jobs and len(self._jobs) >= self._most_jobs:
+            if self._most_jobs >= 0 and step.job not in self._jobs and len(self._jobs) >= self._most_jobs:
                 continue
-            self._jobs.add(id(step.job))
+            self._jobs.setdefault(step.job, []).append((len(self._found), step))
             self._found.append(step)
         return self._found[place] if place < len(self._found) else None
+
+    def of_job(self, job: PodGroupInfo) -> Sequence[tuple[int, Step]]:
+        """Return the steps of a job popped so far, with their places."""
+        return self._jobs.get(job, ())
 
     @property
     def pods(self) -> int:

@@ -1,14 +1,15 @@
 """Scenarios to try when the first choice did not hold: more victims, and other ones, step by step.
 
 Victims are accumulated in their order. After each step come, for every node the newest step touches, the accumulated
-steps on that node alone, then all accumulated steps together; each on top of what was settled on for fewer tasks.
-Whatever has no room by arithmetic is left out. All accumulated steps together are tried after each of the first few
-steps and then only when their number has doubled, so the work grows with the number of victims, not with its square.
+steps of the jobs on that node alone, then all accumulated steps together; each on top of what was settled on for fewer
+tasks. Whatever has no room by arithmetic is left out. All accumulated steps together are tried after each of the first
+few steps and then only when their number has doubled, so the work grows with the number of victims, not its square.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
 
 from spinney.cluster.table import Mask
+from spinney.scheduler.jobs import PodGroupInfo
 from spinney.scheduler.tasks import PodInfo
 from spinney.scheduler.victims.order import Step, Steps
 from spinney.scheduler.victims.room import Room
@@ -34,31 +35,32 @@ class Scenarios:
             yield self._settled
         passed: list[Step] = []
         everything = self._base.copy()
-        on_row: dict[int, list[Step]] = {}
+        on_row: dict[int, dict[PodGroupInfo, None]] = {}
+        of_job: dict[PodGroupInfo, list[Step]] = {}
         known = set(map(id, self._settled))
         whole_at = 1
         for step in (each for each in steps if id(each) not in known):
             passed.append(step)
             everything.release(step.tasks)
+            of_job.setdefault(step.job, []).append(step)
             for row in step.rows:
-                on_row.setdefault(row, []).append(step)
+                on_row.setdefault(row, {})[step.job] = None
             if not self._holds(everything):
                 continue
             rows = sorted(step.rows, key=everything.name_of)
-            yield from self._per_node(on_row[row] for row in rows)
+            per_node = [tuple(each for job in on_row[row] for each in of_job[job]) for row in rows]
+            yield from self._per_node(per_node)
             if len(passed) >= whole_at:
                 whole_at = len(passed) + 1 if len(passed) < _EACH_STEP_UNTIL else 2 * len(passed)
-                if any(len(on_row[row]) < len(passed) for row in rows):
+                if any(len(local) < len(passed) for local in per_node):
                     yield (*self._settled, *passed)
         if len(passed) >= _EACH_STEP_UNTIL and self._holds(everything):
             yield (*self._settled, *passed)
 
-    def _per_node(self, candidates: Iterable[Sequence[Step]]) -> Iterator[tuple[Step, ...]]:
-        """Yield the accumulated steps of each node, where they make room; equal sets only once."""
-        tried: list[tuple[Step, ...]] = []
-        for local in map(tuple, candidates):
-            if local not in tried and self._holds(_without(self._base, local)):
-                tried.append(local)
+    def _per_node(self, candidates: Iterable[tuple[Step, ...]]) -> Iterator[tuple[Step, ...]]:
+        """Yield the accumulated steps of the jobs on each node, where they make room; equal sets only once."""
+        for local in dict.fromkeys(candidates):
+            if self._holds(_without(self._base, local)):
                 yield (*self._settled, *local)
 
     def _holds(self, room: Room) -> bool:

@@ -129,7 +129,7 @@ class Search:
         utmost = room.copy()
         utmost.free += self._pool.freed(queues)
         places = demand.possible_in(utmost)
-        choice = choose(demand, room, steps, places) if places else None
+        choice = choose(demand, room, steps, places, narrow=self._session.config.narrow_victims) if places else None
         if not places or (choice is None and demand.uniform):
             return self._reject(NO_ROOM)
         if choice is not None and self._try(job, demand.tasks, choice.steps, keep=True):

@@ -6,7 +6,7 @@ Steps that were passed over on the way stay untouched. For a job that must lie i
 per domain, and the domain that needs the least important victims wins.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -67,91 +67,110 @@ class Demand:
         ]
 
 
-def choose(demand: Demand, room: Room, steps: Steps, places: Sequence[Mask | None]) -> Choice | None:
+def choose(
+    demand: Demand, room: Room, steps: Steps, places: Sequence[Mask | None], *, narrow: bool = True
+) -> Choice | None:
     """Return the steps that make room for all tasks in one of ``places``; ``None`` if all steps together do not.
 
-    At least one step is chosen. ``places`` are domains, or ``None`` for anywhere.
+    At least one step is chosen. ``places`` are domains, or ``None`` for anywhere. ``narrow`` chooses on a node only
+    what is needed there; otherwise every job on it gives up all it was asked for so far.
     """
     domains = [within for within in places if within is not None]
     if len(domains) < len(places):
-        return _choose(demand, room, enumerate(steps), None)
+        return _Choosing(room, steps, narrow=narrow).choose(demand, enumerate(steps), None)
     best: Choice | None = None
     by_domain = _by_domain(steps, domains)
     for number, within in enumerate(domains):
-        found = _choose(demand, room, by_domain.get(number, ()), within)
+        found = _Choosing(room, steps, narrow=narrow).choose(demand, by_domain.get(number, ()), within)
         if found is not None and (best is None or found.last < best.last):
             best = found
     return best
 
 
-def _choose(demand: Demand, room: Room, steps: Iterable[tuple[int, Step]], within: Mask | None) -> Choice | None:
-    sure, possible = room.copy(), room.copy()
-    chosen: dict[int, Step] = {}
-    waiting: dict[int, dict[int, Step]] = {}
-    coming = iter(steps)
-    for task in demand.tasks:
-        suits = demand.suits(task, within)
-        row = sure.tightest(task.request, suits) if chosen else None
-        if row is None and waiting:
-            row = _first_completed(sure, possible, task, suits, waiting)
-        while row is None:
-            following = next(coming, None)
-            if following is None:
+class _Choosing:
+    """One run over the victim order. Mutable: what is chosen, what was passed over, and the room both would leave."""
+
+    def __init__(self, room: Room, steps: Steps, *, narrow: bool) -> None:
+        self._steps = steps
+        self._narrow = narrow
+        self._sure, self._possible = room.copy(), room.copy()
+        self._chosen: dict[int, Step] = {}
+        self._passed: dict[int, dict[int, Step]] = {}
+        """Steps that are not chosen, by row and place in the order."""
+
+    def choose(self, demand: Demand, steps: Iterable[tuple[int, Step]], within: Mask | None) -> Choice | None:
+        """Give every task room."""
+        coming = iter(steps)
+        for task in demand.tasks:
+            row = self._find_row(task, demand.suits(task, within), coming)
+            if row is None:
                 return None
-            place, step = following
-            possible.release(step.tasks)
+            for place, step in sorted(self._passed.get(row, {}).items()):
+                if self._narrow and self._chosen and self._sure.fits_on(task.request, row):
+                    break
+                self._take(place, step)
+            self._sure.take(task, row)
+            self._possible.take(task, row)
+        places = sorted(self._chosen)
+        return Choice(tuple(self._chosen[place] for place in places), places[-1]) if places else None
+
+    def _find_row(self, task: PodInfo, suits: Mask, coming: Iterator[tuple[int, Step]]) -> int | None:
+        """Return where a task has room: without more victims, with those passed over, or with the next ones."""
+        if self._chosen:
+            row = self._sure.tightest(task.request, suits)
+            if row is None and self._passed:
+                row = self._first_completed(task, suits)
+            if row is not None:
+                return row
+        for place, step in coming:
+            self._possible.release(step.tasks)
             rows = step.rows
-            for each in rows:
-                waiting.setdefault(each, {})[place] = step
-            row = next((each for each in rows if suits[each] and possible.fits_on(task.request, each)), None)
-            if row is None and not chosen:
-                row = possible.tightest(task.request, suits)
-                if row is not None and row not in waiting:
-                    # There is room already; a search begins with a victim all the same, who will then stay.
-                    _take_step(place, step, chosen, waiting, sure)
-        for place, step in sorted(waiting.get(row, {}).items()):
-            if chosen and sure.fits_on(task.request, row):
+            for row in rows:
+                self._passed.setdefault(row, {})[place] = step
+            fitting = [row for row in rows if suits[row] and self._possible.fits_on(task.request, row)]
+            if fitting:
+                return min(fitting, key=self._preference)
+            row = None if self._chosen else self._possible.tightest(task.request, suits)
+            if row is not None:
+                # There is room already; a search begins with a victim all the same, who will then stay.
+                self._take(place, step)
+                return row
+        return None
+
+    def _preference(self, row: int) -> tuple[int, str]:
+        """Rank rows where the newest step makes room: fewest victims if only the needed ones go, then by name."""
+        return (len(self._passed[row]) if self._narrow else 0, self._sure.name_of(row))
+
+    def _first_completed(self, task: PodInfo, suits: Mask) -> int | None:
+        """Return the row where steps passed over give a task room, the one where the earliest of them do."""
+        fitting = np.flatnonzero(self._possible.fitting(task.request, suits)).tolist()
+        rows = [row for row in fitting if row in self._passed]
+        return min(rows, key=lambda row: self._completed_at(task, row), default=None)
+
+    def _completed_at(self, task: PodInfo, row: int) -> int:
+        """Return the place of the step after which a row has room for a task."""
+        sure, last = self._sure, -1
+        before = sure.of_row(row)
+        for place, step in sorted(self._passed[row].items()):
+            if sure.fits_on(task.request, row):
                 break
-            _take_step(place, step, chosen, waiting, sure)
-        sure.take(task, row)
-        possible.take(task, row)
-    places = sorted(chosen)
-    return Choice(tuple(chosen[place] for place in places), places[-1]) if places else None
+            last = place
+            sure.release([each for each in step.tasks if each.row == row])
+        sure.restore(row, before)
+        return last
 
-
-def _first_completed(
-    sure: Room, possible: Room, task: PodInfo, suits: Mask, waiting: Mapping[int, Mapping[int, Step]]
-) -> int | None:
-    """Return the row where the steps passed over so far give a task room, the one where the earliest of them do."""
-    fitting = np.flatnonzero(possible.fitting(task.request, suits)).tolist()
-    rows = [row for row in fitting if row in waiting]
-    return min(rows, key=lambda row: _completed_at(sure, task, row, waiting[row]), default=None)
-
-
-def _completed_at(sure: Room, task: PodInfo, row: int, steps: Mapping[int, Step]) -> int:
-    """Return the place of the step after which a row has room for a task."""
-    before = sure.of_row(row)
-    last = -1
-    for place, step in sorted(steps.items()):
-        if sure.fits_on(task.request, row):
-            break
-        last = place
-        sure.release([each for each in step.tasks if each.row == row])
-    sure.restore(row, before)
-    return last
-
-
-def _take_step(
-    place: int, step: Step, chosen: dict[int, Step], waiting: dict[int, dict[int, Step]], sure: Room
-) -> None:
-    chosen[place] = step
-    sure.release(step.tasks)
-    for row in step.rows:
-        of_row = waiting.get(row)
-        if of_row is not None:
-            of_row.pop(place, None)
-            if not of_row:
-                del waiting[row]
+    def _take(self, place: int, step: Step) -> None:
+        """Choose a step, and the earlier ones of its job: a gang is given up from its edges, or it would break."""
+        for each, taken in self._steps.of_job(step.job):
+            if each in self._chosen or (self._narrow and each > place):
+                continue
+            self._chosen[each] = taken
+            self._sure.release(taken.tasks)
+            for row in taken.rows:
+                passed = self._passed.get(row, {})
+                passed.pop(each, None)
+                if not passed:
+                    self._passed.pop(row, None)
 
 
 def _by_domain(steps: Steps, domains: Sequence[Mask]) -> dict[int, list[tuple[int, Step]]]:
