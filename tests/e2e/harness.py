@@ -48,6 +48,8 @@ from tests.e2e.reviewing import Reviews
 FOUR_MINUTES = 240.0
 """How long Grove's scenarios wait for anything, here mostly of virtual time."""
 
+BACKENDS_SHIPPED = every_backend()
+
 SCALABLE: dict[type[Any], Resource] = {
     PodCliqueSet: POD_CLIQUE_SET,
     PodCliqueScalingGroup: POD_CLIQUE_SCALING_GROUP,
@@ -334,7 +336,7 @@ class Stages:
     ) -> AbstractAsyncContextManager[Stage]:
         """Run a scenario on so many nodes, with the operator configured for the backend."""
         configuration = self.backend.configuration(topology=topology, mnnvl=mnnvl)
-        settings = Settings.of(check(configuration, every_backend()), init_image=init_image)
+        settings = Settings.of(check(configuration, BACKENDS_SHIPPED), init_image=init_image)
         pace = times or (floor.QUICK if self.cluster.embedded else floor.INSTANT)
         served = SchedulerConfig(scheduler_names=(SPINNEY.name if self.backend.coscheduler else self.backend.name,))
         options = StackOptions(nodes=floor.a_floor(nodes, times=pace), operator=settings, scheduler=served)
