@@ -55,7 +55,7 @@ async def test_every_workload_is_accepted(cluster: Cluster) -> None:
     resources = {(resource.api_version, resource.kind): resource for resource in served}
     faults = []
     for source, document in WORKLOADS:
-        resource = resources.get((document["apiVersion"], document["kind"]))
+        resource = resources.get((document.get("apiVersion"), document.get("kind")))
         if resource is None:
             continue
         try:

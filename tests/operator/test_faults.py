@@ -73,8 +73,8 @@ def check_end(world: World, hostnames: list[str], gangs: list[str]) -> None:
     """Assert the state that every history must end in."""
     expected = [f"model-{i}-leader-0" for i in range(2)]
     for i in range(2):
-        for j in range(2):
-            expected += [f"model-{i}-sg-{j}-worker-{k}" for k in range(2)]
+        for j in range(3):
+            expected += [f"model-{i}-sg-{j}-worker-{k}" for k in range(3)]
             expected += [f"model-{i}-sg-{j}-decode-{k}" for k in range(2)]
     assert hostnames == sorted(expected)
     assert gangs == sorted(f"model-{i}{suffix}" for i in range(2) for suffix in ("", "-sg-0", "-sg-1"))
