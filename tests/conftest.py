@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import structlog
 from hypothesis import HealthCheck, settings
 
 from spinney.api.coordination import LEASE
@@ -26,6 +27,14 @@ from spinney.testing.controlplane import ControlPlane, GoMissing
 settings.register_profile("developer", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.register_profile("ci", settings.get_profile("developer"), derandomize=True)
 settings.load_profile("ci" if os.environ.get("CI") else "developer")
+
+
+@pytest.fixture(autouse=True)
+def _logs_as_they_were() -> Iterator[None]:
+    """Undo what a command under test did to the process's logging."""
+    before = structlog.get_config()
+    yield
+    structlog.configure(**before)
 
 
 @dataclass(frozen=True)
