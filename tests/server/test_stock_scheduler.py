@@ -1,4 +1,7 @@
-"""A stock kube-scheduler on the embedded server: its informers, leases, bindings and status patches all work."""
+"""A stock kube-scheduler on the embedded server: its informers, leases, bindings and status patches all work.
+
+It talks protobuf, as it does to any server that it is not told to talk JSON to.
+"""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -35,7 +38,7 @@ async def _scheduled(directory: Path) -> AsyncIterator[Api]:
         content = {
             "apiVersion": "kubescheduler.config.k8s.io/v1",
             "kind": "KubeSchedulerConfiguration",
-            "clientConnection": {"kubeconfig": str(kubeconfig), "contentType": "application/json"},
+            "clientConnection": {"kubeconfig": str(kubeconfig)},
         }
         configuration.write_text(yaml.safe_dump(content))
         flags = [f"--config={configuration}", "--feature-gates=GenericWorkload=true", "--secure-port=0"]
