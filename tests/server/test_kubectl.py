@@ -168,3 +168,74 @@ async def test_discovery_lists_what_is_served(kubectl: Kubectl) -> None:
     assert {"pods", "nodes", "podgroups.scheduling.k8s.io", "leases.coordination.k8s.io"} <= set(resources.split())
     version, _ = json.JSONDecoder().raw_decode(await kubectl.run("version", "-o", "json"))
     assert version["serverVersion"]["gitVersion"].endswith("+spinney")
+
+
+async def test_imperative_commands_send_protobuf(kubectl: Kubectl) -> None:
+    """What kubectl creates from flags alone, it sends in protobuf: it is created, scaled and changed like the rest."""
+    for command in (
+        "create namespace team",
+        "create configmap c --from-literal=a=b",
+        "create secret generic s --from-literal=a=b",
+        "create deployment web --image=registry.example/web:1 --replicas=2",
+        "create job once --image=registry.example/web:1",
+        "create serviceaccount robot",
+        "create quota q --hard=pods=5",
+        "create service clusterip web --tcp=80:80",
+        "create priorityclass high --value=5",
+        "run p --image=registry.example/web:1",
+    ):
+        assert "created" in await kubectl.run(*command.split())
+    await kubectl.run("scale", "deployment", "web", "--replicas=3")
+    await kubectl.run("set", "image", "deployment/web", "web=registry.example/web:2")
+    shown = await kubectl.run("get", "deployment", "web", "-o", "jsonpath={.spec.replicas} {.spec.template.spec}")
+    assert shown.startswith("3 ")
+    assert "registry.example/web:2" in shown
+    assert (await kubectl.run("auth", "can-i", "create", "pods")).strip() == "yes"
+
+
+async def test_fields_of_built_in_kinds_are_explained(kubectl: Kubectl) -> None:
+    """Explain knows the fields and their types, down to the last."""
+    assert "<ResourceRequirements>" in await kubectl.run("explain", "pod.spec.containers")
+    explained = await kubectl.run("explain", "deployment.spec.strategy.rollingUpdate")
+    assert "maxSurge" in explained
+    assert "does not exist" in await kubectl.run("explain", "pod.spec.nothing", code=1)
+
+
+async def test_a_misspelt_field_is_refused(kubectl: Kubectl) -> None:
+    """Kubectl asks for strict validation, and prints the path of the field nobody knows."""
+    pod = _POD.replace("image:", "imagee:")
+    assert 'unknown field "spec.containers[0].imagee"' in await kubectl.run("apply", "-f", "-", stdin=pod, code=1)
+
+
+async def test_diff_shows_what_an_apply_would_change(kubectl: Kubectl) -> None:
+    """Diff tries the apply on the server, and leaves the object alone."""
+    await kubectl.run("apply", "-f", "-", stdin=_POD)
+    changed = await kubectl.run("diff", "-f", "-", stdin=_POD.replace("web:1", "web:2"), code=1)
+    assert "+  - image: registry.example/web:2" in changed
+    assert "web:1" in await kubectl.run("get", "pod", "web", "-o", "jsonpath={.spec.containers[0].image}")
+
+
+async def test_patches_labels_and_annotations(kubectl: Kubectl) -> None:
+    """Each type of patch, label and annotate change the object."""
+    await kubectl.run("apply", "-f", "-", stdin=_POD)
+    await kubectl.run("patch", "pod", "web", "-p", '{"metadata":{"labels":{"a":"1"}}}')
+    await kubectl.run("patch", "pod", "web", "--type=merge", "-p", '{"metadata":{"labels":{"b":"2"}}}')
+    patch = '[{"op":"add","path":"/metadata/labels/c","value":"3"}]'
+    await kubectl.run("patch", "pod", "web", "--type=json", "-p", patch)
+    await kubectl.run("label", "pod", "web", "d=4", "app-")
+    await kubectl.run("annotate", "pod", "web", "note=x")
+    labels = json.loads(await kubectl.run("get", "pod", "web", "-o", "jsonpath={.metadata.labels}"))
+    assert labels == {"a": "1", "b": "2", "c": "3", "d": "4"}
+
+
+async def test_draining_a_node_evicts_its_pods(server: ApiServer, kubectl: Kubectl) -> None:
+    """Drain cordons the node and evicts what runs there."""
+    await kubectl.run("apply", "-f", "-", stdin=_NODE)
+    await kubectl.run("apply", "-f", "-", stdin=_POD)
+    binding = {"metadata": {"name": "web"}, "target": {"kind": "Node", "name": "n1"}}
+    await Api(server).create("/api/v1/namespaces/default/pods/web/binding", binding)
+    done = {"status": {"phase": "Succeeded"}}
+    await Api(server).patch("/api/v1/namespaces/default/pods/web/status", done)
+    assert "drained" in await kubectl.run("drain", "n1", "--force", "--timeout=20s")
+    assert "SchedulingDisabled" in await kubectl.run("get", "node", "n1")
+    assert "not found" in await kubectl.run("get", "pod", "web", code=1)
