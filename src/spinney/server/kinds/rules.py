@@ -1,6 +1,7 @@
 """What is special about the smaller built-in kinds: their defaults, first states and fixed fields."""
 
 import base64
+from collections.abc import Mapping
 from datetime import datetime
 
 from spinney.api.selectors import LabelSelector
@@ -137,8 +138,20 @@ class DeploymentBehaviour(Behaviour):
 
     def fill_defaults(self, obj: JSON) -> None:
         spec = obj.setdefault("spec", {})
-        if obj.get("kind") != "DaemonSet":
+        kind = obj.get("kind", "")
+        if kind != "DaemonSet":
             spec.setdefault("replicas", 1)
+        if kind in _ROLLING:
+            spec.setdefault("revisionHistoryLimit", 10)
+            field, rolling = _ROLLING[kind]
+            strategy = spec.setdefault(field, {})
+            strategy.setdefault("type", "RollingUpdate")
+            if strategy["type"] == "RollingUpdate":
+                strategy["rollingUpdate"] = {**rolling, **(strategy.get("rollingUpdate") or {})}
+        if kind == "Deployment":
+            spec.setdefault("progressDeadlineSeconds", 600)
+        elif kind == "StatefulSet":
+            spec.setdefault("podManagementPolicy", "OrderedReady")
         _fill_template(spec)
 
     def validate(self, obj: JSON, old: JSON | None, subresource: str) -> list[Cause]:
@@ -159,8 +172,26 @@ class DeploymentBehaviour(Behaviour):
         return causes
 
 
+_ROLLING: Mapping[str, tuple[str, JSON]] = {  # where each kind says how it is rolled out, and what goes without saying
+    "Deployment": ("strategy", {"maxUnavailable": "25%", "maxSurge": "25%"}),
+    "StatefulSet": ("updateStrategy", {"partition": 0}),
+    "DaemonSet": ("updateStrategy", {"maxUnavailable": 1, "maxSurge": 0}),
+}
+
+
 class JobBehaviour(Behaviour):
-    """Jobs are stored, not run."""
+    """Jobs are stored, not run; each selects the pods that carry its uid, unless it says that it selects by itself."""
+
+    def prepare_create(self, obj: JSON, now: datetime) -> None:
+        spec, metadata = obj["spec"], obj["metadata"]
+        if spec.get("manualSelector") or not isinstance(spec.get("template"), dict):
+            return
+        template = spec["template"].setdefault("metadata", {})
+        identity = {"controller-uid": metadata["uid"], "job-name": metadata["name"]}
+        identity |= {f"batch.kubernetes.io/{name}": value for name, value in identity.items()}
+        template["labels"] = {**(template.get("labels") or {}), **identity}
+        uid = "batch.kubernetes.io/controller-uid"
+        spec["selector"] = {"matchLabels": {uid: metadata["uid"]}}
 
     def fill_defaults(self, obj: JSON) -> None:
         spec = obj.setdefault("spec", {})
