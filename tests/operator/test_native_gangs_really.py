@@ -8,7 +8,7 @@ import pytest
 
 from spinney.api.conditions import is_true
 from spinney.api.core import NAMESPACE, NODE, POD, SERVICE_ACCOUNT, Pod
-from spinney.api.grove import POD_CLIQUE_SET, PodCliqueSet
+from spinney.api.grove import POD_CLIQUE, POD_CLIQUE_SET, PodClique, PodCliqueSet
 from spinney.api.podgang import POD_GANG, SCHEDULED, PodGang
 from spinney.backends import Profile, Profiles, additions
 from spinney.backends.kube import KubeSchedulerConfig
@@ -17,6 +17,7 @@ from spinney.kube.config import load_kubeconfig
 from spinney.kube.crds import install_crds
 from spinney.nodes import ClusterSpec, Fleet
 from spinney.nodes.spec import NodeGroup
+from spinney.operator.clique_status import POD_CLIQUE_SCHEDULED
 from spinney.operator.operator import Operator, Settings
 from spinney.operator.pod_states import has_gate
 from spinney.runtime import Runtime
@@ -156,6 +157,12 @@ async def test_a_recycled_gang_is_a_new_native_gang(place: Place) -> None:
         return await bound(place) == 3
 
     await until(placed, "the minimum is bound")
+
+    async def noticed() -> bool:
+        cliques = await place.client.list(POD_CLIQUE, place.namespace, type=PodClique)
+        return all(is_true(clique.status.conditions, POD_CLIQUE_SCHEDULED) for clique in cliques.items)
+
+    await until(noticed, "the operator has seen the gang run: only what ran can break")
     before = {pod.metadata.uid for pod in await pods(place)}
     leader = next(pod for pod in await pods(place) if "leader" in pod.metadata.name)
     await cordon(place, leader.spec.node_name, on=True)

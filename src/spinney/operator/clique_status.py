@@ -1,7 +1,7 @@
 """The status of a PodClique, computed from its pods."""
 
 from collections.abc import Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 
 import msgspec
 
@@ -11,6 +11,7 @@ from spinney.api.core import Pod
 from spinney.api.grove import PodClique, PodCliqueStatus
 from spinney.api.grove_status import PodCliqueUpdateProgress
 from spinney.api.meta import Condition, ConditionStatus
+from spinney.api.time import to_seconds
 from spinney.operator import labels
 from spinney.operator.pod_states import PodState, has_gate, is_active, is_ready, is_scheduled, state
 
@@ -60,10 +61,16 @@ def set_since(
 ) -> tuple[Condition, ...]:
     """Set a condition; the first one ever that says "not well" holds since the object was created.
 
-    So whoever reads it can tell a workload that never ran from one that ran and broke (see ``was_well_before``).
+    So whoever reads it can tell a workload that never ran from one that ran and broke (see ``was_well_before``). Times
+    have whole seconds: one that ran and broke within its first second is said to have broken a second later.
     """
-    if find_condition(conditions, new.type) is None and not _is_well(new):
-        new = msgspec.structs.replace(new, last_transition_time=created)
+    old = find_condition(conditions, new.type)
+    if not _is_well(new) and created is not None:
+        if old is None:
+            new = msgspec.structs.replace(new, last_transition_time=created)
+        elif _is_well(old):
+            broke = max(to_seconds(now), created + timedelta(seconds=1))
+            new = msgspec.structs.replace(new, last_transition_time=broke)
     return set_condition(conditions, new, now)
 
 
