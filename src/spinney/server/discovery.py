@@ -65,6 +65,9 @@ def _group(registry: Registry, group: str) -> JSON:
     return {"name": group, "versions": versions, "preferredVersion": versions[0]}
 
 
+_CONNECTING = {"attach": "PodAttachOptions", "exec": "PodExecOptions", "portforward": "PodPortForwardOptions"}
+
+
 def _subresources(kind: Kind) -> list[tuple[str, tuple[str, ...], JSON]]:
     """Return name, verbs and response kind of every subresource."""
     resource = kind.resource
@@ -78,6 +81,8 @@ def _subresources(kind: Kind) -> list[tuple[str, tuple[str, ...], JSON]]:
             shown = {"group": "policy", "version": "v1", "kind": "Eviction"}
         elif name == "binding":
             shown = {"group": "", "version": "v1", "kind": "Binding"}
+        elif name in _CONNECTING:
+            shown = {"group": "", "version": "v1", "kind": _CONNECTING[name]}
         found.append((name, offered(Target(kind, subresource=name)), shown))
     return found
 

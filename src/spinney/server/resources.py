@@ -14,6 +14,8 @@ from spinney.server.operations.scaling import get_scale, set_scale
 from spinney.server.operations.updating import replace
 from spinney.server.operations.watching import watch, watch_request
 from spinney.server.operations.write import WriteOptions, write_options
+from spinney.server.pods.inside import INSIDE, nothing_inside
+from spinney.server.pods.logs import serve_log
 from spinney.server.representation import MetadataOnly, Plain, Representation
 from spinney.server.responding import reply, reply_json
 from spinney.server.routing import resolve, verb
@@ -27,17 +29,10 @@ async def serve_resource(context: Context, request: Request) -> Response:
     watching = request.query.get("watch") in {"true", "1"}
     asked = verb(request.method, target, watch=watching)
     representation = _representation(context, target, request)
-    match asked:
-        case "get" if target.subresource == "scale":
-            return reply_json(get_scale(context, target))
-        case "get":
-            return reply(representation.single(get(context, target)))
-        case "list":
-            return _list(context, target, request, representation)
-        case "watch":
-            wanted = watch_request(context, target, request.query)
-            headers = {"content-type": "application/json;stream=watch", "cache-control": "no-cache, private"}
-            return Response(200, headers, watch(context, target, wanted, representation))
+    if target.subresource in INSIDE:
+        raise nothing_inside(context, target)
+    if asked in {"get", "list", "watch"}:
+        return _read(context, target, request, asked, representation)
     options = write_options(asked, request.query, request.headers, request.user)
     match asked:
         case "create" if target.subresource or target.kind.verbs == ("create",):
@@ -78,6 +73,22 @@ def _representation(context: Context, target: Target, request: Request) -> Repre
         if media.as_kind in {"PartialObjectMetadata", "PartialObjectMetadataList"}:
             return MetadataOnly(target.kind)
     raise not_acceptable(("application/json", "application/json;as=Table;v=v1;g=meta.k8s.io"))
+
+
+def _read(context: Context, target: Target, request: Request, asked: str, representation: Representation) -> Response:
+    match asked:
+        case "get" if target.subresource == "scale":
+            return reply_json(get_scale(context, target))
+        case "get" if target.subresource == "log":
+            return serve_log(context, target, request.query)
+        case "get":
+            return reply(representation.single(get(context, target)))
+        case "list":
+            return _list(context, target, request, representation)
+        case _:
+            wanted = watch_request(context, target, request.query)
+            headers = {"content-type": "application/json;stream=watch", "cache-control": "no-cache, private"}
+            return Response(200, headers, watch(context, target, wanted, representation))
 
 
 def _list(context: Context, target: Target, request: Request, representation: Representation) -> Response:

@@ -96,9 +96,13 @@ def _core(pod_gang_fields: tuple[str, ...]) -> list[Kind]:
             shape=shapes.POD,
             behaviour=PodBehaviour(pod_gang_fields),
             subresources={
+                "attach": ("create", "get"),
                 "binding": _CREATE_ONLY,
                 "eviction": _CREATE_ONLY,
                 "ephemeralcontainers": ("get", "patch", "update"),
+                "exec": ("create", "get"),
+                "log": ("get",),
+                "portforward": ("create", "get"),
                 "resize": ("get", "patch", "update"),
             },
             labels=(
