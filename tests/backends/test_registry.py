@@ -41,6 +41,13 @@ class FromTheFuture(Theirs):
     interface_version = "2.0"
 
 
+class Unfinished(Theirs):
+    """A backend that is still abstract."""
+
+    def __init__(self, context: object, config: object = None) -> None:
+        raise TypeError("cannot be made yet")
+
+
 class Broken(Theirs):
     """A backend whose scheduler is missing."""
 
@@ -98,10 +105,20 @@ def test_a_broken_package_does_not_disturb_others() -> None:
     assert catalogue.get("theirs") is Theirs
 
 
-def test_two_backends_of_one_name_are_refused() -> None:
-    """A package cannot take the name of a built-in backend."""
-    with pytest.raises(UnusableBackend, match="two backends are called 'volcano'"):
-        every_backend().discover([entry_point("volcano", "somewhere:Else")])
+@pytest.mark.parametrize("name", ["volcano", "kube-scheduler", "theirs"])
+def test_two_backends_of_one_name_are_refused(name: str) -> None:
+    """A name that two packages claim, or a package and a built-in backend, is refused when it is asked for."""
+    catalogue = every_backend()
+    catalogue.discover([entry_point("theirs", "tests.backends.test_registry:Theirs"), entry_point(name, "other:One")])
+    with pytest.raises(UnusableBackend, match=f"two backends are called '{name}': .* and other:One"):
+        catalogue.get(name)
+    assert catalogue.get("coscheduling") is not None
+
+
+def test_every_caller_gets_a_catalogue_of_its_own() -> None:
+    """What one caller adds to its catalogue, another does not see."""
+    every_backend().register(Theirs)
+    assert every_backend().get("theirs") is None
 
 
 def test_the_registry_is_initialised_once() -> None:
@@ -121,6 +138,19 @@ def test_the_registry_is_initialised_once() -> None:
         assert registry.named_or_default("volcano") is None
         with pytest.raises(RuntimeError, match="already initialised"):
             await registry.initialize(catalogue, None, profiles)  # type: ignore[arg-type]
+
+    run_virtual(story())
+
+
+def test_a_backend_that_cannot_be_made_names_its_profile() -> None:
+    """A constructor that raises is reported as a failed initialisation, with the profile and its line."""
+
+    async def story() -> None:
+        catalogue = Catalogue()
+        catalogue.register(Unfinished)
+        profiles = Profiles((Profile("theirs", where="line 3"),), "theirs")
+        with pytest.raises(InitializationFailed, match=r"'theirs' \(line 3\): TypeError: cannot be made yet"):
+            await Registry().initialize(catalogue, None, profiles)  # type: ignore[arg-type]
 
     run_virtual(story())
 

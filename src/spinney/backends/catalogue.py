@@ -2,10 +2,12 @@
 
 A package brings a backend by an entry point in the group ``spinney.backends`` whose object is the backend class. The
 built-in ones go through the same :meth:`Catalogue.register`. An entry point is only imported when its name is asked
-for: an installed backend that does not import must not stop an operator that never enables it.
+for, and a name that two packages claim is only refused then: what is wrong with an installed backend must not stop an
+operator that never enables it.
 """
 
 from collections.abc import Iterable
+from functools import cache
 from importlib.metadata import EntryPoint, entry_points
 
 from spinney.backends.interface import INTERFACE_VERSION, SchedulerBackend, is_compatible
@@ -24,10 +26,11 @@ class Catalogue:
         self._classes: dict[str, type[SchedulerBackend]] = {}
         self._entry_points: dict[str, EntryPoint] = {}
         self._aliases: dict[str, str] = {}
+        self._disputed: dict[str, UnusableBackend] = {}
 
     def discover(self, installed: Iterable[EntryPoint] | None = None) -> None:
         """Add the backends that installed packages bring."""
-        for entry_point in entry_points(group=GROUP) if installed is None else installed:
+        for entry_point in _installed() if installed is None else installed:
             self.register_entry_point(entry_point)
 
     def register(self, backend: type[SchedulerBackend]) -> None:
@@ -45,8 +48,12 @@ class Catalogue:
             self._aliases[alias] = backend.name
 
     def register_entry_point(self, entry_point: EntryPoint) -> None:
-        """Add a backend that is imported when it is first asked for."""
-        self._claim(entry_point.name, entry_point.value)
+        """Add a backend that is imported when it is first asked for; so is a name already taken refused."""
+        try:
+            self._claim(entry_point.name, entry_point.value)
+        except UnusableBackend as error:
+            self._disputed.setdefault(self.canonical(entry_point.name), error)
+            return
         self._entry_points[entry_point.name] = entry_point
 
     def names(self) -> list[str]:
@@ -60,6 +67,8 @@ class Catalogue:
     def get(self, name: str) -> type[SchedulerBackend] | None:
         """Return the backend class for a name or alias, importing it if need be; ``None`` when there is none."""
         name = self.canonical(name)
+        if name in self._disputed:
+            raise self._disputed[name]
         if name in self._entry_points:
             self._load(self._entry_points.pop(name))
         return self._classes.get(name)
@@ -76,9 +85,10 @@ class Catalogue:
                 f"backend {entry_point.name!r}: {entry_point.value} is {backend!r}, "
                 "expected a subclass of spinney.backends.SchedulerBackend"
             )
-        if backend.name != entry_point.name:
+        name = getattr(backend, "name", None)
+        if name != entry_point.name:
             raise UnusableBackend(
-                f"backend {entry_point.name!r}: {entry_point.value} calls itself {backend.name!r}; "
+                f"backend {entry_point.name!r}: {entry_point.value} calls itself {name!r}; "
                 "the entry point must have the backend's name"
             )
         self.register(backend)
@@ -90,3 +100,9 @@ class Catalogue:
             holder = self._entry_points[name].value
         if holder is not None:
             raise UnusableBackend(f"two backends are called {name!r}: {holder} and {by}; uninstall one of them")
+
+
+@cache
+def _installed() -> tuple[EntryPoint, ...]:
+    """Return what installed packages declare; looking through all of them takes longer than everything else here."""
+    return tuple(entry_points(group=GROUP))

@@ -13,6 +13,7 @@ from spinney.api import labels as marks
 from spinney.api import workload_v1alpha1 as v1alpha1
 from spinney.api import workload_v1alpha2 as v1alpha2
 from spinney.api import workload_v1beta1 as v1beta1
+from spinney.api.meta import ObjectMeta
 from spinney.api.podgang import POD_GANG, PodGang
 from spinney.api.resource import Resource
 from spinney.api.struct import JSON, Struct
@@ -70,61 +71,81 @@ class NativeGangs(ABC):
         """Return the minimum of an existing group."""
 
 
-class Kubernetes137(NativeGangs):
-    """``v1beta1``: a PodGroup of its own, whose minimum may change."""
+class PodGroups(NativeGangs):
+    """A PodGroup of its own, which pods name in ``spec.schedulingGroup``: the form since 1.36."""
+
+    topology = True
+
+    def group(self, gang: PodGang, traits: GangTraits) -> Struct:
+        topology = (v1alpha2.TopologyKey(key=traits.topology_key),) if traits.topology_key is not None else ()
+        return self._pod_group(
+            metadata_for(gang, self.group_name(gang), labels={marks.POD_GANG: gang.metadata.name}),
+            v1alpha2.SchedulingPolicy(gang=v1alpha1.GangPolicy(min_count=max(1, minimum_count(gang)))),
+            v1alpha2.SchedulingConstraints(topology=topology) if topology else None,
+            traits,
+        )
+
+    def join(self, pod_spec: JSON, group: str) -> None:
+        pod_spec["schedulingGroup"] = {"podGroupName": group}
+
+    def has_joined(self, pod_spec: JSON) -> bool:
+        return "schedulingGroup" in pod_spec
+
+    def minimum(self, group: JSON) -> int:
+        return int(group["spec"]["schedulingPolicy"]["gang"]["minCount"])
+
+    @abstractmethod
+    def _pod_group(
+        self,
+        metadata: ObjectMeta,
+        policy: v1alpha2.SchedulingPolicy,
+        constraints: v1alpha2.SchedulingConstraints | None,
+        traits: GangTraits,
+    ) -> Struct:
+        """Return the PodGroup as the release spells it."""
+
+
+class Kubernetes137(PodGroups):
+    """``v1beta1``: the minimum may change, and priority and disruption are the group's."""
 
     release = "1.37"
     resource = v1beta1.POD_GROUP
     flags = "--feature-gates=GenericWorkload=true --runtime-config=scheduling.k8s.io/v1beta1=true"
-    topology = True
     mutable_minimum = True
 
-    def group(self, gang: PodGang, traits: GangTraits) -> Struct:
-        return v1beta1.PodGroup(
-            metadata=metadata_for(gang, self.group_name(gang), labels={marks.POD_GANG: gang.metadata.name}),
-            spec=v1beta1.PodGroupSpec(
-                scheduling_policy=_gang_policy(gang),
-                scheduling_constraints=_constraints(traits),
-                disruption_mode=v1beta1.DisruptionMode(all=v1beta1.DisruptAll()),
-                priority_class_name=traits.priority_class,
-            ),
+    def _pod_group(
+        self,
+        metadata: ObjectMeta,
+        policy: v1alpha2.SchedulingPolicy,
+        constraints: v1alpha2.SchedulingConstraints | None,
+        traits: GangTraits,
+    ) -> Struct:
+        spec = v1beta1.PodGroupSpec(
+            scheduling_policy=policy,
+            scheduling_constraints=constraints,
+            disruption_mode=v1beta1.DisruptionMode(all=v1beta1.DisruptAll()),
+            priority_class_name=traits.priority_class,
         )
-
-    def join(self, pod_spec: JSON, group: str) -> None:
-        pod_spec["schedulingGroup"] = {"podGroupName": group}
-
-    def has_joined(self, pod_spec: JSON) -> bool:
-        return "schedulingGroup" in pod_spec
-
-    def minimum(self, group: JSON) -> int:
-        return int(group["spec"]["schedulingPolicy"]["gang"]["minCount"])
+        return v1beta1.PodGroup(metadata=metadata, spec=spec)
 
 
-class Kubernetes136(NativeGangs):
-    """``v1alpha2``: a PodGroup of its own, fixed once created."""
+class Kubernetes136(PodGroups):
+    """``v1alpha2``: fixed once created."""
 
     release = "1.36"
     resource = v1alpha2.POD_GROUP
     flags = "--feature-gates=GenericWorkload=true,GangScheduling=true --runtime-config=scheduling.k8s.io/v1alpha2=true"
-    topology = True
     mutable_minimum = False
 
-    def group(self, gang: PodGang, traits: GangTraits) -> Struct:
-        return v1alpha2.PodGroup(
-            metadata=metadata_for(gang, self.group_name(gang), labels={marks.POD_GANG: gang.metadata.name}),
-            spec=v1alpha2.PodGroupSpec(
-                scheduling_policy=_gang_policy(gang), scheduling_constraints=_constraints(traits)
-            ),
-        )
-
-    def join(self, pod_spec: JSON, group: str) -> None:
-        pod_spec["schedulingGroup"] = {"podGroupName": group}
-
-    def has_joined(self, pod_spec: JSON) -> bool:
-        return "schedulingGroup" in pod_spec
-
-    def minimum(self, group: JSON) -> int:
-        return int(group["spec"]["schedulingPolicy"]["gang"]["minCount"])
+    def _pod_group(
+        self,
+        metadata: ObjectMeta,
+        policy: v1alpha2.SchedulingPolicy,
+        constraints: v1alpha2.SchedulingConstraints | None,
+        traits: GangTraits,
+    ) -> Struct:
+        spec = v1alpha2.PodGroupSpec(scheduling_policy=policy, scheduling_constraints=constraints)
+        return v1alpha2.PodGroup(metadata=metadata, spec=spec)
 
 
 class Kubernetes135(NativeGangs):
@@ -159,13 +180,3 @@ class Kubernetes135(NativeGangs):
 
 
 NEWEST_FIRST: Final[tuple[NativeGangs, ...]] = (Kubernetes137(), Kubernetes136(), Kubernetes135())
-
-
-def _gang_policy(gang: PodGang) -> v1alpha2.SchedulingPolicy:
-    return v1alpha2.SchedulingPolicy(gang=v1alpha1.GangPolicy(min_count=max(1, minimum_count(gang))))
-
-
-def _constraints(traits: GangTraits) -> v1alpha2.SchedulingConstraints | None:
-    if traits.topology_key is None:
-        return None
-    return v1alpha2.SchedulingConstraints(topology=(v1alpha2.TopologyKey(key=traits.topology_key),))

@@ -83,7 +83,10 @@ def resolve(
         if resolved is not None:
             enabled[resolved.name] = resolved
     if ALWAYS_ENABLED not in enabled:
-        enabled[ALWAYS_ENABLED] = Profile(ALWAYS_ENABLED, _default_config(catalogue))
+        try:
+            enabled[ALWAYS_ENABLED] = Profile(ALWAYS_ENABLED, _default_config(catalogue))
+        except UnusableBackend as error:
+            findings.report(("profiles",), f"{error} ({ALWAYS_ENABLED!r} is enabled whether it is listed or not)")
     default = _default(written, catalogue, enabled, findings)
     if findings.problems:
         raise InvalidDocument(findings.problems)

@@ -65,8 +65,8 @@ async def _initialized(catalogue: Catalogue, context: BackendContext, profile: P
     kind = catalogue.get(profile.name)
     if kind is None:
         raise InitializationFailed(f"profile {profile.name!r} ({profile.where}): no backend of that name is installed")
-    backend = kind(context, profile.config)
     try:
+        backend = kind(context, profile.config)
         await backend.init()
     except Exception as error:
         raise InitializationFailed(
