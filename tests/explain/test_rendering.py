@@ -87,6 +87,13 @@ def test_condition_speaks_of_cluster_and_nearest_miss() -> None:
     )
 
 
+def test_a_domain_without_usable_nodes_is_not_called_small() -> None:
+    """Where every node is ruled out, room is not what is missing."""
+    closed = DomainReport(level="the cluster", domain="", nodes=0, fits=0, needed=1, possible=False)
+    message = condition_message(Explanation(subject="default/g", needed=1, domains=(closed,)))
+    assert "0 of 1 pods fit in the cluster: no node there may take them" in message
+
+
 def test_queue_rule_is_named_with_its_figures() -> None:
     """A queue that refuses is named with its bound, its use, and by how much to raise it."""
     queue = QueueReport(queue="team-a", rule="OverLimit", resource="cpu", bound=8000, used=6500, requested=2000)

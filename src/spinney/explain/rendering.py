@@ -143,6 +143,8 @@ def _domain(report: DomainReport) -> str:
     placed = f"{report.fits} of {report.needed} pods fit in {where}"
     if report.fits >= report.needed:
         return placed
+    if not report.nodes:
+        return f"{placed}: no node there may take them"
     if not report.possible:
         return f"{placed}, which is too small for the rest even when empty ({counted(report.nodes, 'node')})"
     return f"{placed}; it lacks {_shortages(report.shortages)}" if report.shortages else placed

@@ -19,6 +19,7 @@ from spinney.scheduler.plugins.podaffinity import PodAffinity
 from spinney.scheduler.plugins.predicates import Predicates
 from spinney.scheduler.plugins.priority import Priority
 from spinney.scheduler.plugins.ray import Ray
+from spinney.scheduler.plugins.reservation import ReservationPlugin
 from spinney.scheduler.plugins.resourcetype import ResourceType
 from spinney.scheduler.plugins.subgrouporder import SubGroupOrder
 from spinney.scheduler.plugins.taskorder import TaskOrder
@@ -45,6 +46,7 @@ BUILT_IN: Final[Mapping[str, Builder]] = MappingProxyType(
         "nodeplacement": NodePlacement,
         "minruntime": MinRuntimePlugin,
         "topology": TopologyPlugin,
+        "reservation": ReservationPlugin,
     }
 )
 """Builders by the name the configuration uses."""

@@ -1,0 +1,199 @@
+"""reservation: a gang that has waited long enough is no longer overtaken on the nodes it needs. Opt-in.
+
+Small jobs fit into every gap, so on a busy cluster a large gang may never see enough free at once. This plugin finds,
+in each queue, the gang that has waited longest, and once it has waited ``afterSeconds`` keeps the nodes for it that
+need to empty least: they hold the gang when what runs there has ended, and they lie in one domain where the gang
+requires that. Jobs that come later in the same order of priority and age may use every other node.
+
+What is kept is found anew in every cycle from the cluster alone. Nothing new runs on kept nodes, and other nodes are
+chosen only when they are emptier, so what the gang still waits for never grows.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+
+import numpy as np
+import numpy.typing as npt
+
+from spinney.api.durations import format_duration
+from spinney.cluster.classes import RequestClass
+from spinney.cluster.journal import Rows
+from spinney.cluster.resources import CPU, GPU, Vector
+from spinney.scheduler.jobs import PodGroupInfo
+from spinney.scheduler.nodes import NodeInfo
+from spinney.scheduler.plugin import Plugin
+from spinney.scheduler.session import Session
+from spinney.scheduler.tasks import NOWHERE, PodInfo
+from spinney.scheduler.topology.levels import Topology
+
+Demand = Sequence[tuple[RequestClass, PodInfo, int]]
+"""Request classes, a task of each, and how many there are."""
+
+_BEGINNING = datetime.min.replace(tzinfo=UTC)
+
+
+@dataclass(frozen=True, slots=True)
+class Reservation:
+    """Nodes that are kept for a gang."""
+
+    job: PodGroupInfo
+    waited: timedelta
+    rows: frozenset[int]
+
+    def precedes(self, job: PodGroupInfo) -> bool:
+        """Tell whether ``job`` comes after the one the nodes are kept for."""
+        return job is not self.job and _turn(self.job) < _turn(job)
+
+
+class ReservationPlugin(Plugin):
+    """Keeps later jobs off the nodes that a starving gang needs."""
+
+    name = "reservation"
+
+    def on_session_open(self, session: Session) -> None:
+        """Register the predicate; what to keep is found when a job is first tried."""
+        self._session = session
+        self._after = timedelta(seconds=float(self.arguments.get("afterSeconds", "300")))
+        self._min_pods = int(self.arguments.get("minPods", "2"))
+        self._reservations: tuple[Reservation, ...] | None = None
+        session.add_predicate_fn(self._leaves_room, applies_to=self._comes_later)
+
+    @property
+    def reservations(self) -> tuple[Reservation, ...]:
+        """Return what is kept in this session, for the gang that has waited longest first."""
+        if self._reservations is None:
+            self._reservations = ()  # the nodes are asked about while they are being chosen
+            self._reservations = tuple(self._reserve())
+        return self._reservations
+
+    def _comes_later(self, task: PodInfo) -> bool:
+        return any(kept.precedes(task.job) for kept in self.reservations)
+
+    def _leaves_room(self, task: PodInfo, job: PodGroupInfo, node: NodeInfo) -> str | None:
+        del task
+        for kept in self.reservations:
+            if node.row in kept.rows and kept.precedes(job):
+                return f"kept for {kept.job.key}, which has waited {format_duration(kept.waited)}"
+        return None
+
+    # -- whom nodes are kept for -------------------------------------------------------------------------------------
+
+    def _reserve(self) -> Iterator[Reservation]:
+        taken: set[int] = set()
+        for job, waited in self._starving():
+            rows = self._rows_for(job, taken)
+            if rows is not None:
+                taken.update(rows)
+                yield Reservation(job, waited, frozenset(rows))
+
+    def _starving(self) -> list[tuple[PodGroupInfo, timedelta]]:
+        """Return, per queue, the gang that has waited longest and too long, in the order of jobs."""
+        longest: dict[str, tuple[PodGroupInfo, timedelta]] = {}
+        for job in self._session.pending_jobs():
+            waited = self._session.now - (_waiting_since(job) or self._session.now)
+            known = longest.get(job.queue)
+            if waited >= self._after and (known is None or waited > known[1]) and self._may_run(job):
+                longest[job.queue] = (job, waited)
+        return sorted(longest.values(), key=lambda found: _turn(found[0]))
+
+    def _may_run(self, job: PodGroupInfo) -> bool:
+        """Tell whether only room keeps the job from running; one that shares devices finds its gaps itself."""
+        if job.is_gang_satisfied or not job.is_ready or job.gang.problem:
+            return False
+        tasks = job.tasks_to_allocate()
+        if len(tasks) < self._min_pods or any(task.request.share is not None for task in tasks):
+            return False
+        return self._session.is_job_over_capacity(job, tasks).ok
+
+    # -- which nodes -------------------------------------------------------------------------------------------------
+
+    def _rows_for(self, job: PodGroupInfo, taken: set[int]) -> list[int] | None:
+        """Return the rows that hold the job once they are empty, those that need to empty least; ``None``: none do."""
+        demand = _demand(job.tasks_to_allocate())
+        gpus = any(request.gpus for request, _, _ in demand)
+        column = GPU if gpus else CPU
+        table = self._session.nodes.table
+        busy = table.allocatable[:, column] - table.idle[:, column] - table.releasing[:, column]
+        free = np.ones(table.capacity, dtype=np.bool_)
+        free[list(taken)] = False
+        best: tuple[int, list[int]] | None = None
+        for rows in self._regions(job):
+            candidates = rows[free[rows]]
+            ordered = candidates[np.argsort(busy[candidates], kind="stable")]
+            chosen = self._fill(ordered, demand)
+            if chosen is not None and (best is None or int(busy[chosen].sum()) < best[0]):
+                best = (int(busy[chosen].sum()), chosen)
+        return best[1] if best is not None else None
+
+    def _fill(self, rows: Rows, demand: Demand) -> list[int] | None:
+        """Return the first of ``rows`` that hold the demand when nothing but what never ends is on them."""
+        room = self._room(rows)
+        used = np.zeros(len(rows), dtype=np.bool_)
+        for request, task, count in demand:
+            each = _times(room, request) * self._session.judge.suits(task)[rows]
+            before = np.cumsum(each) - each
+            here = np.clip(count - before, 0, each)
+            if int(here.sum()) < count:
+                return None
+            room[:, request.columns] -= here[:, None] * request.amounts
+            used |= here > 0
+        chosen: list[int] = rows[used].tolist()
+        return chosen
+
+    def _room(self, rows: Rows) -> npt.NDArray[np.int64]:
+        """Return what the rows offer beside the pods of daemon sets, ``[row, resource]``."""
+        nodes = self._session.nodes
+        room = nodes.table.allocatable[rows].copy()
+        for position, row in enumerate(rows.tolist()):
+            for record in nodes.pods.of_row(row).values():
+                if any(owner.kind == "DaemonSet" for owner in record.pod.metadata.owner_references):
+                    room[position, record.request.columns] -= record.request.amounts
+        return room
+
+    def _regions(self, job: PodGroupInfo) -> Iterator[Rows]:
+        """Return the sets of rows of which the job must use one: the domains of the level it requires, or all."""
+        session = self._session
+        constraint = job.root.topology
+        if constraint is None or not constraint.required:
+            yield session.nodes.all.rows
+            return
+        topology = session.topologies.get(constraint.topology) or Topology("", (constraint.required,))
+        depth = topology.depth(constraint.required)
+        if depth is None:
+            return
+        level = session.snapshot.domain_trees.tree(topology, session.nodes.table).levels[depth]
+        occupied = {int(level.of_row[task.row]) for task in job.tasks if task.row != NOWHERE}
+        for domain in sorted(occupied) or range(len(level)):
+            yield level.members(domain)
+
+
+def _demand(tasks: Sequence[PodInfo]) -> Demand:
+    """Return what ``tasks`` ask for together, the largest first."""
+    counts: dict[int, tuple[RequestClass, PodInfo, int]] = {}
+    for task in tasks:
+        _, first, count = counts.get(task.request.number, (task.request, task, 0))
+        counts[task.request.number] = (task.request, first, count + 1)
+    return sorted(counts.values(), key=lambda found: (-found[0].gpus, -int(found[0].requests[CPU]), found[0].number))
+
+
+def _times(room: npt.NDArray[np.int64], request: RequestClass) -> Vector:
+    """Return how often the request goes into each row of ``room``."""
+    times = np.full(len(room), np.iinfo(np.int32).max, dtype=np.int64)
+    for column, amount in zip(request.columns.tolist(), request.amounts.tolist(), strict=True):
+        if column >= room.shape[1]:
+            return np.zeros(len(room), dtype=np.int64)
+        if amount:
+            times = np.minimum(times, np.maximum(room[:, column], 0) // amount)
+    return times
+
+
+def _waiting_since(job: PodGroupInfo) -> datetime | None:
+    """Return since when the job has waited: it was created, or thrown out."""
+    moments = [moment for moment in (job.created, job.gang.last_eviction) if moment is not None]
+    return max(moments, default=None)
+
+
+def _turn(job: PodGroupInfo) -> tuple[int, datetime, str]:
+    """Return the place of a job in the order reservations follow: priority, then age."""
+    return (-job.priority, _waiting_since(job) or _BEGINNING, job.uid)
