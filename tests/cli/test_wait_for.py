@@ -8,7 +8,7 @@ from click.testing import CliRunner
 
 from spinney.api.core import POD
 from spinney.cli import main
-from spinney.cli.wait_for import wait_for_ready_pods
+from spinney.cli.bodies.wait_for import wait_for_ready_pods
 from spinney.kube.client import PatchKind
 from tests.conftest import Cluster
 

@@ -1,7 +1,7 @@
 """What people touch: the ``spinney`` command.
 
-A sub-command is a module of this package with a click command of the same name; it is imported only when it is
-asked for, so that ``--help`` and completion never pay for numpy or an HTTP stack.
+A sub-command is a module of this package with a click command of the same name, imported when it is asked for. The
+module only declares what the command takes; what it does is in :mod:`spinney.cli.bodies` (see ``options.py``).
 """
 
 from importlib import import_module
@@ -9,7 +9,7 @@ from importlib import import_module
 import click
 from click.shell_completion import CompletionItem
 
-from spinney import __version__
+from spinney.cli.options import meant
 
 __all__ = ["main"]
 
@@ -50,6 +50,14 @@ class LazyGroup(click.Group):
         assert isinstance(command, click.Command)
         return command
 
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Find the command; a typo is answered with the nearest."""
+        if args and args[0] not in COMMANDS and args[0][:1].isalnum():
+            ctx.fail(f"there is no command {args[0]!r}{meant(args[0], COMMANDS)} 'spinney --help' lists them.")
+        return super().resolve_command(ctx, args)
+
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
         """Offer commands without importing them, so that pressing tab never waits."""
         if not incomplete or incomplete[0].isalnum():
@@ -62,6 +70,6 @@ class LazyGroup(click.Group):
 
 
 @click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
-@click.version_option(__version__, prog_name="spinney")
+@click.version_option(package_name="spinney", prog_name="spinney")
 def main() -> None:
     """Gang scheduling for AI workloads on Kubernetes."""

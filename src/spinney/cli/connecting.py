@@ -7,7 +7,7 @@ what to try. A snapshot file stands in for a cluster wherever a command only rea
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import click
 
@@ -63,51 +63,31 @@ class Connection:
     namespace: str
 
 
-def cluster_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Add the options that choose a cluster; the command gets ``kubeconfig`` and ``context``."""
-    command = click.option("--context", metavar="NAME", help="Context of the kubeconfig; by default the current one.")(
-        command
-    )
-    return click.option(
-        "--kubeconfig",
-        type=_FILE,
-        help="Cluster to use; by default $KUBECONFIG, ~/.kube/config, or the cluster this runs in.",
-    )(command)
-
-
-def namespace_option(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Add ``-n``/``--namespace``."""
-    return click.option("-n", "--namespace", metavar="NAME", help="Namespace; by default the context's.")(command)
-
-
-def from_option(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Add ``--from``, a snapshot file instead of a cluster; the command gets ``from_file``."""
-    return click.option(
-        "--from",
-        "from_file",
-        type=_FILE,
-        help="Read a file instead of a cluster: of 'spinney snapshot', KAI's snapshot zip, or manifests.",
-    )(command)
+async def connected(
+    choice: ClusterChoice, use: Callable[[Connection], Awaitable[T]], *, field_manager: str = "spinney-cli"
+) -> T:
+    """Return what ``use`` makes of a connection to the chosen cluster; what goes wrong with it is one sentence."""
+    runtime = Runtime.system()
+    try:
+        transport, source, namespace = choice.open(runtime)
+        try:
+            client = Client(transport, runtime, field_manager=field_manager, on_warning=_warn)
+            return await use(Connection(client, source, namespace))
+        finally:
+            await transport.close()
+    except KubeError as error:
+        raise click.ClickException(advice(error)) from error
+    finally:
+        runtime.executor.close()
 
 
 def with_cluster(choice: ClusterChoice, use: Callable[[Connection], Awaitable[T]]) -> T:
-    """Call ``use`` with a connection and return what it returns; what goes wrong becomes one sentence."""
+    """Run an event loop for :func:`connected`, until it is done or interrupted."""
     log_to_stderr()
     answers: list[T] = []
 
     async def run() -> None:
-        runtime = Runtime.system()
-        try:
-            transport, source, namespace = choice.open(runtime)
-            try:
-                client = Client(transport, runtime, field_manager="spinney-cli", on_warning=_warn)
-                answers.append(await use(Connection(client, source, namespace)))
-            finally:
-                await transport.close()
-        except KubeError as error:
-            raise click.ClickException(advice(error)) from error
-        finally:
-            runtime.executor.close()
+        answers.append(await connected(choice, use))
 
     until_interrupted(run())
     return answers[0]

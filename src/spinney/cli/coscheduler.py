@@ -1,91 +1,19 @@
 """``spinney coscheduler``: run the pod-at-a-time scheduler with coscheduling against a cluster."""
 
-import asyncio
-import socket
-from pathlib import Path
-
 import click
-from prometheus_client import CollectorRegistry
 
-from spinney.cli.logs import log_to_stderr
-from spinney.cli.running import connected, until_interrupted
-from spinney.coscheduling.configuration import CoschedulerConfiguration, InvalidConfiguration, load_configuration
-from spinney.coscheduling.process import COMPONENT, CoschedulerProcess
-from spinney.kube.client import Client
-from spinney.kube.fencing import FencedTransport
-from spinney.kube.lease import LeaderElection
-from spinney.kube.manager import ComponentFailed, Manager
-from spinney.kube.metrics import KubeMetrics
-from spinney.kube.serving import HealthServer
-from spinney.runtime import Runtime, settle_garbage_collector
-
-_FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
+from spinney.cli.options import FILE, done_by
 
 
 @click.command()
-@click.option("--config", type=_FILE, help="Configuration file, in the grammar of kube-scheduler's profiles.")
-@click.option("--kubeconfig", type=_FILE, help="Cluster to schedule; by default the one this runs in, or kubectl's.")
+@click.option("--config", type=FILE, help="Configuration file, in the grammar of kube-scheduler's profiles.")
+@click.option("--kubeconfig", type=FILE, help="Cluster to schedule; by default the one this runs in, or kubectl's.")
 @click.option("-v", "verbosity", default=1, show_default=True, metavar="N", help="How much to log, as klog counts.")
 @click.option("--log-json", is_flag=True, help="Log one JSON object per line.")
 @click.option("--leader-elect/--no-leader-elect", default=False, help="Schedule only while holding the lease.")
 @click.option("--lease-namespace", default="kube-system", show_default=True, help="Where the lease is.")
 @click.option("--metrics-port", type=int, help="Serve /metrics, /livez and /readyz on this port; 0 takes a free one.")
 @click.option("--controller/--no-controller", default=True, show_default=True, help="Keep the status of PodGroups too.")
-def coscheduler(
-    *,
-    config: Path | None,
-    kubeconfig: Path | None,
-    verbosity: int,
-    log_json: bool,
-    leader_elect: bool,
-    lease_namespace: str,
-    metrics_port: int | None,
-    controller: bool,
-) -> None:
+@done_by("spinney.cli.bodies.coscheduler:coscheduler")
+def coscheduler() -> None:
     """Run the coscheduler against a cluster."""
-    settle_garbage_collector()
-    log_to_stderr(verbosity, json=log_json)
-    lease = lease_namespace if leader_elect else None
-    try:
-        configuration = load_configuration(config) if config is not None else CoschedulerConfiguration()
-    except InvalidConfiguration as error:
-        raise click.ClickException(str(error)) from error
-
-    async def use(client: Client, runtime: Runtime) -> None:
-        client, manager = _managed(client, runtime, lease_namespace=lease, metrics_port=metrics_port)
-        await _until_cancelled(CoschedulerProcess(client, configuration, manager=manager, with_controller=controller))
-
-    try:
-        until_interrupted(connected(use, kubeconfig=kubeconfig, field_manager=COMPONENT))
-    except (ComponentFailed, InvalidConfiguration, OSError) as error:
-        raise click.ClickException(str(error)) from error
-
-
-def _managed(
-    client: Client, runtime: Runtime, *, lease_namespace: str | None, metrics_port: int | None
-) -> tuple[Client, Manager]:
-    """Compose the process's frame: with a lease nothing is written without holding it."""
-    registry = CollectorRegistry()
-    metrics = KubeMetrics(registry)
-    election = None
-    if lease_namespace is not None:
-        identity = f"{socket.gethostname()}_{runtime.uid()}"
-        election = LeaderElection(
-            client, COMPONENT, lease_namespace, identity=identity, runtime=runtime, metrics=metrics
-        )
-        client = Client(
-            FencedTransport(client.transport, election, runtime), runtime, field_manager=client.field_manager
-        )
-    health = HealthServer(registry, port=metrics_port) if metrics_port is not None else None
-    return client, Manager(client, runtime, election=election, health=health, metrics=metrics)
-
-
-async def _until_cancelled(process: CoschedulerProcess) -> None:
-    """Run the process; on cancellation let it finish what it has begun before passing the cancellation on."""
-    running = asyncio.create_task(process.run(), name=COMPONENT)
-    try:
-        await asyncio.shield(running)
-    except asyncio.CancelledError:
-        process.stop()
-        await running
-        raise

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import click
 
-from spinney.api.schema.crd import KINDS, manifest_text, write_manifests
+from spinney.cli.options import done_by
 
 
 @click.command(name="crds")
@@ -14,11 +14,6 @@ from spinney.api.schema.crd import KINDS, manifest_text, write_manifests
     type=click.Path(file_okay=False, path_type=Path),
     help="Directory to write one file per kind into; without it they go to standard output.",
 )
-def crds(output: Path | None) -> None:
+@done_by("spinney.cli.bodies.crds:crds")
+def crds() -> None:
     """Show the custom resource definitions Spinney works with, ready for kubectl apply."""
-    if output is None:
-        for kind in KINDS:
-            click.echo(manifest_text(kind), nl=False)
-        return
-    for path in write_manifests(output):
-        click.echo(path)

@@ -1,39 +1,47 @@
 """``spinney get``: gangs of every family, PodCliqueSets and nodes, as schedulers see them."""
 
-from pathlib import Path
+from typing import Final
 
 import click
 
-from spinney.api.grove import POD_CLIQUE_SET, PodCliqueSet
-from spinney.api.labels import PART_OF
-from spinney.api.quantity import value
-from spinney.api.struct import JSON
-from spinney.cli.connecting import ClusterChoice, cluster_options, from_option, namespace_option, snapshot_of
-from spinney.cli.output import columns, output_option, print_data, shortened
-from spinney.cli.why import print_unseen
-from spinney.sim.gang_table import GangLine, gang_lines
-from spinney.sim.loading import inventory_of
-from spinney.sim.snapshot import ClusterSnapshot
+from spinney.cli.options import cluster_options, done_by, from_option, meant, namespace_option, output_option
 
-_GPU = "nvidia.com/gpu"
-_REASON_WIDTH = 60
-_WORDS = {
+WORDS: Final = {
     "gangs": "gangs",
     "gang": "gangs",
     "podgangs": "gangs",
+    "podgang": "gangs",
     "podgroups": "gangs",
+    "podgroup": "gangs",
     "pg": "gangs",
     "sets": "sets",
+    "set": "sets",
     "pcs": "sets",
     "podcliquesets": "sets",
+    "podcliqueset": "sets",
     "nodes": "nodes",
     "node": "nodes",
     "no": "nodes",
 }
+"""What can be listed, by every word people use for it."""
+
+
+class Kind(click.Choice[str]):
+    """One of the words; a typo is answered with the nearest."""
+
+    def __init__(self) -> None:
+        super().__init__(list(WORDS), case_sensitive=False)
+
+    def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        """Return what is to be listed."""
+        found = WORDS.get(value.lower())
+        if found is None:
+            self.fail(f"{value!r} cannot be listed{meant(value, WORDS)} Gangs, sets and nodes can.", param, ctx)
+        return found
 
 
 @click.command()
-@click.argument("kind", metavar="gangs|sets|nodes", type=click.Choice(list(_WORDS)))
+@click.argument("kind", metavar="gangs|sets|nodes", type=Kind())
 @click.argument("name", required=False)
 @namespace_option
 @click.option("-A", "--all-namespaces", is_flag=True, help="Gangs and sets of all namespaces.")
@@ -41,106 +49,9 @@ _WORDS = {
 @cluster_options
 @from_option
 @output_option("table", "wide", "json", "yaml")
-def get(
-    *,
-    kind: str,
-    name: str | None,
-    namespace: str | None,
-    all_namespaces: bool,
-    singles: bool,
-    kubeconfig: Path | None,
-    context: str | None,
-    from_file: Path | None,
-    output: str,
-) -> None:
+@done_by("spinney.cli.bodies.get:get")
+def get() -> None:
     """List gangs (PodGangs, and PodGroups of every family), PodCliqueSets (sets), or nodes.
 
     Gangs are shown with where they are, over how many domains of the topology they spread, and what they wait for.
     """
-    snapshot, here = snapshot_of(ClusterChoice(kubeconfig, context, namespace), from_file)
-    here = None if all_namespaces else here
-    match _WORDS[kind]:
-        case "gangs":
-            lines = [
-                each
-                for each in gang_lines(snapshot, singles=singles)
-                if _matches(each.namespace, each.name, here, name)
-            ]
-            _print(lines, _gang_rows(lines, wide=output == "wide"), output, "gangs")
-        case "sets":
-            _print_sets(snapshot, here, name, output)
-        case _:
-            _print_nodes(snapshot, name, output)
-    print_unseen(snapshot)
-
-
-def _matches(namespace: str, name: str, here: str | None, wanted: str | None) -> bool:
-    return (here is None or namespace == here) and (wanted is None or name == wanted)
-
-
-def _print(data: object, table: tuple[list[str], list[list[object]]], output: str, what: str) -> None:
-    if output in ("json", "yaml"):
-        print_data({what: data}, output)
-    elif table[1]:
-        click.echo(columns(*table))
-    else:
-        click.echo(f"no {what} found", err=True)
-
-
-def _gang_rows(lines: list[GangLine], *, wide: bool) -> tuple[list[str], list[list[object]]]:
-    headings = ["NAMESPACE", "NAME", "KIND", "SCHEDULER", "QUEUE", "PODS", "MIN", "PLACED", "READY", "STATE", "SPREAD"]
-    rows: list[list[object]] = []
-    for each in lines:
-        row: list[object] = [each.namespace, each.name, each.source, each.scheduler, each.queue]
-        row += [each.pods, each.minimum, each.placed, each.ready, each.state, each.spread]
-        row += [", ".join(each.nodes), each.reason] if wide else [shortened(each.reason, _REASON_WIDTH)]
-        rows.append(row)
-    return [*headings, *(["NODES"] if wide else []), "WAITS FOR"], rows
-
-
-def _print_sets(snapshot: ClusterSnapshot, here: str | None, name: str | None, output: str) -> None:
-    gangs = gang_lines(snapshot)
-    parts = {
-        (pod.metadata.namespace, pod.metadata.labels.get("grove.io/podgang")): pod.metadata.labels.get(PART_OF)
-        for pod in snapshot.pods
-    }
-    data: list[JSON] = []
-    rows: list[list[object]] = []
-    for pcs in snapshot.of(POD_CLIQUE_SET, PodCliqueSet):
-        namespace, own = pcs.metadata.namespace or "", pcs.metadata.name
-        if not _matches(namespace, own, here, name):
-            continue
-        mine = [each for each in gangs if each.namespace == namespace and parts.get((namespace, each.name)) == own]
-        pods, placed = sum(each.pods for each in mine), sum(each.placed for each in mine)
-        waiting = [each.name for each in mine if each.state in ("pending", "gated")]
-        rows.append([namespace, own, pcs.spec.replicas, len(mine), pods, placed, ", ".join(waiting)])
-        data.append(
-            {
-                "namespace": namespace,
-                "name": own,
-                "replicas": pcs.spec.replicas,
-                "pods": pods,
-                "placed": placed,
-                "gangs": mine,
-            }
-        )
-    headings = ["NAMESPACE", "NAME", "REPLICAS", "GANGS", "PODS", "PLACED", "GANGS THAT WAIT"]
-    _print(data, (headings, rows), output, "sets")
-
-
-def _print_nodes(snapshot: ClusterSnapshot, name: str | None, output: str) -> None:
-    table = inventory_of(snapshot).cluster.table
-    column = table.axis.column(_GPU)
-    data: list[JSON] = []
-    rows: list[list[object]] = []
-    for node in sorted(snapshot.nodes, key=lambda each: each.metadata.name):
-        if name is not None and node.metadata.name != name:
-            continue
-        row = table.row(node.metadata.name)
-        gpus, idle = value(node.status.allocatable.get(_GPU, 0)), int(table.idle[row, column])
-        pods = int(table.used[row, table.axis.column("pods")])
-        state = "cordoned" if node.spec.unschedulable else "ready" if node.ready else "not ready"
-        taints = ", ".join(f"{taint.key}:{taint.effect}" for taint in node.spec.taints)
-        rows.append([node.metadata.name, state, gpus, gpus - idle, pods, taints])
-        data.append({"name": node.metadata.name, "state": state, "gpus": gpus, "gpusUsed": gpus - idle, "pods": pods})
-    _print(data, (["NAME", "STATE", "GPUS", "USED", "PODS", "TAINTS"], rows), output, "nodes")

@@ -4,7 +4,6 @@ import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import click
 import msgspec
@@ -54,19 +53,6 @@ class Manifest:
 
     def __str__(self) -> str:
         return f"{self.document.source}:{self.document.line()}: {self.kind} {self.name or 'without a name'}"
-
-
-def file_option(command: Any) -> Any:
-    """Add ``-f``/``--file``; the command gets ``files``."""
-    return click.option(
-        "-f",
-        "--file",
-        "files",
-        multiple=True,
-        required=True,
-        type=click.Path(path_type=Path, allow_dash=True, exists=True),
-        help="File, directory, or - for standard input; may be repeated.",
-    )(command)
 
 
 def read(files: tuple[Path, ...]) -> list[Manifest]:

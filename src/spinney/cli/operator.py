@@ -4,154 +4,15 @@ Exit codes are Grove's: 2 the configuration cannot be used, 5 a scheduler backen
 NVLink is on and the cluster lacks it, 6 anything else that keeps the operator from running.
 """
 
-import asyncio
-import logging
-import os
-import signal
-import socket
-import sys
-from pathlib import Path
-
 import click
-import structlog
 
-from spinney.backends import InitializationFailed, every_backend
-from spinney.backends.documents import InvalidDocument
-from spinney.kube.client import Client
-from spinney.kube.config import connect_by_default, in_cluster_namespace, load_kubeconfig
-from spinney.kube.errors import KubeError
-from spinney.kube.lease import LeaderElection, LeaseTimes
-from spinney.kube.manager import ComponentFailed, Manager
-from spinney.kube.metrics import KubeMetrics
-from spinney.kube.serving import HealthServer
-from spinney.operator.configuration import LoadedConfiguration, OperatorConfiguration, check, load
-from spinney.operator.operator import DEFAULT_INIT_IMAGE, ComputeDomainsMissing, Operator, Settings
-from spinney.operator.webhook_process import WebhookProcess
-from spinney.runtime import Runtime
-
-log = structlog.get_logger()
-
-BAD_CONFIGURATION = 2
-BACKEND_FAILED = 5
-START_FAILED = 6
-NO_COMPUTE_DOMAINS = 7
-
-FIELD_MANAGER = "spinney-operator"
+from spinney.cli.options import FILE, done_by
 
 
 @click.command()
-@click.option("--config", type=click.Path(exists=True, dir_okay=False, path_type=Path), help="Configuration file.")
+@click.option("--config", type=FILE, help="Configuration file.")
 @click.option("--check", "check_only", is_flag=True, help="Only say whether the configuration can be used.")
-@click.option(
-    "--kubeconfig", type=click.Path(exists=True, dir_okay=False, path_type=Path), help="Cluster to run against."
-)
-def operator(config: Path | None, check_only: bool, kubeconfig: Path | None) -> None:
+@click.option("--kubeconfig", type=FILE, help="Cluster to run against.")
+@done_by("spinney.cli.bodies.operator:operator")
+def operator() -> None:
     """Run the operator against a cluster."""
-    catalogue = every_backend()
-    try:
-        loaded = check("", catalogue) if config is None else load(config, catalogue)
-    except InvalidDocument as error:
-        for problem in error.problems:
-            click.echo(str(problem), err=True)
-        sys.exit(BAD_CONFIGURATION)
-    if check_only:
-        default = loaded.profiles.default
-        names = [f"{name} (default)" if name == default else name for name in loaded.profiles.names()]
-        click.echo(f"{config or 'no file: defaults'}: valid. Scheduler profiles: {', '.join(names)}.")
-        return
-    _configure_logging(loaded.written)
-    try:
-        asyncio.run(_run(loaded, kubeconfig))
-    except InitializationFailed as error:
-        click.echo(f"scheduler backend: {error}", err=True)
-        sys.exit(BACKEND_FAILED)
-    except ComputeDomainsMissing as error:
-        click.echo(f"operator: {error}", err=True)
-        sys.exit(NO_COMPUTE_DOMAINS)
-    except (ComponentFailed, KubeError, OSError) as error:
-        click.echo(f"operator: {error}", err=True)
-        sys.exit(START_FAILED)
-
-
-async def _run(loaded: LoadedConfiguration, kubeconfig: Path | None) -> None:
-    runtime = Runtime.system()
-    transport = load_kubeconfig(kubeconfig, runtime=runtime) if kubeconfig else connect_by_default(runtime=runtime)
-    client = Client(transport, runtime, field_manager=FIELD_MANAGER)
-    manager = _manager(loaded, client, runtime)
-    image = os.environ.get("GROVE_INIT_CONTAINER_IMAGE", DEFAULT_INIT_IMAGE)
-    namespace = _namespace()
-    account = os.environ.get("GROVE_OPERATOR_SERVICE_ACCOUNT_NAME")
-    user = f"system:serviceaccount:{namespace}:{account}" if namespace and account else None
-    running = Operator(client, Settings.of(loaded, init_image=image, user=user), manager=manager)
-    if namespace is None:
-        log.warning("webhooks are not served: this process does not run in a cluster")
-    else:
-        webhooks = WebhookProcess(running.admission, client, loaded.written, namespace=namespace)
-        manager.add_runnable("webhooks", webhooks.run, needs_lease=False)
-    if loaded.written.server.metrics.port != loaded.written.server.health_probes.port:
-        metrics = HealthServer(manager.metrics.registry, port=loaded.written.server.metrics.port)
-        manager.add_runnable("metrics", lambda: _serve(metrics), needs_lease=False)
-    loop = asyncio.get_running_loop()
-    for name in (signal.SIGINT, signal.SIGTERM):
-        loop.add_signal_handler(name, running.stop)
-    try:
-        await running.run()
-    finally:
-        await transport.close()
-        runtime.executor.close()
-
-
-async def _serve(server: HealthServer) -> None:
-    await server.start()
-    try:
-        await asyncio.Event().wait()
-    finally:
-        await server.stop()
-
-
-def _configure_logging(written: OperatorConfiguration) -> None:
-    level = {"debug": logging.DEBUG, "info": logging.INFO, "error": logging.ERROR}[written.log_level]
-    renderer: structlog.types.Processor = structlog.dev.ConsoleRenderer(colors=sys.stderr.isatty())
-    if written.log_format == "json":
-        renderer = structlog.processors.JSONRenderer()
-    structlog.configure(
-        wrapper_class=structlog.make_filtering_bound_logger(level),
-        processors=[
-            structlog.processors.add_log_level,
-            structlog.processors.TimeStamper(fmt="iso"),
-            structlog.processors.format_exc_info,
-            renderer,
-        ],
-        logger_factory=structlog.PrintLoggerFactory(sys.stderr),
-    )
-
-
-def _namespace() -> str | None:
-    try:
-        return in_cluster_namespace()
-    except FileNotFoundError:
-        return None
-
-
-def _manager(loaded: LoadedConfiguration, client: Client, runtime: Runtime) -> Manager:
-    written = loaded.written
-    metrics = KubeMetrics()
-    probes = written.server.health_probes
-    health = HealthServer(metrics.registry, port=probes.port) if probes.enable else None
-    election = None
-    if written.leader_election.enabled:
-        settings = written.leader_election
-        election = LeaderElection(
-            client,
-            settings.resource_name,
-            settings.resource_namespace or in_cluster_namespace(),
-            identity=f"{socket.gethostname()}_{runtime.uid()}",
-            runtime=runtime,
-            times=LeaseTimes(
-                settings.lease_duration.total_seconds(),
-                settings.renew_deadline.total_seconds(),
-                settings.retry_period.total_seconds(),
-            ),
-            metrics=metrics,
-        )
-    return Manager(client, runtime, election=election, health=health, metrics=metrics)

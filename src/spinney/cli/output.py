@@ -74,13 +74,6 @@ def progress(text: str) -> Iterator[Callable[[str], None]]:
         yield status.update
 
 
-def output_option(*forms: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Add ``-o``/``--output`` with these forms; the first is the default."""
-    return click.option(
-        "-o", "--output", type=click.Choice(forms), default=forms[0], show_default=True, help="How to print it."
-    )
-
-
 def _cell(value: object) -> str:
     """Return a value on one line; what it is indented by stays."""
     text = str(value) if value not in ("", None) else "-"

@@ -1,42 +1,13 @@
 """``spinney scheduler``: run the session scheduler against a cluster, or beside another scheduler without writing."""
 
-import socket
-import statistics
-import sys
-from collections import Counter
-from pathlib import Path
-
 import click
-import msgspec
-from prometheus_client import CollectorRegistry
-from rich.console import Console
-from rich.table import Table
 
-from spinney.cli.logs import log_to_stderr
-from spinney.cli.running import connected, until_interrupted
-from spinney.kube.client import Client
-from spinney.kube.fencing import FencedTransport
-from spinney.kube.lease import LeaderElection
-from spinney.kube.manager import ComponentFailed, Manager
-from spinney.kube.metrics import KubeMetrics
-from spinney.kube.read_only import ReadOnlyTransport
-from spinney.kube.serving import HealthServer
-from spinney.runtime import Runtime, settle_garbage_collector
-from spinney.scheduler.config import InvalidConfiguration, SchedulerConfig, load_config
-from spinney.scheduler.cycle_metrics import CycleMetrics
-from spinney.scheduler.inventory import Inventory
-from spinney.scheduler.plugin import UnknownPlugin
-from spinney.scheduler.process import COMPONENT, SchedulerProcess
-from spinney.scheduler.shadow import Difference, Shadow
-
-_FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
-_WIDTH = 140  # of tables that are not printed to a terminal
-_SHOWN = 50
+from spinney.cli.options import FILE, done_by
 
 
 @click.command()
-@click.option("--config", type=_FILE, help="Configuration file: Spinney's own form, or a KAI SchedulingShard.")
-@click.option("--kubeconfig", type=_FILE, help="Cluster to schedule; by default the one this runs in, or kubectl's.")
+@click.option("--config", type=FILE, help="Configuration file: Spinney's own form, or a KAI SchedulingShard.")
+@click.option("--kubeconfig", type=FILE, help="Cluster to schedule; by default the one this runs in, or kubectl's.")
 @click.option("-v", "verbosity", default=1, show_default=True, metavar="N", help="How much to log, as klog counts.")
 @click.option("--log-json", is_flag=True, help="Log one JSON object per line.")
 @click.option("--leader-elect/--no-leader-elect", default=False, help="Schedule only while holding the lease.")
@@ -50,100 +21,10 @@ _SHOWN = 50
     help="Serve pods of this name, instead of those the configuration lists; may be repeated.",
 )
 @click.option("--metrics-port", type=int, help="Serve /metrics, /livez and /readyz on this port; 0 takes a free one.")
-def scheduler(
-    *,
-    config: Path | None,
-    kubeconfig: Path | None,
-    verbosity: int,
-    log_json: bool,
-    leader_elect: bool,
-    lease_namespace: str,
-    dry_run: bool,
-    scheduler_names: tuple[str, ...],
-    metrics_port: int | None,
-) -> None:
+@done_by("spinney.cli.bodies.scheduler:scheduler")
+def scheduler() -> None:
     """Run the session scheduler against a cluster.
 
     With --dry-run it runs beside another scheduler, whose pods --scheduler-name names (default-scheduler, say), and
     never writes. It logs what it would have done, and when it is stopped it prints a comparison.
     """
-    settle_garbage_collector()
-    log_to_stderr(verbosity, json=log_json)
-    try:
-        settings = load_config(config) if config is not None else SchedulerConfig()
-    except InvalidConfiguration as error:
-        raise click.ClickException(str(error)) from error
-    settings = msgspec.structs.replace(
-        settings,
-        verbosity=max(settings.verbosity, verbosity),
-        scheduler_names=scheduler_names or settings.scheduler_names,
-    )
-    lease = lease_namespace if leader_elect and not dry_run else None
-
-    async def use(client: Client, runtime: Runtime) -> None:
-        if dry_run:
-            client = Client(ReadOnlyTransport(client.transport), runtime, field_manager=client.field_manager)
-        inventory = Inventory(settings.scheduler_names)
-        shadow = Shadow(inventory, runtime.clock) if dry_run else None
-        parts = _manager(client, runtime, lease_namespace=lease, metrics_port=metrics_port)
-        process = SchedulerProcess(
-            parts.client,
-            settings,
-            manager=parts,
-            inventory=inventory,
-            metrics=CycleMetrics(parts.metrics.registry),
-            effects=shadow,
-        )
-        parts.stop_on_signals()
-        await process.run()
-        if shadow is not None:
-            print_comparison(Console(width=None if sys.stdout.isatty() else _WIDTH), shadow)
-
-    try:
-        until_interrupted(connected(use, kubeconfig=kubeconfig, field_manager=COMPONENT))
-    except (ComponentFailed, InvalidConfiguration, UnknownPlugin, OSError) as error:
-        raise click.ClickException(str(error)) from error
-
-
-def _manager(client: Client, runtime: Runtime, *, lease_namespace: str | None, metrics_port: int | None) -> Manager:
-    """Compose what the process runs in: with a lease nothing is written without holding it."""
-    metrics = KubeMetrics(CollectorRegistry())
-    election = None
-    if lease_namespace is not None:
-        identity = f"{socket.gethostname()}_{runtime.uid()}"
-        election = LeaderElection(
-            client, COMPONENT, lease_namespace, identity=identity, runtime=runtime, metrics=metrics
-        )
-        fenced = FencedTransport(client.transport, election, runtime)
-        client = Client(fenced, runtime, field_manager=client.field_manager)
-    health = HealthServer(metrics.registry, port=metrics_port) if metrics_port is not None else None
-    return Manager(client, runtime, election=election, health=health, metrics=metrics)
-
-
-def print_comparison(console: Console, shadow: Shadow) -> None:
-    """Say how a shadow and the scheduler beside it compare."""
-    found = shadow.compared()
-    counts = Counter(each.difference for each in found)
-    summary = Table(title=f"{len(found)} pods placed by either scheduler", title_justify="left")
-    summary.add_column("")
-    summary.add_column("pods", justify="right")
-    for difference in Difference:
-        summary.add_row(difference.value, str(counts[difference]))
-    console.print(summary)
-    leads = [each.lead for each in found if each.lead is not None]
-    if leads:
-        console.print(f"decided {statistics.median(leads):+.2f} s (median) before the other's bind was seen")
-    if shadow.evictions:
-        console.print(f"would have evicted {shadow.evictions} pods")
-    for gang, message in sorted(shadow.refused.items()):
-        console.print(f"could not place {gang}: {message}", markup=False)
-    apart = [each for each in found if each.difference is not Difference.SAME]
-    if apart:
-        table = Table(title="where the two differ", title_justify="left")
-        for column in ("pod", "gang", "ours", "the other's"):
-            table.add_column(column)
-        for each in apart[:_SHOWN]:
-            table.add_row(str(each.pod), each.gang, each.ours or "-", each.theirs or "-")
-        console.print(table)
-        if len(apart) > _SHOWN:
-            console.print(f"... and {len(apart) - _SHOWN} more; the log has every decision")

@@ -1,184 +1,33 @@
 """``spinney simulate``: what would be placed where, what would wait and why, and what another configuration changes."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from pathlib import Path
-from typing import Any
-
 import click
 
-from spinney.api.struct import JSON
-from spinney.cli.connecting import ClusterChoice, cluster_options, snapshot_of
-from spinney.cli.output import columns, output_option, print_data, progress, shortened
-from spinney.cli.why import configuration, print_unseen
-from spinney.explain.amounts import counted
-from spinney.gangs.tree import GangKey
-from spinney.runtime import Runtime
-from spinney.scheduler.plugin import UnknownPlugin
-from spinney.sim.expanding import InvalidWorkload, Surroundings, expand
-from spinney.sim.snapshot import ClusterSnapshot
-from spinney.sim.snapshot_files import UnreadableSnapshot, read_manifests
-from spinney.sim.whatif import MAX_CYCLES, Outcome, Simulation, Waiting, differences
-
-_FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
-_REASON_WIDTH = 100
-
-
-@dataclass(frozen=True)
-class Run:
-    """One configuration and what came of it."""
-
-    name: str
-    outcome: Outcome
+from spinney.cli.options import FILE, cluster_options, done_by, output_option
 
 
 @click.command()
-@click.argument("snapshot", required=False, type=_FILE)
-@click.option("-f", "--file", "files", multiple=True, type=_FILE, help="Workload to add; may be repeated.")
+@click.argument("snapshot", required=False, type=FILE)
+@click.option("-f", "--file", "files", multiple=True, type=FILE, help="Workload to add; may be repeated.")
 @click.option(
     "--config",
     "configs",
     multiple=True,
-    type=_FILE,
+    type=FILE,
     help="Scheduler configuration; with two, the difference between them is shown.",
 )
 @click.option(
     "--cycles",
     type=click.IntRange(1),
-    default=MAX_CYCLES,
+    default=20,
     show_default=True,
     help="Stop after so many cycles; earlier when one changes nothing.",
 )
 @cluster_options
 @output_option("table", "wide", "json", "yaml")
-def simulate(
-    *,
-    snapshot: Path | None,
-    files: tuple[Path, ...],
-    configs: tuple[Path, ...],
-    cycles: int,
-    kubeconfig: Path | None,
-    context: str | None,
-    output: str,
-) -> None:
+@done_by("spinney.cli.bodies.simulate:simulate")
+def simulate() -> None:
     """Run scheduling cycles on SNAPSHOT and say what happens; nothing is written anywhere.
 
     SNAPSHOT is a file of 'spinney snapshot', KAI's snapshot zip, or manifests; without it the cluster is read. Workload
     files may hold Pods, PodGroups of any family, PodGangs and PodCliqueSets.
     """
-    if len(configs) > 2:
-        raise click.BadParameter("at most two configurations can be compared", param_hint="--config")
-    settings = [(str(path), configuration(path)) for path in configs] or [("default", configuration(None))]
-    taken, _ = snapshot_of(ClusterChoice(kubeconfig, context), snapshot)
-    runtime = Runtime.system()
-    cluster = _with_workload(taken, files, runtime)
-    runs = []
-    try:
-        with progress("simulating") as say:
-            for name, config in settings:
-                say(f"simulating {name}")
-                runs.append(Run(name, Simulation(cluster, config, runtime=runtime).run(cycles)))
-    except UnknownPlugin as error:
-        raise click.ClickException(str(error)) from error
-    finally:
-        runtime.executor.close()
-    if output in ("json", "yaml"):
-        print_data(_as_data(runs, taken), output)
-        return
-    for run in runs:
-        _print_run(run, wide=output == "wide", named=len(runs) > 1)
-    if len(runs) == 2:
-        _print_differences(*runs)
-    print_unseen(taken)
-
-
-def _with_workload(taken: ClusterSnapshot, files: Sequence[Path], runtime: Runtime) -> ClusterSnapshot:
-    surroundings = Surroundings.of(taken, runtime.clock.now())
-    try:
-        manifests: list[JSON] = [manifest for path in files for manifest in read_manifests(path)]
-        return taken.with_objects(expand(manifests, surroundings)) if manifests else taken
-    except (UnreadableSnapshot, InvalidWorkload) as error:
-        raise click.ClickException(str(error)) from error
-
-
-# -- for people --------------------------------------------------------------------------------------------------------
-
-
-def _print_run(run: Run, *, wide: bool, named: bool) -> None:
-    outcome = run.outcome
-    if named:
-        click.echo(f"== {run.name}")
-    waiting = {each.gang: each for each in outcome.waiting}
-    gangs = dict.fromkeys([*(outcome.gangs[pod] for pod in outcome.placed), *waiting])
-    if not gangs:
-        click.echo("nothing is pending, so there is nothing to place")
-        return
-    rows = [_row(gang, outcome, waiting.get(gang), wide=wide) for gang in sorted(gangs)]
-    click.echo(columns(["GANG", "KIND", "PLACED", "PENDING", "WHERE, OR WHY NOT"], rows))
-    for eviction in outcome.evictions:
-        for_whom = f" for {eviction.beneficiary}" if eviction.beneficiary is not None else ""
-        click.echo(f"evicted: {eviction.pod} from {eviction.node}{for_whom}")
-    ended = "" if outcome.settled else "; the last one still changed something, so ask for more --cycles"
-    pending = sum(len(each.pods) for each in outcome.waiting)
-    placed, took = counted(len(outcome.placed), "pod"), counted(outcome.cycles, "cycle")
-    click.echo(f"\n{placed} placed, {pending} pending after {took}{ended}")
-
-
-def _row(gang: GangKey, outcome: Outcome, waiting: Waiting | None, *, wide: bool) -> list[object]:
-    nodes: dict[str, int] = {}
-    for pod, node in outcome.placed.items():
-        if outcome.gangs[pod] == gang:
-            nodes[node] = nodes.get(node, 0) + 1
-    where = ", ".join(node if count == 1 else f"{node} x{count}" for node, count in sorted(nodes.items()))
-    said = waiting.message if waiting is not None else ""
-    text = "; ".join(filter(None, (where, said)))
-    pending = len(waiting.pods) if waiting is not None else 0
-    return [gang, gang.source, sum(nodes.values()), pending, text if wide else shortened(text, _REASON_WIDTH)]
-
-
-def _print_differences(before: Run, after: Run) -> None:
-    found = differences(before.outcome, after.outcome)
-    if not found:
-        click.echo("\nboth configurations decide the same")
-        return
-    click.echo(f"\nwhat {after.name} changes:")
-    click.echo(columns(["GANG", before.name, after.name], [[each.gang, each.before, each.after] for each in found]))
-
-
-# -- for programs ------------------------------------------------------------------------------------------------------
-
-
-def _as_data(runs: Sequence[Run], taken: ClusterSnapshot) -> dict[str, Any]:
-    data: dict[str, Any] = {"runs": [_run_data(run) for run in runs], "unseen": taken.unseen}
-    if len(runs) == 2:
-        data["differences"] = [
-            {"gang": str(each.gang), "before": each.before, "after": each.after}
-            for each in differences(runs[0].outcome, runs[1].outcome)
-        ]
-    return data
-
-
-def _run_data(run: Run) -> dict[str, Any]:
-    outcome = run.outcome
-    return {
-        "config": run.name,
-        "cycles": outcome.cycles,
-        "settled": outcome.settled,
-        "placed": [
-            {"pod": str(pod), "node": node, "gang": str(outcome.gangs[pod])} for pod, node in outcome.placed.items()
-        ],
-        "evicted": [
-            {"pod": str(each.pod), "node": each.node, "for": str(each.beneficiary or ""), "message": each.message}
-            for each in outcome.evictions
-        ],
-        "pending": [
-            {
-                "gang": str(each.gang),
-                "kind": each.gang.source,
-                "pods": [str(pod) for pod in each.pods],
-                "message": each.message,
-                "explanation": each.explanation,
-            }
-            for each in outcome.waiting
-        ],
-    }

@@ -1,25 +1,13 @@
-"""``spinney wait-for``: the start-up init container of a pod whose clique starts after others.
+"""``spinney wait-for``: the start-up init container of a pod whose clique starts after others."""
 
-It reads its namespace and gang from the files the operator mounts, watches the gang's pods, and ends when every parent
-clique has its minimum of ready pods. It has no time-out: the gang's own termination delay bounds a start that never
-comes.
-"""
-
-import asyncio
 from collections.abc import Mapping
 from pathlib import Path
 
 import click
 
-from spinney.api.core import POD, Pod
-from spinney.cli.running import connected, until_interrupted
-from spinney.kube.cache import WatchCache
-from spinney.kube.client import Client
-from spinney.runtime import Runtime
+from spinney.cli.options import done_by
 
 POD_INFO = Path("/var/grove/pod-info")
-PODGANG_LABEL = "grove.io/podgang"
-PODCLIQUE_LABEL = "grove.io/podclique"
 
 
 class Parents(click.ParamType[Mapping[str, int]]):
@@ -50,45 +38,6 @@ class Parents(click.ParamType[Mapping[str, int]]):
     help="Directory with the files namespace and podgangname.",
 )
 @click.option("--kubeconfig", type=click.Path(path_type=Path), help="Default: the pod's own service account.")
-def wait_for(podcliques: tuple[Mapping[str, int], ...], pod_info: Path, kubeconfig: Path | None) -> None:
+@done_by("spinney.cli.bodies.wait_for:wait_for")
+def wait_for() -> None:
     """Wait until other cliques of this pod's gang have enough ready pods, then end."""
-    minimums = {clique: minimum for parents in podcliques for clique, minimum in parents.items()}
-    namespace, gang = _read(pod_info / "namespace"), _read(pod_info / "podgangname")
-
-    async def wait(client: Client, runtime: Runtime) -> None:
-        await wait_for_ready_pods(client, runtime, namespace=namespace, gang=gang, minimums=minimums)
-
-    until_interrupted(connected(wait, kubeconfig=kubeconfig))
-
-
-async def wait_for_ready_pods(
-    client: Client, runtime: Runtime, *, namespace: str, gang: str, minimums: Mapping[str, int]
-) -> None:
-    """Return when each clique has that many ready pods in the gang."""
-    pods = WatchCache(client, POD, Pod, runtime=runtime, namespace=namespace, label_selector=f"{PODGANG_LABEL}={gang}")
-    changed = asyncio.Event()
-    pods.subscribe(lambda _: changed.set())
-    watching = asyncio.create_task(pods.run(), name="watch of the gang's pods")
-    try:
-        await pods.wait_for_sync()
-        while _missing(pods, minimums):
-            changed.clear()
-            await changed.wait()
-    finally:
-        watching.cancel()
-        await asyncio.gather(watching, return_exceptions=True)
-
-
-def _missing(pods: WatchCache[Pod], minimums: Mapping[str, int]) -> bool:
-    ready = [pod.metadata.labels.get(PODCLIQUE_LABEL) for pod in pods.values() if pod.is_true("Ready")]
-    return any(ready.count(clique) < minimum for clique, minimum in minimums.items())
-
-
-def _read(path: Path) -> str:
-    try:
-        return path.read_text().strip()
-    except OSError as error:
-        raise click.ClickException(
-            f"{path} cannot be read ({error.strerror}): this command runs in a pod the operator made, "
-            "or with --pod-info naming a directory that has the file"
-        ) from error

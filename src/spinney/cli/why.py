@@ -1,27 +1,15 @@
 """``spinney why``: why something waits, and what would have to change."""
 
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from pathlib import Path
-from typing import Any
-
 import click
-import msgspec
-import structlog
 
-from spinney.cli.connecting import ClusterChoice, cluster_options, from_option, namespace_option, snapshot_of
-from spinney.cli.logs import log_to_stderr
-from spinney.cli.output import coloured, output_option, print_data, progress
-from spinney.explain import as_text
-from spinney.runtime import Runtime
-from spinney.scheduler.config import InvalidConfiguration, SchedulerConfig, load_config
-from spinney.scheduler.plugin import UnknownPlugin
-from spinney.sim.advice import Advisor, Answer
-from spinney.sim.queue_table import QueueLine
-from spinney.sim.snapshot import ClusterSnapshot
-from spinney.sim.subjects import AmbiguousSubject, NoSuchSubject, UnknownKind, find
-
-_DEVELOPER = 7  # the verbosity at which plugins log the node sets they made
+from spinney.cli.options import (
+    cluster_options,
+    done_by,
+    from_option,
+    namespace_option,
+    output_option,
+    scheduler_config_option,
+)
 
 
 @click.command()
@@ -29,106 +17,13 @@ _DEVELOPER = 7  # the verbosity at which plugins log the node sets they made
 @namespace_option
 @cluster_options
 @from_option
-@click.option(
-    "--config",
-    type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    help="The scheduler's configuration, where it is not the default one.",
-)
+@scheduler_config_option
 @click.option("-v", "--verbose", is_flag=True, help="Add what scheduler developers want to see: node sets.")
 @output_option("text", "json", "yaml")
-def why(
-    *,
-    subject: str,
-    namespace: str | None,
-    kubeconfig: Path | None,
-    context: str | None,
-    from_file: Path | None,
-    config: Path | None,
-    verbose: bool,
-    output: str,
-) -> None:
+@done_by("spinney.cli.bodies.why:why")
+def why() -> None:
     """Say why a pod, gang, PodGroup, PodCliqueSet or queue waits.
 
     NAME may have its kind before it: pod/NAME, podgang/NAME, pcs/NAME, podgroup/NAME, queue/NAME. The cluster is only
     read. Where another scheduler decides, the answer is a simulation with its rules, and says so.
     """
-    settings = configuration(config)
-    snapshot, here = snapshot_of(ClusterChoice(kubeconfig, context, namespace), from_file)
-    if verbose:
-        settings = msgspec.structs.replace(settings or snapshot.scheduler or SchedulerConfig(), verbosity=_DEVELOPER)
-    try:
-        with progress("simulating"), _developer_log(wanted=verbose) as logged:
-            advisor = Advisor(snapshot, settings, runtime=Runtime.system())
-            found = find(snapshot, subject, here, queues=[line.name for line in advisor.queues])
-            answer = advisor.answer(found)
-    except (UnknownKind, NoSuchSubject, AmbiguousSubject, UnknownPlugin) as error:
-        raise click.ClickException(str(error)) from error
-    if output != "text":
-        print_data({"answer": answer, "unseen": snapshot.unseen}, output)
-        return
-    for line in _lines(answer, ""):
-        click.echo(line)
-    if verbose:
-        _print_developer_log(answer, logged)
-    print_unseen(snapshot)
-
-
-def configuration(path: Path | None) -> SchedulerConfig | None:
-    """Read a scheduler configuration if one is given."""
-    try:
-        return load_config(path) if path is not None else None
-    except InvalidConfiguration as error:
-        raise click.ClickException(str(error)) from error
-
-
-def print_unseen(snapshot: ClusterSnapshot) -> None:
-    """Say on standard error what the answer does not take into account."""
-    if snapshot.unseen:
-        click.echo("\nnot seen, so the answer may be incomplete:", err=True)
-        for each in snapshot.unseen:
-            click.echo(f"  {each}", err=True)
-
-
-def _lines(answer: Answer, indent: str) -> list[str]:
-    where = f"{answer.namespace}/" if answer.namespace else ""
-    word, _, name = answer.subject.partition("/")
-    lines = [f"{indent}{word} {where}{name}: {coloured(answer.state)}"]
-    inner = f"{indent}  "
-    lines += [f"{inner}{sentence}" for sentence in answer.sentences]
-    if answer.queue is not None:
-        lines += [f"{inner}{line}" for line in _queue_lines(answer.queue)]
-    lines += [f"{inner}said by {' '.join(line.split())}" for line in answer.recorded]
-    for explanation in answer.explanations:
-        lines += [f"{inner}{line}" for line in as_text(explanation).splitlines()]
-    for part in answer.parts:
-        lines += _lines(part, inner)
-    return lines
-
-
-def _queue_lines(queue: QueueLine) -> list[str]:
-    return [
-        f"{resource}: {share.allocated} in use, {share.requested} requested, quota {share.quota}, "
-        f"limit {share.limit}, fair share {share.fair_share}"
-        for resource, share in queue.shares.items()
-    ]
-
-
-@contextmanager
-def _developer_log(*, wanted: bool) -> Iterator[Sequence[Mapping[str, Any]]]:
-    """Gather what the scheduler logs for developers while the block runs; without being wanted, nothing is."""
-    if not wanted:
-        yield ()
-        return
-    log_to_stderr(1)  # what is below the level never reaches those who gather
-    with structlog.testing.capture_logs() as logged:
-        yield logged
-
-
-def _print_developer_log(answer: Answer, logged: Sequence[Mapping[str, Any]]) -> None:
-    subjects = {explanation.subject for part in (answer, *answer.parts) for explanation in part.explanations}
-    shown = [entry for entry in logged if "v" in entry and entry.get("job") in subjects]
-    click.echo("\ndeveloper detail:")
-    for entry in shown:
-        click.echo(f"  {entry['job']}: {entry['event']}")
-    if not shown:
-        click.echo("  no plugin divided the nodes for it")

@@ -1,0 +1,61 @@
+"""``spinney apply``: write manifests to a cluster by server-side apply."""
+
+from pathlib import Path
+
+import click
+
+from spinney.cli.connecting import ClusterChoice, Connection, advice, with_cluster
+from spinney.cli.objects import Manifest, read, resource_for
+from spinney.kube.errors import Conflict, Invalid, KubeError, NotFound
+
+
+def apply(
+    *,
+    files: tuple[Path, ...],
+    namespace: str | None,
+    kubeconfig: Path | None,
+    context: str | None,
+    dry_run: bool,
+    force_conflicts: bool,
+) -> None:
+    """Apply manifests, in the order written; stops at the first that is refused."""
+    manifests = read(files)
+    for manifest in manifests:
+        if not manifest.name:
+            raise click.ClickException(f"{manifest}: metadata.name is missing; an object is applied by its name")
+
+    async def use(connection: Connection) -> None:
+        for manifest in manifests:
+            try:
+                done = await _apply_one(connection, manifest, namespace, dry_run=dry_run, force=force_conflicts)
+            except KubeError as error:
+                raise click.ClickException(f"{manifest}: {_refusal(error)}") from error
+            click.echo(f"{manifest.kind} {manifest.name} {done}{' (dry run)' if dry_run else ''}")
+
+    with_cluster(ClusterChoice(kubeconfig, context, namespace), use)
+
+
+async def _apply_one(
+    connection: Connection, manifest: Manifest, namespace: str | None, *, dry_run: bool, force: bool
+) -> str:
+    client = connection.client
+    resource = await resource_for(client, manifest)
+    if namespace and manifest.namespace not in (None, namespace) and resource.namespaced:
+        raise click.ClickException(f"{manifest}: is in namespace {manifest.namespace}, and -n says {namespace}")
+    where = (manifest.namespace or connection.namespace) if resource.namespaced else None
+    try:
+        before = (await client.get(resource, manifest.name, where))["metadata"]["resourceVersion"]
+    except NotFound:
+        before = None
+    applied = await client.apply(resource, manifest.value, where, force=force, dry_run=dry_run)
+    if before is None:
+        return "created"
+    return "unchanged" if applied["metadata"]["resourceVersion"] == before else "configured"
+
+
+def _refusal(error: KubeError) -> str:
+    if isinstance(error, Conflict):
+        return f"{error}; --force-conflicts takes the fields over"
+    if isinstance(error, Invalid) and error.causes:
+        return "; ".join(f"{cause.field}: {cause.message}" for cause in error.causes)
+    return advice(error)

@@ -1,0 +1,82 @@
+"""``spinney coscheduler``: run the pod-at-a-time scheduler with coscheduling against a cluster."""
+
+import asyncio
+import socket
+from pathlib import Path
+
+import click
+from prometheus_client import CollectorRegistry
+
+from spinney.cli.connecting import ClusterChoice, Connection, connected
+from spinney.cli.logs import log_to_stderr
+from spinney.cli.running import until_interrupted
+from spinney.coscheduling.configuration import CoschedulerConfiguration, InvalidConfiguration, load_configuration
+from spinney.coscheduling.process import COMPONENT, CoschedulerProcess
+from spinney.kube.client import Client
+from spinney.kube.fencing import FencedTransport
+from spinney.kube.lease import LeaderElection
+from spinney.kube.manager import ComponentFailed, Manager
+from spinney.kube.metrics import KubeMetrics
+from spinney.kube.serving import HealthServer
+from spinney.runtime import Runtime, settle_garbage_collector
+
+
+def coscheduler(
+    *,
+    config: Path | None,
+    kubeconfig: Path | None,
+    verbosity: int,
+    log_json: bool,
+    leader_elect: bool,
+    lease_namespace: str,
+    metrics_port: int | None,
+    controller: bool,
+) -> None:
+    """Run the coscheduler against a cluster."""
+    settle_garbage_collector()
+    log_to_stderr(verbosity, json=log_json)
+    lease = lease_namespace if leader_elect else None
+    try:
+        configuration = load_configuration(config) if config is not None else CoschedulerConfiguration()
+    except InvalidConfiguration as error:
+        raise click.ClickException(str(error)) from error
+
+    async def use(connection: Connection) -> None:
+        runtime = connection.client.runtime
+        client, manager = _managed(connection.client, runtime, lease_namespace=lease, metrics_port=metrics_port)
+        await _until_cancelled(CoschedulerProcess(client, configuration, manager=manager, with_controller=controller))
+
+    try:
+        until_interrupted(connected(ClusterChoice(kubeconfig), use, field_manager=COMPONENT))
+    except (ComponentFailed, InvalidConfiguration, OSError) as error:
+        raise click.ClickException(str(error)) from error
+
+
+def _managed(
+    client: Client, runtime: Runtime, *, lease_namespace: str | None, metrics_port: int | None
+) -> tuple[Client, Manager]:
+    """Compose the process's frame: with a lease nothing is written without holding it."""
+    registry = CollectorRegistry()
+    metrics = KubeMetrics(registry)
+    election = None
+    if lease_namespace is not None:
+        identity = f"{socket.gethostname()}_{runtime.uid()}"
+        election = LeaderElection(
+            client, COMPONENT, lease_namespace, identity=identity, runtime=runtime, metrics=metrics
+        )
+        client = Client(
+            FencedTransport(client.transport, election, runtime), runtime, field_manager=client.field_manager
+        )
+    health = HealthServer(registry, port=metrics_port) if metrics_port is not None else None
+    return client, Manager(client, runtime, election=election, health=health, metrics=metrics)
+
+
+async def _until_cancelled(process: CoschedulerProcess) -> None:
+    """Run the process; on cancellation let it finish what it has begun before passing the cancellation on."""
+    running = asyncio.create_task(process.run(), name=COMPONENT)
+    try:
+        await asyncio.shield(running)
+    except asyncio.CancelledError:
+        process.stop()
+        await running
+        raise

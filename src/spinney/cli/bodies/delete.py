@@ -1,0 +1,44 @@
+"""``spinney delete``: delete what manifests name."""
+
+import sys
+from pathlib import Path
+
+import click
+
+from spinney.cli.connecting import ClusterChoice, Connection, advice, with_cluster
+from spinney.cli.objects import read, resource_for
+from spinney.kube.errors import KubeError, NotFound
+
+
+def delete(
+    *,
+    files: tuple[Path, ...],
+    namespace: str | None,
+    kubeconfig: Path | None,
+    context: str | None,
+    dry_run: bool,
+    ignore_not_found: bool,
+) -> None:
+    """Delete what manifests name, last written first; what they own goes with them."""
+    manifests = read(files)
+
+    async def use(connection: Connection) -> int:
+        missing = 0
+        for manifest in reversed(manifests):
+            resource = await resource_for(connection.client, manifest)
+            where = (manifest.namespace or connection.namespace) if resource.namespaced else None
+            try:
+                await connection.client.delete(
+                    resource, manifest.name, where, propagation_policy="Background", dry_run=dry_run
+                )
+            except NotFound:
+                missing += not ignore_not_found
+                click.echo(f"{manifest.kind} {manifest.name} was not there", err=True)
+            except KubeError as error:
+                raise click.ClickException(f"{manifest}: {advice(error)}") from error
+            else:
+                click.echo(f"{manifest.kind} {manifest.name} deleted{' (dry run)' if dry_run else ''}")
+        return missing
+
+    if with_cluster(ClusterChoice(kubeconfig, context, namespace), use):
+        sys.exit(1)

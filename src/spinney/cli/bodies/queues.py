@@ -1,0 +1,74 @@
+"""``spinney queues``: the tree of queues with what each is entitled to, holds and asks for."""
+
+from pathlib import Path
+
+import click
+
+from spinney.api.quantity import value
+from spinney.cli.bodies.why import configuration, print_unseen
+from spinney.cli.connecting import ClusterChoice, snapshot_of
+from spinney.cli.output import columns, print_data, progress
+from spinney.runtime import Runtime
+from spinney.sim.queue_table import QueueLine, has_queues, queue_lines
+from spinney.sim.whatif import Simulation
+
+_SHORT = {"nvidia.com/gpu": "gpu"}
+_FIELDS = ("quota", "limit", "fair_share", "allocated", "requested")
+
+
+def queues(
+    *,
+    resource: tuple[str, ...],
+    kubeconfig: Path | None,
+    context: str | None,
+    from_file: Path | None,
+    config: Path | None,
+    output: str,
+) -> None:
+    """Show the queues: quota, limit, fair share, what is allocated and what is requested."""
+    settings = configuration(config)
+    known = {"gpu": "nvidia.com/gpu", "cpu": "cpu", "memory": "memory"}
+    for name in resource:
+        if name not in known and name not in known.values():
+            raise click.BadParameter(
+                f"{name!r} is not a resource of queues; known are gpu, cpu, memory", param_hint="--resource"
+            )
+    wanted = [known.get(name, name) for name in resource]
+    snapshot, _ = snapshot_of(ClusterChoice(kubeconfig, context), from_file)
+    with progress("dividing the cluster"):
+        simulation = Simulation(snapshot, settings, runtime=Runtime.system())
+        lines = queue_lines(simulation)
+    if output in ("json", "yaml"):
+        print_data({"queues": lines, "unseen": snapshot.unseen}, output)
+        return
+    if not lines:
+        click.echo("no queues: the cluster has no Queue objects, and no gang names one")
+    else:
+        shown = wanted or (list(known.values()) if output == "wide" else ["nvidia.com/gpu"])
+        headings = ["QUEUE", "RESOURCE", "QUOTA", "LIMIT", "FAIR SHARE", "ALLOCATED", "REQUESTED", "PENDING GANGS"]
+        click.echo(columns(headings, [row for line in lines if not line.problem for row in _rows(line, shown)]))
+    for line in lines:
+        if line.problem:
+            click.echo(f"{line.name} cannot be used ({line.pending_gangs} gangs wait in it): {line.problem}")
+    if not has_queues(simulation):
+        click.echo("\nThe cluster has no Queue objects, so every queue a gang names may hold all of it.", err=True)
+    print_unseen(snapshot)
+
+
+def _rows(line: QueueLine, resources: list[str]) -> list[list[object]]:
+    name = "  " * line.depth + line.name
+    return [
+        [
+            name if number == 0 else "",
+            _SHORT.get(resource, resource),
+            *(_amount(resource, getattr(line.shares[resource], field)) for field in _FIELDS),
+            line.pending_gangs if number == 0 else "",
+        ]
+        for number, resource in enumerate(resources)
+    ]
+
+
+def _amount(resource: str, text: str) -> str:
+    if resource != "memory" or text == "unlimited":
+        return text
+    return f"{value(text) / 2**30:.1f}Gi"

@@ -1,0 +1,24 @@
+"""``spinney snapshot``: what scheduling reads of a cluster, in a file."""
+
+from pathlib import Path
+
+import click
+
+from spinney.cli.bodies.why import print_unseen
+from spinney.cli.connecting import ClusterChoice, snapshot_of
+from spinney.sim.snapshot_files import write_snapshot
+
+
+def snapshot(*, output: Path, kubeconfig: Path | None, context: str | None) -> None:
+    """Write a snapshot of a cluster for 'spinney simulate' and '--from'."""
+    taken, _ = snapshot_of(ClusterChoice(kubeconfig, context), None)
+    try:
+        size = write_snapshot(taken, output)
+    except OSError as error:
+        raise click.ClickException(f"{output}: cannot be written: {error.strerror}") from error
+    count = sum(map(len, taken.objects.values()))
+    click.echo(
+        f"{output}: {count} objects of {taken.source} ({len(taken.nodes)} nodes, {len(taken.pods)} pods), "
+        f"{size / 1024:.1f} KiB"
+    )
+    print_unseen(taken)

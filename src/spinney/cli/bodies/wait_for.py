@@ -1,0 +1,66 @@
+"""``spinney wait-for``: the start-up init container of a pod whose clique starts after others.
+
+It reads its namespace and gang from the files the operator mounts, watches the gang's pods, and ends when every parent
+clique has its minimum of ready pods. It has no time-out: the gang's own termination delay bounds a start that never
+comes.
+"""
+
+import asyncio
+from collections.abc import Mapping
+from pathlib import Path
+
+import click
+
+from spinney.api.core import POD, Pod
+from spinney.cli.connecting import ClusterChoice, Connection, with_cluster
+from spinney.kube.cache import WatchCache
+from spinney.kube.client import Client
+from spinney.runtime import Runtime
+
+PODGANG_LABEL = "grove.io/podgang"
+PODCLIQUE_LABEL = "grove.io/podclique"
+
+
+def wait_for(podcliques: tuple[Mapping[str, int], ...], pod_info: Path, kubeconfig: Path | None) -> None:
+    """Wait until other cliques of this pod's gang have enough ready pods, then end."""
+    minimums = {clique: minimum for parents in podcliques for clique, minimum in parents.items()}
+    namespace, gang = _read(pod_info / "namespace"), _read(pod_info / "podgangname")
+
+    async def wait(connection: Connection) -> None:
+        client = connection.client
+        await wait_for_ready_pods(client, client.runtime, namespace=namespace, gang=gang, minimums=minimums)
+
+    with_cluster(ClusterChoice(kubeconfig), wait)
+
+
+async def wait_for_ready_pods(
+    client: Client, runtime: Runtime, *, namespace: str, gang: str, minimums: Mapping[str, int]
+) -> None:
+    """Return when each clique has that many ready pods in the gang."""
+    pods = WatchCache(client, POD, Pod, runtime=runtime, namespace=namespace, label_selector=f"{PODGANG_LABEL}={gang}")
+    changed = asyncio.Event()
+    pods.subscribe(lambda _: changed.set())
+    watching = asyncio.create_task(pods.run(), name="watch of the gang's pods")
+    try:
+        await pods.wait_for_sync()
+        while _missing(pods, minimums):
+            changed.clear()
+            await changed.wait()
+    finally:
+        watching.cancel()
+        await asyncio.gather(watching, return_exceptions=True)
+
+
+def _missing(pods: WatchCache[Pod], minimums: Mapping[str, int]) -> bool:
+    ready = [pod.metadata.labels.get(PODCLIQUE_LABEL) for pod in pods.values() if pod.is_true("Ready")]
+    return any(ready.count(clique) < minimum for clique, minimum in minimums.items())
+
+
+def _read(path: Path) -> str:
+    try:
+        return path.read_text().strip()
+    except OSError as error:
+        raise click.ClickException(
+            f"{path} cannot be read ({error.strerror}): this command runs in a pod the operator made, "
+            "or with --pod-info naming a directory that has the file"
+        ) from error

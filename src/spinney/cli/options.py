@@ -1,0 +1,91 @@
+"""What commands take, apart from what they do.
+
+A command is declared in the module of its name and done by one in :mod:`spinney.cli.bodies`, which is imported when the
+command runs. So help and completion cost what click costs, and never wait for numpy or an HTTP stack.
+"""
+
+from collections.abc import Callable, Iterable
+from importlib import import_module
+from pathlib import Path
+from typing import Any, Final, TypeVar
+
+import click
+
+_Decorated = TypeVar("_Decorated", bound=Callable[..., Any])
+
+FILE: Final = click.Path(exists=True, dir_okay=False, path_type=Path)
+"""A file that must be there."""
+
+
+def done_by(target: str) -> Callable[[Callable[[], None]], Callable[..., None]]:
+    """Have a declared command done by ``module:function``, which gets its parameters by name."""
+
+    def decorated(declared: Callable[[], None]) -> Callable[..., None]:
+        def run(**parameters: Any) -> None:
+            module, _, function = target.partition(":")
+            getattr(import_module(module), function)(**parameters)
+
+        run.__name__, run.__doc__ = declared.__name__, declared.__doc__
+        return run
+
+    return decorated
+
+
+def meant(word: str, known: Iterable[str]) -> str:
+    """Return a hint at the word somebody probably meant, to go on a sentence with; just its end if none is near."""
+    from difflib import get_close_matches  # noqa: PLC0415 - only mistakes pay for it
+
+    near = get_close_matches(word.lower(), list(known), 1)
+    return f"; did you mean {near[0]}?" if near else "."
+
+
+def cluster_options(command: _Decorated) -> _Decorated:
+    """Add the options that choose a cluster; the command gets ``kubeconfig`` and ``context``."""
+    context = click.option("--context", metavar="NAME", help="Context of the kubeconfig; by default the current one.")
+    return click.option(
+        "--kubeconfig",
+        type=FILE,
+        help="Cluster to use; by default $KUBECONFIG, ~/.kube/config, or the cluster this runs in.",
+    )(context(command))
+
+
+def namespace_option(command: _Decorated) -> _Decorated:
+    """Add ``-n``/``--namespace``."""
+    return click.option("-n", "--namespace", metavar="NAME", help="Namespace; by default the context's.")(command)
+
+
+def from_option(command: _Decorated) -> _Decorated:
+    """Add ``--from``, a snapshot file instead of a cluster; the command gets ``from_file``."""
+    return click.option(
+        "--from",
+        "from_file",
+        type=FILE,
+        help="Read a file instead of a cluster: of 'spinney snapshot', KAI's snapshot zip, or manifests.",
+    )(command)
+
+
+def file_option(command: _Decorated) -> _Decorated:
+    """Add ``-f``/``--file``, manifests; the command gets ``files``."""
+    return click.option(
+        "-f",
+        "--file",
+        "files",
+        multiple=True,
+        required=True,
+        type=click.Path(path_type=Path, allow_dash=True, exists=True),
+        help="File, directory, or - for standard input; may be repeated.",
+    )(command)
+
+
+def scheduler_config_option(command: _Decorated) -> _Decorated:
+    """Add ``--config``, how the scheduler in question is configured."""
+    return click.option("--config", type=FILE, help="The scheduler's configuration, where it is not the default one.")(
+        command
+    )
+
+
+def output_option(*forms: str) -> Callable[[_Decorated], _Decorated]:
+    """Add ``-o``/``--output`` with these forms; the first is the default."""
+    return click.option(
+        "-o", "--output", type=click.Choice(forms), default=forms[0], show_default=True, help="How to print it."
+    )
