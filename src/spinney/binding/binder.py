@@ -3,6 +3,8 @@
 A gang's pods are bound concurrently, bounded over all gangs by one semaphore so that a thousand-pod gang does not
 open a thousand connections.
 
+What pods need before they may be bound (:mod:`spinney.binding.prebind`) is prepared for the whole gang first.
+
 A bind whose outcome is unknown (no answer, or a server error) is tried again for a while: the pod keeps the room it was
 given, so the gang is completed where it was meant to be. A pod the API server already shows on the wanted node counts
 as bound: that is what a retry after a lost answer looks like. Any other refusal is final for this placement and
@@ -10,24 +12,24 @@ reported to the caller, who gives the room back and places the pod anew (:mod:`s
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Mapping, Sequence
 
 import structlog
 
 from spinney.api.core import POD, Pod
 from spinney.binding.placement import BindFailure, GangOutcome, GangPlacement, Placement, pod_reference
+from spinney.binding.prebind import PreBind, PreBindInterrupted, PreBindRefused
 from spinney.kube.backoff import exponential
 from spinney.kube.client import Client
 from spinney.kube.errors import ApiError, Conflict, ConnectionFailed, KubeError
 from spinney.kube.events import EventRecorder
+from spinney.kube.keys import Key
 
 log = structlog.get_logger()
 
-PreBind = Callable[[Placement], Awaitable[None]]
-"""Work a pod needs before it may be bound, such as provisioning a volume on the chosen node; raises to refuse."""
-
 PARALLEL = 32  # at ten milliseconds a bind, three thousand a second; a connection costs a TLS handshake
 ATTEMPTS = 6
+Needs = Sequence[tuple[PreBind, Placement]]
 _FIRST_DELAY, _LONGEST_DELAY = 0.1, 5.0
 
 
@@ -40,7 +42,7 @@ class Binder:
         events: EventRecorder,
         *,
         parallel: int = PARALLEL,
-        pre_bind: tuple[PreBind, ...] = (),
+        pre_bind: Sequence[PreBind] = (),
     ) -> None:
         self._client = client
         self._events = events
@@ -49,6 +51,9 @@ class Binder:
 
     async def bind(self, gang: GangPlacement) -> GangOutcome:
         """Bind every pod of ``gang`` and return what became of each; never raises for an API refusal."""
+        needs = [(step, each) for each in gang.placements for step in self._pre_bind if step.needs(each)]
+        if needs and (refusals := await self._prepare(needs)):
+            return self._refused(gang, refusals)
         answers: Sequence[KubeError | None]
         if len(gang.placements) == 1:  # most gangs are a single pod, and a task costs as much as a request
             answers = (await self._bind_one(gang.placements[0]),)
@@ -60,17 +65,55 @@ class Binder:
         )
         if failed:
             log.warning("gang bound in part", gang=gang.gang, bound=len(bound), failed=len(failed))
+            lost = {failure.placement.pod for failure in failed}
+            await self._release([(step, each) for step, each in needs if each.pod in lost])
         return GangOutcome(gang=gang.gang, bound=bound, failed=failed)
+
+    def interrupt(self) -> None:
+        """Give up waiting for what pods need before they are bound: the process stops."""
+        for step in self._pre_bind:
+            step.interrupt()
+
+    async def _prepare(self, needs: Needs) -> dict[Key, KubeError]:
+        """Prepare everything; if something is refused, take back all of it and return the refusals by pod."""
+        answers = await asyncio.gather(*(self._prepare_one(step, placement) for step, placement in needs))
+        found = zip(needs, answers, strict=True)
+        refusals = {placement.pod: error for (_, placement), error in found if error is not None}
+        if refusals and not any(isinstance(error, PreBindInterrupted) for error in refusals.values()):
+            await self._release(needs)
+        return refusals
+
+    async def _prepare_one(self, step: PreBind, placement: Placement) -> KubeError | None:
+        try:
+            await step.prepare(placement)
+        except KubeError as error:
+            return error
+        return None
+
+    async def _release(self, needs: Needs) -> None:
+        await asyncio.gather(*(step.release(placement) for step, placement in needs))
+
+    def _refused(self, gang: GangPlacement, refusals: Mapping[Key, KubeError]) -> GangOutcome:
+        """Report a gang of which nothing was bound, because some pod lacks something."""
+        for placement in gang.placements:
+            if placement.pod in refusals:
+                self._report(placement, refusals[placement.pod])
+        first, reason = next(iter(refusals.items()))
+        others = PreBindRefused(f"not bound, because {first} of the same gang was not: {reason}")
+        failed = tuple(BindFailure(each, refusals.get(each.pod, others)) for each in gang.placements)
+        return GangOutcome(gang=gang.gang, bound=(), failed=failed)
+
+    def _report(self, placement: Placement, error: KubeError) -> None:
+        log.warning("bind refused", pod=str(placement.pod), node=placement.node, error=str(error))
+        pod = pod_reference(placement.pod, placement.uid)
+        self._events.event(pod, "Warning", "FailedBinding", f"Failed to bind to {placement.node}: {error}")
 
     async def _bind_one(self, placement: Placement) -> KubeError | None:
         pod = pod_reference(placement.pod, placement.uid)
         try:
-            for prepare in self._pre_bind:
-                await prepare(placement)
             await self._bind_persistently(placement)
         except KubeError as error:
-            log.warning("bind refused", pod=str(placement.pod), node=placement.node, error=str(error))
-            self._events.event(pod, "Warning", "FailedBinding", f"Failed to bind to {placement.node}: {error}")
+            self._report(placement, error)
             return error
         self._events.event(pod, "Normal", "Scheduled", f"Successfully assigned {placement.pod} to {placement.node}")
         return None

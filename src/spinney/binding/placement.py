@@ -4,9 +4,29 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from spinney.api.core import POD
+from spinney.api.struct import JSON
 from spinney.kube.errors import KubeError
 from spinney.kube.events import ObjectReference
 from spinney.kube.keys import Key
+
+
+@dataclass(frozen=True, slots=True)
+class ChosenDevice:
+    """A device that was chosen for a request of a claim."""
+
+    request: str
+    driver: str
+    pool: str
+    device: str
+
+
+@dataclass(frozen=True, slots=True)
+class ClaimAllocation:
+    """The devices a claim of a pod is to hold, with what class and claim tell their drivers."""
+
+    claim: Key
+    devices: tuple[ChosenDevice, ...]
+    config: tuple[JSON, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,6 +37,7 @@ class Placement:
     uid: str
     node: str
     annotations: Mapping[str, str] = field(default_factory=dict)
+    claims: tuple[ClaimAllocation, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -107,7 +107,8 @@ class ClusterEffects:
         self._report(result.unschedulable)
 
     async def finish(self) -> None:
-        """Wait for the binds and evictions under way, and for what is still to be said."""
+        """Wait for the binds and evictions under way, but not for volumes, and for what is still to be said."""
+        self._binder.interrupt()
         while self._under_way:
             await asyncio.wait(self._under_way)
         await self._reporter.flush()

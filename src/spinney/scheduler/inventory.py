@@ -37,6 +37,7 @@ from spinney.gangs.tree import Gang, GangKey
 from spinney.scheduler.claims import ClaimBook
 from spinney.scheduler.fairshare import NO_BOUND, Queue, QueueTree
 from spinney.scheduler.fairshare.sources import queues_from_objects
+from spinney.scheduler.surroundings import Surroundings
 from spinney.scheduler.topology.domains import DomainTrees
 from spinney.scheduler.topology.levels import Topology, topology_of
 
@@ -103,6 +104,9 @@ class Inventory:
         self._static = StaticMasks()
         self.cluster = cluster if cluster is not None else ClusterState()
         self.gangs = GangBook(membership, self._derive)
+        self._surroundings = Surroundings()
+        self.cluster.view.namespaces = self._surroundings.namespaces
+        self.cluster.view.storage = self._surroundings.live
         self._workloads: dict[tuple[str, str], workload_v1alpha1.Workload] = {}
         self.claims = ClaimBook()
         self._queues: dict[str, Queue] = {}
@@ -139,7 +143,8 @@ class Inventory:
                 self._workloads[found.metadata.namespace or "", found.metadata.name] = found
                 self.gangs.derive_missing()
             case _:
-                self._apply_group(found)
+                if not self._surroundings.apply(found):
+                    self._apply_group(found)
 
     def delete(self, found: msgspec.Struct) -> None:
         """Take out an object that is gone."""
@@ -160,8 +165,9 @@ class Inventory:
             case workload_v1alpha1.Workload():
                 self._workloads.pop((found.metadata.namespace or "", found.metadata.name), None)
             case _:
-                for key in gang_makers(found):
-                    self.remove_gang(key)
+                if not self._surroundings.delete(found):
+                    for key in gang_makers(found):
+                        self.remove_gang(key)
 
     def put_gang(self, gang: Gang) -> None:
         """Take in a gang that was made elsewhere."""
@@ -195,9 +201,7 @@ class Inventory:
         if self.node_pool is not None:
             ledger.table.restrict(self.node_pool.nodes(ledger.table))
         gangs = self.gangs.snapshot()
-        view = ClusterView(
-            ledger.table, cluster.view.pods.fork(), cluster.view.namespaces, cluster.view.storage, self._static
-        )
+        view = ClusterView(ledger.table, cluster.view.pods.fork(), *self._surroundings.copies(), self._static)
         return Snapshot(
             ledger=ledger,
             pods=cluster.on_node.fork(),

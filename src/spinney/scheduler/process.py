@@ -13,12 +13,14 @@ from typing import Any
 import msgspec
 import structlog
 
-from spinney.api.core import NODE, POD, Node, Pod
+from spinney.api.core import NODE, PERSISTENT_VOLUME_CLAIM, POD, Node, Pod
 from spinney.api.podgang import POD_GANG
 from spinney.api.resource import Resource
 from spinney.binding.binder import Binder
+from spinney.binding.device_claims import DeviceClaims
 from spinney.binding.repair import PartGangs
 from spinney.binding.reporting import Reporter
+from spinney.binding.volumes import LateVolumes
 from spinney.kube.cache import Change, WatchCache
 from spinney.kube.client import Client
 from spinney.kube.errors import KubeError
@@ -88,11 +90,14 @@ class SchedulerProcess:
         self._conditions = GangConditions(self.inventory, reporter)
         self._part_gangs = PartGangs(grace_seconds=config.part_gang_grace_seconds)
         self._releases = Releases(client, self.inventory, self._part_gangs, events=events, metrics=self._metrics)
+        self._volumes = LateVolumes(
+            client, self.inventory.cluster, timeout_seconds=config.volume_binding_timeout_seconds
+        )
         self._writing = effects is None
         self._effects: Effects = effects or ClusterEffects(
             client,
             self.inventory,
-            binder=Binder(client, events),
+            binder=Binder(client, events, pre_bind=(self._volumes, DeviceClaims(client))),
             reporter=reporter,
             conditions=self._conditions,
             releases=self._releases,
@@ -132,6 +137,8 @@ class SchedulerProcess:
     def _follow(self, cache: WatchCache[Any]) -> None:
         self._followed.add(cache.resource)
         cache.subscribe(self._take_in_pod if cache.resource is POD else self._take_in)
+        if cache.resource is PERSISTENT_VOLUME_CLAIM and self._writing:
+            self._volumes.follow(cache)
 
     def _take_in_pod(self, change: Change[Pod]) -> None:
         self._effects.pod_changed(change)

@@ -6,6 +6,7 @@ from itertools import groupby
 from typing import Any, Final
 
 from spinney.api import coscheduling, kai, volcano, workload_v1alpha1, workload_v1alpha2, workload_v1beta1
+from spinney.api.core import NAMESPACE, PERSISTENT_VOLUME, PERSISTENT_VOLUME_CLAIM
 from spinney.api.podgang import POD_GANG, PodGang
 from spinney.api.resource import Resource
 from spinney.api.resource_claims import (
@@ -17,12 +18,18 @@ from spinney.api.resource_claims import (
     ResourceSlice,
 )
 from spinney.api.scheduling import PRIORITY_CLASS, PriorityClass
+from spinney.api.storage import STORAGE_CLASS, PersistentVolume, PersistentVolumeClaim, StorageClass
 from spinney.api.topology_binding import CLUSTER_TOPOLOGY_BINDING, ClusterTopologyBinding
 from spinney.kube.client import Client
 from spinney.kube.discovery import served
+from spinney.scheduler.surroundings import Namespace
 
 OPTIONAL_KINDS: Final[Mapping[Resource, type[Any]]] = {
     PRIORITY_CLASS: PriorityClass,
+    NAMESPACE: Namespace,
+    PERSISTENT_VOLUME_CLAIM: PersistentVolumeClaim,
+    PERSISTENT_VOLUME: PersistentVolume,
+    STORAGE_CLASS: StorageClass,
     POD_GANG: PodGang,
     CLUSTER_TOPOLOGY_BINDING: ClusterTopologyBinding,
     kai.QUEUE: kai.Queue,

@@ -2,12 +2,16 @@
 
 A pod that starts to run, becomes ready or gets another condition changes nothing; a pod that appears, loses its last
 gate, is deleted or ends does, and so does one that another scheduler binds; that our own bind arrived changes nothing.
-A node's heartbeat changes nothing; its labels, taints, capacity or readiness do.
+A node's heartbeat changes nothing; its labels, taints, capacity or readiness do. Of other objects the generation tells,
+or, where it is not read (claims, volumes), whether anything a scheduler reads differs.
 """
 
 from typing import Any
 
+import msgspec
+
 from spinney.api.core import Node, Pod
+from spinney.api.meta import ObjectMeta
 from spinney.cluster.pods import PodRecord
 from spinney.cluster.statuses import PodStatus
 from spinney.kube.cache import Change
@@ -35,9 +39,17 @@ def may_change_decisions(change: Change[Any]) -> bool:
         return _aspects_of_node(old) != _aspects_of_node(new)
     if isinstance(new, Pod):
         return not new.terminal
-    if old is not None and new is not None:
-        return bool(old.metadata.generation is None or old.metadata.generation != new.metadata.generation)
-    return True
+    if old is None or new is None:
+        return True
+    if isinstance(old.metadata, ObjectMeta) and old.metadata.generation is not None:
+        return bool(old.metadata.generation != new.metadata.generation)
+    return _content(old) != _content(new)
+
+
+def _content(found: Any) -> Any:
+    """Return a projected object without what changes at every write: what is left is what schedulers read."""
+    replace = msgspec.structs.replace
+    return replace(found, metadata=replace(found.metadata, resource_version=None))
 
 
 def _aspects_of_pod(pod: Pod) -> tuple[Any, ...]:

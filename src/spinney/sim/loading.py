@@ -3,15 +3,12 @@
 from collections.abc import Collection
 from typing import Final
 
-from spinney.api.core import NAMESPACE, PERSISTENT_VOLUME, PERSISTENT_VOLUME_CLAIM
 from spinney.api.kai import BIND_REQUEST, BindRequest
-from spinney.api.storage import STORAGE_CLASS, PersistentVolume, PersistentVolumeClaim, StorageClass
-from spinney.cluster.filters import Storage
 from spinney.cluster.pods import PodKey
 from spinney.cluster.statuses import PodStatus
 from spinney.scheduler.inventory import Inventory
 from spinney.scheduler.sources import OPTIONAL_KINDS
-from spinney.sim.snapshot import ClusterSnapshot, Namespace
+from spinney.sim.snapshot import ClusterSnapshot
 
 SESSION_NAMES: Final = ("spinney-scheduler", "kai-scheduler", "volcano")
 """Scheduler names whose pods the session scheduler places in a simulation; all others get kube-scheduler's rules."""
@@ -20,10 +17,6 @@ SESSION_NAMES: Final = ("spinney-scheduler", "kai-scheduler", "volcano")
 def inventory_of(snapshot: ClusterSnapshot, scheduler_names: Collection[str] = SESSION_NAMES) -> Inventory:
     """Return an inventory that holds the cluster; pods that KAI's binder is at work on count as being bound."""
     inventory = Inventory(scheduler_names)
-    inventory.cluster.view.namespaces = {
-        each.metadata.name: each.metadata.labels for each in snapshot.of(NAMESPACE, Namespace)
-    }
-    inventory.cluster.view.storage = storage_of(snapshot)
     for node in snapshot.nodes:
         inventory.apply(node)
     for resource, kind in OPTIONAL_KINDS.items():
@@ -34,16 +27,6 @@ def inventory_of(snapshot: ClusterSnapshot, scheduler_names: Collection[str] = S
     for request in snapshot.of(BIND_REQUEST, BindRequest):
         _assume(inventory, request)
     return inventory
-
-
-def storage_of(snapshot: ClusterSnapshot) -> Storage:
-    """Return the volumes, claims and storage classes of a snapshot."""
-    claims = snapshot.of(PERSISTENT_VOLUME_CLAIM, PersistentVolumeClaim)
-    return Storage(
-        {(claim.metadata.namespace or "", claim.metadata.name): claim for claim in claims},
-        {each.metadata.name: each for each in snapshot.of(PERSISTENT_VOLUME, PersistentVolume)},
-        {each.metadata.name: each for each in snapshot.of(STORAGE_CLASS, StorageClass)},
-    )
 
 
 def _assume(inventory: Inventory, request: BindRequest) -> None:

@@ -12,22 +12,11 @@ from typing import Any, Final, Protocol, TypeVar
 
 import msgspec
 
-from spinney.api.core import (
-    NAMESPACE,
-    NODE,
-    PERSISTENT_VOLUME,
-    PERSISTENT_VOLUME_CLAIM,
-    POD,
-    Node,
-    Pod,
-    PodSpec,
-)
+from spinney.api.core import NODE, POD, Node, Pod, PodSpec
 from spinney.api.grove import POD_CLIQUE, POD_CLIQUE_SET, PodClique, PodCliqueSet
 from spinney.api.kai import BIND_REQUEST, BindRequest
-from spinney.api.meta import Metadata
 from spinney.api.resource import Resource
-from spinney.api.storage import STORAGE_CLASS, PersistentVolume, PersistentVolumeClaim, StorageClass
-from spinney.api.struct import JSON, Struct, constant, convert, to_json
+from spinney.api.struct import JSON, Struct, convert, to_json
 from spinney.kube.client import Client
 from spinney.kube.discovery import served
 from spinney.kube.errors import Forbidden, NotFound
@@ -40,25 +29,13 @@ LAST_APPLIED: Final = "kubectl.kubernetes.io/last-applied-configuration"
 """What kubectl keeps of a manifest, environment and all; it never becomes part of a snapshot."""
 
 
-class Namespace(Struct, frozen=True, kw_only=True):
-    """A namespace, projected: its labels decide which pods affinity rules speak of."""
-
-    api_version: str = constant(NAMESPACE.api_version)
-    kind: str = constant(NAMESPACE.kind)
-    metadata: Metadata = Metadata()
-
-
 KINDS: Final[Mapping[Resource, type[Any]]] = {
     NODE: Node,
     POD: Pod,
-    NAMESPACE: Namespace,
     **OPTIONAL_KINDS,
     BIND_REQUEST: BindRequest,
     POD_CLIQUE_SET: PodCliqueSet,
     POD_CLIQUE: PodClique,
-    PERSISTENT_VOLUME: PersistentVolume,
-    PERSISTENT_VOLUME_CLAIM: PersistentVolumeClaim,
-    STORAGE_CLASS: StorageClass,
 }
 """Every kind a snapshot may hold, in the order it is taken."""
 

@@ -7,6 +7,7 @@ The choice is made for all nodes at once: each volume has a mask of the nodes th
 taken.
 """
 
+from collections.abc import Container, Sequence
 from typing import Final
 
 import numpy as np
@@ -64,6 +65,27 @@ def refuse(view: ClusterView, pod: Candidate) -> tuple[Refusal, ...]:
     )
 
 
+def volumes_on_node(
+    view: ClusterView, claims: Sequence[PersistentVolumeClaim], row: int, *, without: Container[str] = ()
+) -> dict[str, PersistentVolume]:
+    """Return the existing volumes that unbound claims of one pod take on a node, by claim, as the filter counted them.
+
+    ``without`` names volumes that are spoken for. A claim that is missing in the answer is to be provisioned.
+    """
+    chosen: dict[str, PersistentVolume] = {}
+    taken: set[str] = set()
+    for claim in sorted(claims, key=claim_size):
+        if SELECTED_NODE in claim.metadata.annotations:
+            continue
+        for volume in _offered(view, claim):
+            name = volume.metadata.name
+            if name not in without and name not in taken and _suits(volume, claim) and _reaches(view, volume)[row]:
+                chosen[claim.metadata.name] = volume
+                taken.add(name)
+                break
+    return chosen
+
+
 def _bound(view: ClusterView, claims: list[PersistentVolumeClaim]) -> tuple[Mask, Mask]:
     """Return the nodes that fail to reach a bound volume, and those for which the first failure is a missing volume."""
     unreachable = np.zeros(view.table.capacity, dtype=np.bool_)
@@ -113,10 +135,7 @@ def _bindable(view: ClusterView, claims: list[PersistentVolumeClaim]) -> Mask:
 def _match(view: ClusterView, claim: PersistentVolumeClaim, taken: dict[str, Mask]) -> Mask:
     """Return the nodes where ``claim`` finds a volume, and mark there the volume it takes."""
     found = np.zeros(view.table.capacity, dtype=np.bool_)
-    offered = [volume for volume in view.storage.volumes.values() if class_name(volume) == class_name(claim)]
-    for volume in sorted(
-        offered, key=lambda volume: (not kept_for(volume, claim), volume_size(volume), volume.metadata.name)
-    ):
+    for volume in _offered(view, claim):
         if not _suits(volume, claim):
             continue
         busy = taken.setdefault(volume.metadata.name, np.zeros_like(found))
@@ -126,6 +145,12 @@ def _match(view: ClusterView, claim: PersistentVolumeClaim, taken: dict[str, Mas
         if kept_for(volume, claim):
             break
     return found
+
+
+def _offered(view: ClusterView, claim: PersistentVolumeClaim) -> list[PersistentVolume]:
+    """Return the volumes of the claim's class, in the order in which it chooses."""
+    offered = [volume for volume in view.storage.volumes.values() if class_name(volume) == class_name(claim)]
+    return sorted(offered, key=lambda each: (not kept_for(each, claim), volume_size(each), each.metadata.name))
 
 
 def _suits(volume: PersistentVolume, claim: PersistentVolumeClaim) -> bool:
