@@ -1,5 +1,7 @@
 """What topology domains lack for a gang."""
 
+from fractions import Fraction
+
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
@@ -66,3 +68,36 @@ def test_freeing_the_shortage_is_enough_and_needed(nodes: list[tuple[int, int]],
         cheapest = step
     least = min(cost for placed, cost in cheapest.items() if placed >= needed)
     assert sum(short.amount for short in report.shortages) == least
+
+
+@given(
+    st.lists(st.tuples(*[st.integers(0, 8)] * 4), min_size=1, max_size=6),
+    st.tuples(st.integers(0, 3), st.integers(0, 3)).filter(any),
+    st.integers(1, 12),
+)
+def test_pods_are_laid_one_by_one_where_they_lack_least(
+    nodes: list[tuple[int, int, int, int]], request: tuple[int, int], needed: int
+) -> None:
+    """With several resources, the shortage is what laying one pod after the other on the cheapest node adds up to."""
+    whole = [(max(a, b), max(c, d)) for a, b, c, d in nodes]
+    free = [(min(a, b), min(c, d)) for a, b, c, d in nodes]
+    table = DomainTable("rack", ["r"], np.zeros(len(nodes), dtype=np.int32), np.array(free), np.array(whole))
+    (report,) = domain_reports(table, np.array(request), ["cpu", "nvidia.com/gpu"], needed)
+
+    def holds(room: tuple[int, int]) -> int:
+        return min(have // want for have, want in zip(room, request, strict=True) if want)
+
+    def lacking(node: int, pods: int) -> list[int]:
+        return [max(pods * want - have, 0) if want else 0 for have, want in zip(free[node], request, strict=True)]
+
+    def cost(node: int, pods: int) -> Fraction:
+        amounts = zip(lacking(node, pods), request, strict=True)
+        return sum((Fraction(short, want) for short, want in amounts if want), Fraction())
+
+    laid = [min(holds(room), needed) for room in free]
+    for _ in range(max(needed - sum(laid), 0) if report.possible else 0):
+        usable = [node for node, room in enumerate(whole) if laid[node] < holds(room)]
+        laid[min(usable, key=lambda node: (cost(node, laid[node] + 1) - cost(node, laid[node]), node))] += 1
+    short = [lacking(node, pods) for node, pods in enumerate(laid)]
+    totals = [sum(column) for column in zip(*short, strict=True)]
+    assert [each.amount for each in report.shortages] == [total for total in totals if total]

@@ -77,20 +77,19 @@ class Room:
 
     def shortages(self, row: int) -> tuple[Shortage, ...]:
         """Return what one node lacks for the pod."""
-        short = self._short(np.array([row]))[0]
+        free = np.zeros_like(self.request)
+        known = min(len(free), self.free.shape[1])
+        free[:known] = self.free[row, :known]
+        short = np.where(self.request > 0, np.maximum(self.request - free, 0), 0)
         return tuple(Shortage(resource=self.resources[c], amount=int(short[c])) for c in np.flatnonzero(short).tolist())
 
     def nearest(self, rows: NDArray[np.intp]) -> int:
         """Return the first of ``rows`` that lacks least, counted in units of the pod's own request."""
-        lacking = (self._short(rows) / np.maximum(self.request, 1)).sum(axis=1)
+        lacking = np.zeros(len(rows))
+        for column in np.flatnonzero(self.request > 0).tolist():
+            free = self.free[rows, column] if column < self.free.shape[1] else 0
+            lacking += np.maximum(self.request[column] - free, 0) / self.request[column]
         return int(rows[np.argmin(lacking)])
-
-    def _short(self, rows: NDArray[np.intp]) -> NDArray[np.int64]:
-        """Return what each of ``rows`` lacks, ``[row, resource]``."""
-        short = np.broadcast_to(self.request, (len(rows), len(self.request))).copy()
-        known = min(len(self.request), self.free.shape[1])
-        short[:, :known] -= self.free[rows, :known]
-        return np.where(self.request > 0, np.maximum(short, 0), 0)
 
 
 def pod_report(

@@ -1,11 +1,10 @@
 """What each topology domain lacked, and which one missed by least.
 
 For a gang of identical pods a domain is summed up by two numbers per node: how many of the pods fit now and how many
-would fit were the node empty. The pods that found no room are laid, one by one, on the node of the domain where the
-next pod lacks least, and what is lacking there is added up: that sum is what would have to be freed in the domain.
+would fit were the node empty. The pods that found no room are laid on the nodes of the domain where the next pod lacks
+least, and what is lacking there is added up: that sum is what would have to be freed in the domain.
 """
 
-import heapq
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
@@ -15,6 +14,7 @@ from numpy.typing import NDArray
 from spinney.explain.reasons import DomainReport, Shortage
 
 IntArray = NDArray[np.int64]
+_Costs = NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +41,8 @@ def domain_reports(table: DomainTable, request: IntArray, resources: Sequence[st
         rows = np.flatnonzero(table.domain_of == index)
         held = min(int(fits[rows].sum()), needed)
         possible = int(capacity[rows].sum()) >= needed
-        lacking = _shortages(free[rows], request, fits[rows], capacity[rows], needed - held)
+        missing = needed - held if possible else 0
+        lacking = _shortages(free[rows], request, fits[rows], capacity[rows], missing)
         reports.append(
             DomainReport(
                 level=table.level,
@@ -49,7 +50,7 @@ def domain_reports(table: DomainTable, request: IntArray, resources: Sequence[st
                 nodes=len(rows),
                 fits=held,
                 needed=needed,
-                shortages=_named(lacking, resources) if possible else (),
+                shortages=_named(lacking, resources),
                 possible=possible,
             )
         )
@@ -64,11 +65,10 @@ def nearest_miss(reports: Iterable[DomainReport]) -> DomainReport | None:
 
 def pods_per_node(room: IntArray, request: IntArray, at_most: int) -> IntArray:
     """Return, per node, how many pods of ``request[resource]`` fit into ``room[node, resource]``."""
-    asked = request > 0
-    if not asked.any():
-        return np.full(len(room), at_most, dtype=np.int64)
-    counts: IntArray = np.clip((room[:, asked] // request[asked]).min(axis=1), 0, at_most)
-    return counts
+    counts = np.full(len(room), at_most, dtype=np.int64)
+    for column in np.flatnonzero(request > 0).tolist():
+        np.minimum(counts, room[:, column] // request[column], out=counts)
+    return np.maximum(counts, 0)
 
 
 def _widened(room: IntArray, width: int) -> IntArray:
@@ -77,44 +77,43 @@ def _widened(room: IntArray, width: int) -> IntArray:
     return np.pad(room, ((0, 0), (0, missing))) if missing > 0 else room[:, :width]
 
 
-def _shortages(
-    free: IntArray, request: IntArray, fits: IntArray, capacity: IntArray, missing: int
-) -> dict[int, IntArray]:
-    """Return what each node (position in ``free``) lacks when ``missing`` more pods are laid where they lack least."""
+def _shortages(free: IntArray, request: IntArray, fits: IntArray, capacity: IntArray, missing: int) -> IntArray:
+    """Return what nodes lack, ``[node, resource]``, when ``missing`` more pods are laid where they lack least.
+
+    Only nodes that were given pods are listed, in their order.
+    """
+    nodes = np.flatnonzero(capacity > fits)
+    if missing <= 0 or len(nodes) == 0:
+        return np.empty((0, len(request)), dtype=np.int64)
     asked = np.flatnonzero(request > 0)
-    amounts = request[asked].tolist()
-    room = free[:, asked].tolist()  # plain numbers: the loop below looks at one node at a time
-    held, most = fits.tolist(), capacity.tolist()
-
-    def cost(node: int, pods: int) -> float:
-        """Return what ``pods`` more pods lack on a node, in units of one pod's request."""
-        count = held[node] + pods
-        lacking: float = sum(max(count * want - have, 0) / want for want, have in zip(amounts, room[node], strict=True))
-        return lacking
-
-    # A later pod on a node never costs less than an earlier one, so taking the cheapest next pod is optimal.
-    heap = [(cost(node, 1), node, 1) for node in range(len(held)) if most[node] > held[node]]
-    heapq.heapify(heap)
-    laid: dict[int, int] = {}
-    while heap and missing > 0:
-        _, node, pods = heap[0]
-        laid[node] = pods
-        missing -= 1
-        if held[node] + pods < most[node]:
-            heapq.heapreplace(heap, (cost(node, pods + 1) - cost(node, pods), node, pods + 1))
-        else:
-            heapq.heappop(heap)
-    return {
-        node: np.maximum((held[node] + pods) * request - free[node], 0) * (request > 0) for node, pods in laid.items()
-    }
+    first = _lacking(free[nodes], request, fits[nodes], asked, 1)[:, 0]
+    if len(nodes) > missing:
+        # A later pod on a node never costs less than an earlier one, so no node beyond these is given any.
+        nodes = np.sort(nodes[np.argsort(first, kind="stable")[:missing]])
+    room = np.minimum(capacity[nodes] - fits[nodes], missing)
+    lacking = _lacking(free[nodes], request, fits[nodes], asked, int(room.max()))
+    # Rounded, so that a third is a third however it came about and ties go to the first node.
+    costs = np.maximum.accumulate(np.round(np.diff(lacking, axis=1, prepend=0.0), 9), axis=1)
+    costs[np.arange(costs.shape[1]) >= room[:, None]] = np.inf
+    cheapest = np.argsort(costs, axis=None, kind="stable")[: min(missing, int(room.sum()))]
+    laid = np.bincount(cheapest // costs.shape[1], minlength=len(nodes))
+    nodes, laid = nodes[laid > 0], laid[laid > 0]
+    short: IntArray = np.maximum((fits[nodes] + laid)[:, None] * request - free[nodes], 0) * (request > 0)
+    return short
 
 
-def _named(lacking: dict[int, IntArray], resources: Sequence[str]) -> tuple[Shortage, ...]:
-    if not lacking:
-        return ()
-    table = np.stack([lacking[node] for node in sorted(lacking)])
-    total = table.sum(axis=0)
+def _lacking(free: IntArray, request: IntArray, fits: IntArray, asked: NDArray[np.intp], most: int) -> _Costs:
+    """Return what 1 to ``most`` more pods lack on each node, ``[node, pods]``, in units of one pod's request."""
+    pods = fits[:, None] + np.arange(1, most + 1)
+    total = np.zeros(pods.shape)
+    for column in asked.tolist():
+        total += np.maximum(pods * request[column] - free[:, column, None], 0) / request[column]
+    return total
+
+
+def _named(lacking: IntArray, resources: Sequence[str]) -> tuple[Shortage, ...]:
+    total = lacking.sum(axis=0)
     return tuple(
-        Shortage(resource=resources[column], amount=int(total[column]), nodes=int(np.count_nonzero(table[:, column])))
+        Shortage(resource=resources[column], amount=int(total[column]), nodes=int(np.count_nonzero(lacking[:, column])))
         for column in np.flatnonzero(total).tolist()
     )

@@ -6,6 +6,7 @@ nearest misses are looked at closely.
 """
 
 from collections.abc import Hashable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import Final
 
 import msgspec
@@ -88,7 +89,7 @@ def explain(session: Session, job: PodGroupInfo, errors: Sequence[FitError]) -> 
         subject=_name(job),
         kind=kind,
         placed=max((report.fits for report in domains), default=0),
-        needed=len(level.tasks) if level is not None else len(tasks),
+        needed=level.ask.count if level is not None else len(tasks),
         pods=places.pod_reports,
         domains=domains,
         domain_count=count,
@@ -100,13 +101,22 @@ def explain(session: Session, job: PodGroupInfo, errors: Sequence[FitError]) -> 
     )
 
 
-class _Level:
-    """A required level that no domain meets, and the tasks that must share one."""
+@dataclass(frozen=True, eq=False)
+class _Ask:
+    """What some tasks ask for: their number, and the largest request of each resource, ``[resource]``."""
 
-    def __init__(self, tree: DomainTree, depth: int, tasks: Sequence[PodInfo]) -> None:
-        self.tree = tree
-        self.depth = depth
-        self.tasks = tasks
+    count: int
+    largest: Vector
+
+
+@dataclass(frozen=True, eq=False)
+class _Level:
+    """A required level that no domain meets, how many pods each of its domains holds, and what must share one."""
+
+    tree: DomainTree
+    depth: int
+    held: Vector
+    ask: _Ask
 
 
 class _Places:
@@ -135,9 +145,11 @@ class _Places:
             depth = topology.depth(constraint.required)
             if depth is None:
                 continue
-            level = _Level(self._session.snapshot.domain_trees.tree(topology, self._table), depth, tasks)
-            if self._held(level.tree, depth, tasks).max(initial=0) < len(tasks):
-                return level
+            tree = self._session.snapshot.domain_trees.tree(topology, self._table)
+            ask = self._ask(tasks)
+            held = self._held(tree, depth, ask)
+            if held.max(initial=0) < ask.count:
+                return _Level(tree, depth, held, ask)
         return None
 
     def nearest_domains(self, level: _Level | None) -> tuple[tuple[DomainReport, ...], int]:
@@ -146,25 +158,25 @@ class _Places:
         What is lacking is worked out for the nearest only.
         """
         if level is None:
-            return (self._report("the cluster", "", np.flatnonzero(self._usable), self._tasks),), 0
+            return (self._report("the cluster", "", np.flatnonzero(self._usable), self._ask(self._tasks)),), 0
         domains = level.tree.levels[level.depth]
-        held = self._held(level.tree, level.depth, level.tasks)
+        held, ask = level.held, level.ask
         nearest = np.lexsort((np.arange(len(held)), -held))[:NEAREST]
         reports: list[DomainReport] = []
         for domain in nearest.tolist():
             members = domains.members(domain)
             rows = members[self._usable[members]]
             if not reports:
-                reports.append(self._report(_short(domains.key), domains.names[domain], rows, level.tasks))
+                reports.append(self._report(_short(domains.key), domains.names[domain], rows, ask))
                 continue
             reports.append(
                 DomainReport(
                     level=_short(domains.key),
                     domain=domains.names[domain],
                     nodes=len(rows),
-                    fits=min(int(held[domain]), len(level.tasks)),
-                    needed=len(level.tasks),
-                    possible=bool(self._pods(self._table.allocatable[rows], level.tasks).sum() >= len(level.tasks)),
+                    fits=min(int(held[domain]), ask.count),
+                    needed=ask.count,
+                    possible=bool(_pods(self._table.allocatable[rows], ask).sum() >= ask.count),
                 )
             )
         return tuple(reports), len(domains)
@@ -174,8 +186,8 @@ class _Places:
         if level is None:
             return None
         for depth in range(level.depth - 1, -1, -1):
-            held = self._held(level.tree, depth, level.tasks)
-            roomy = np.flatnonzero(held >= len(level.tasks))
+            held = self._held(level.tree, depth, level.ask)
+            roomy = np.flatnonzero(held >= level.ask.count)
             if len(roomy):
                 domains = level.tree.levels[depth]
                 chosen = int(roomy[np.argmin(held[roomy])])
@@ -183,37 +195,31 @@ class _Places:
                     level=_short(domains.key),
                     domain=domains.names[chosen],
                     nodes=len(domains.members(chosen)),
-                    fits=len(level.tasks),
-                    needed=len(level.tasks),
+                    fits=level.ask.count,
+                    needed=level.ask.count,
                 )
         return None
 
     # -- sums over nodes ---------------------------------------------------------------------------------------------
 
-    def _held(self, tree: DomainTree, depth: int, tasks: Sequence[PodInfo]) -> Vector:
-        """Return how many of ``tasks`` each domain of a level has room for, ``[domain]``, by their largest request."""
+    def _held(self, tree: DomainTree, depth: int, ask: _Ask) -> Vector:
+        """Return how many of the tasks each domain of a level has room for, ``[domain]``, by their largest request."""
         domains = tree.levels[depth]
         rows = tree.rows[self._usable[tree.rows]]
-        fits = self._pods(self._free[rows], tasks)
+        fits = _pods(self._free[rows], ask)
         return np.bincount(domains.of_row[rows], weights=fits, minlength=len(domains)).astype(np.int64)
 
-    def _pods(self, room: Vector, tasks: Sequence[PodInfo]) -> Vector:
-        """Return how many of ``tasks`` fit into each row of ``room``, ``[node, resource]``."""
-        return pods_per_node(room, self._largest(tasks), len(tasks))
-
-    def _report(self, level: str, name: str, rows: Rows, tasks: Sequence[PodInfo]) -> DomainReport:
+    def _report(self, level: str, name: str, rows: Rows, ask: _Ask) -> DomainReport:
         """Report one domain, whose usable nodes are ``rows``."""
         where = np.zeros(len(rows), dtype=np.int32)
         table = DomainTable(level, [name], where, self._free[rows], self._table.allocatable[rows])
-        (report,) = domain_reports(table, self._largest(tasks), list(self._table.axis), len(tasks))
+        (report,) = domain_reports(table, ask.largest, list(self._table.axis), ask.count)
         return report
 
-    def _largest(self, tasks: Sequence[PodInfo]) -> Vector:
-        """Return the largest request of each resource, ``[resource]``."""
+    def _ask(self, tasks: Sequence[PodInfo]) -> _Ask:
+        distinct = {task.request.number: task.request for task in tasks}
         width = self._table.axis.width
-        distinct = dict.fromkeys(task.request for task in tasks)
-        largest: Vector = np.maximum.reduce([padded(request.requests, width) for request in distinct])
-        return largest
+        return _Ask(len(tasks), np.maximum.reduce([padded(request.requests, width) for request in distinct.values()]))
 
     def _constrained(self, member: Member) -> Iterator[tuple[Member, list[PodInfo]]]:
         """Yield the parts of the tree that have tasks to place, from the root down."""
@@ -247,9 +253,12 @@ class _Places:
             yield Refusal.evictable(RESOURCES_FILTER, "Insufficient share of a GPU", self._mask(~later))
 
     def _refused_by_plugins(self, task: PodInfo) -> Iterator[Refusal]:
-        for plugin, refused in self._session.judge.refused_by(task, self._session.nodes.all):
+        """Yield the nodes plugins refuse, with the reason each gives for the first of them."""
+        nodes, judge = self._session.nodes.all, self._session.judge
+        for plugin, refused in judge.refused_by(task, nodes):
             if plugin != "predicates" and refused.any():
-                yield Refusal.evictable(plugin, f"node(s) were refused by plugin {plugin}", self._mask(refused))
+                reason = judge.reason_of(plugin, task, nodes.where(refused)[0])
+                yield Refusal.evictable(plugin, f"node(s) were refused by plugin {plugin}{reason}", self._mask(refused))
 
     def _mask(self, of_all: Mask) -> Mask:
         """Return verdicts over all nodes in name order as a mask over rows."""
@@ -268,6 +277,11 @@ class _Places:
             room=room,
             alike=len(alike),
         )
+
+
+def _pods(room: Vector, ask: _Ask) -> Vector:
+    """Return how many of the tasks fit into each row of ``room``, ``[node, resource]``."""
+    return pods_per_node(room, ask.largest, ask.count)
 
 
 def _usable(alive: Mask, result: FilterResult) -> Mask:
