@@ -7,12 +7,16 @@ a conflict, unless forced. A field that the manager owned, no longer applies and
 from datetime import datetime
 from typing import Any
 
+import msgspec
+
 from spinney.api.struct import JSON
 from spinney.server.kinds.kind import Kind
 from spinney.server.kinds.shape import Shape
 from spinney.server.patches.fieldset import Path, changes, fields_of, item_step, owned_part, shown
 from spinney.server.patches.ownership import Owner, first_owners, in_order, record_owners, writer
 from spinney.server.status import ApiError, Cause
+
+_LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
 
 
 def apply_to_nothing(kind: Kind, config: JSON, manager: str, now: datetime) -> list[JSON]:
@@ -39,8 +43,8 @@ def apply(kind: Kind, live: JSON, config: JSON, manager: str, now: datetime, *, 
     changed, _ = changes(owned_part(live), owned_part(merged), shape)
     disputed = changed & wanted
     conflicts = [(owner, sorted(paths)) for owner in others if (paths := owner.owned(disputed))]
-    if conflicts and not force:
-        raise _conflict(conflicts)
+    if conflicts and not force and (critical := _without_own(kind, live, manager, conflicts)):
+        raise _conflict(critical)
     others = [owner.without(changed) for owner in others]
     if before is not None:
         left = before.fields - wanted
@@ -53,6 +57,26 @@ def apply(kind: Kind, live: JSON, config: JSON, manager: str, now: datetime, *, 
             applier = before
     record_owners(merged, in_order(present, [*others, applier]))
     return merged
+
+
+def _without_own(
+    kind: Kind, live: JSON, manager: str, conflicts: list[tuple[Owner, list[Path]]]
+) -> list[tuple[Owner, list[Path]]]:
+    """Return the conflicts without those of kubectl with itself.
+
+    What ``kubectl apply`` set from the client's side, and nobody changed since, it may apply from the server's side.
+    """
+    text = (live["metadata"].get("annotations") or {}).get(_LAST_APPLIED)
+    if manager != "kubectl" or not isinstance(text, str):
+        return conflicts
+    try:
+        last = owned_part(without_nulls(msgspec.json.decode(text, type=JSON)))
+    except (msgspec.DecodeError, AttributeError):  # somebody else wrote the annotation
+        return conflicts
+    changed, _ = changes(owned_part(live), owned_part(merge_applied(live, last, kind.shape)), kind.shape)
+    own = fields_of(last, kind.shape) - changed
+    rest = [(owner, [path for path in paths if path not in own]) for owner, paths in conflicts]
+    return [(owner, paths) for owner, paths in rest if paths]
 
 
 def _wanted(kind: Kind, config: JSON, subresource: str) -> frozenset[Path]:
@@ -153,4 +177,5 @@ def _conflict(conflicts: list[tuple[Owner, list[Path]]]) -> ApiError:
 
 def _named(owner: Owner) -> str:
     subresource = f' with subresource "{owner.subresource}"' if owner.subresource else ""
-    return f'"{owner.manager}"{subresource} using {owner.api_version}'
+    using = f" using {owner.api_version}" if owner.operation == "Update" else ""
+    return f'"{owner.manager}"{subresource}{using}'

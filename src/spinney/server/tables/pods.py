@@ -55,6 +55,14 @@ def _restarts(pod: JSON, _: datetime) -> str:
     return str(sum(each.get("restartCount", 0) for each in at(pod, "status.containerStatuses", ())))
 
 
+def _readiness_gates(pod: JSON, _: datetime) -> str:
+    gates = at(pod, "spec.readinessGates", ())
+    if not gates:
+        return "<none>"
+    met = {each.get("type") for each in at(pod, "status.conditions", ()) if each.get("status") == "True"}
+    return f"{sum(gate.get('conditionType') in met for gate in gates)}/{len(gates)}"
+
+
 def _node_status(node: JSON, _: datetime) -> str:
     conditions = {each.get("type"): each.get("status") for each in at(node, "status.conditions", ())}
     ready = {"True": "Ready", None: "Unknown"}.get(conditions.get("Ready"), "NotReady")
@@ -81,6 +89,7 @@ POD = (
     field("IP", "status.podIP", priority=1),
     field("Node", "spec.nodeName", priority=1),
     field("Nominated Node", "status.nominatedNodeName", priority=1),
+    Column("Readiness Gates", _readiness_gates, priority=1),
 )
 NODE = (
     NAME,
