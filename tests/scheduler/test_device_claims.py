@@ -3,8 +3,11 @@
 from spinney.api.core import PodResourceClaim
 from spinney.api.meta import Metadata
 from spinney.api.resource_claims import (
+    CelSelector,
     Device,
+    DeviceAttribute,
     DeviceClaim,
+    DeviceClass,
     DeviceRequest,
     DeviceSelector,
     ExactDeviceRequest,
@@ -18,16 +21,22 @@ from spinney.scheduler.inventory import Inventory
 from spinney.scheduler.results import CycleResult
 from tests.scheduler.building import NAMESPACE, QUEUE, a_gang, a_node, a_pod, a_scheduler, an_inventory, put_gang
 
+CLASS = "gpu.example.com"
+
 
 def a_cluster(**devices: int) -> Inventory:
     """Return nodes without plugin GPUs, with so many published devices each."""
     inventory = an_inventory(*(a_node(name, gpus=0) for name in devices))
+    inventory.apply(DeviceClass(metadata=Metadata(name=CLASS)))
     for name, count in devices.items():
         spec = ResourceSliceSpec(
             driver="gpu.example.com",
             pool=ResourcePool(name=name),
             node_name=name,
-            devices=tuple(Device(name=str(number)) for number in range(count)),
+            devices=tuple(
+                Device(name=str(number), attributes={"index": DeviceAttribute(int_value=number)})
+                for number in range(count)
+            ),
         )
         inventory.apply(ResourceSlice(metadata=Metadata(name=name), spec=spec))
     return inventory
@@ -37,7 +46,7 @@ def put_claim(
     inventory: Inventory, name: str, count: int = 1, *, queue: str = QUEUE, selectors: tuple[DeviceSelector, ...] = ()
 ) -> None:
     """Put a claim for GPUs into an inventory."""
-    exactly = ExactDeviceRequest(device_class_name="gpu.example.com", count=count, selectors=selectors)
+    exactly = ExactDeviceRequest(device_class_name=CLASS, count=count, selectors=selectors)
     inventory.apply(
         ResourceClaim(
             metadata=Metadata(name=name, namespace=NAMESPACE, labels={"kai.scheduler/queue": queue}),
@@ -99,14 +108,60 @@ def test_a_shared_gpu_claim_belongs_to_a_queue() -> None:
     assert "is for queue other" in unschedulable.errors[0].message
 
 
+def test_a_claim_gets_devices_that_match_its_selectors() -> None:
+    """Selectors decide about node and devices."""
+    inventory = a_cluster(small=1, large=4)
+    selector = CelSelector(expression=f'device.attributes["{CLASS}"].index >= 2')
+    put_claim(inventory, "choosy", 2, selectors=(DeviceSelector(cel=selector),))
+    put_user(inventory, "p", "choosy")
+    (bind,) = run(inventory).binds
+
+    assert bind.node == "large"
+    assert [device.name for devices in bind.claims.values() for device in devices] == ["2", "3"]
+
+
 def test_a_claim_that_cannot_be_judged_is_refused() -> None:
-    """Device selectors are not evaluated, so a claim that has any is not allocated."""
+    """A selector of an unknown kind is not passed over: the claim is not allocated, and says so."""
     inventory = a_cluster(n1=1)
     put_claim(inventory, "choosy", selectors=(DeviceSelector(),))
     put_user(inventory, "p", "choosy")
     (unschedulable,) = run(inventory).unschedulable
 
-    assert "selectors" in unschedulable.errors[0].message
+    assert "selectors of a kind that is not known" in unschedulable.errors[0].message
+
+
+def test_a_claim_of_a_missing_class_says_so() -> None:
+    """A claim whose device class nobody made waits with that reason."""
+    inventory = a_cluster(n1=1)
+    inventory.delete(DeviceClass(metadata=Metadata(name=CLASS)))
+    put_claim(inventory, "lost")
+    put_user(inventory, "p", "lost")
+    (unschedulable,) = run(inventory).unschedulable
+
+    assert f"device class {CLASS} does not exist" in unschedulable.errors[0].message
+
+
+def test_an_eviction_that_is_undone_gives_back_the_same_devices() -> None:
+    """After a rollback a claim holds the devices it held before, not others that happened to be free."""
+    inventory = a_cluster(n1=4)
+    selector = CelSelector(expression=f'device.attributes["{CLASS}"].index == 3')
+    put_claim(inventory, "last", selectors=(DeviceSelector(cel=selector),))
+    put_user(inventory, "p", "last")
+    session = a_scheduler(inventory).open_session()
+    (job,) = session.pending_jobs()
+    (task,) = job.tasks
+    placing = session.statement()
+    placing.allocate(task, session.node("n1"))
+    placing.commit()
+    held = session.devices.of_task(task)
+
+    moving = session.statement()
+    moving.evict(task)
+    assert not any(session.devices.of_task(task).values())
+    moving.discard()
+
+    assert session.devices.of_task(task) == held
+    session.close()
 
 
 def test_a_missing_claim_is_named() -> None:

@@ -1,16 +1,17 @@
 """Between deciding and binding: whether what was decided on a snapshot still holds.
 
 A cycle decides on a snapshot while the cluster goes on. Before a gang's pods are handed to the binder, each is checked
-against the ledger as it is now: the pod is still the same and still pending, and its node is still there, open and has
-the room. If one pod fails, nothing of that gang is bound, and it is tried again in the next cycle. What passes is
-assumed on its node at once, so two gangs of one cycle, or two schedulers of one process, never share the same room.
+against the ledger as it is now: the pod is still the same and still pending, its node is still there, open and has the
+room, and the devices chosen for its claims are still free. If one pod fails, nothing of that gang is bound, and it is
+tried again in the next cycle. What passes is assumed on its node at once, so two gangs of one cycle, or two schedulers
+of one process, never share the same room.
 """
 
 from collections.abc import Iterable, Sequence
 
 import structlog
 
-from spinney.cluster.pods import PodKey
+from spinney.cluster.dra.book import ClaimBook
 from spinney.cluster.state import ClusterState
 from spinney.cluster.statuses import PodStatus
 from spinney.gangs.tree import GangKey
@@ -35,19 +36,28 @@ def whole_gangs(binds: Sequence[Bind], start: int) -> int:
     return end
 
 
-def assume_gang(cluster: ClusterState, binds: Sequence[Bind]) -> str | None:
+def assume_gang(cluster: ClusterState, claims: ClaimBook, binds: Sequence[Bind]) -> str | None:
     """Assume every pod of a gang on its node, or none and return why the decision no longer holds."""
-    assumed: list[PodKey] = []
+    assumed: list[Bind] = []
     for bind in binds:
-        problem = stale(cluster, bind)
+        problem = stale(cluster, bind) or _claimed(claims, bind)
         if problem is not None:
-            for key in assumed:
-                cluster.forget(key)
+            for each in assumed:
+                forget(cluster, claims, each)
             log.info("decision outdated", gang=str(bind.gang), pod=str(bind.pod), node=bind.node, problem=problem)
             return problem
         cluster.assume(bind.pod, bind.node, bind.gpu_groups)
-        assumed.append(bind.pod)
+        for key, devices in bind.claims.items():
+            claims.assume(key, bind.node, devices, bind.uid)
+        assumed.append(bind)
     return None
+
+
+def forget(cluster: ClusterState, claims: ClaimBook, bind: Bind) -> None:
+    """Take back what was assumed of a pod that was not bound."""
+    cluster.forget(bind.pod)
+    for key in bind.claims:
+        claims.forget(key, bind.uid)
 
 
 def stale(cluster: ClusterState, bind: Bind) -> str | None:
@@ -65,4 +75,11 @@ def stale(cluster: ClusterState, bind: Bind) -> str | None:
     request = record.request
     if (cluster.table.idle[row, request.columns] < request.amounts).any():
         return "the node has no room any more"
+    return None
+
+
+def _claimed(claims: ClaimBook, bind: Bind) -> str | None:
+    for key, devices in bind.claims.items():
+        if not claims.may_hold(key, devices):
+            return f"claim {key.name} or the devices chosen for it went elsewhere"
     return None

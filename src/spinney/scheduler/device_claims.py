@@ -5,16 +5,17 @@ uses it. So the ledger of a session is corrected when it opens: capacity for pub
 pods already placed; and a task's request is its pod's plus the GPUs of its claims.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from spinney.cluster.classes import RequestClass
+from spinney.cluster.dra.allocating import GivenDevice, allocate
+from spinney.cluster.dra.book import ClaimBook, ClaimKey, claims_of
 from spinney.cluster.pods import PodRecord
 from spinney.cluster.resources import GPU
 from spinney.cluster.state import holding_of
 from spinney.cluster.statuses import ACTIVE_USED
 from spinney.cluster.table import Holding
-from spinney.scheduler.claims import ClaimBook, ClaimKey, PublishedDevice, claims_of
 from spinney.scheduler.nodes import Nodes
 from spinney.scheduler.tasks import PodInfo
 
@@ -25,8 +26,10 @@ class ClaimedDevices:
     def __init__(self, book: ClaimBook, nodes: Nodes) -> None:
         self.book = book
         self._nodes = nodes
-        self._devices: dict[str, list[PublishedDevice]] = book.devices() if book.slices else {}
+        self._catalogue = book.catalogue
         self._taken = book.taken() if book.claims else set()
+        self._last: dict[ClaimKey, tuple[str, tuple[GivenDevice, ...]]] = {}
+        """What claims held before they were freed: an eviction that is undone gives back the very same devices."""
         self._requests: dict[tuple[int, tuple[ClaimKey, ...]], RequestClass] = {}
         self._correct_ledger()
 
@@ -47,23 +50,35 @@ class ClaimedDevices:
             self._requests[record.request.number, keys] = known
         return known
 
-    def free(self, node: str) -> list[PublishedDevice]:
-        """Return the devices of a node that no claim holds."""
-        return [device for device in self._devices.get(node, ()) if device not in self._taken]
-
     def publishes(self, node: str) -> bool:
         """Tell whether a driver publishes devices of a node."""
-        return node in self._devices
+        return node in self._catalogue.by_node
+
+    def can_serve(self, keys: Sequence[ClaimKey], node: str) -> bool:
+        """Tell whether claims hold devices of a node, or can be given what they ask for there."""
+        claims = [self.book.claims[key] for key in keys]
+        if any(claim.allocated and claim.node != node for claim in claims):
+            return False
+        asks = [claim.ask for claim in claims if not claim.allocated]
+        return not asks or allocate(self._catalogue, node, asks, self._taken) is not None
 
     def take(self, task: PodInfo) -> None:
         """Allocate the claims of a task on the node it was placed on, and reserve them for it."""
-        for key in claims_of(task.pod):
-            claim = self.book.claims.get(key)
-            if claim is None:
-                continue
-            devices = () if claim.allocated else tuple(self.free(task.node_name)[: claim.count])
-            self._taken.update(devices)
+        keys = [key for key in claims_of(task.pod) if key in self.book.claims]
+        given = self._choose([key for key in keys if not self.book.claims[key].allocated], task.node_name)
+        for key in keys:
+            devices = given.get(key, ())
+            self._taken.update(device.published for device in devices)
             self.book.assign(key, task.node_name, devices, task.uid)
+
+    def _choose(self, keys: Sequence[ClaimKey], node: str) -> dict[ClaimKey, tuple[GivenDevice, ...]]:
+        before = [self._last.get(key) for key in keys]
+        if all(held is not None and held[0] == node for held in before):
+            again = {key: held[1] for key, held in zip(keys, before, strict=True) if held is not None}
+            if self._taken.isdisjoint(device.published for devices in again.values() for device in devices):
+                return again
+        found = allocate(self._catalogue, node, [self.book.claims[key].ask for key in keys], self._taken)
+        return dict(zip(keys, found, strict=True)) if found is not None else {}
 
     def release(self, task: PodInfo) -> None:
         """End the reservations of a task; claims nobody else uses are freed."""
@@ -73,16 +88,17 @@ class ClaimedDevices:
                 continue
             self.book.release(key, task.uid)
             if not self.book.claims[key].allocated:
-                self._taken.difference_update(claim.devices)
+                self._last[key] = claim.node, claim.devices
+                self._taken.difference_update(device.published for device in claim.devices)
 
-    def of_task(self, task: PodInfo) -> Mapping[ClaimKey, tuple[PublishedDevice, ...]]:
+    def of_task(self, task: PodInfo) -> Mapping[ClaimKey, tuple[GivenDevice, ...]]:
         """Return the devices of a task's claims."""
         found = {key: self.book.claims.get(key) for key in claims_of(task.pod)}
         return {key: claim.devices for key, claim in found.items() if claim is not None}
 
     def _correct_ledger(self) -> None:
         table = self._nodes.table
-        for name, devices in self._devices.items():
+        for name, devices in self._catalogue.by_node.items():
             row = table.find(name)
             if row is not None:
                 table.allocatable[row, GPU] += len(devices)

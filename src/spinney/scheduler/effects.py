@@ -13,7 +13,7 @@ import structlog
 
 from spinney.api.core import Pod
 from spinney.binding.binder import Binder
-from spinney.binding.placement import BindFailure, GangPlacement, Placement
+from spinney.binding.placement import BindFailure, ChosenDevice, ClaimAllocation, GangPlacement, Placement
 from spinney.binding.reporting import PodVerdict, Reporter
 from spinney.cluster.statuses import PodStatus
 from spinney.gangs.tree import GangKey
@@ -22,7 +22,7 @@ from spinney.kube.cache import Change
 from spinney.kube.client import Client
 from spinney.kube.errors import Conflict, KubeError, NotFound
 from spinney.kube.keys import Key
-from spinney.scheduler.commit import assume_gang, by_gang
+from spinney.scheduler.commit import assume_gang, by_gang, forget
 from spinney.scheduler.cycle_metrics import CycleMetrics
 from spinney.scheduler.gang_conditions import GangConditions
 from spinney.scheduler.inventory import Inventory
@@ -94,7 +94,7 @@ class ClusterEffects:
     def bind(self, binds: Sequence[Bind]) -> None:
         """Begin to bind the gangs whose decision still holds."""
         for gang, together in by_gang(binds).items():
-            if assume_gang(self._inventory.cluster, together) is None:
+            if assume_gang(self._inventory.cluster, self._inventory.claims, together) is None:
                 self._begin(self._bind(gang, together), f"bind {gang}")
             else:
                 self._metrics.outdated.inc()
@@ -119,7 +119,7 @@ class ClusterEffects:
         task.add_done_callback(self._under_way.discard)
 
     async def _bind(self, gang: GangKey, binds: Sequence[Bind]) -> None:
-        placements = tuple(Placement(bind.pod, bind.uid, bind.node, annotations=bind.annotations) for bind in binds)
+        placements = tuple(map(self._placement, binds))
         outcome = await self._binder.bind(GangPlacement(str(gang), placements))
         self._metrics.bound.inc(len(outcome.bound))
         for placement in outcome.bound:
@@ -127,9 +127,20 @@ class ClusterEffects:
             self._refusals.pop(placement.pod, None)
         if outcome.failed:
             self._metrics.refused.inc(len(outcome.failed))
-            self._give_back_later(gang, outcome.failed)
+            lost = {failure.placement.pod for failure in outcome.failed}
+            self._give_back_later(gang, outcome.failed, [bind for bind in binds if bind.pod in lost])
 
-    def _give_back_later(self, gang: GangKey, failed: Sequence[BindFailure]) -> None:
+    def _placement(self, bind: Bind) -> Placement:
+        if not bind.claims:
+            return Placement(bind.pod, bind.uid, bind.node, annotations=bind.annotations)
+        book = self._inventory.claims
+        claims = tuple(
+            ClaimAllocation(Key(*key), tuple(ChosenDevice(*device) for device in devices), book.config(key, devices))
+            for key, devices in bind.claims.items()
+        )
+        return Placement(bind.pod, bind.uid, bind.node, annotations=bind.annotations, claims=claims)
+
+    def _give_back_later(self, gang: GangKey, failed: Sequence[BindFailure], binds: Sequence[Bind]) -> None:
         """Hold the room of pods that were not bound for a while, longer each time, and then place them anew."""
         pods = [failure.placement.pod for failure in failed]
         for pod in pods:
@@ -139,11 +150,11 @@ class ClusterEffects:
         else:
             times = max(self._refusals[pod] for pod in pods)
             delay = exponential(times - 1, first=_FIRST_HOLD, longest=_LONGEST_HOLD)
-        asyncio.get_running_loop().call_later(delay, self._give_back, gang, pods)
+        asyncio.get_running_loop().call_later(delay, self._give_back, gang, binds)
 
-    def _give_back(self, gang: GangKey, pods: Sequence[Key]) -> None:
-        for pod in pods:
-            self._inventory.cluster.forget(pod)
+    def _give_back(self, gang: GangKey, binds: Sequence[Bind]) -> None:
+        for bind in binds:
+            forget(self._inventory.cluster, self._inventory.claims, bind)
         self._releases.look(gang)
         self._wake()
 

@@ -19,6 +19,7 @@ from spinney.api.podgang import PodGang
 from spinney.api.resource_claims import DeviceClass, ResourceClaim, ResourceSlice
 from spinney.api.scheduling import PriorityClass
 from spinney.api.topology_binding import ClusterTopologyBinding
+from spinney.cluster.dra.book import ClaimBook
 from spinney.cluster.filters.static_masks import StaticMasks
 from spinney.cluster.filters.view import ClusterView
 from spinney.cluster.labels import ABSENT
@@ -34,7 +35,6 @@ from spinney.gangs.sources import native, podgang
 from spinney.gangs.sources import volcano as volcano_source
 from spinney.gangs.sources.context import SourceContext
 from spinney.gangs.tree import Gang, GangKey
-from spinney.scheduler.claims import ClaimBook
 from spinney.scheduler.fairshare import NO_BOUND, Queue, QueueTree
 from spinney.scheduler.fairshare.sources import queues_from_objects
 from spinney.scheduler.surroundings import Surroundings

@@ -5,11 +5,12 @@ from dataclasses import dataclass, field
 
 import msgspec
 
+from spinney.cluster.dra.allocating import GivenDevice
+from spinney.cluster.dra.book import ClaimKey
 from spinney.cluster.pods import PodKey
 from spinney.explain.reasons import Explanation
 from spinney.explain.rendering import condition_message, event_message
 from spinney.gangs.tree import GangKey
-from spinney.scheduler.claims import ClaimKey, PublishedDevice
 
 
 class Bind(msgspec.Struct, frozen=True, gc=False):
@@ -21,7 +22,7 @@ class Bind(msgspec.Struct, frozen=True, gc=False):
     gang: GangKey
     gpu_groups: tuple[str, ...] = ()
     annotations: Mapping[str, str] = {}
-    claims: Mapping[ClaimKey, tuple[PublishedDevice, ...]] = {}
+    claims: Mapping[ClaimKey, tuple[GivenDevice, ...]] = {}
 
 
 class Eviction(msgspec.Struct, frozen=True, gc=False):

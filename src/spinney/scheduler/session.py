@@ -15,6 +15,7 @@ from prometheus_client import CollectorRegistry
 
 from spinney.cluster.classes import RequestClass
 from spinney.cluster.devices import DEVICE
+from spinney.cluster.dra.book import ClaimBook
 from spinney.cluster.ledger import Ledger
 from spinney.cluster.pods import PodKey
 from spinney.cluster.resources import CPU, MEMORY
@@ -23,7 +24,6 @@ from spinney.cluster.table import Holding
 from spinney.explain.reasons import VictimReport
 from spinney.gangs.tree import GangKey
 from spinney.runtime import Runtime
-from spinney.scheduler.claims import ClaimBook
 from spinney.scheduler.config import SchedulerConfig
 from spinney.scheduler.decisions import Decisions
 from spinney.scheduler.device_claims import ClaimedDevices

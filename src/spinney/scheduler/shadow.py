@@ -107,7 +107,7 @@ class Shadow:
         now = self._clock.monotonic()
         for gang, together in by_gang(binds).items():
             # Where the other was faster, the decision is only noted: its pods are on nodes already.
-            assume_gang(self._inventory.cluster, together)
+            assume_gang(self._inventory.cluster, self._inventory.claims, together)
             for bind in together:
                 self._intended[bind.pod] = Intention(gang, bind.node, now)
                 log.info("would bind", pod=str(bind.pod), node=bind.node, gang=str(gang))

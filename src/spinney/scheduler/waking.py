@@ -43,7 +43,7 @@ def may_change_decisions(change: Change[Any]) -> bool:
         return True
     if isinstance(old.metadata, ObjectMeta) and old.metadata.generation is not None:
         return bool(old.metadata.generation != new.metadata.generation)
-    return _content(old) != _content(new)
+    return bool(_content(old) != _content(new))
 
 
 def _content(found: Any) -> Any:

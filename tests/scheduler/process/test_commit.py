@@ -6,6 +6,7 @@ import msgspec
 import pytest
 
 from spinney.api.core import Node, Pod
+from spinney.cluster.dra.book import ClaimBook
 from spinney.cluster.pods import PodKey
 from spinney.cluster.state import ClusterState
 from spinney.cluster.statuses import PodStatus
@@ -53,10 +54,10 @@ def a_cluster() -> ClusterState:
 def test_a_decision_that_holds_takes_its_room_at_once() -> None:
     """What passes is counted on its node before it is bound, so that a second decision cannot use the same room."""
     cluster = a_cluster()
-    assert assume_gang(cluster, [a_bind("p0"), a_bind("p1")]) is None
+    assert assume_gang(cluster, ClaimBook(), [a_bind("p0"), a_bind("p1")]) is None
     cluster.apply_pod(a_pod("large", gpus=3))
-    assert assume_gang(cluster, [a_bind("large")]) == "the node has no room any more"
-    assert assume_gang(cluster, [a_bind("large", "n2")]) is None
+    assert assume_gang(cluster, ClaimBook(), [a_bind("large")]) == "the node has no room any more"
+    assert assume_gang(cluster, ClaimBook(), [a_bind("large", "n2")]) is None
 
 
 @pytest.mark.parametrize(
@@ -77,7 +78,7 @@ def test_an_outdated_decision_drops_the_whole_gang(happens: Callable[[ClusterSta
     happens(cluster)
     before = cluster.table.idle.copy()
 
-    assert assume_gang(cluster, [a_bind("p0"), a_bind("p1"), a_bind("p2", "n2")]) == problem
+    assert assume_gang(cluster, ClaimBook(), [a_bind("p0"), a_bind("p1"), a_bind("p2", "n2")]) == problem
 
     assert (cluster.table.idle == before).all()
     for pod in ("p0", "p1"):

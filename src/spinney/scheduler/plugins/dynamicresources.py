@@ -1,13 +1,14 @@
 """dynamicresources: pods that use device claims (DRA) go where the devices are.
 
-A claim that is allocated binds its users to the node of its devices; one that is not needs enough free devices. A claim
-for GPUs that several pods share must carry the label of the queue that pays for it.
+A claim that is allocated binds its users to the node of its devices; one that is not needs free devices there that
+match its selectors and constraints (:mod:`spinney.cluster.dra`). A claim for GPUs that several pods share must carry
+the label of the queue that pays for it.
 """
 
 import numpy as np
 
+from spinney.cluster.dra.book import MAX_CONSUMERS, claims_of
 from spinney.cluster.table import Mask
-from spinney.scheduler.claims import MAX_CONSUMERS, ClaimState, claims_of
 from spinney.scheduler.events import Event, EventHandler
 from spinney.scheduler.jobs import PodGroupInfo
 from spinney.scheduler.nodes import NodeSet
@@ -24,17 +25,12 @@ class DynamicResources(Plugin):
     def on_session_open(self, session: Session) -> None:
         """Register the filters and the handler that keeps claims; nothing where there are no claims."""
         self._session = session
-        if not session.claims.claims and not session.claims.slices:
-            session.add_pre_predicate_fn(self._has_claims)
+        if not session.claims.claims:
+            session.add_pre_predicate_fn(self._may_use_claims)
             return
         session.add_pre_predicate_fn(self._may_use_claims, stateful=True)
         session.add_predicate_columns(self._reaches_devices, stateful=True, applies_to=_uses_claims)
         session.add_event_handler(EventHandler(allocate=self._allocated, deallocate=self._deallocated))
-
-    def _has_claims(self, task: PodInfo, job: PodGroupInfo) -> str | None:
-        del job
-        named = task.pod.spec.resource_claims
-        return f"resource claim {named[0].name} of the pod does not exist" if named else None
 
     def _may_use_claims(self, task: PodInfo, job: PodGroupInfo) -> str | None:
         if not task.pod.spec.resource_claims:
@@ -46,8 +42,9 @@ class DynamicResources(Plugin):
             claim = self._session.claims.claims.get(key)
             if claim is None:
                 return f"resource claim {key.name} does not exist"
-            if claim.problem:
-                return f"resource claim {key.name} cannot be allocated: {claim.problem}"
+            problem = "" if claim.allocated else self._session.claims.problem(claim)
+            if problem:
+                return f"resource claim {key.name} cannot be allocated: {problem}"
             if claim.gpus and not claim.made_for_pod and claim.queue != job.queue:
                 return f"resource claim {key.name} is for queue {claim.queue or 'none'}, but the pod is in {job.queue}"
             if task.uid not in claim.consumers and len(claim.consumers) >= MAX_CONSUMERS:
@@ -56,14 +53,8 @@ class DynamicResources(Plugin):
 
     def _reaches_devices(self, task: PodInfo, job: PodGroupInfo, nodes: NodeSet) -> Mask:
         del job
-        claims = [self._session.claims.claims[key] for key in claims_of(task.pod)]
-        return np.array([self._is_reachable(claims, name) for name in nodes.names], dtype=np.bool_)
-
-    def _is_reachable(self, claims: list[ClaimState], node: str) -> bool:
-        if any(claim.allocated and claim.node != node for claim in claims):
-            return False
-        needed = sum(claim.count for claim in claims if not claim.allocated)
-        return needed == 0 or len(self._session.devices.free(node)) >= needed
+        keys, devices = claims_of(task.pod), self._session.devices
+        return np.array([devices.can_serve(keys, name) for name in nodes.names], dtype=np.bool_)
 
     def _allocated(self, event: Event) -> None:
         if _uses_claims(event.task):

@@ -11,6 +11,7 @@ from datetime import datetime
 import msgspec
 
 from spinney.cluster.devices import DEVICE
+from spinney.cluster.dra.book import ClaimKey
 from spinney.cluster.pods import PodKey
 from spinney.cluster.statuses import ACTIVE_USED, PodStatus
 from spinney.gangs.sources.kai import SOURCE
@@ -18,7 +19,6 @@ from spinney.gangs.tree import GangKey
 from spinney.runtime import Clock, InlineExecutor, Runtime
 from spinney.scheduler import results as fit
 from spinney.scheduler.actions import BUILT_IN_ACTIONS
-from spinney.scheduler.claims import ClaimKey
 from spinney.scheduler.config import PluginOption, SchedulerConfig
 from spinney.scheduler.inventory import Inventory
 from spinney.scheduler.plugin import PluginRegistry, default_registry

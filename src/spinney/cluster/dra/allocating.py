@@ -1,0 +1,125 @@
+"""Which devices of a node meet requests, all of them together.
+
+A depth-first search in the order of requests, options and devices, as kube-scheduler searches. Where devices are alike
+the first try succeeds; constraints between devices and requests that compete for the same ones make it turn back. A
+search that turns back too often gives up: the node then counts as one that cannot meet the requests.
+"""
+
+from collections.abc import Callable, Container, Iterator, Sequence
+from typing import NamedTuple
+
+from spinney.api.resource_claims import DeviceConstraint
+from spinney.cluster.dra.catalogue import Catalogue, PublishedDevice
+from spinney.cluster.dra.requests import Ask, Option, Request
+
+STEPS = 10_000
+"""So many devices are tried for one pod on one node."""
+
+
+class GivenDevice(NamedTuple):
+    """A device and the request it was given to."""
+
+    request: str
+    driver: str
+    pool: str
+    name: str
+
+    @property
+    def published(self) -> PublishedDevice:
+        """Return the device."""
+        return PublishedDevice(self.driver, self.pool, self.name)
+
+
+def allocate(
+    catalogue: Catalogue, node: str, asks: Sequence[Ask], taken: Container[PublishedDevice]
+) -> list[tuple[GivenDevice, ...]] | None:
+    """Return the devices of a node for each of several claims, or None if they cannot all be met."""
+    wanted = [(number, request) for number, ask in enumerate(asks) for request in ask.requests]
+    search = _Search(catalogue, node, asks, taken)
+    if not search.meet(wanted):
+        return None
+    return [tuple(given for number, given in search.given if number == position) for position in range(len(asks))]
+
+
+class _Course(NamedTuple):
+    """An option being met for a claim: from which devices, and what comes after."""
+
+    claim: int
+    option: Option
+    devices: Sequence[PublishedDevice]
+    then: Callable[[], bool]
+
+
+class _Search:
+    """One search. Mutable: it gives devices and takes them back."""
+
+    def __init__(self, catalogue: Catalogue, node: str, asks: Sequence[Ask], taken: Container[PublishedDevice]) -> None:
+        self.given: list[tuple[int, GivenDevice]] = []
+        self._catalogue = catalogue
+        self._node = node
+        self._asks = asks
+        self._taken = taken
+        self._mine: set[PublishedDevice] = set()
+        self._steps = STEPS
+
+    def meet(self, wanted: Sequence[tuple[int, Request]]) -> bool:
+        if not wanted:
+            return True
+        (claim, request), rest = wanted[0], wanted[1:]
+        return any(self._meet_option(claim, option, lambda: self.meet(rest)) for option in request.options)
+
+    def _meet_option(self, claim: int, option: Option, then: Callable[[], bool]) -> bool:
+        offered = self._catalogue.offered(option, self._node)
+        if option.count is None:
+            # All of them or nothing: one that somebody holds already rules the option out.
+            if not offered or any(device in self._taken or device in self._mine for device in offered):
+                return False
+            return self._give(_Course(claim, option, offered, then), len(offered))
+        free = [device for device in offered if device not in self._taken]
+        return self._give(_Course(claim, option, free, then), option.count)
+
+    def _give(self, course: "_Course", missing: int, start: int = 0) -> bool:
+        """Give ``missing`` more devices, from ``start`` on, and go on."""
+        if missing == 0:
+            return course.then()
+        for position in range(start, len(course.devices) - missing + 1):
+            device = course.devices[position]
+            if device in self._mine or self._steps <= 0:
+                continue
+            self._steps -= 1
+            self.given.append((course.claim, GivenDevice(course.option.request, *device)))
+            self._mine.add(device)
+            if self._holds(course.claim) and self._give(course, missing - 1, position + 1):
+                return True
+            self.given.pop()
+            self._mine.discard(device)
+        return False
+
+    def _holds(self, claim: int) -> bool:
+        """Tell whether the device given last agrees with those before it."""
+        newest = self.given[-1][1]
+        return all(self._agrees(claim, constraint, newest) for constraint in self._asks[claim].constraints)
+
+    def _agrees(self, claim: int, constraint: DeviceConstraint, newest: GivenDevice) -> bool:
+        if not _concerns(constraint, newest.request):
+            return True
+        name = constraint.match_attribute or constraint.distinct_attribute
+        if not name:
+            return False  # of a kind that is not known here, so nothing can be promised
+        value = self._catalogue.attribute(newest.published, name)
+        if value is None:
+            return False
+        others = [self._catalogue.attribute(each.published, name) for each in self._others(claim, constraint)]
+        if constraint.match_attribute:
+            return all(other == value for other in others)
+        return value not in others
+
+    def _others(self, claim: int, constraint: DeviceConstraint) -> Iterator[GivenDevice]:
+        for number, given in self.given[:-1]:
+            if number == claim and _concerns(constraint, given.request):
+                yield given
+
+
+def _concerns(constraint: DeviceConstraint, request: str) -> bool:
+    named = constraint.requests
+    return not named or request in named or request.partition("/")[0] in named

@@ -1,0 +1,232 @@
+"""Device claims: what each asks for, which devices it holds, and for whom.
+
+The book is kept from watch events and forked for a session, which allocates and frees claims as it places and evicts
+tasks. A claim is allocated on the node of its first consumer and freed with its last. What was decided but is not
+written yet is assumed, so that no device is given out twice while its claim is on the way to the API server.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import Final, NamedTuple
+
+from spinney.api.core import Pod
+from spinney.api.resource_claims import Allocation, DeviceClass, ResourceClaim, ResourceSlice
+from spinney.api.struct import JSON
+from spinney.cluster.dra.allocating import GivenDevice
+from spinney.cluster.dra.catalogue import Catalogue, PublishedDevice
+from spinney.cluster.dra.requests import Ask, ask_of
+
+MAX_CONSUMERS: Final = 256
+"""Kubernetes reserves a claim for at most that many pods."""
+QUEUE_LABEL: Final = "kai.scheduler/queue"
+
+
+class ClaimKey(NamedTuple):
+    """Namespace and name of a claim."""
+
+    namespace: str
+    name: str
+
+
+@dataclass(frozen=True)
+class ClaimState:
+    """A claim: what it asks for, what it holds, and who uses it."""
+
+    key: ClaimKey
+    ask: Ask = Ask()  # noqa: RUF009 - a frozen value
+    queue: str = ""
+    """The queue whose jobs may use it, from its label."""
+    node: str = ""
+    devices: tuple[GivenDevice, ...] = ()
+    consumers: frozenset[str] = frozenset()
+    """Uids of the pods it is reserved for."""
+    made_for_pod: bool = False
+    config: tuple[JSON, ...] = ()
+
+    @property
+    def allocated(self) -> bool:
+        """Tell whether it holds devices."""
+        return bool(self.devices)
+
+    @property
+    def gpus(self) -> int:
+        """Return how many GPUs it counts as."""
+        return self.ask.gpus
+
+
+class ClaimBook:
+    """Devices and claims. Mutable; forked for sessions."""
+
+    def __init__(self) -> None:
+        self.claims: dict[ClaimKey, ClaimState] = {}
+        """Claims as they are, with what is assumed."""
+        self._slices: dict[str, ResourceSlice] = {}
+        self._classes: dict[str, DeviceClass] = {}
+        self._catalogue: Catalogue | None = None
+        self._seen: dict[ClaimKey, ClaimState] = {}
+        self._assumed: dict[ClaimKey, ClaimState] = {}
+
+    def fork(self) -> "ClaimBook":
+        """Return an independent copy."""
+        copy = ClaimBook()
+        copy.claims = dict(self.claims)
+        copy._catalogue = self.catalogue
+        return copy
+
+    @property
+    def catalogue(self) -> Catalogue:
+        """Return the devices as they are published now."""
+        if self._catalogue is None:
+            self._catalogue = Catalogue(self._slices.values(), self._classes)
+        return self._catalogue
+
+    # -- objects coming and going ------------------------------------------------------------------------------------
+
+    def apply(self, found: ResourceClaim | ResourceSlice | DeviceClass) -> None:
+        """Take in an object that appeared or changed."""
+        name = found.metadata.name
+        if isinstance(found, ResourceSlice):
+            self._slices[name] = found
+            self._catalogue = None
+        elif isinstance(found, DeviceClass):
+            self._classes[name] = found
+            self._catalogue = None
+        else:
+            state = self._state(found)
+            self._seen[state.key] = state
+            self._merge(state.key)
+
+    def delete(self, found: ResourceClaim | ResourceSlice | DeviceClass) -> None:
+        """Take out an object that is gone."""
+        name = found.metadata.name
+        if isinstance(found, ResourceSlice):
+            self._slices.pop(name, None)
+            self._catalogue = None
+        elif isinstance(found, DeviceClass):
+            self._classes.pop(name, None)
+            self._catalogue = None
+        else:
+            key = ClaimKey(found.metadata.namespace or "", name)
+            for book in (self.claims, self._seen, self._assumed):
+                book.pop(key, None)
+
+    # -- decided, not yet written ------------------------------------------------------------------------------------
+
+    def may_hold(self, key: ClaimKey, devices: Iterable[GivenDevice]) -> bool:
+        """Tell whether a claim holds these devices already, or can still be given them."""
+        claim = self.claims.get(key)
+        if claim is None:
+            return False
+        if claim.allocated:
+            return {each.published for each in claim.devices} == {each.published for each in devices}
+        return self.taken().isdisjoint(each.published for each in devices)
+
+    def assume(self, key: ClaimKey, node: str, devices: tuple[GivenDevice, ...], consumer: str) -> None:
+        """Count a claim as allocated and reserved from now on, until the API server shows it or it is forgotten."""
+        before = self._assumed.get(key) or ClaimState(key)
+        self._assumed[key] = replace(
+            before, node=before.node or node, devices=before.devices or devices, consumers=before.consumers | {consumer}
+        )
+        self._merge(key)
+
+    def forget(self, key: ClaimKey, consumer: str) -> None:
+        """Drop the assumption about one consumer; the last one takes the assumed devices with it."""
+        assumed = self._assumed.get(key)
+        if assumed is not None:
+            self._assumed[key] = replace(assumed, consumers=assumed.consumers - {consumer})
+            self._merge(key)
+
+    def _merge(self, key: ClaimKey) -> None:
+        """Lay what is assumed over what was seen; an assumption that has been confirmed ends."""
+        seen, assumed = self._seen.get(key), self._assumed.get(key)
+        if seen is None:
+            return
+        if assumed is not None:
+            open_ = assumed.consumers - seen.consumers
+            if not open_:
+                del self._assumed[key]
+                assumed = None
+            else:
+                assumed = self._assumed[key] = replace(assumed, consumers=open_)
+        if assumed is None:
+            self.claims[key] = seen
+        elif seen.allocated:
+            self.claims[key] = replace(seen, consumers=seen.consumers | assumed.consumers)
+        else:
+            self.claims[key] = replace(
+                seen, node=assumed.node, devices=assumed.devices, consumers=seen.consumers | assumed.consumers
+            )
+
+    # -- allocating in a session -------------------------------------------------------------------------------------
+
+    def taken(self) -> set[PublishedDevice]:
+        """Return the devices that claims hold."""
+        return {device.published for claim in self.claims.values() for device in claim.devices}
+
+    def assign(self, key: ClaimKey, node: str, devices: tuple[GivenDevice, ...], consumer: str) -> None:
+        """Give a claim devices, unless it has some, and reserve it for a consumer."""
+        claim = self.claims[key]
+        if not claim.allocated:
+            claim = replace(claim, node=node, devices=devices)
+        self.claims[key] = replace(claim, consumers=claim.consumers | {consumer})
+
+    def release(self, key: ClaimKey, consumer: str) -> None:
+        """End a reservation; the last one frees the devices."""
+        claim = self.claims[key]
+        consumers = claim.consumers - {consumer}
+        if not consumers:
+            claim = replace(claim, node="", devices=())
+        self.claims[key] = replace(claim, consumers=consumers)
+
+    def problem(self, claim: ClaimState) -> str:
+        """Return why a claim can never be allocated; empty if it can."""
+        if claim.ask.problem:
+            return claim.ask.problem
+        for request in claim.ask.requests:
+            problems = [self.catalogue.problem(option) for option in request.options]
+            if all(problems):
+                return problems[0] if problems else f"request {request.name} asks for nothing"
+        return ""
+
+    def config(self, key: ClaimKey, devices: Iterable[GivenDevice]) -> tuple[JSON, ...]:
+        """Return what the drivers of allocated devices are told: by their classes, then by the claim."""
+        claim = self.claims[key]
+        used = {device.request for device in devices}
+        options = [option for request in claim.ask.requests for option in request.options if option.request in used]
+        of_classes = [item for option in options for item in self.catalogue.config(option)]
+        return (*of_classes, *({"source": "FromClaim", **item} for item in claim.config))
+
+    def _state(self, found: ResourceClaim) -> ClaimState:
+        metadata = found.metadata
+        allocation = found.status.allocation
+        results = allocation.devices.results if allocation is not None else ()
+        devices = tuple(GivenDevice(each.request, each.driver, each.pool, each.device) for each in results)
+        return ClaimState(
+            key=ClaimKey(metadata.namespace or "", metadata.name),
+            ask=ask_of(found.spec),
+            queue=metadata.labels.get(QUEUE_LABEL, ""),
+            node=self._node(allocation, devices),
+            devices=devices,
+            consumers=frozenset(consumer.uid for consumer in found.status.reserved_for),
+            made_for_pod=any(owner.kind == "Pod" for owner in metadata.owner_references),
+            config=found.spec.devices.config,
+        )
+
+    def _node(self, allocation: Allocation | None, devices: tuple[GivenDevice, ...]) -> str:
+        """Return the node an allocated claim can be used on: as the allocation says, else that of its devices."""
+        if allocation is not None and allocation.node_selector is not None:
+            for term in allocation.node_selector.node_selector_terms:
+                for field in term.match_fields:
+                    if field.key == "metadata.name" and field.values:
+                        return field.values[0]
+        return self.catalogue.node_of(devices[0].published) if devices else ""
+
+
+def claims_of(pod: Pod) -> list[ClaimKey]:
+    """Return the claims a pod uses: those it names, and those made for it from templates."""
+    namespace = pod.metadata.namespace or ""
+    made: Mapping[str, str | None] = {
+        each.name: each.resource_claim_name for each in pod.status.resource_claim_statuses
+    }
+    names = (claim.resource_claim_name or made.get(claim.name) for claim in pod.spec.resource_claims)
+    return [ClaimKey(namespace, name) for name in names if name]

@@ -1,0 +1,95 @@
+"""What claims ask for, as values: requests, each with one way to meet it or several in order of preference."""
+
+from dataclasses import dataclass
+
+from spinney.api.resource_claims import (
+    ALL_DEVICES,
+    EXACT_COUNT,
+    DeviceConstraint,
+    DeviceSelector,
+    DeviceSubRequest,
+    DeviceToleration,
+    ExactDeviceRequest,
+    ResourceClaimSpec,
+)
+
+_Found = ExactDeviceRequest | DeviceSubRequest
+
+
+@dataclass(frozen=True, slots=True)
+class Option:
+    """One way to meet a request: so many devices of a class, or all there are on the node."""
+
+    request: str
+    """What devices of this option are booked under: the request's name, or ``request/alternative``."""
+    device_class: str
+    count: int | None
+    """None asks for all devices that match."""
+    selectors: tuple[str, ...] = ()
+    tolerations: tuple[DeviceToleration, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """Options, the preferred first."""
+
+    name: str
+    options: tuple[Option, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Ask:
+    """Everything a claim asks for. ``problem`` says why it can never be met here; empty if it can."""
+
+    requests: tuple[Request, ...] = ()
+    constraints: tuple[DeviceConstraint, ...] = ()
+    problem: str = ""
+
+    @property
+    def gpus(self) -> int:
+        """Return how many GPUs it counts as: devices of classes whose names speak of GPUs.
+
+        All of a node's devices count as none, because how many they are is known only once the node is.
+        """
+        first = (request.options[0] for request in self.requests if request.options)
+        return sum(option.count or 0 for option in first if "gpu" in option.device_class)
+
+
+def ask_of(spec: ResourceClaimSpec) -> Ask:
+    """Read what a claim asks for."""
+    requests, problem = [], ""
+    for request in spec.devices.requests:
+        if request.exactly is not None:
+            if request.exactly.admin_access:
+                problem = f"request {request.name} wants administrative access, which is not given here"
+            options: list[tuple[str, _Found]] = [(request.name, request.exactly)]
+        else:
+            options = [(f"{request.name}/{each.name}", each) for each in request.first_available]
+        for name, option in options:
+            problem = problem or _problem(name, option)
+        requests.append(Request(request.name, tuple(_option(name, option) for name, option in options)))
+    return Ask(tuple(requests), spec.devices.constraints, problem)
+
+
+def _option(name: str, found: _Found) -> Option:
+    return Option(
+        request=name,
+        device_class=found.device_class_name,
+        count=None if found.allocation_mode == ALL_DEVICES else found.count or 1,
+        selectors=tuple(each.cel.expression for each in found.selectors if each.cel is not None),
+        tolerations=found.tolerations,
+    )
+
+
+def _problem(name: str, found: _Found) -> str:
+    if found.allocation_mode not in {"", EXACT_COUNT, ALL_DEVICES}:
+        return f"request {name} has the allocation mode {found.allocation_mode!r}, which is not known here"
+    if any(_is_unknown(selector) for selector in found.selectors):
+        return f"request {name} has selectors of a kind that is not known here"
+    if found.capacity is not None and found.capacity.requests:
+        return f"request {name} asks for a part of a device's capacity, which is not supported"
+    return ""
+
+
+def _is_unknown(selector: DeviceSelector) -> bool:
+    return selector.cel is None

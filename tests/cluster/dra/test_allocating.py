@@ -1,0 +1,163 @@
+"""Devices are given to requests as Kubernetes says: counts, alternatives, constraints, classes and taints."""
+
+import msgspec
+
+from spinney.api.meta import Metadata
+from spinney.api.resource_claims import (
+    CelSelector,
+    Device,
+    DeviceAttribute,
+    DeviceCapacity,
+    DeviceClass,
+    DeviceClassSpec,
+    DeviceSelector,
+    DeviceTaint,
+    ResourceClaimSpec,
+    ResourcePool,
+    ResourceSlice,
+    ResourceSliceSpec,
+)
+from spinney.api.struct import JSON, convert
+from spinney.cluster.dra.allocating import allocate
+from spinney.cluster.dra.catalogue import Catalogue, PublishedDevice
+from spinney.cluster.dra.requests import ask_of
+
+DRIVER = "gpu.example.com"
+
+
+def a_device(name: str, **facts: str | int | bool) -> Device:
+    """Return a device with attributes; ``memory`` is capacity, ``version`` a version."""
+    attributes = {}
+    for key, value in facts.items():
+        if key == "version":
+            attributes[key] = DeviceAttribute(version_value=str(value))
+        elif isinstance(value, bool):
+            attributes[key] = DeviceAttribute(bool_value=value)
+        elif isinstance(value, int):
+            attributes[key] = DeviceAttribute(int_value=value)
+        elif key != "memory":
+            attributes[key] = DeviceAttribute(string_value=value)
+    capacity = {"memory": DeviceCapacity(value=str(facts["memory"]))} if "memory" in facts else {}
+    return Device(name=name, attributes=attributes, capacity=capacity)
+
+
+def a_slice(*devices: Device, name: str = "s", pool: ResourcePool | None = None) -> ResourceSlice:
+    """Return the devices of node n1."""
+    spec = ResourceSliceSpec(driver=DRIVER, pool=pool or ResourcePool(name="n1"), node_name="n1", devices=devices)
+    return ResourceSlice(metadata=Metadata(name=name), spec=spec)
+
+
+def given(
+    request: JSON | list[JSON],
+    *devices: Device,
+    constraints: list[JSON] | None = None,
+    of_class: str = "",
+    taken: tuple[str, ...] = (),
+) -> dict[str, list[str]] | None:
+    """Return the devices by request that a claim is given on n1."""
+    requests = request if isinstance(request, list) else [request]
+    spec = convert(ResourceClaimSpec, {"devices": {"requests": requests, "constraints": constraints or []}})
+    selectors = (DeviceSelector(cel=CelSelector(expression=of_class)),) if of_class else ()
+    classes = {"gpu": DeviceClass(metadata=Metadata(name="gpu"), spec=DeviceClassSpec(selectors=selectors))}
+    catalogue = Catalogue([a_slice(*devices)], classes)
+    found = allocate(catalogue, "n1", [ask_of(spec)], {PublishedDevice(DRIVER, "n1", name) for name in taken})
+    if found is None:
+        return None
+    by_request: dict[str, list[str]] = {}
+    for each in found[0]:
+        by_request.setdefault(each.request, []).append(each.name)
+    return by_request
+
+
+def exactly(expression: str = "", *, name: str = "r", **more: object) -> JSON:
+    """Return a request, with a selector if one is given."""
+    selectors = [{"cel": {"expression": expression}}] if expression else []
+    return {"name": name, "exactly": {"deviceClassName": "gpu", "selectors": selectors, **more}}
+
+
+def matching(expression: str, **facts: str | int | bool) -> bool:
+    """Tell whether a device with these facts matches a selector."""
+    return given(exactly(expression), a_device("d", **facts)) is not None
+
+
+def test_selectors_read_attributes_and_capacity() -> None:
+    """Strings, numbers, booleans, versions and quantities compare as Kubernetes' selectors do."""
+    assert matching(f'device.driver == "{DRIVER}"')
+    assert matching(f'device.attributes["{DRIVER}"].model == "h100"', model="h100")
+    assert not matching(f'device.attributes["{DRIVER}"].model == "h100"', model="a100")
+    assert matching(f'device.attributes["{DRIVER}"].healthy', healthy=True)
+    assert matching(f'device.capacity["{DRIVER}"].memory.compareTo(quantity("40Gi")) >= 0', memory="80Gi")
+    assert not matching(f'device.capacity["{DRIVER}"].memory.isGreaterThan(quantity("80Gi"))', memory="81920Mi")
+    assert matching(f'device.attributes["{DRIVER}"].version.isGreaterThan(semver("1.9.0"))', version="1.10.0")
+    assert matching(f'device.attributes["{DRIVER}"].version.isLessThan(semver("1.10.0"))', version="1.10.0-rc.1")
+
+
+def test_a_selector_about_what_a_device_lacks_does_not_match() -> None:
+    """A missing attribute fails closed; a missing domain is empty, so it can be asked about."""
+    assert not matching(f'device.attributes["{DRIVER}"].model == "h100"')
+    assert matching('!has(device.attributes["other.example.com"].model)')
+
+
+def test_class_and_request_must_both_match() -> None:
+    """A device is given only if the selectors of its class hold too."""
+    devices = a_device("a", size=1, fast=True), a_device("b", size=2, fast=True), a_device("c", size=2, fast=False)
+    of_class = f'device.attributes["{DRIVER}"].fast'
+    assert given(exactly(f'device.attributes["{DRIVER}"].size == 2'), *devices, of_class=of_class) == {"r": ["b"]}
+
+
+def test_counts_and_all() -> None:
+    """A count takes free devices; all of them means every one that matches, or nothing if somebody holds one."""
+    devices = [a_device(name) for name in "abc"]
+    assert given(exactly(count=2), *devices, taken=("a",)) == {"r": ["b", "c"]}
+    assert given(exactly(count=3), *devices, taken=("a",)) is None
+    assert given(exactly(allocationMode="All"), *devices) == {"r": ["a", "b", "c"]}
+    assert given(exactly(allocationMode="All"), *devices, taken=("a",)) is None
+    assert given(exactly("false", allocationMode="All"), *devices) is None
+
+
+def test_the_first_alternative_that_can_be_had_is_taken() -> None:
+    """Alternatives are tried in order, and the result names the one that was met."""
+    large, small = exactly(count=4)["exactly"], exactly(count=1)["exactly"]
+    request = {"name": "r", "firstAvailable": [{"name": "large", **large}, {"name": "small", **small}]}
+    assert given(request, *(a_device(name) for name in "abcd")) == {"r/large": ["a", "b", "c", "d"]}
+    assert given(request, a_device("a")) == {"r/small": ["a"]}
+
+
+def test_devices_of_a_claim_agree_where_they_must() -> None:
+    """A matching constraint finds the group that is large enough, a distinct one takes different values."""
+    devices = a_device("a", numa=0), a_device("b", numa=1), a_device("c", numa=1)
+    matched = [{"requests": ["r"], "matchAttribute": f"{DRIVER}/numa"}]
+    distinct = [{"distinctAttribute": f"{DRIVER}/numa"}]
+    assert given(exactly(count=2), *devices, constraints=matched) == {"r": ["b", "c"]}
+    assert given(exactly(count=2), *devices, constraints=distinct) == {"r": ["a", "b"]}
+    assert given(exactly(count=3), *devices, constraints=distinct) is None
+
+
+def test_requests_do_not_take_what_another_needs() -> None:
+    """A request that could take either device leaves the one that the next request needs."""
+    devices = a_device("a", fast=True), a_device("b", fast=False)
+    requests = [exactly(name="any"), exactly(f'device.attributes["{DRIVER}"].fast', name="fast")]
+    assert given(requests, *devices) == {"any": ["b"], "fast": ["a"]}
+
+
+def test_a_tainted_device_needs_a_toleration() -> None:
+    """A device with a NoSchedule taint goes only to requests that tolerate it."""
+    tainted = msgspec.structs.replace(a_device("a"), taints=(DeviceTaint(key="worn", effect="NoSchedule"),))
+    assert given(exactly(), tainted) is None
+    assert given(exactly(tolerations=[{"key": "worn", "operator": "Exists"}]), tainted) == {"r": ["a"]}
+
+
+def test_only_the_newest_whole_generation_of_a_pool_counts() -> None:
+    """Slices of an older generation are gone, and a pool that has not arrived in full offers nothing."""
+    old = a_slice(a_device("old"), name="s1", pool=ResourcePool(name="n1", generation=1))
+    new = a_slice(a_device("new"), name="s2", pool=ResourcePool(name="n1", generation=2))
+    part = a_slice(a_device("x"), name="s3", pool=ResourcePool(name="n1", generation=3, resource_slice_count=2))
+    assert Catalogue([old, new]).by_node == {"n1": [PublishedDevice(DRIVER, "n1", "new")]}
+    assert Catalogue([old, new, part]).by_node == {}
+
+
+def test_a_selector_that_is_no_cel_is_a_problem_of_the_claim() -> None:
+    """The claim is told what is wrong with its selector."""
+    catalogue = Catalogue([a_slice(a_device("a"))], {"gpu": DeviceClass(metadata=Metadata(name="gpu"))})
+    spec = convert(ResourceClaimSpec, {"devices": {"requests": [exactly("device.")]}})
+    assert "no valid CEL" in catalogue.problem(ask_of(spec).requests[0].options[0])
