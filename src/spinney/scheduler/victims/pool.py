@@ -6,7 +6,7 @@ single victim is looked at.
 """
 
 from bisect import bisect_left, insort
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import numpy as np
@@ -72,6 +72,10 @@ class VictimPool:
             known = self._queues[queue] = sorted(self._look(map(self._session.job, self._keys.get(queue, ()))))
             self._victims.update((victim.job.key, victim) for victim in known)
         return known
+
+    def has_any(self, queues: Iterable[str], admits: Callable[[PodGroupInfo], bool]) -> bool:
+        """Tell whether a job of these queues is admitted; none of their pods is looked at for that."""
+        return any(admits(self._session.job(key)) for queue in queues for key in self._keys.get(queue, ()))
 
     def pods(self, queues: Iterable[str]) -> int:
         """Return how many pods the jobs of these queues could give up at most."""

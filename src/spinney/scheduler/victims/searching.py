@@ -2,12 +2,13 @@
 
 For one job the search asks, cheapest first, and stops at the first *no*:
 
-1. Could the job be placed if every possible victim left? Sums per node and per domain answer that, first as if the
+1. Is there anybody who may be a victim? Jobs are asked about, not their pods.
+2. Could the job be placed if every possible victim left? Sums per node and per domain answer that, first as if the
    cluster were empty, then with what victims hold.
-2. Is what may be taken for good enough, with what is free, for what the job asks for? Sums per queue answer that.
-3. Which victims make room, by arithmetic? (:mod:`~spinney.scheduler.victims.selecting`)
-4. Does that hold when it is simulated, and is it just? If so, it is committed.
-5. If not, other sets are tried: for the first task of the job, then for twice as many, up to all of them, each time on
+3. Is what may be taken for good enough, with what is free, for what the job asks for? Sums per queue answer that.
+4. Which victims make room, by arithmetic? (:mod:`~spinney.scheduler.victims.selecting`)
+5. Does that hold when it is simulated, and is it just? If so, it is committed.
+6. If not, other sets are tried: for the first task of the job, then for twice as many, up to all of them, each time on
    top of what was found for fewer (:mod:`~spinney.scheduler.victims.scenarios`), while the budget lasts.
 
 So the number of simulations is bounded by the number of victims, and most searches need one or none.
@@ -97,9 +98,16 @@ class Search:
             return False
         session.job_solution_start()
         queues = list(rule.queues(job, self._pool))
+
+        def admits(victim: PodGroupInfo) -> bool:
+            return rule.admits(session, job, victim)
+
+        if not self._pool.has_any(queues, admits):
+            self._report(job, 0)
+            return False
         room, demand = Room.of(session), Demand(session, job, tasks)
         if self._may_hold(job, queues, room, demand):
-            order = VictimOrder(session, self._pool, queues, lambda victim: rule.admits(session, job, victim))
+            order = VictimOrder(session, self._pool, queues, admits)
             steps = Steps(order, most_jobs=rule.most_jobs(session))
             if steps.get(0) is not None and self._find(job, queues, room, demand, steps):
                 return True
