@@ -47,7 +47,9 @@ def apply(kind: Kind, live: JSON, config: JSON, manager: str, now: datetime, *, 
         raise _conflict(critical)
     others = [owner.without(changed) for owner in others]
     if before is not None:
-        left = before.fields - wanted
+        # An object that was applied empty and now has fields is still applied: a part of it is.
+        unset = before.fields - wanted
+        left = frozenset(path for path in unset if not any(each[: len(path)] == path for each in wanted))
         abandoned = left.difference(*(owner.owned(left) for owner in others))
         if abandoned:
             merged = remove_fields(merged, abandoned, shape)
