@@ -57,11 +57,13 @@ MNNVL: Final = Right("resource.nvidia.com", ("computedomains",), OWN)
 SCHEDULER: Final = (
     Right("", ("pods", "nodes", "namespaces", "persistentvolumes", "persistentvolumeclaims"), READ),
     Right("", ("pods/binding", "pods/eviction"), ("create",)),
-    Right("", ("pods/status",), ("patch",)),
+    Right("", ("pods/status", "persistentvolumes", "persistentvolumeclaims"), ("patch",)),
     Right("storage.k8s.io", ("storageclasses", "csinodes"), READ),
     Right("scheduling.k8s.io", ("priorityclasses", "workloads", "podgroups"), READ),
     Right("policy", ("poddisruptionbudgets",), READ),
     Right("resource.k8s.io", ("resourceclaims", "resourceslices", "deviceclasses"), READ),
+    # Since 1.36 writing an allocation also asks for the right to `binding`, which is no subresource.
+    Right("resource.k8s.io", ("resourceclaims", "resourceclaims/status", "resourceclaims/binding"), ("patch",)),
     Right("grove.io", ("clustertopologybindings",), READ),
     Right("scheduler.grove.io", ("podgangs",), READ),
     Right("scheduler.grove.io", ("podgangs/status",), ("patch",)),
