@@ -3,7 +3,8 @@
 Without it pods are placed one by one, and a workload is told so. With it (``gangScheduling: true``) each gang gets a
 native group in whatever form the cluster serves (:mod:`spinney.backends.native_gangs`). That a cluster serves the kind
 does not mean that pods keep their reference to it: the API server drops the field silently when its feature is off. So
-``init`` has a pod created for show, and refuses to start where the reference is lost.
+``init`` has a pod created for show, and refuses to start where the reference is lost. What kube-scheduler itself has
+switched on can only be tried, which ``verifyGangScheduling`` does (:mod:`spinney.backends.gang_probe`).
 """
 
 import contextlib
@@ -22,6 +23,7 @@ from spinney.api.struct import JSON, to_json
 from spinney.api.workload_v1beta1 import COMPOSITE_POD_GROUP, MAX_TEMPLATES
 from spinney.backends import composites
 from spinney.backends.ensuring import find, reject_foreign, serves
+from spinney.backends.gang_probe import probe
 from spinney.backends.interface import (
     BackendContext,
     BackendUnavailable,
@@ -45,6 +47,7 @@ from spinney.kube.errors import AlreadyExists, ApiError, Conflict, NotFound
 
 log = structlog.get_logger()
 
+NOT_KEPT = "the workload is scheduled without gang guarantees: kube-scheduler does not keep native gangs together"
 NO_GANGS = "the workload is scheduled without gang guarantees: kube-scheduler places its pods one by one"
 TRIAL_NAMESPACE = "default"
 
@@ -58,6 +61,8 @@ class KubeSchedulerConfig(msgspec.Struct, frozen=True, rename="camel"):
     """Make a native group for each gang; the cluster must have the feature switched on."""
     composites: bool = False
     """On Kubernetes 1.37 (alpha there): make a tree of groups, each with its own minimum and topology."""
+    verify_gang_scheduling: bool = False
+    """Try a gang at start, to see whether kube-scheduler has the feature switched on, too."""
 
 
 class KubeScheduler(SchedulerBackend):
@@ -78,12 +83,17 @@ class KubeScheduler(SchedulerBackend):
         super().__init__(context, config or KubeSchedulerConfig())
         self._native: NativeGangs | None = None
         self._topology = False
+        self._kept = True
 
     async def init(self) -> None:
         """With gang scheduling, find out in which form the cluster serves it and whether pods can use it."""
         if not self.config.gang_scheduling:
-            if self.config.composites:
-                raise BackendUnavailable("composites is on and gangScheduling is not; switch both on, or neither")
+            for key, value in (
+                ("composites", self.config.composites),
+                ("verifyGangScheduling", self.config.verify_gang_scheduling),
+            ):
+                if value:
+                    raise BackendUnavailable(f"{key} is on and gangScheduling is not; switch both on, or neither")
             return
         self._native = await self._discover()
         await self._try_pod(self._native)
@@ -93,12 +103,17 @@ class KubeScheduler(SchedulerBackend):
                 f"composites is on, and the cluster serves no composite pod groups; it needs {composites.FLAGS}"
             )
         log.info("native gang scheduling", release=self._native.release, topology=self._topology)
+        if self.config.verify_gang_scheduling:
+            found = await probe(self.context.client, self._native, namespace=TRIAL_NAMESPACE, scheduler=self.name)
+            self._kept = found.status != "False"
+            report = log.info if found.status == "True" else log.warning
+            report("gang scheduling probed", verified=found.status, reason=found.reason, message=found.message)
 
     @property
     def capabilities(self) -> Capabilities:
         native = self._native is not None
         return Capabilities(
-            gang_scheduling=native,
+            gang_scheduling=native and self._kept,
             required_topology=self._topology,
             group_topology=self._topology and self.config.composites,
             minimum_members_only=native,
@@ -126,6 +141,8 @@ class KubeScheduler(SchedulerBackend):
         if self._native is None:
             reject_required_topology(pcs, "which kube-scheduler does only with native gang scheduling")
             return [Degradation("gang_scheduling", NO_GANGS), *lost]
+        if not self._kept:
+            lost.insert(0, Degradation("gang_scheduling", NOT_KEPT))
         _reject_mixed_priorities(pcs)
         if self.config.composites and _base_groups(pcs) <= MAX_TEMPLATES:
             if not self._topology:

@@ -44,11 +44,16 @@ class NativeGangs(ABC):
 
     release: ClassVar[str]
     resource: ClassVar[Resource]
-    flags: ClassVar[str]
-    """What must be set on the API server for pods to keep their reference."""
+    gates: ClassVar[str]
+    """The feature gates, without which the API server drops the reference and kube-scheduler ignores it."""
     topology: ClassVar[bool]
     """Whether a group can be confined to one domain, where the cluster has that switched on."""
     mutable_minimum: ClassVar[bool]
+
+    @property
+    def flags(self) -> str:
+        """Return what must be set on the API server."""
+        return f"--feature-gates={self.gates} --runtime-config={self.resource.api_version}=true"
 
     def group_name(self, gang: PodGang) -> str:
         """Return the native group of a gang in its present incarnation."""
@@ -110,7 +115,7 @@ class Kubernetes137(PodGroups):
 
     release = "1.37"
     resource = v1beta1.POD_GROUP
-    flags = "--feature-gates=GenericWorkload=true --runtime-config=scheduling.k8s.io/v1beta1=true"
+    gates = "GenericWorkload=true"
     mutable_minimum = True
 
     def _pod_group(
@@ -134,7 +139,7 @@ class Kubernetes136(PodGroups):
 
     release = "1.36"
     resource = v1alpha2.POD_GROUP
-    flags = "--feature-gates=GenericWorkload=true,GangScheduling=true --runtime-config=scheduling.k8s.io/v1alpha2=true"
+    gates = "GenericWorkload=true,GangScheduling=true"
     mutable_minimum = False
 
     def _pod_group(
@@ -153,7 +158,7 @@ class Kubernetes135(NativeGangs):
 
     release = "1.35"
     resource = v1alpha1.WORKLOAD
-    flags = "--feature-gates=GenericWorkload=true,GangScheduling=true --runtime-config=scheduling.k8s.io/v1alpha1=true"
+    gates = "GenericWorkload=true,GangScheduling=true"
     topology = False
     mutable_minimum = False
 
