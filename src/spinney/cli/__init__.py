@@ -4,6 +4,7 @@ A sub-command is a module of this package with a click command of the same name,
 module only declares what the command takes; what it does is in :mod:`spinney.cli.bodies` (see ``options.py``).
 """
 
+import os
 from importlib import import_module
 
 import click
@@ -36,6 +37,10 @@ COMMANDS = {
 }
 
 
+_TRACEBACK = "SPINNEY_TRACEBACK"
+"""The environment variable that shows where a fault of ours happened."""
+
+
 class LazyGroup(click.Group):
     """A group whose commands live in modules that are imported on first use."""
 
@@ -49,6 +54,20 @@ class LazyGroup(click.Group):
         command = getattr(import_module(f"spinney.cli.{attribute}"), attribute)
         assert isinstance(command, click.Command)
         return command
+
+    def invoke(self, ctx: click.Context) -> object:
+        """Run the command; a fault of ours is one sentence too, with where to take it."""
+        try:
+            return super().invoke(ctx)
+        except (click.ClickException, click.exceptions.Exit, click.Abort):
+            raise
+        except Exception as error:
+            if os.environ.get(_TRACEBACK):
+                raise
+            said = " ".join(f"{type(error).__name__}: {error}".split())
+            raise click.ClickException(
+                f"this should not have happened ({said}); run it again with {_TRACEBACK}=1 and report what it prints"
+            ) from error
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]

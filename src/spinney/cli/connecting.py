@@ -116,9 +116,17 @@ def snapshot_of(choice: ClusterChoice, from_file: Path | None) -> tuple[ClusterS
     return with_cluster(choice, use)
 
 
+def print_unseen(snapshot: ClusterSnapshot) -> None:
+    """Say on standard error what the answer does not take into account."""
+    if snapshot.unseen:
+        click.echo("\nnot seen, so the answer may be incomplete:", err=True)
+        for each in snapshot.unseen:
+            click.echo(f"  {each}", err=True)
+
+
 def advice(error: KubeError) -> str:
     """Return what went wrong with what to do about it."""
-    text = str(error).rstrip(".")
+    text = " ".join(str(error).split()).rstrip(".")
     match error:
         case ConfigurationError():
             return text

@@ -2,13 +2,13 @@
 
 import click
 
-from spinney.cli.options import FILE, done_by
+from spinney.cli.options import TEXT_FILE, done_by
 
 
 @click.command()
 @click.option(
     "--config",
-    type=FILE,
+    type=TEXT_FILE,
     help="The operator's configuration: its profiles decide which rights are granted and whether our scheduler runs.",
 )
 @click.option("--namespace", default="spinney-system", show_default=True, help="Where the processes run.")

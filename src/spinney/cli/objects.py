@@ -11,7 +11,7 @@ import yaml
 
 from spinney.api.resource import Resource
 from spinney.api.struct import JSON
-from spinney.backends.documents import Document, InvalidDocument, parse
+from spinney.backends.documents import Document, InvalidDocument, nearest, parse
 from spinney.kube.client import Client
 from spinney.kube.errors import NotFound
 
@@ -59,7 +59,9 @@ def read(files: tuple[Path, ...]) -> list[Manifest]:
     """Return every object in the order written; one that cannot be read ends the command with its place."""
     found = [manifest for path in files for source, text in _texts(path) for manifest in _objects(text, source)]
     if not found:
-        raise click.ClickException(f"no objects in {', '.join(map(str, files))}")
+        raise click.ClickException(
+            f"{', '.join(map(str, files))}: no objects; expected Kubernetes manifests, YAML or JSON"
+        )
     return found
 
 
@@ -78,10 +80,10 @@ async def resource_for(client: Client, manifest: Manifest) -> Resource:
         if each["kind"] == manifest.kind and "/" not in each["name"]:
             return Resource(group, name, manifest.kind, each["name"], namespaced=each["namespaced"])
     kinds = sorted({each["kind"] for each in listed if "/" not in each["name"]})
-    hint = f"it serves {', '.join(kinds)} of {version}" if kinds else f"it serves nothing of {version}"
+    hint = nearest(manifest.kind, kinds) if kinds else f"it serves nothing of {version}"
     raise click.ClickException(
-        f"{manifest}: the cluster does not serve {version} {manifest.kind}; {hint}. "
-        "Is the kind spelled right, and its CRD installed ('spinney crds' prints ours)?"
+        f"{manifest}: the cluster does not serve {version} {manifest.kind}; {hint} "
+        "Its CRD may not be installed, or be older: 'spinney crds' prints ours."
     )
 
 
@@ -98,7 +100,7 @@ def _texts(path: Path) -> Iterator[tuple[str, str]]:
         else:
             yield str(path), path.read_text()
     except (OSError, UnicodeDecodeError) as error:
-        raise click.ClickException(f"{path}: cannot be read: {error}") from error
+        raise click.ClickException(f"{path}: cannot be read as text: {error}; YAML or JSON is expected") from error
 
 
 def _objects(text: str, source: str) -> Iterator[Manifest]:
@@ -124,10 +126,14 @@ def documents(text: str, source: str) -> Iterator[Document]:
             yield part
 
 
+def _is_word(value: object) -> bool:
+    return isinstance(value, str) and bool(value)
+
+
 def _opened(document: Document) -> Iterator[Manifest]:
     """Yield the objects of a document: itself, or the items of a list."""
     value = document.value
-    if not isinstance(value, dict) or not value.get("kind") or not value.get("apiVersion"):
+    if not isinstance(value, dict) or not all(_is_word(value.get(key)) for key in ("apiVersion", "kind")):
         raise click.ClickException(
             f"{document.source}:{document.line()}: expected a Kubernetes object with apiVersion and kind"
         )

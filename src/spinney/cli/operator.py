@@ -6,13 +6,13 @@ NVLink is on and the cluster lacks it, 6 anything else that keeps the operator f
 
 import click
 
-from spinney.cli.options import FILE, done_by
+from spinney.cli.options import TEXT_FILE, done_by
 
 
 @click.command()
-@click.option("--config", type=FILE, help="Configuration file.")
+@click.option("--config", type=TEXT_FILE, help="Configuration file.")
 @click.option("--check", "check_only", is_flag=True, help="Only say whether the configuration can be used.")
-@click.option("--kubeconfig", type=FILE, help="Cluster to run against.")
+@click.option("--kubeconfig", type=TEXT_FILE, help="Cluster to run against.")
 @done_by("spinney.cli.bodies.operator:operator")
 def operator() -> None:
     """Run the operator against a cluster."""

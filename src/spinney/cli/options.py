@@ -4,6 +4,7 @@ A command is declared in the module of its name and done by one in :mod:`spinney
 command runs. So help and completion cost what click costs, and never wait for numpy or an HTTP stack.
 """
 
+import os
 from collections.abc import Callable, Iterable
 from importlib import import_module
 from pathlib import Path
@@ -13,8 +14,28 @@ import click
 
 _Decorated = TypeVar("_Decorated", bound=Callable[..., Any])
 
+
+class TextFile(click.Path):
+    """A file that must be there and hold text, so that nothing that reads it meets bytes that are none."""
+
+    def __init__(self) -> None:
+        super().__init__(exists=True, dir_okay=False, path_type=Path)
+
+    def convert(self, value: str | os.PathLike[str], param: click.Parameter | None, ctx: click.Context | None) -> Path:
+        """Return the path."""
+        path = Path(os.fsdecode(super().convert(value, param, ctx)))
+        try:
+            path.read_text(encoding="utf-8")
+        except OSError as error:
+            self.fail(f"{path} cannot be read: {error.strerror}", param, ctx)
+        except UnicodeDecodeError:
+            self.fail(f"{path} is not a text file; YAML or JSON is expected", param, ctx)
+        return path
+
+
 FILE: Final = click.Path(exists=True, dir_okay=False, path_type=Path)
-"""A file that must be there."""
+"""A file that must be there, of whatever form."""
+TEXT_FILE: Final = TextFile()
 
 
 def done_by(target: str) -> Callable[[Callable[[], None]], Callable[..., None]]:
@@ -44,7 +65,7 @@ def cluster_options(command: _Decorated) -> _Decorated:
     context = click.option("--context", metavar="NAME", help="Context of the kubeconfig; by default the current one.")
     return click.option(
         "--kubeconfig",
-        type=FILE,
+        type=TEXT_FILE,
         help="Cluster to use; by default $KUBECONFIG, ~/.kube/config, or the cluster this runs in.",
     )(context(command))
 
@@ -79,9 +100,9 @@ def file_option(command: _Decorated) -> _Decorated:
 
 def scheduler_config_option(command: _Decorated) -> _Decorated:
     """Add ``--config``, how the scheduler in question is configured."""
-    return click.option("--config", type=FILE, help="The scheduler's configuration, where it is not the default one.")(
-        command
-    )
+    return click.option(
+        "--config", type=TEXT_FILE, help="The scheduler's configuration, where it is not the default one."
+    )(command)
 
 
 def output_option(*forms: str) -> Callable[[_Decorated], _Decorated]:

@@ -2,12 +2,12 @@
 
 import click
 
-from spinney.cli.options import FILE, done_by
+from spinney.cli.options import TEXT_FILE, done_by
 
 
 @click.command()
-@click.option("--config", type=FILE, help="Configuration file: Spinney's own form, or a KAI SchedulingShard.")
-@click.option("--kubeconfig", type=FILE, help="Cluster to schedule; by default the one this runs in, or kubectl's.")
+@click.option("--config", type=TEXT_FILE, help="Configuration file: Spinney's own form, or a KAI SchedulingShard.")
+@click.option("--kubeconfig", type=TEXT_FILE, help="Cluster; by default the one this runs in, or kubectl's.")
 @click.option("-v", "verbosity", default=1, show_default=True, metavar="N", help="How much to log, as klog counts.")
 @click.option("--log-json", is_flag=True, help="Log one JSON object per line.")
 @click.option("--leader-elect/--no-leader-elect", default=False, help="Schedule only while holding the lease.")
@@ -20,7 +20,11 @@ from spinney.cli.options import FILE, done_by
     metavar="NAME",
     help="Serve pods of this name, instead of those the configuration lists; may be repeated.",
 )
-@click.option("--metrics-port", type=int, help="Serve /metrics, /livez and /readyz on this port; 0 takes a free one.")
+@click.option(
+    "--metrics-port",
+    type=click.IntRange(0, 65535),
+    help="Serve /metrics, /livez and /readyz on this port; 0 takes a free one.",
+)
 @done_by("spinney.cli.bodies.scheduler:scheduler")
 def scheduler() -> None:
     """Run the session scheduler against a cluster.

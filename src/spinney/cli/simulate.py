@@ -2,17 +2,17 @@
 
 import click
 
-from spinney.cli.options import FILE, cluster_options, done_by, output_option
+from spinney.cli.options import FILE, TEXT_FILE, cluster_options, done_by, output_option
 
 
 @click.command()
 @click.argument("snapshot", required=False, type=FILE)
-@click.option("-f", "--file", "files", multiple=True, type=FILE, help="Workload to add; may be repeated.")
+@click.option("-f", "--file", "files", multiple=True, type=TEXT_FILE, help="Workload to add; may be repeated.")
 @click.option(
     "--config",
     "configs",
     multiple=True,
-    type=FILE,
+    type=TEXT_FILE,
     help="Scheduler configuration; with two, the difference between them is shown.",
 )
 @click.option(

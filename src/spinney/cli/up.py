@@ -4,7 +4,7 @@ from pathlib import Path
 
 import click
 
-from spinney.cli.options import FILE, done_by
+from spinney.cli.options import TEXT_FILE, done_by
 
 
 @click.command()
@@ -13,10 +13,17 @@ from spinney.cli.options import FILE, done_by
     "-f",
     "--file",
     "cluster_file",
-    type=FILE,
+    type=TEXT_FILE,
     help="A YAML file that describes the nodes, instead of --nodes.",
 )
-@click.option("--port", default=0, help="Port on 127.0.0.1; by default any free one.")
+@click.option(
+    "--config",
+    "configs",
+    type=TEXT_FILE,
+    multiple=True,
+    help="How a process is configured: the operator's file, the scheduler's or the coscheduler's; may be repeated.",
+)
+@click.option("--port", type=click.IntRange(0, 65535), default=0, help="Port on 127.0.0.1; by default any free one.")
 @click.option(
     "--kubeconfig",
     type=click.Path(path_type=Path, dir_okay=False),

@@ -2,14 +2,14 @@
 
 import click
 
-from spinney.cli.options import FILE, done_by, file_option, output_option
+from spinney.cli.options import TEXT_FILE, done_by, file_option, output_option
 
 
 @click.command()
 @file_option
 @click.option(
     "--config",
-    type=FILE,
+    type=TEXT_FILE,
     help="The operator's configuration: only what it enables is allowed.",
 )
 @output_option("text", "json", "yaml")

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import click
 
-from spinney.cli.options import done_by
+from spinney.cli.options import TEXT_FILE, done_by
 
 POD_INFO = Path("/var/grove/pod-info")
 
@@ -37,7 +37,7 @@ class Parents(click.ParamType[Mapping[str, int]]):
     show_default=True,
     help="Directory with the files namespace and podgangname.",
 )
-@click.option("--kubeconfig", type=click.Path(path_type=Path), help="Default: the pod's own service account.")
+@click.option("--kubeconfig", type=TEXT_FILE, help="Default: the pod's own service account.")
 @done_by("spinney.cli.bodies.wait_for:wait_for")
 def wait_for() -> None:
     """Wait until other cliques of this pod's gang have enough ready pods, then end."""

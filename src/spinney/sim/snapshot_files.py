@@ -32,6 +32,7 @@ from spinney.sim.snapshot import BY_NAME, ClusterSnapshot, Unseen, projected
 
 FORMAT: Final = "spinney.io/snapshot/v1"
 
+_NAMED: Final = ("apiVersion", "kind")
 _GZIP: Final = b"\x1f\x8b"
 _ZIP: Final = b"PK\x03\x04"
 _KAI_MEMBER: Final = "snapshot.json"
@@ -145,6 +146,8 @@ def _from_kai(raw: bytes, source: str) -> ClusterSnapshot:
             content = json.loads(archive.read(_KAI_MEMBER))
         except ValueError as error:
             raise UnreadableSnapshot(f"{source}: its {_KAI_MEMBER} is not JSON: {error}") from error
+    if not isinstance(content, dict):
+        raise UnreadableSnapshot(f"{source}: its {_KAI_MEMBER} is no object, so not what KAI's /get-snapshot serves")
     listed = content.get("rawObjects") or {}
     objects = (
         (resource, _without_nulls(found) | {"apiVersion": resource.api_version, "kind": resource.kind})
@@ -168,7 +171,8 @@ def _assembled(
         try:
             by_kind.setdefault(resource, []).append(projected(resource, completed(found) if by_hand else found))
         except msgspec.ValidationError as error:
-            name = (found.get("metadata") or {}).get("name", "without a name")
+            metadata = found.get("metadata")
+            name = metadata.get("name", "without a name") if isinstance(metadata, dict) else "without a name"
             raise UnreadableSnapshot(f"{source}: {resource.kind} {name}: {error}") from error
     return replace(bare, objects={resource: tuple(found) for resource, found in by_kind.items()})
 
@@ -177,11 +181,11 @@ def _manifests(text: str, source: str) -> Iterator[JSON]:
     try:
         documents = list(yaml.load_all(text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader)))
     except yaml.YAMLError as error:
-        raise UnreadableSnapshot(f"{source}: is neither a snapshot nor YAML: {error}") from error
+        raise UnreadableSnapshot(f"{source}: is neither a snapshot nor YAML: {' '.join(str(error).split())}") from error
     for document in documents:
         if document is None:
             continue
-        if not isinstance(document, dict) or "kind" not in document or "apiVersion" not in document:
+        if not isinstance(document, dict) or not all(isinstance(document.get(key), str) for key in _NAMED):
             raise UnreadableSnapshot(
                 f"{source}: expected Kubernetes objects with apiVersion and kind, found {_seen(document)}"
             )

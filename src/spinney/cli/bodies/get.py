@@ -8,8 +8,7 @@ from spinney.api.grove import POD_CLIQUE_SET, PodCliqueSet
 from spinney.api.labels import PART_OF
 from spinney.api.quantity import value
 from spinney.api.struct import JSON
-from spinney.cli.bodies.why import print_unseen
-from spinney.cli.connecting import ClusterChoice, snapshot_of
+from spinney.cli.connecting import ClusterChoice, print_unseen, snapshot_of
 from spinney.cli.output import columns, print_data, shortened
 from spinney.sim.gang_table import GangLine, gang_lines
 from spinney.sim.loading import inventory_of

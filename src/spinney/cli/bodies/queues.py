@@ -5,9 +5,9 @@ from pathlib import Path
 import click
 
 from spinney.api.quantity import value
-from spinney.cli.bodies.why import configuration, print_unseen
-from spinney.cli.connecting import ClusterChoice, snapshot_of
+from spinney.cli.connecting import ClusterChoice, print_unseen, snapshot_of
 from spinney.cli.output import columns, print_data, progress
+from spinney.cli.settings import scheduler_settings
 from spinney.runtime import Runtime
 from spinney.sim.queue_table import QueueLine, has_queues, queue_lines
 from spinney.sim.whatif import Simulation
@@ -26,7 +26,7 @@ def queues(
     output: str,
 ) -> None:
     """Show the queues: quota, limit, fair share, what is allocated and what is requested."""
-    settings = configuration(config)
+    settings = scheduler_settings(config)
     known = {"gpu": "nvidia.com/gpu", "cpu": "cpu", "memory": "memory"}
     for name in resource:
         if name not in known and name not in known.values():

@@ -8,9 +8,9 @@ from typing import Any
 import click
 
 from spinney.api.struct import JSON
-from spinney.cli.bodies.why import configuration, print_unseen
-from spinney.cli.connecting import ClusterChoice, snapshot_of
+from spinney.cli.connecting import ClusterChoice, print_unseen, snapshot_of
 from spinney.cli.output import columns, print_data, progress, shortened
+from spinney.cli.settings import scheduler_settings
 from spinney.explain.amounts import counted
 from spinney.gangs.tree import GangKey
 from spinney.runtime import Runtime
@@ -44,7 +44,7 @@ def simulate(
     """Run scheduling cycles on SNAPSHOT and say what happens; nothing is written anywhere."""
     if len(configs) > 2:
         raise click.BadParameter("at most two configurations can be compared", param_hint="--config")
-    settings = [(str(path), configuration(path)) for path in configs] or [("default", configuration(None))]
+    settings = [(str(path), scheduler_settings(path)) for path in configs] or [("default", scheduler_settings(None))]
     taken, _ = snapshot_of(ClusterChoice(kubeconfig, context), snapshot)
     runtime = Runtime.system()
     cluster = _with_workload(taken, files, runtime)

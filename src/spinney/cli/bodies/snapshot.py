@@ -4,8 +4,7 @@ from pathlib import Path
 
 import click
 
-from spinney.cli.bodies.why import print_unseen
-from spinney.cli.connecting import ClusterChoice, snapshot_of
+from spinney.cli.connecting import ClusterChoice, print_unseen, snapshot_of
 from spinney.sim.snapshot_files import write_snapshot
 
 

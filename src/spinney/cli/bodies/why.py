@@ -9,16 +9,16 @@ import click
 import msgspec
 import structlog
 
-from spinney.cli.connecting import ClusterChoice, snapshot_of
+from spinney.cli.connecting import ClusterChoice, print_unseen, snapshot_of
 from spinney.cli.logs import log_to_stderr
 from spinney.cli.output import coloured, print_data, progress
+from spinney.cli.settings import scheduler_settings
 from spinney.explain import as_text
 from spinney.runtime import Runtime
-from spinney.scheduler.config import InvalidConfiguration, SchedulerConfig, load_config
+from spinney.scheduler.config import SchedulerConfig
 from spinney.scheduler.plugin import UnknownPlugin
 from spinney.sim.advice import Advisor, Answer
 from spinney.sim.queue_table import QueueLine
-from spinney.sim.snapshot import ClusterSnapshot
 from spinney.sim.subjects import AmbiguousSubject, NoSuchSubject, UnknownKind, find
 
 _DEVELOPER = 7  # the verbosity at which plugins log the node sets they made
@@ -36,7 +36,7 @@ def why(
     output: str,
 ) -> None:
     """Say why a pod, gang, PodGroup, PodCliqueSet or queue waits."""
-    settings = configuration(config)
+    settings = scheduler_settings(config)
     snapshot, here = snapshot_of(ClusterChoice(kubeconfig, context, namespace), from_file)
     if verbose:
         settings = msgspec.structs.replace(settings or snapshot.scheduler or SchedulerConfig(), verbosity=_DEVELOPER)
@@ -55,22 +55,6 @@ def why(
     if verbose:
         _print_developer_log(answer, logged)
     print_unseen(snapshot)
-
-
-def configuration(path: Path | None) -> SchedulerConfig | None:
-    """Read a scheduler configuration if one is given."""
-    try:
-        return load_config(path) if path is not None else None
-    except InvalidConfiguration as error:
-        raise click.ClickException(str(error)) from error
-
-
-def print_unseen(snapshot: ClusterSnapshot) -> None:
-    """Say on standard error what the answer does not take into account."""
-    if snapshot.unseen:
-        click.echo("\nnot seen, so the answer may be incomplete:", err=True)
-        for each in snapshot.unseen:
-            click.echo(f"  {each}", err=True)
 
 
 def _lines(answer: Answer, indent: str) -> list[str]:

@@ -1,0 +1,73 @@
+"""``spinney up --config`` takes the file of any process and gives it to the one it is for."""
+
+from pathlib import Path
+
+import click
+import pytest
+
+from spinney.cli.settings import embedded_settings
+from spinney.nodes import ClusterSpec
+from spinney.sim.embedded import StackOptions
+from spinney.sim.shapes import gpu_cluster
+
+
+def _written(directory: Path, text: str) -> Path:
+    path = directory / "config.yaml"
+    path.write_text(text)
+    return path
+
+
+@pytest.fixture
+def spec() -> ClusterSpec:
+    """Two nodes of eight GPUs."""
+    return gpu_cluster(2, 8)
+
+
+def test_without_files_everything_runs_as_it_comes(spec: ClusterSpec) -> None:
+    """Without a file every backend is enabled and served."""
+    assert embedded_settings(spec, ()) == StackOptions.whole(spec)
+
+
+def test_an_operator_configuration_is_the_operators(spec: ClusterSpec, tmp_path: Path) -> None:
+    """An OperatorConfiguration decides which profiles are enabled."""
+    path = _written(
+        tmp_path,
+        "apiVersion: operator.config.grove.io/v1alpha1\n"
+        "kind: OperatorConfiguration\n"
+        "scheduler: {profiles: [{name: spinney-scheduler, default: true}]}\n",
+    )
+
+    options = embedded_settings(spec, [path])
+
+    assert options.operator.profiles.default == "spinney-scheduler"
+    assert "kai-scheduler" not in options.operator.profiles.names()
+
+
+def test_a_shard_is_the_session_schedulers(spec: ClusterSpec, tmp_path: Path) -> None:
+    """A SchedulingShard configures the session scheduler, which still serves every name it serves here."""
+    path = _written(tmp_path, "kind: SchedulingShard\nspec: {placementStrategy: {gpu: spread, cpu: spread}}\n")
+
+    options = embedded_settings(spec, [path])
+
+    assert {"spinney-scheduler", "kai-scheduler", "volcano"} <= set(options.scheduler.scheduler_names)
+    assert options.scheduler != StackOptions.whole(spec).scheduler
+
+
+def test_profiles_are_the_coschedulers(spec: ClusterSpec, tmp_path: Path) -> None:
+    """A file in kube-scheduler's grammar configures the coscheduler."""
+    path = _written(tmp_path, "profiles: [{schedulerName: default-scheduler}]\n")
+
+    options = embedded_settings(spec, [path])
+
+    assert options.coscheduler is not None
+    assert [each.scheduler_name for each in options.coscheduler.profiles] == ["default-scheduler"]
+
+
+def test_a_typo_is_named(spec: ClusterSpec, tmp_path: Path) -> None:
+    """A key nobody knows is one sentence with the file and the key."""
+    path = _written(tmp_path, "plugns: []\n")
+
+    with pytest.raises(click.ClickException) as refused:
+        embedded_settings(spec, [path])
+
+    assert "config.yaml: plugns: no such field" in refused.value.message
