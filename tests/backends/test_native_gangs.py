@@ -135,11 +135,31 @@ def test_a_part_of_a_gang_cannot_be_confined() -> None:
         part = a_pod_clique_set("model", [a_clique("a"), a_clique("b", required="rack")])
         with pytest.raises(Rejected, match="a part of a gang"):
             await kube.validate_pod_clique_set(part, None)
+        twice = a_scaling_group("sg", ["a"], 2, 2, required="rack")
+        with pytest.raises(Rejected, match="a part of a gang"):
+            await kube.validate_pod_clique_set(a_pod_clique_set("model", [a_clique("a")], [twice]), None)
         beyond = a_pod_clique_set("model", [a_clique("a", 3, 1)], required="rack", topology="cluster")
         with pytest.raises(Rejected, match="beyond its minAvailable"):
             await kube.validate_pod_clique_set(beyond, None)
 
     asking(native, story)
+
+
+def test_a_gang_of_one_group_takes_the_narrowest_constraint() -> None:
+    """Of the constraints of set, scaling group and clique the narrowest holds; what is lost between gangs is said."""
+    group = a_scaling_group("sg", ["worker"], 2, 1, required="rack")
+    pcs = a_pod_clique_set("model", [a_clique("worker", 2)], [group], required="block", topology="cluster")
+    layout, binding = Layout(pcs), a_topology("cluster")
+    content = gangs.content(gangs.expected_gangs(layout, {})[0], layout, Topology(True, "cluster", binding), {})
+
+    async def story(kube: KubeScheduler) -> None:
+        (lost,) = await kube.validate_pod_clique_set(pcs, None)
+        assert lost.capability == "required_topology"
+        await kube.sync_pod_gang(await stored(kube, msgspec.structs.replace(a_gang(pcs), spec=content.spec)))
+        (found,) = (await kube.context.client.list(workload_v1beta1.POD_GROUP, "test")).items
+        assert _key(found) == "topology.example/rack"
+
+    asking(native, story, sets=[pcs], bindings=[binding])
 
 
 def test_a_cluster_without_native_gangs_stops_the_operator() -> None:
@@ -172,7 +192,7 @@ def test_a_composite_has_a_group_for_each_part() -> None:
 
     async def story(kube: KubeScheduler) -> None:
         assert kube.capabilities.group_topology
-        assert await kube.validate_pod_clique_set(pcs, None) == []
+        assert [each.capability for each in await kube.validate_pod_clique_set(pcs, None)] == ["required_topology"]
         gang = await stored(kube, msgspec.structs.replace(a_gang(pcs), spec=content.spec))
         await kube.sync_pod_gang(gang)
         client, life = kube.context.client, (gang.metadata.uid or "")[:5]

@@ -39,7 +39,7 @@ from spinney.backends.interface import (
     TopologyState,
 )
 from spinney.backends.membership import minimum_count
-from spinney.backends.wishes import has_scaled_gangs, queue_of, topology_wishes
+from spinney.backends.wishes import between_gangs, queue_of
 from spinney.kube.errors import NotFound
 
 NEVER_STALE = "-1s"
@@ -85,15 +85,7 @@ class KaiScheduler(SchedulerBackend, TopologyAware):
             raise Rejected(
                 f"no queue is named; put the label {marks.KAI_QUEUE} on the PodCliqueSet", path="metadata.labels"
             )
-        return [
-            Degradation(
-                "required_topology",
-                f"domain {wish.required!r} holds each gang of a replica, and may differ between its base gang and the "
-                "gangs of further scaling group replicas",
-            )
-            for wish in topology_wishes(pcs)
-            if wish.level == "set" and wish.required is not None and has_scaled_gangs(pcs)
-        ]
+        return between_gangs(pcs)
 
     async def sync_pod_gang(self, gang: PodGang) -> None:
         client = self.context.client

@@ -37,6 +37,7 @@ from spinney.backends.interface import (
 from spinney.backends.membership import is_member, may_release_beyond
 from spinney.backends.native_gangs import NEWEST_FIRST, GangTraits, NativeGangs
 from spinney.backends.wishes import (
+    between_gangs,
     goes_beyond_minimum,
     pod_spec_of,
     priority_of,
@@ -144,6 +145,7 @@ class KubeScheduler(SchedulerBackend):
         if not self._kept:
             lost.insert(0, Degradation("gang_scheduling", NOT_KEPT))
         _reject_mixed_priorities(pcs)
+        lost += between_gangs(pcs)
         if self.config.composites and _base_groups(pcs) <= MAX_TEMPLATES:
             if not self._topology:
                 reject_required_topology(pcs, "and this cluster does not serve topology constraints of native gangs")
@@ -217,7 +219,7 @@ class KubeScheduler(SchedulerBackend):
                     "constraints of native gangs (feature TopologyAwareWorkloadScheduling)",
                     path=wish.path,
                 )
-            if wish.level != "set" and len(cliques) > 1:
+            if wish.level != "set" and _base_groups(pcs) > 1:
                 raise Rejected(
                     f"topology domain {wish.required!r} is required for a part of a gang, and a native gang has one "
                     "constraint for all its pods; require it on spec.template",
@@ -294,12 +296,14 @@ def _base_groups(pcs: PodCliqueSet) -> int:
 
 
 def _topology_key(gang: PodGang) -> str | None:
-    """Return the node label that confines a whole gang."""
-    constraint = gang.spec.topology_constraint
-    if constraint is None and len(gang.spec.pod_groups) == 1:
-        constraint = gang.spec.pod_groups[0].topology_constraint
-    pack = constraint.pack_constraint if constraint is not None else None
-    return pack.required if pack is not None else None
+    """Return the node label that confines a whole gang: in a gang of one group the narrowest of its constraints."""
+    spec = gang.spec
+    constraints = [spec.topology_constraint]
+    if len(spec.pod_groups) == 1:
+        constraints += [config.topology_constraint for config in spec.topology_constraint_group_configs]
+        constraints.append(spec.pod_groups[0].topology_constraint)
+    packs = [constraint.pack_constraint for constraint in constraints if constraint is not None]
+    return next((pack.required for pack in reversed(packs) if pack is not None and pack.required), None)
 
 
 def _reject_mixed_priorities(pcs: PodCliqueSet) -> None:

@@ -8,7 +8,7 @@ from spinney.api import labels as marks
 from spinney.api.grove import PodCliqueSet, PodCliqueTemplateSpec, TopologyConstraint
 from spinney.api.podgang import PodGang
 from spinney.api.struct import JSON
-from spinney.backends.interface import Rejected
+from spinney.backends.interface import Degradation, Rejected
 
 Level = Literal["set", "group", "clique"]
 
@@ -42,9 +42,19 @@ def reject_required_topology(pcs: PodCliqueSet, why: str) -> None:
             raise Rejected(f"topology domain {wish.required!r} is required, {why}", path=wish.path)
 
 
-def has_scaled_gangs(pcs: PodCliqueSet) -> bool:
-    """Say whether a replica of the set can have more than its base gang."""
-    return bool(pcs.spec.template.pod_clique_scaling_groups)
+def between_gangs(pcs: PodCliqueSet) -> list[Degradation]:
+    """Return what is lost where each gang is confined by itself: one domain for all gangs of a replica."""
+    if not pcs.spec.template.pod_clique_scaling_groups:
+        return []
+    return [
+        Degradation(
+            "required_topology",
+            f"domain {wish.required!r} holds each gang of a replica, and may differ between its base gang and the "
+            "gangs of further scaling group replicas",
+        )
+        for wish in topology_wishes(pcs)
+        if wish.level == "set" and wish.required is not None
+    ]
 
 
 def goes_beyond_minimum(clique: PodCliqueTemplateSpec) -> bool:
