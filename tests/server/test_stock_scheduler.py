@@ -1,53 +1,35 @@
-"""A stock kube-scheduler on the embedded server: its informers, leases, bindings and status patches all work.
+"""A stock kube-scheduler on the embedded server: its informers, leases, bindings and status patches all work."""
 
-It talks protobuf, as it does to any server that it is not told to talk JSON to.
-"""
-
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from collections.abc import Sequence
+from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 
 import pytest
 import yaml
 
 from spinney.api.struct import JSON
-from spinney.runtime import Runtime
-from spinney.server import ApiServer
-from spinney.server.http import HttpServer
-from spinney.testing.controlplane.binaries import GoMissing, find_binaries
-from spinney.testing.controlplane.process import Process
+from spinney.testing.controlplane.binaries import Binaries
 from tests.server.api import NODES, PODS, Api, a_pod
+from tests.server.stock import CONTENT_TYPES, with_component
 
 pytestmark = [pytest.mark.real, pytest.mark.timeout(180)]
 
 _GROUPS = "/apis/scheduling.k8s.io/v1beta1/namespaces/default/podgroups"
 
 
-@asynccontextmanager
-async def _scheduled(directory: Path) -> AsyncIterator[Api]:
-    """A served embedded cluster with a stock kube-scheduler 1.37 as its client."""
-    try:
-        binary = find_binaries("1.37").kube_scheduler
-    except GoMissing as missing:
-        pytest.skip(f"NO KUBE-SCHEDULER: {missing}")
-    runtime = Runtime.system()
-    server = ApiServer(runtime)
-    async with server.running(), HttpServer(server) as http:
-        kubeconfig, configuration = directory / "kubeconfig", directory / "scheduler.yaml"
-        http.write_kubeconfig(kubeconfig)
+def _scheduled(directory: Path, content_type: str) -> AbstractAsyncContextManager[Api]:
+    def command(binaries: Binaries, kubeconfig: Path) -> Sequence[str | Path]:
+        configuration = directory / "scheduler.yaml"
         content = {
             "apiVersion": "kubescheduler.config.k8s.io/v1",
             "kind": "KubeSchedulerConfiguration",
-            "clientConnection": {"kubeconfig": str(kubeconfig)},
+            "clientConnection": {"kubeconfig": str(kubeconfig), "contentType": content_type},
         }
         configuration.write_text(yaml.safe_dump(content))
-        flags = [f"--config={configuration}", "--feature-gates=GenericWorkload=true", "--secure-port=0"]
-        process = Process("kube-scheduler", [binary, *flags], directory=directory, clock=runtime.clock)
-        try:
-            yield Api(server)
-        finally:
-            process.stop()
-    runtime.executor.close()
+        gates = "--feature-gates=GenericWorkload=true"
+        return [binaries.kube_scheduler, f"--config={configuration}", gates, "--secure-port=0"]
+
+    return with_component(directory, command)
 
 
 def _wants_a_core(name: str, **spec: JSON) -> JSON:
@@ -63,9 +45,10 @@ def _a_node(cores: int) -> JSON:
     return {"metadata": {"name": "n"}, "status": {"capacity": capacity, "conditions": conditions}}
 
 
-async def test_pods_are_bound_and_the_rest_is_explained(tmp_path: Path) -> None:
+@CONTENT_TYPES
+async def test_pods_are_bound_and_the_rest_is_explained(tmp_path: Path, content_type: str) -> None:
     """Pods that fit are bound under the scheduler's lease; one that does not gets its condition and an event."""
-    async with _scheduled(tmp_path) as api:
+    async with _scheduled(tmp_path, content_type) as api:
         await api.create(NODES, _a_node(2))
         for name in ("a", "b", "c"):
             await api.create(PODS, _wants_a_core(name))
@@ -84,7 +67,7 @@ async def test_pods_are_bound_and_the_rest_is_explained(tmp_path: Path) -> None:
 
 async def test_a_native_gang_is_scheduled_whole(tmp_path: Path) -> None:
     """A PodGroup's pods wait for each other; when all exist they are bound and the group says so."""
-    async with _scheduled(tmp_path) as api:
+    async with _scheduled(tmp_path, "application/json") as api:
         await api.create(NODES, _a_node(2))
         await api.create(_GROUPS, {"metadata": {"name": "g"}, "spec": {"schedulingPolicy": {"gang": {"minCount": 2}}}})
         for name in ("a", "b"):
