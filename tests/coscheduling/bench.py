@@ -1,7 +1,7 @@
 """A scheduler without an API server: pods and nodes are put into its ledger, binds are written down."""
 
 import asyncio
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Coroutine, Iterable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -26,6 +26,7 @@ from spinney.api.coscheduling import PodGroup, PodGroupSpec
 from spinney.api.labels import COSCHEDULING_GROUP
 from spinney.api.meta import Metadata, ObjectMeta
 from spinney.binding.binder import Binder
+from spinney.binding.volumes import LateVolumes
 from spinney.cluster.pods import PodKey, PodRecord
 from spinney.cluster.state import ClusterState
 from spinney.coscheduling.budgets import Budgets
@@ -40,6 +41,7 @@ from spinney.coscheduling.plugins import BUILT_IN, DEFAULT_PLUGINS
 from spinney.coscheduling.plugins.coscheduling import Coscheduling
 from spinney.coscheduling.queue import SchedulingQueue
 from spinney.coscheduling.scheduler import Refused, Scheduler
+from spinney.coscheduling.volumes import Volumes
 from spinney.coscheduling.waiting import WaitingPods
 from spinney.kube.cache import Change
 from spinney.kube.client import Client
@@ -92,21 +94,26 @@ class Bench:
         self.nominated: dict[str, str] = {}
         self.started: list[str] = []
         self.counted: list[str] = []
+        self._tasks: set[asyncio.Task[None]] = set()
         client = Client(InProcessTransport(ApiServer(self.runtime)), self.runtime)
+        cluster = ClusterState()
         self.services = Services(
             runtime=self.runtime,
-            cluster=ClusterState(),
+            cluster=cluster,
             groups=Groups(),
             waiting=WaitingPods(),
             nominations=Nominations(),
             budgets=Budgets(),
             binder=Binder(client, EventRecorder(client, "bench")),
+            volumes=Volumes(),
+            late_volumes=LateVolumes(client, cluster),
             activate=self._activate,
             preempt=self._preempt,
             nominate=self._nominate,
             reached_permit=lambda group: self.started.append(group.key.name),
             bound=lambda group: self.counted.append(group.key.name),
             refused=lambda group, reason: self.rejected.append((group.key.name, reason)),
+            background=self._in_background,
         )
         registry = registry or PluginRegistry(BUILT_IN)
         registry.register("WrittenDown", lambda handle, arguments: WrittenDown(self))
@@ -132,7 +139,7 @@ class Bench:
             {SCHEDULER: self.judge},
             self.queue,
             report=lambda refused: self.refused.__setitem__(refused.record.name, refused),
-            binding=lambda key: None,
+            about_to_bind=lambda key: None,
             metrics=CoschedulingMetrics(self.registry),
         )
         self.intake = Intake(self.services, self.queue, {SCHEDULER: self.judge}, gone=lambda key: None)
@@ -243,6 +250,11 @@ class Bench:
                 waiting.reject("DefaultPreemption", "preempted")
             else:
                 self.services.leaving[victim.key] = None
+
+    def _in_background(self, work: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
 
     def _nominate(self, record: PodRecord, node: str) -> None:
         self.nominated[record.name] = node

@@ -57,10 +57,6 @@ class Disruption:
                 self._leaving[victim.key] = None
                 self.in_background(self._delete(victim, beneficiary, node))
 
-    def nominate(self, record: PodRecord, node: str) -> None:
-        """Write the nominated node of a pod; an empty one takes it away."""
-        self.in_background(self._write_nomination(record, node))
-
     def in_background(self, work: Coroutine[Any, Any, None]) -> None:
         """Run something to its end beside the scheduling cycles."""
         task = asyncio.create_task(work)
@@ -97,16 +93,3 @@ class Disruption:
             return
         message = f"Preempted by pod {beneficiary.uid} on node {node}"
         self._events.event(pod_reference(key, victim.uid), "Normal", "Preempted", message)
-
-    async def _write_nomination(self, record: PodRecord, node: str) -> None:
-        key = Key(*record.key)
-        patch = {"metadata": {"uid": record.uid}, "status": {"nominatedNodeName": node or None}}
-        try:
-            async with self._slots:
-                await self._client.patch(
-                    POD, key.name, patch, key.namespace, kind=PatchKind.STRATEGIC, subresource="status"
-                )
-        except (NotFound, Conflict):
-            return
-        except KubeError as error:
-            log.warning("nominated node not written", pod=str(key), node=node, error=str(error))

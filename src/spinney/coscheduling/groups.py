@@ -54,6 +54,8 @@ class Group:
         self.waiting: dict[Key, None] = {}
         """Members that wait at Permit, in the order in which they came."""
         self.resting_until = 0.0
+        self.stirred = False
+        """Whether, since it was rejected, something happened that may help it; else to try it again is pointless."""
         self.resources_checked = False
         self.domain: str | None = None
         """The one topology domain all members go to, once it is chosen."""
@@ -152,7 +154,7 @@ class Groups:
         self.reordered: Callable[[Group], None] = lambda group: None
         """Hears when a group's place in the order has changed."""
         self._groups: dict[GangKey, Group] = {}
-        self._of_pod: dict[PodKey, Group] = {}
+        self._of_pod: dict[tuple[str, str], Group] = {}
         self._holding: dict[GangKey, Group] = {}
         self._resting: dict[GangKey, Group] = {}
 
@@ -161,7 +163,7 @@ class Groups:
 
     def of(self, pod: PodKey | Key) -> Group | None:
         """Return the group a pod belongs to; ``None`` for a pod of its own."""
-        return self._of_pod.get(PodKey(*pod))
+        return self._of_pod.get(pod)
 
     def get(self, key: GangKey) -> Group | None:
         """Return one group."""
@@ -221,9 +223,10 @@ class Groups:
 
     # -- backing off -------------------------------------------------------------------------------------------------
 
-    def rest(self, group: Group, until: float) -> None:
-        """Put a group on the back-off list."""
+    def rest(self, group: Group, until: float, *, stirred: bool) -> None:
+        """Put a group on the back-off list; one that is ``stirred`` is tried again whatever happens meanwhile."""
         group.resting_until = until
+        group.stirred = stirred
         self._resting[group.key] = group
 
     def resting(self, group: Group) -> bool:
@@ -231,11 +234,16 @@ class Groups:
         return group.key in self._resting
 
     def rested(self, now: float) -> list[Group]:
-        """Take the groups whose time is up off the back-off list and return them."""
+        """Take the groups whose time is up off the back-off list and return those that are to be tried again.
+
+        For the others nothing has changed, so their answer would be the same; the next event that may help wakes them.
+        """
+        if not self._resting:
+            return []
         found = [group for group in self._resting.values() if group.resting_until <= now]
         for group in found:
             del self._resting[group.key]
-        return found
+        return [group for group in found if group.stirred]
 
     def next_rested(self) -> float | None:
         """Return when the next group's time is up."""

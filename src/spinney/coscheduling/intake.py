@@ -14,7 +14,7 @@ from spinney.api.policy import PodDisruptionBudget
 from spinney.api.storage import STORAGE_CLASS, PersistentVolume, PersistentVolumeClaim, StorageClass
 from spinney.cluster.filters import Storage
 from spinney.cluster.pods import PodKey
-from spinney.coscheduling.framework import Action, ClusterEvent, Services
+from spinney.coscheduling.framework import Action, ClusterEvent, Services, room_freed
 from spinney.coscheduling.groups import Terms
 from spinney.coscheduling.judging import Judge
 from spinney.coscheduling.queue import SchedulingQueue
@@ -52,7 +52,7 @@ class Intake:
         self._workloads: dict[Key, workload_v1alpha1.Workload] = {}
         self._namespaces: dict[str, Any] = {}
         self._claims: dict[tuple[str, str], PersistentVolumeClaim] = {}
-        self._volumes: dict[str, PersistentVolume] = {}
+        self._volumes = services.volumes
         self._classes: dict[str, StorageClass] = {}
         self._cluster.view.namespaces = self._namespaces
         self._cluster.view.storage = Storage(self._claims, self._volumes, self._classes)
@@ -100,7 +100,9 @@ class Intake:
     def _dequeue(self, key: Key, *, gone: bool) -> None:
         waiting = self._waiting.get(key)
         self._queue.delete(key)
-        self._nominations.remove(key)
+        record, promised = self._cluster.pod(PodKey(*key)), self._nominations.node_of(key)
+        if self._nominations.remove(key) and record is not None:
+            self._queue.notify(room_freed(record.pod, promised))
         if waiting is not None:
             waiting.reject("SchedulingGates", "the pod is gone, ended or bound by somebody else")
         if gone:
@@ -210,7 +212,7 @@ class Intake:
 
     def volume(self, change: Change[PersistentVolume]) -> None:
         """Take in a persistent volume."""
-        _keep(self._volumes, change.key.name, change.new)
+        self._volumes.put(change.key.name, change.new)
         self._queue.notify(ClusterEvent(PERSISTENT_VOLUME, Action.UPDATE, change.old, change.new))
 
     def storage_class(self, change: Change[StorageClass]) -> None:

@@ -18,13 +18,13 @@ from spinney.api.resource import Resource
 from spinney.api.storage import STORAGE_CLASS, PersistentVolume, PersistentVolumeClaim, StorageClass
 from spinney.api.struct import Struct
 from spinney.binding.binder import Binder
-from spinney.binding.reporting import Reporter
+from spinney.binding.volumes import LateVolumes
 from spinney.cluster.pods import PodKey, PodRecord
 from spinney.cluster.state import ClusterState, PodChange
 from spinney.coscheduling.budgets import Budgets
 from spinney.coscheduling.configuration import CoschedulerConfiguration, InvalidConfiguration, make_profile
 from spinney.coscheduling.disruption import Disruption
-from spinney.coscheduling.framework import EventHint, Handle, PluginRegistry, Profile, Services
+from spinney.coscheduling.framework import EventHint, Handle, PluginRegistry, Profile, Services, room_freed
 from spinney.coscheduling.group_status import CONDITIONS, NativeConditions, ScheduleStart
 from spinney.coscheduling.groups import Group, Groups
 from spinney.coscheduling.intake import Intake
@@ -33,10 +33,12 @@ from spinney.coscheduling.metrics import CoschedulingMetrics
 from spinney.coscheduling.nominations import Nominations
 from spinney.coscheduling.plugins import BUILT_IN, DEFAULT_PLUGINS
 from spinney.coscheduling.pod_group_controller import PodGroupController
+from spinney.coscheduling.pod_status import PodStatusWriter
 from spinney.coscheduling.queue import BackoffTimes, SchedulingQueue
 from spinney.coscheduling.reporting import Reports
 from spinney.coscheduling.scheduler import FLUSH_SECONDS, Scheduler
 from spinney.coscheduling.victims import priority_of
+from spinney.coscheduling.volumes import Volumes
 from spinney.coscheduling.waiting import WaitingPods
 from spinney.gangs.sources import coscheduling as coscheduling_source
 from spinney.gangs.tree import GangKey
@@ -48,7 +50,6 @@ from spinney.kube.manager import Manager
 log = structlog.get_logger()
 
 COMPONENT: Final = "spinney-coscheduler"
-FAILED_SCHEDULING: Final = "FailedScheduling"
 _HELD_SECONDS: Final = 5.0
 """How long a group may be incomplete before its pods say so: while a gang is being created it always is."""
 _MOST_PER_BURST: Final = 200
@@ -89,8 +90,8 @@ class CoschedulerProcess:
         self._with_controller = with_controller
         self._woken = asyncio.Event()
         events = self.manager.recorder(COMPONENT)
-        reporter = Reporter(client, self._runtime.clock, events, event_reason=FAILED_SCHEDULING)
-        self._reports = Reports(reporter, self.cluster)
+        self._pod_status = PodStatusWriter(client, events)
+        self._reports = Reports(self._pod_status, self.cluster)
         waiting = WaitingPods()
         leaving: dict[PodKey, None] = {}
         self._disruption = Disruption(client, events, waiting, leaving)
@@ -102,12 +103,15 @@ class CoschedulerProcess:
             nominations=Nominations(),
             budgets=Budgets(),
             binder=Binder(client, events),
+            volumes=Volumes(),
+            late_volumes=LateVolumes(client, self.cluster),
             activate=self._activate,
             preempt=self._preempt,
             nominate=self._nominate,
             reached_permit=self._reached_permit,
             bound=self._member_bound,
             refused=self._group_refused,
+            background=self._disruption.in_background,
             leaving=leaving,
         )
         self._profiles, self._judges = self._make_profiles(configuration, registry)
@@ -120,7 +124,7 @@ class CoschedulerProcess:
             self._judges,
             self.queue,
             report=self._reports.put,
-            binding=self._reports.forget,
+            about_to_bind=self._pod_status.about_to_bind,
             metrics=self._metrics,
         )
         self._start: ScheduleStart | None = None
@@ -169,7 +173,7 @@ class CoschedulerProcess:
 
     async def prepare(self) -> None:
         """Give the manager everything to run; for a process that has other things to run with the same manager."""
-        intake = Intake(self.services, self.queue, self._judges, gone=self._reports.forget)
+        intake = Intake(self.services, self.queue, self._judges, gone=self._pod_status.forget)
         self.cluster.subscribe(self.groups.pod_changed)
         for record in self.cluster.pods():
             self.groups.pod_changed(PodChange(None, record))
@@ -202,7 +206,9 @@ class CoschedulerProcess:
                 self._native = NativeConditions(manager, resource, native, self.groups)
         manager.cache(NAMESPACE, _Named).subscribe(intake.namespace)
         manager.cache(POD_DISRUPTION_BUDGET, PodDisruptionBudget).subscribe(intake.budget)
-        manager.cache(PERSISTENT_VOLUME_CLAIM, PersistentVolumeClaim).subscribe(intake.claim)
+        claims = manager.cache(PERSISTENT_VOLUME_CLAIM, PersistentVolumeClaim)
+        claims.subscribe(intake.claim)
+        self.services.late_volumes.follow(claims)
         manager.cache(PERSISTENT_VOLUME, PersistentVolume).subscribe(intake.volume)
         manager.cache(STORAGE_CLASS, StorageClass).subscribe(intake.storage_class)
         manager.cache(NODE, Node).subscribe(intake.node)
@@ -230,9 +236,10 @@ class CoschedulerProcess:
                 waiting.abandon()
             for timer in self._held.values():
                 timer.cancel()
+            self.services.late_volumes.interrupt()
             await self.scheduler.finish_binding()
             await self._disruption.finish()
-            await self._reports.flush()
+            await self._pod_status.flush()
 
     async def _flush_for_ever(self) -> None:
         while True:
@@ -257,11 +264,14 @@ class CoschedulerProcess:
         nominations = self.services.nominations
         if nominations.node_of(Key(*record.key)) == node:
             return
+        promised = nominations.node_of(Key(*record.key))
         if node:
             nominations.put(record, node)
         else:
             nominations.remove(Key(*record.key))
-        self._disruption.nominate(record, node)
+        if promised:
+            self.queue.notify(room_freed(record.pod, promised), but_not=frozenset({Key(*record.key)}))
+        self._pod_status.nominate(record, node)
 
     def _completed(self, group: Group) -> None:
         self.queue.activate(Key(*record.key) for record in group.pending())
@@ -306,7 +316,7 @@ class CoschedulerProcess:
             for plugin in profile.pre_enqueue if profile is not None else ():
                 status = plugin.pre_enqueue(record.pod)
                 if not status.ok:
-                    self._reports.say(Key(*record.key), record.uid, status.message)
+                    self._reports.held(record, status.message)
                     break
 
 

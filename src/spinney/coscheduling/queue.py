@@ -66,6 +66,7 @@ class SchedulingQueue:
         self._held: dict[Key, QueuedPod] = {}
         self._missed: dict[_EventKind, deque[tuple[int, ClusterEvent]]] = {}
         self._event_number = 0
+        self._returned = 0
 
     # -- pods coming, changing and going -----------------------------------------------------------------------------
 
@@ -140,6 +141,8 @@ class SchedulingQueue:
             return False
         queued.rejected_by = frozenset(rejected_by)
         queued.queued = self._clock.monotonic()
+        self._returned += 1
+        queued.returned = self._returned
         since = flight.since if flight is not None else self._event_number
         woken = not queued.rejected_by or self._missed_something(queued, since)
         self._trim()
@@ -149,13 +152,23 @@ class SchedulingQueue:
             self._enter_unschedulable(queued)
         return True
 
-    def notify(self, event: ClusterEvent) -> None:
-        """Wake every rejected pod that ``event`` may help."""
+    @property
+    def moment(self) -> int:
+        """Return a number that grows with every pod that is returned from flight."""
+        return self._returned
+
+    def notify(self, event: ClusterEvent, *, since: int = -1, but_not: frozenset[Key] = frozenset()) -> None:
+        """Wake every rejected pod that ``event`` may help.
+
+        An event that only undoes what was done at the moment ``since`` is news to the pods that were returned later.
+        """
         if self._in_flight:
             kept = self._missed.setdefault((event.resource, event.action), deque())
             kept.append((self._event_number, event))
         self._event_number += 1
         for queued in self._helped_by(event):
+            if queued.returned <= since or queued.key in but_not:
+                continue
             self._leave_unschedulable(queued)
             self._enqueue_after_rest(queued)
 

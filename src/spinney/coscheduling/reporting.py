@@ -2,39 +2,31 @@
 
 import numpy as np
 
-from spinney.binding.reporting import PodVerdict, Reporter
 from spinney.cluster.filters import FilterResult
+from spinney.cluster.pods import PodRecord
 from spinney.cluster.state import ClusterState
+from spinney.coscheduling.framework import Code
+from spinney.coscheduling.pod_status import SCHEDULER_ERROR, UNSCHEDULABLE, PodStatusWriter
 from spinney.coscheduling.scheduler import Refused
 from spinney.explain import NodeNames, kube_message, pod_report
-from spinney.explain.rendering import EVENT_BYTES, bounded
-from spinney.kube.keys import Key
 
 
 class Reports:
-    """Turns refusals into verdicts. Mutable: pods refused for the same are counted once."""
+    """Turns refusals into words. Mutable: pods refused for the same are counted once."""
 
-    def __init__(self, reporter: Reporter, cluster: ClusterState) -> None:
-        self._reporter = reporter
+    def __init__(self, writer: PodStatusWriter, cluster: ClusterState) -> None:
+        self._writer = writer
         self._cluster = cluster
         self._counted: tuple[FilterResult, str] | None = None
 
     def put(self, refused: Refused) -> None:
-        """Report that a pod found no node."""
-        record = refused.record
-        self.say(Key(*record.key), record.uid, self.message(refused))
+        """Report that a pod found no node, or that trying to place it failed."""
+        reason = SCHEDULER_ERROR if refused.status.code is Code.ERROR else UNSCHEDULABLE
+        self._writer.waits(refused.record, reason, self.message(refused))
 
-    def say(self, pod: Key, uid: str, message: str) -> None:
-        """Report why a pod waits; returns at once."""
-        self._reporter.unschedulable((PodVerdict(pod, uid, message, bounded(message, EVENT_BYTES)),))
-
-    def forget(self, pod: Key) -> None:
-        """Drop what was said, or was to be said, about a pod that is being bound or is gone."""
-        self._reporter.forget(pod)
-
-    async def flush(self) -> None:
-        """Wait until everything has been written."""
-        await self._reporter.flush()
+    def held(self, record: PodRecord, message: str) -> None:
+        """Report why a pod is not tried."""
+        self._writer.waits(record, UNSCHEDULABLE, message)
 
     def message(self, refused: Refused) -> str:
         """Return the text: nodes counted by reason, or why the pod was refused as a whole."""

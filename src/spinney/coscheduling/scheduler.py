@@ -7,19 +7,17 @@ held and returns to the queue with the names of the plugins that refused it.
 """
 
 import asyncio
-from collections.abc import Callable, Coroutine, Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
-import msgspec
 import structlog
 
-from spinney.api.core import POD, Pod
+from spinney.api.core import Pod
 from spinney.cluster.filters import FilterResult
 from spinney.cluster.pods import PodKey, PodRecord
 from spinney.cluster.statuses import PodStatus
 from spinney.coscheduling.framework import (
-    Action,
     ClusterEvent,
     Code,
     CycleState,
@@ -27,6 +25,7 @@ from spinney.coscheduling.framework import (
     QueuedPod,
     Services,
     Status,
+    room_freed,
 )
 from spinney.coscheduling.framework.points import PostFilterResult
 from spinney.coscheduling.judging import Judge
@@ -63,6 +62,17 @@ class _Flight:
     node: str
     nominated: str
     """The node it was promised before it got one; holds again if it loses this one."""
+    since: int
+    """The moment, as the queue counts them, at which it got the node."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Freed:
+    """Room that was held since a moment by some pods, and is free again."""
+
+    event: ClusterEvent
+    since: int
+    own: frozenset[Key]
 
 
 class Scheduler:
@@ -76,7 +86,7 @@ class Scheduler:
         queue: SchedulingQueue,
         *,
         report: Callable[[Refused], None],
-        binding: Callable[[Key], None],
+        about_to_bind: Callable[[Key], Awaitable[None] | None],
         metrics: CoschedulingMetrics,
     ) -> None:
         self.services = services
@@ -85,9 +95,9 @@ class Scheduler:
         self._profiles = profiles
         self._judges = judges
         self._report = report
-        self._about_to_bind = binding
+        self._about_to_bind = about_to_bind
         self._binding: set[asyncio.Task[None]] = set()
-        self._freed: dict[tuple[str, ...], Pod] = {}
+        self._freed: dict[tuple[str, ...], _Freed] = {}
 
     # -- bursts ------------------------------------------------------------------------------------------------------
 
@@ -182,7 +192,7 @@ class Scheduler:
     def _place(self, profile: Profile, state: CycleState, queued: QueuedPod, record: PodRecord, node: str) -> None:
         """Reserve the node and ask for permission; from here on whatever fails is undone by :meth:`_lost`."""
         nominations = self.services.nominations
-        flight = _Flight(profile, state, queued, record.pod, node, nominations.node_of(queued.key))
+        flight = _Flight(profile, state, queued, record.pod, node, nominations.node_of(queued.key), self.queue.moment)
         nominations.remove(queued.key)
         self.services.cluster.assume(record.key, node)
         for plugin in profile.reserve:
@@ -240,11 +250,13 @@ class Scheduler:
                 log.exception("post-bind raised", plugin=plugin.name, pod=str(key))
 
     async def _bound_by_plugins(self, flight: _Flight) -> Status:
-        self._about_to_bind(flight.queued.key)
         for preparing in flight.profile.pre_bind:
             status = (await preparing.pre_bind(flight.state, flight.pod, flight.node)).by(preparing.name)
             if not status.ok:
                 return status
+        written_before = self._about_to_bind(flight.queued.key)
+        if written_before is not None:
+            await written_before
         for binding in flight.profile.bind:
             status = (await binding.bind(flight.state, flight.pod, flight.node)).by(binding.name)
             if status.code is not Code.SKIP:
@@ -274,16 +286,26 @@ class Scheduler:
         self._tell_freed(flight)
 
     def _tell_freed(self, flight: _Flight) -> None:
-        """Have pods hear of the room that became free; once for all members of a group that lost theirs together."""
+        """Have others hear of the room that became free; once for all members of a group that lost theirs together.
+
+        It was only held for a while, so it is news to those who were refused meanwhile. To the group itself it is
+        none: what it gave up did not suffice.
+        """
         group = self.services.groups.of(flight.queued.key)
         if not self._freed:
             asyncio.get_running_loop().call_soon(self._notify_freed)
-        self._freed.setdefault(group.key if group is not None else flight.queued.key, _on(flight.pod, flight.node))
+        identity = group.key if group is not None else flight.queued.key
+        found = self._freed.get(identity)
+        if found is None:
+            own = frozenset(Key(*key) for key in group.members) if group is not None else frozenset({flight.queued.key})
+            self._freed[identity] = _Freed(room_freed(flight.pod, flight.node), flight.since, own)
+        else:
+            self._freed[identity] = replace(found, since=min(found.since, flight.since))
 
     def _notify_freed(self) -> None:
         freed, self._freed = self._freed, {}
-        for pod in freed.values():
-            self.queue.notify(ClusterEvent(POD, Action.DELETE, old=pod))
+        for each in freed.values():
+            self.queue.notify(each.event, since=each.since, but_not=each.own)
 
     def _return(self, queued: QueuedPod, refused: Refused) -> None:
         rejected_by: Iterable[str] = ()
@@ -303,8 +325,3 @@ def _rejecting(refused: Refused) -> tuple[str, ...]:
         return ("VolumeBinding", "VolumeRestrictions", "VolumeZone")
     names = dict.fromkeys(refusal.filter for refusal in found.refusals)
     return tuple(names) or ("NodeResourcesFit",)
-
-
-def _on(pod: Pod, node: str) -> Pod:
-    """Return the pod as it would be were it on the node, which is what others hear has gone from there."""
-    return msgspec.structs.replace(pod, spec=msgspec.structs.replace(pod.spec, node_name=node))

@@ -1,6 +1,6 @@
 """The scheduling framework: extension points, their statuses, and the profile that orders plugins at each point."""
 
-from spinney.coscheduling.framework.events import Action, ClusterEvent, EventHint
+from spinney.coscheduling.framework.events import Action, ClusterEvent, EventHint, room_freed
 from spinney.coscheduling.framework.handle import Handle, Services
 from spinney.coscheduling.framework.points import (
     Bind,
@@ -55,4 +55,5 @@ __all__ = [
     "Services",
     "StateKey",
     "Status",
+    "room_freed",
 ]

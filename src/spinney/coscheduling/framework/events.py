@@ -10,7 +10,9 @@ from dataclasses import dataclass
 from enum import Flag, auto
 from typing import Any
 
-from spinney.api.core import Pod
+from msgspec.structs import replace
+
+from spinney.api.core import POD, Pod
 from spinney.api.resource import Resource
 
 
@@ -31,6 +33,11 @@ class ClusterEvent:
     action: Action
     old: Any = None
     new: Any = None
+
+
+def room_freed(pod: Pod, node: str) -> ClusterEvent:
+    """Return the event that ``pod``, which held room on ``node`` or was promised it, does so no longer."""
+    return ClusterEvent(POD, Action.DELETE, old=replace(pod, spec=replace(pod.spec, node_name=node)))
 
 
 Hint = Callable[[Pod, ClusterEvent], bool]

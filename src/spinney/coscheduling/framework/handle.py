@@ -1,8 +1,8 @@
 """What a plugin may use: the cluster, the groups, the pods that wait, and what it may ask the scheduler to do."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from spinney.cluster.pods import PodKey, PodRecord
 from spinney.cluster.state import ClusterState
@@ -11,10 +11,12 @@ from spinney.runtime import Runtime
 
 if TYPE_CHECKING:
     from spinney.binding.binder import Binder
+    from spinney.binding.volumes import LateVolumes
     from spinney.coscheduling.budgets import Budgets
     from spinney.coscheduling.groups import Group, Groups
     from spinney.coscheduling.judging import Judge
     from spinney.coscheduling.nominations import Nominations
+    from spinney.coscheduling.volumes import Volumes
     from spinney.coscheduling.waiting import WaitingPods
 
 
@@ -29,6 +31,8 @@ class Services:
     nominations: "Nominations"
     budgets: "Budgets"
     binder: "Binder"
+    volumes: "Volumes"
+    late_volumes: "LateVolumes"
     activate: Callable[[Iterable[Key]], None]
     """Make pods active now, without rest."""
     preempt: Callable[[Sequence[PodRecord], PodRecord, str], None]
@@ -41,6 +45,8 @@ class Services:
     """Hears when a member of a group was bound."""
     refused: Callable[["Group", str], None]
     """Hears when a group was rejected as a whole, and why."""
+    background: Callable[[Coroutine[Any, Any, None]], None]
+    """Run something to its end beside the scheduling cycles; the process waits for it when it stops."""
     leaving: dict[PodKey, None] = field(default_factory=dict)
     """Victims that were asked to go and are still there. Mutable; written by whoever carries preemption out."""
 

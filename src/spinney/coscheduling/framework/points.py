@@ -34,6 +34,8 @@ class QueuedPod:
     queued: float
     attempts: int = 0
     rejected_by: frozenset[str] = frozenset()
+    returned: int = 0
+    """The moment, as its queue counts them, at which it was last returned from flight."""
     key: Key = field(init=False)
 
     def __post_init__(self) -> None:

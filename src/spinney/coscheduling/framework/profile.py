@@ -71,8 +71,8 @@ POINTS: Final[dict[str, type[FrameworkPlugin]]] = {
 
 def serves(plugin: FrameworkPlugin, point: str) -> bool:
     """Tell whether ``plugin`` has something to do at ``point``."""
-    if isinstance(plugin, Rules):
-        return (point == "filter" and plugin.filter is not None) or (point == "score" and plugin.score is not None)
+    if isinstance(plugin, Rules) and point in {"filter", "score"}:
+        return (plugin.filter if point == "filter" else plugin.score) is not None
     return isinstance(plugin, POINTS[point])
 
 

@@ -15,6 +15,7 @@ from spinney.coscheduling.plugins.group_topology import GroupTopology
 from spinney.coscheduling.plugins.kube_rules import KUBE_RULES
 from spinney.coscheduling.plugins.priority_sort import PrioritySort
 from spinney.coscheduling.plugins.scheduling_gates import SchedulingGates
+from spinney.coscheduling.plugins.volume_binding import VolumeBinding
 
 DEFAULT_PLUGINS: Final = (
     SchedulingGates.name,
@@ -40,6 +41,7 @@ def _rules(name: str) -> Builder:
 
 BUILT_IN: Final[Mapping[str, Builder]] = {
     **{name: _rules(name) for name in KUBE_RULES},
+    "VolumeBinding": VolumeBinding,
     SchedulingGates.name: SchedulingGates,
     PrioritySort.name: PrioritySort,
     DynamicResources.name: DynamicResources,

@@ -109,7 +109,11 @@ class Coscheduling(QueueSort, PreEnqueue, PreFilter, Filter, PostFilter, Reserve
     def pre_enqueue(self, pod: Pod) -> Status:
         """Keep members out while their group cannot be tried: it is not there, incomplete, or backing off."""
         group = self._groups.of(key_of(pod))
-        return SUCCESS if group is None else self._triable(group)
+        if group is None:
+            return SUCCESS
+        if self._groups.resting(group):
+            group.stirred = True
+        return self._triable(group)
 
     # -- PreFilter ---------------------------------------------------------------------------------------------------
 
@@ -182,9 +186,10 @@ class Coscheduling(QueueSort, PreEnqueue, PreFilter, Filter, PostFilter, Reserve
             state.write(_SPARED, spared)
             return SUCCESS  # PreFilter 3: the closest one still fits, on the nodes that remain
         if (pod.spec.priority or 0) > top.priority:
-            self.reject(top, f"pod {key_of(pod)} of higher priority takes what pod group {top.name} needs")
+            self.reject(top, f"pod {key_of(pod)} of higher priority takes what pod group {top.name} needs", again=True)
             return SUCCESS
-        return self._rejected(group, f"pod group {top.name} is closer to its completion and needs what is left")
+        reason = f"pod group {top.name} is closer to its completion and needs what is left"
+        return self._rejected(group, reason, again=True)
 
     # -- Filter ------------------------------------------------------------------------------------------------------
 
@@ -221,10 +226,10 @@ class Coscheduling(QueueSort, PreEnqueue, PreFilter, Filter, PostFilter, Reserve
             giving_way = later[-count:]
             if self._would_fit_without(group, giving_way):
                 for each in giving_way:
-                    self.reject(each, f"pod group {group.name}, which comes first, needs what it holds")
+                    self.reject(each, f"pod group {group.name}, which comes first, needs what it holds", again=True)
                 return PostFilterResult(SUCCESS)
         reason = f"PodGroup {group.name} gives way to {', '.join(each.name for each in rivals)}"
-        return PostFilterResult(self._rejected(group, reason, Code.UNSCHEDULABLE))
+        return PostFilterResult(self._rejected(group, reason, Code.UNSCHEDULABLE, again=True))
 
     def _would_fit_without(self, group: Group, others: list[Group]) -> bool:
         trial = Trial(self._services.cluster)
@@ -292,8 +297,12 @@ class Coscheduling(QueueSort, PreEnqueue, PreFilter, Filter, PostFilter, Reserve
 
     # -- rejecting a group -------------------------------------------------------------------------------------------
 
-    def reject(self, group: Group, reason: str) -> None:
-        """Send back every waiting member and put the group on the back-off list."""
+    def reject(self, group: Group, reason: str, *, again: bool = False) -> None:
+        """Send back every waiting member and put the group on the back-off list.
+
+        It is tried again when it has rested, if something happened meanwhile that may help it, or if it gave way to
+        others (``again``), who will be gone.
+        """
         if self._groups.resting(group):
             return
         log.info("pod group rejected", group=group.name, held=group.assigned, minimum=group.minimum, reason=reason)
@@ -301,7 +310,7 @@ class Coscheduling(QueueSort, PreEnqueue, PreFilter, Filter, PostFilter, Reserve
         group.domains_tried.clear()
         rest = self.arguments.pod_group_backoff_seconds
         if rest > 0:
-            self._groups.rest(group, self._services.runtime.clock.monotonic() + rest)
+            self._groups.rest(group, self._services.runtime.clock.monotonic() + rest, stirred=again)
         waiting, group.waiting = group.waiting, {}
         for key in waiting:
             pod = self._services.waiting.get(key)
@@ -314,8 +323,8 @@ class Coscheduling(QueueSort, PreEnqueue, PreFilter, Filter, PostFilter, Reserve
                 self._services.nominate(record, "")
         self._services.refused(group, reason)
 
-    def _rejected(self, group: Group, reason: str, code: Code = Code.UNRESOLVABLE) -> Status:
-        self.reject(group, reason)
+    def _rejected(self, group: Group, reason: str, code: Code = Code.UNRESOLVABLE, *, again: bool = False) -> Status:
+        self.reject(group, reason, again=again)
         return Status(code, (reason,))
 
     def _record(self, pod: Pod) -> PodRecord:

@@ -1,0 +1,141 @@
+"""What the status of a pod says while it has no node: why it waits, and which node it was promised.
+
+Of one pod there is only ever one write under way, and what changes meanwhile is combined into the next, so the newest
+word is the one that stays. A bind waits for the write under way and drops what was still to be said: the API server
+says PodScheduled itself then, and nobody contradicts it afterwards.
+"""
+
+import asyncio
+from collections import OrderedDict
+from collections.abc import Awaitable
+from dataclasses import dataclass, replace
+from typing import Final
+
+import structlog
+
+from spinney.api.core import POD
+from spinney.api.struct import JSON
+from spinney.api.time import timestamp
+from spinney.binding.placement import pod_reference
+from spinney.cluster.pods import PodRecord
+from spinney.explain.rendering import EVENT_BYTES, bounded
+from spinney.kube.client import Client, PatchKind
+from spinney.kube.errors import Conflict, Invalid, KubeError, NotFound
+from spinney.kube.events import EventRecorder
+from spinney.kube.keys import Key
+
+log = structlog.get_logger()
+
+POD_SCHEDULED: Final = "PodScheduled"
+UNSCHEDULABLE: Final = "Unschedulable"
+SCHEDULER_ERROR: Final = "SchedulerError"
+FAILED_SCHEDULING: Final = "FailedScheduling"
+
+_IN_FLIGHT: Final = 8
+
+
+@dataclass(frozen=True, slots=True)
+class _News:
+    """What is to be written about one incarnation of a pod; ``None`` leaves a field as it is."""
+
+    uid: str
+    condition: tuple[str, str] | None = None
+    """Reason and message."""
+    turned: bool = False
+    """Whether the condition was not False before, so that this is the time of its transition."""
+    nominated: str | None = None
+
+
+class PodStatusWriter:
+    """Writes the status of pending pods in the background. Mutable: it remembers what it said."""
+
+    def __init__(self, client: Client, events: EventRecorder) -> None:
+        self._client = client
+        self._events = events
+        self._said: dict[Key, tuple[str, str, str]] = {}
+        self._outbox: OrderedDict[Key, _News] = OrderedDict()
+        self._being_written: dict[Key, asyncio.Future[None]] = {}
+        self._writers: set[asyncio.Task[None]] = set()
+
+    def waits(self, record: PodRecord, reason: str, message: str) -> None:
+        """Say why a pod waits, in its condition and an event, unless that was the last thing said; returns at once."""
+        key = Key(*record.key)
+        said = (record.uid, reason, message)
+        before = self._said.get(key)
+        if before == said:
+            return
+        self._said[key] = said
+        about = pod_reference(key, record.uid)
+        self._events.event(about, "Warning", FAILED_SCHEDULING, bounded(message, EVENT_BYTES))
+        was = record.pod.condition(POD_SCHEDULED)
+        turned = (was is None or was.status != "False") and (before is None or before[0] != record.uid)
+        news = self._news(key, record.uid)
+        self._put(key, replace(news, condition=(reason, message), turned=news.turned or turned))
+
+    def nominate(self, record: PodRecord, node: str) -> None:
+        """Say which node a pod was promised; an empty one takes the promise back."""
+        key = Key(*record.key)
+        self._put(key, replace(self._news(key, record.uid), nominated=node))
+
+    def about_to_bind(self, pod: Key) -> Awaitable[None] | None:
+        """Drop what was to be said about a pod; what is returned, if anything, is to be awaited before it is bound."""
+        self.forget(pod)
+        return self._being_written.get(pod)
+
+    def forget(self, pod: Key) -> None:
+        """Drop what was said, or was to be said, about a pod that is gone."""
+        self._said.pop(pod, None)
+        self._outbox.pop(pod, None)
+
+    async def flush(self) -> None:
+        """Wait until everything has been written."""
+        while self._writers:
+            await asyncio.wait(self._writers)
+
+    def _news(self, key: Key, uid: str) -> _News:
+        waiting = self._outbox.get(key)
+        return waiting if waiting is not None and waiting.uid == uid else _News(uid)
+
+    def _put(self, key: Key, news: _News) -> None:
+        self._outbox[key] = news
+        if len(self._writers) < _IN_FLIGHT:
+            self._writers.add(asyncio.create_task(self._write_all(), name="status of pods"))
+
+    async def _write_all(self) -> None:
+        try:
+            while (key := next((key for key in self._outbox if key not in self._being_written), None)) is not None:
+                news = self._outbox.pop(key)
+                written = self._being_written[key] = asyncio.get_running_loop().create_future()
+                try:
+                    await self._write(key, news)
+                finally:
+                    del self._being_written[key]
+                    written.set_result(None)
+        finally:
+            self._writers.remove(asyncio.current_task())  # type: ignore[arg-type]
+
+    async def _write(self, key: Key, news: _News) -> None:
+        # The uid makes the write fail for a pod of the same name that came later.
+        patch = {"metadata": {"uid": news.uid}, "status": self._status(news)}
+        try:
+            await self._client.patch(
+                POD, key.name, patch, key.namespace, kind=PatchKind.STRATEGIC, subresource="status"
+            )
+        except (NotFound, Conflict, Invalid):
+            # Another uid is a conflict to one API server and an attempt to change an immutable field to another.
+            self._said.pop(key, None)
+        except KubeError as error:
+            self._said.pop(key, None)
+            log.warning("status of a pod not written", pod=str(key), error=str(error))
+
+    def _status(self, news: _News) -> JSON:
+        status: JSON = {}
+        if news.condition is not None:
+            reason, message = news.condition
+            condition = {"type": POD_SCHEDULED, "status": "False", "reason": reason, "message": message}
+            if news.turned:
+                condition["lastTransitionTime"] = timestamp(self._client.runtime.clock.now())
+            status["conditions"] = [condition]
+        if news.nominated is not None:
+            status["nominatedNodeName"] = news.nominated or None
+        return status
