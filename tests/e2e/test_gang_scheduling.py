@@ -4,12 +4,12 @@ Every node holds one pod. "Needs" counts pods; what does not fit is pending and 
 """
 
 from spinney.api.grove import PodCliqueScalingGroup, PodCliqueSet
-from tests.e2e.backends import MINIMUMS_FIRST, RUNNING, everywhere, on
+from tests.e2e.backends import BACKENDS, MINIMUMS_FIRST, everywhere, on
 from tests.e2e.harness import Stages
 from tests.e2e.workloads.functional import workload1, workload2
 
 
-@everywhere(*RUNNING)
+@everywhere(*BACKENDS)
 async def test_gs1_a_gang_waits_for_its_last_node(a_stage: Stages) -> None:
     """Ten pods on nine open nodes are all pending; the tenth node starts them all, each on a node of its own."""
     async with a_stage(10, cordoned=1) as stage:
@@ -19,7 +19,7 @@ async def test_gs1_a_gang_waits_for_its_last_node(a_stage: Stages) -> None:
         await stage.until_ready(10, distinct=True)
 
 
-@on(*RUNNING)
+@on(*BACKENDS)
 async def test_gs2_a_scaled_replica_waits_by_itself(a_stage: Stages) -> None:
     """A further replica of the scaling group is a gang of its own, pending without disturbing what runs."""
     async with a_stage(14, cordoned=5) as stage:
@@ -33,7 +33,7 @@ async def test_gs2_a_scaled_replica_waits_by_itself(a_stage: Stages) -> None:
         await stage.until_ready(14, distinct=True)
 
 
-@on(*RUNNING)
+@on(*BACKENDS)
 async def test_gs3_a_second_replica_of_the_set_waits_by_itself(a_stage: Stages) -> None:
     """A further replica of the set is pending as a whole until it fits as a whole."""
     async with a_stage(20, cordoned=11) as stage:
@@ -47,7 +47,7 @@ async def test_gs3_a_second_replica_of_the_set_waits_by_itself(a_stage: Stages) 
         await stage.until_ready(20, distinct=True)
 
 
-@on(*RUNNING)
+@on(*BACKENDS)
 async def test_gs4_set_and_scaling_groups_are_scaled_in_turn(a_stage: Stages) -> None:
     """Scaling group, set, and the second replica's scaling group grow one after the other, each as a whole."""
     async with a_stage(28, cordoned=19) as stage:
@@ -69,7 +69,7 @@ async def test_gs4_set_and_scaling_groups_are_scaled_in_turn(a_stage: Stages) ->
         await stage.until_ready(28, distinct=True)
 
 
-@everywhere(*RUNNING)
+@everywhere(*BACKENDS)
 async def test_gs5_the_minimum_is_enough(a_stage: Stages) -> None:
     """Two nodes are too few; with three the minimum of the base gang runs and nothing else; with ten everything."""
     async with a_stage(10, cordoned=8) as stage:
@@ -82,7 +82,7 @@ async def test_gs5_the_minimum_is_enough(a_stage: Stages) -> None:
         await stage.until_ready(10, distinct=True)
 
 
-@on(*RUNNING)
+@on(*BACKENDS)
 async def test_gs6_a_scaled_gang_starts_at_its_minimum(a_stage: Stages) -> None:
     """The gang of a third replica waits for two nodes, then takes further ones as they come."""
     async with a_stage(14, cordoned=12) as stage:
@@ -100,7 +100,7 @@ async def test_gs6_a_scaled_gang_starts_at_its_minimum(a_stage: Stages) -> None:
         await stage.until_ready(14, distinct=True)
 
 
-@on(*RUNNING)
+@on(*BACKENDS)
 async def test_gs7_base_then_scaled_minimum_then_the_rest(a_stage: Stages) -> None:
     """Three nodes carry the base gang's minimum, two more the scaled gang's, five more everything."""
     async with a_stage(14, cordoned=12) as stage:
@@ -136,7 +136,7 @@ async def test_gs8_scaled_before_anything_runs(a_stage: Stages) -> None:
         await stage.until_ready(14, distinct=True)
 
 
-@on(*RUNNING)
+@on(*BACKENDS)
 async def test_gs9_a_second_replica_starts_at_its_minimum(a_stage: Stages) -> None:
     """The second replica of the set waits for three nodes, then takes seven more."""
     async with a_stage(20, cordoned=18) as stage:
@@ -171,7 +171,7 @@ async def test_gs10_both_base_gangs_before_either_scaled_gang(a_stage: Stages) -
         await stage.until_ready(20, distinct=True)
 
 
-@on(*RUNNING)
+@on(*BACKENDS)
 async def test_gs11_every_kind_of_scaling_in_turn(a_stage: Stages) -> None:
     """Scaling group, set, and the second replica's scaling group grow from minimum to whole, one after the other."""
     async with a_stage(28, cordoned=26) as stage:

@@ -8,7 +8,7 @@ from datetime import datetime
 from itertools import pairwise
 
 from spinney.nodes import PodTimes
-from tests.e2e.backends import RUNNING, on
+from tests.e2e.backends import BACKENDS, on
 from tests.e2e.harness import Stage, Stages
 from tests.e2e.workloads.functional import workload3, workload4, workload5, workload6
 
@@ -37,7 +37,7 @@ def expect_order(stage: Stage, *cliques: str, minimum: int | None = None) -> Non
         assert started(stage, child)[0] >= enough, f"{child} started before {parent} was ready"
 
 
-@on(*RUNNING)
+@on(*BACKENDS)
 async def test_so1_in_order_within_one_gang(a_stage: Stages) -> None:
     """All of pc-a is ready before any pc-b starts, and every pc-b before any pc-c."""
     async with a_stage(10, times=VARIED) as stage:
@@ -49,7 +49,7 @@ async def test_so1_in_order_within_one_gang(a_stage: Stages) -> None:
                 expect_order(stage, f"workload3-0-sg-x-{j}-pc-b", f"workload3-0-sg-x-{other}-pc-c")
 
 
-@on(*RUNNING)
+@on(*BACKENDS)
 async def test_so2_in_order_within_each_gang(a_stage: Stages) -> None:
     """The base gang starts a, b, c; the scaled gang b, c, and waits for nobody else."""
     async with a_stage(10, times=VARIED) as stage:
@@ -61,7 +61,7 @@ async def test_so2_in_order_within_each_gang(a_stage: Stages) -> None:
         assert stage.clique("workload4-0-sg-x-1-pc-c").spec.starts_after == ("workload4-0-sg-x-1-pc-b",)
 
 
-@on(*RUNNING)
+@on(*BACKENDS)
 async def test_so3_an_explicit_order_within_one_gang(a_stage: Stages) -> None:
     """pc-c starts after pc-a, and pc-b after pc-c, whatever their place in the list."""
     async with a_stage(10, times=VARIED) as stage:
@@ -73,7 +73,7 @@ async def test_so3_an_explicit_order_within_one_gang(a_stage: Stages) -> None:
                 expect_order(stage, f"workload5-0-sg-x-{j}-pc-c", f"workload5-0-sg-x-{other}-pc-b")
 
 
-@on(*RUNNING)
+@on(*BACKENDS)
 async def test_so4_an_explicit_order_within_each_gang(a_stage: Stages) -> None:
     """The base gang starts a, b, c; in the scaled gang only b before c is left of that order."""
     async with a_stage(10, times=VARIED) as stage:

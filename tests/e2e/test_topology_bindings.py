@@ -11,7 +11,7 @@ from spinney.api.grove import CLUSTER_TOPOLOGY_BINDING, PodCliqueSet
 from spinney.api.podgang import INITIALIZED
 from spinney.api.struct import JSON
 from spinney.kube.errors import ApiError
-from tests.e2e.backends import KAI, Backend, on
+from tests.e2e.backends import KAI, WITH_TOPOLOGY, Backend, on
 from tests.e2e.floor import BLOCK, HOST, RACK, ZONE, a_binding
 from tests.e2e.harness import Stage, Stages
 from tests.e2e.packing import expect_together
@@ -20,6 +20,13 @@ from tests.e2e.workloads.parts import a_clique, a_constraint, a_group, a_set
 
 NVL_BLOCK = "example.com/nvl-block"
 NVLINK_DOMAIN = "example.com/nvlink-domain"
+
+
+@pytest.fixture(params=WITH_TOPOLOGY, ids=str)
+def backend(request: pytest.FixtureRequest) -> Backend:
+    """The backends that place by topology."""
+    row: Backend = request.param
+    return row
 
 
 def levels(found: JSON) -> list[str]:

@@ -6,12 +6,18 @@ from the PodGroup.
 
 import pytest
 
-from spinney.kube.errors import Invalid
-from tests.e2e.backends import WITH_TOPOLOGY, WITHOUT_TOPOLOGY, everywhere, on
+from tests.e2e.backends import WITH_TOPOLOGY, Backend, everywhere
 from tests.e2e.floor import BLOCK, HOST, RACK, ZONE
 from tests.e2e.harness import Stage, Stages
 from tests.e2e.packing import FREE, Leaf, Tree, domains, expect_together, expect_tree, preferred, required
 from tests.e2e.workloads import topology
+
+
+@pytest.fixture(params=WITH_TOPOLOGY, ids=str)
+def backend(request: pytest.FixtureRequest) -> Backend:
+    """The backends that place by topology."""
+    row: Backend = request.param
+    return row
 
 
 async def packed(stage: Stage, manifest: dict[str, object], count: int) -> None:
@@ -258,12 +264,3 @@ async def test_a_rack_that_is_too_small_is_not_left_for_another(a_stage: Stages)
         clique["replicas"] = clique["minAvailable"] = 8
         await stage.deploy(manifest)
         await stage.until_pending(8)
-
-
-@on(*WITHOUT_TOPOLOGY)
-async def test_a_constraint_that_cannot_hold_is_refused(a_stage: Stages) -> None:
-    """A backend that knows no topology refuses a required constraint instead of ignoring it."""
-    async with a_stage(1) as stage:
-        await stage.bind_topology()
-        with pytest.raises(Invalid, match="topologyConstraint"):
-            await stage.deploy(topology.pcs_pclq())
