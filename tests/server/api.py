@@ -10,6 +10,7 @@ from spinney.api.struct import JSON
 from spinney.runtime import Runtime
 from spinney.server import ApiServer, Request, ServerOptions
 from spinney.server.admission.calling import WebhookCaller
+from spinney.server.admission.service_accounts import ROOT_CERTIFICATES
 
 MERGE = "application/merge-patch+json"
 STRATEGIC = "application/strategic-merge-patch+json"
@@ -80,7 +81,9 @@ class Api:
         return answer.body
 
     async def names(self, path: str, **query: str) -> list[str]:
-        return [item["metadata"]["name"] for item in (await self.get(path, **query))["items"]]
+        """Return the names of what a test has put there; every namespace has a config map of its own."""
+        items = (await self.get(path, **query))["items"]
+        return [name for item in items if (name := item["metadata"]["name"]) != ROOT_CERTIFICATES]
 
     @asynccontextmanager
     async def watch(self, path: str, headers: Mapping[str, str] | None = None, **query: str) -> AsyncIterator["Watch"]:
@@ -95,17 +98,19 @@ class Api:
 
 
 class Watch:
-    """The events of a watch, one at a time."""
+    """The events of a watch, one at a time, but for those of the config map that every namespace has."""
 
     def __init__(self, stream: AsyncIterator[bytes]) -> None:
         self._stream = stream
         self._lines: list[bytes] = []
 
     async def next(self) -> JSON:
-        while not self._lines:
-            self._lines = (await anext(self._stream)).splitlines()
-        event: JSON = json.loads(self._lines.pop(0))
-        return event
+        while True:
+            while not self._lines:
+                self._lines = (await anext(self._stream)).splitlines()
+            event: JSON = json.loads(self._lines.pop(0))
+            if event["object"].get("metadata", {}).get("name") != ROOT_CERTIFICATES:
+                return event
 
     async def take(self, count: int) -> list[tuple[str, str]]:
         events = [await self.next() for _ in range(count)]

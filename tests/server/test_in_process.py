@@ -35,7 +35,8 @@ def test_a_client_works_on_virtual_time() -> None:
                 assert event.type == "ADDED"
                 break
             await client.delete(CONFIG_MAP, "c", "default")
-            assert not (await client.list(CONFIG_MAP, "default")).items
+            with pytest.raises(NotFound):
+                await client.get(CONFIG_MAP, "c", "default")
             await client.transport.close()
 
     run_virtual(main())

@@ -4,6 +4,9 @@ from typing import Any
 
 from spinney.api.core import POD
 from spinney.api.struct import JSON
+from spinney.server.authentication.token_requests import request_token, review_self, review_token
+from spinney.server.authentication.user import User
+from spinney.server.authorization.reviews import review_access, review_rules
 from spinney.server.context import Context, Target
 from spinney.server.exchange import Response
 from spinney.server.operations.write import WriteOptions
@@ -31,26 +34,25 @@ async def serve_action(context: Context, target: Target, body: Any, options: Wri
             raise bad_request("metadata.name: Required value: a Binding names its pod")
         bind(context, Target(kind, target.namespace, name, "binding"), body, options)
         return reply_json(created(), status=201, warnings=options.warnings)
-    return reply_json(_reviewed(target, body, options), status=201)
+    if target.subresource == "token":
+        answer = request_token(context.runtime, context.store, context.tokens, target.key, body)
+        return reply_json(answer, status=201, warnings=options.warnings)
+    return reply_json(_reviewed(context, target, body, options.user), status=201)
 
 
-def _reviewed(target: Target, review: JSON, options: WriteOptions) -> JSON:
-    """Answer an access or identity review: whoever got in may do everything."""
+def _reviewed(context: Context, target: Target, body: JSON, user: User) -> JSON:
+    """Answer an access or identity review."""
     resource = target.resource
-    answer = {**review, "apiVersion": resource.api_version, "kind": resource.kind}
-    answer.setdefault("metadata", {})
-    user = {"username": options.user, "groups": ["system:masters", "system:authenticated"]}
+    answer: JSON = {"kind": resource.kind, "apiVersion": resource.api_version, "metadata": body.get("metadata") or {}}
     match resource.kind:
         case "SelfSubjectAccessReview" | "SubjectAccessReview" | "LocalSubjectAccessReview":
-            answer["status"] = {"allowed": True, "reason": "the embedded server allows everything"}
+            status = review_access(context.authorizer, resource, body, user, target.namespace)
+            return {**answer, "spec": body["spec"], "status": status}
         case "SelfSubjectRulesReview":
-            everything = {"verbs": ["*"], "apiGroups": ["*"], "resources": ["*"]}
-            paths = {"verbs": ["*"], "nonResourceURLs": ["*"]}
-            answer["status"] = {"resourceRules": [everything], "nonResourceRules": [paths], "incomplete": False}
+            return {**answer, "spec": {}, "status": review_rules(context.authorizer, body, user)}
         case "SelfSubjectReview":
-            answer["status"] = {"userInfo": user}
+            return review_self(user, context.runtime.clock.now())
         case "TokenReview":
-            answer["status"] = {"authenticated": True, "user": user}
-        case _:
-            raise method_not_allowed()
-    return answer
+            status = review_token(context.authenticator, body)
+            return {**answer, "spec": body["spec"], "status": status}
+    raise method_not_allowed()

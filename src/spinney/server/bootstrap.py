@@ -1,6 +1,8 @@
-"""What every cluster has from the start: its namespaces and the system priority classes."""
+"""What every cluster has from the start: its namespaces, the system priority classes, and the first roles."""
 
+from spinney.api.rbac import GROUP
 from spinney.api.struct import JSON
+from spinney.server.authorization.bootstrap import first_bindings, first_roles
 from spinney.server.context import Context
 from spinney.server.metadata import begin
 from spinney.server.store import Key
@@ -21,6 +23,14 @@ def bootstrap(context: Context) -> None:
         _put(context, "scheduling.k8s.io/v1", "PriorityClass", obj)
 
 
+def bootstrap_roles(context: Context) -> None:
+    """Write the first roles and bindings, as far as they are not there."""
+    for role in first_roles():
+        _put(context, f"{GROUP}/v1", "ClusterRole", role)
+    for binding in first_bindings():
+        _put(context, f"{GROUP}/v1", "ClusterRoleBinding", binding)
+
+
 def _put(context: Context, api_version: str, kind_name: str, content: JSON) -> None:
     kind = context.registry.find_kind(api_version, kind_name)
     assert kind is not None, f"{kind_name} is built in"
@@ -28,4 +38,6 @@ def _put(context: Context, api_version: str, kind_name: str, content: JSON) -> N
     begin(kind, obj, None, context.runtime)
     kind.behaviour.fill_defaults(obj)
     kind.behaviour.prepare_create(obj, context.runtime.clock.now())
-    context.store.write(context.collection(kind), Key("", obj["metadata"]["name"]), obj)
+    key = Key("", obj["metadata"]["name"])
+    if context.collection(kind).get(key) is None:
+        context.store.write(context.collection(kind), key, obj)

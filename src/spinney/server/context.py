@@ -5,10 +5,20 @@ from dataclasses import dataclass
 from spinney.api.resource import Resource
 from spinney.runtime import Runtime
 from spinney.server.admission.chain import Admission
+from spinney.server.authentication.authenticator import Authenticator
+from spinney.server.authentication.tokens import TokenIssuer
+from spinney.server.authorization.authorizer import Authorizer
 from spinney.server.fields import FieldTable
 from spinney.server.kinds import Kind, Registry
 from spinney.server.options import ServerOptions
 from spinney.server.store import Collection, Key, Store
+
+
+@dataclass(slots=True)
+class Trust:
+    """What clients check the server by. Mutable: whoever serves the API says it."""
+
+    authority: str = ""  # PEM; empty without TLS
 
 
 @dataclass(frozen=True)
@@ -21,6 +31,10 @@ class Context:
     registry: Registry
     fields: FieldTable  # of the built-in kinds
     admission: Admission
+    authorizer: Authorizer
+    authenticator: Authenticator
+    tokens: TokenIssuer
+    trust: Trust
 
     def collection(self, kind: Kind) -> Collection:
         """Return where the objects of a kind are stored."""

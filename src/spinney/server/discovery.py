@@ -79,6 +79,8 @@ def _subresources(kind: Kind) -> list[tuple[str, tuple[str, ...], JSON]]:
             shown = {"group": "autoscaling", "version": "v1", "kind": "Scale"}
         elif name == "eviction":
             shown = {"group": "policy", "version": "v1", "kind": "Eviction"}
+        elif name == "token":
+            shown = {"group": "authentication.k8s.io", "version": "v1", "kind": "TokenRequest"}
         elif name == "binding":
             shown = {"group": "", "version": "v1", "kind": "Binding"}
         elif name in _CONNECTING:

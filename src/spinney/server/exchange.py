@@ -3,6 +3,8 @@
 from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass, field
 
+from spinney.server.authentication.user import ADMIN, User
+
 
 @dataclass(frozen=True, slots=True)
 class Request:
@@ -13,7 +15,7 @@ class Request:
     query: Mapping[str, str] = field(default_factory=dict)
     headers: Mapping[str, str] = field(default_factory=dict)
     body: bytes = b""
-    user: str = "system:admin"
+    user: User = ADMIN
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,6 @@ connection; a watcher that does not read is cut off. Nothing a client does holds
 """
 
 import asyncio
-import hmac
 import ipaddress
 import secrets
 from collections.abc import AsyncIterator
@@ -18,6 +17,9 @@ import structlog
 from aiohttp import web
 
 from spinney.runtime.certificates import ServingCertificate, serving_certificate
+from spinney.server.authentication.impersonation import SEPARATOR
+from spinney.server.authentication.tokens import InvalidToken
+from spinney.server.authentication.user import ANONYMOUS, User
 from spinney.server.exchange import Request, Response
 from spinney.server.kubeconfig import kubeconfig, write_kubeconfig
 from spinney.server.responding import failure
@@ -66,6 +68,7 @@ class HttpServer:
         self._server = server
         self._listening = listening or Listening()
         self.token = self._listening.token or secrets.token_urlsafe(32)
+        server.authenticator.trust(self.token)
         self._certificate: ServingCertificate | None = None
         self._runner: web.ServerRunner | None = None
         self._port = 0
@@ -98,6 +101,7 @@ class HttpServer:
         if listening.tls:
             names = tuple(dict.fromkeys((listening.host, "localhost", "127.0.0.1", "::1", *listening.names)))
             self._certificate = serving_certificate(names, now=self._server.runtime.clock.now())
+            self._server.present_authority(self._certificate.authority.decode())
         connections = web.Server(
             self._handle,
             handler_cancellation=True,  # a watch ends when its client goes
@@ -131,7 +135,7 @@ class HttpServer:
 
     async def _answer(self, request: web.BaseRequest) -> web.StreamResponse:
         try:
-            self._authorize(request)
+            user = self._identify(request)
             body = await self._body(request)
         except ApiError as error:
             return _complete(failure(error))
@@ -139,20 +143,27 @@ class HttpServer:
             request.method,
             request.path,
             {name: request.query[name] for name in request.query},
-            {name.lower(): value for name, value in request.headers.items()},
+            _headers(request),
             body,
+            user,
         )
         answer = await self._server.handle(asked)
         if isinstance(answer.body, bytes):
             return _complete(answer)
         return await self._stream(request, answer, answer.body)
 
-    def _authorize(self, request: web.BaseRequest) -> None:
-        if request.path in _OPEN_PATHS:
-            return
-        scheme, _, given = request.headers.get("authorization", "").partition(" ")
-        if scheme.lower() != "bearer" or not hmac.compare_digest(given.strip().encode(), self.token.encode()):
-            raise unauthorized()
+    def _identify(self, request: web.BaseRequest) -> User:
+        """Return who is asking; raise a 401 for a bad token, and for none where nobody unknown is let in."""
+        header = request.headers.get("authorization", "")
+        scheme, _, given = header.partition(" ")
+        if scheme.lower() == "bearer":
+            try:
+                return self._server.authenticator.authenticate(given.strip()).user
+            except InvalidToken as error:
+                raise unauthorized() from error
+        if not header and (self._server.admits_anonymous or request.path in _OPEN_PATHS):
+            return ANONYMOUS
+        raise unauthorized()
 
     async def _body(self, request: web.BaseRequest) -> bytes:
         if not request.can_read_body:
@@ -199,6 +210,16 @@ class HttpServer:
 def _complete(answer: Response) -> web.Response:
     assert isinstance(answer.body, bytes)
     return web.Response(status=answer.status, headers=answer.headers, body=answer.body)
+
+
+def _headers(request: web.BaseRequest) -> dict[str, str]:
+    """Return the headers by their lower-case names; those of impersonation may stand there several times."""
+    headers: dict[str, str] = {}
+    for given, value in request.headers.items():
+        name = given.lower()
+        repeated = name in headers and name.startswith("impersonate-")
+        headers[name] = f"{headers[name]}{SEPARATOR}{value}" if repeated else value
+    return headers
 
 
 def _is_loopback(host: str) -> bool:

@@ -4,8 +4,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
 from pathlib import Path
+from typing import Literal
 
 from spinney.server.kinds.builtin import GangVersion
+
+AuthorizationMode = Literal["AlwaysAllow", "RBAC"]
 
 _GANGS_OF: Mapping[str, tuple[GangVersion, ...]] = {
     "1.37": ("v1beta1", "v1alpha3"),
@@ -25,6 +28,7 @@ class ServerOptions:
     bookmark_interval: timedelta = timedelta(minutes=1)
     event_ttl: timedelta = timedelta(hours=1)
     data_directory: Path | None = None  # None: nothing outlives the process
+    authorization: AuthorizationMode = "AlwaysAllow"  # or by roles, with the roles every cluster begins with
     track_all_managers: bool = False  # record managedFields from the first write, not from the first apply
     service_addresses: Mapping[str, str] = field(default_factory=dict)  # "namespace/name" -> "host:port" for webhooks
 

@@ -7,6 +7,7 @@ expiring events) runs while the server is entered with :meth:`ApiServer.running`
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from dataclasses import replace
 
 import structlog
 
@@ -14,11 +15,20 @@ from spinney.runtime import Runtime
 from spinney.server.admission.calling import HttpsCaller, WebhookCaller
 from spinney.server.admission.chain import Admission
 from spinney.server.admission.webhooks import Webhooks
+from spinney.server.authentication.authenticator import Authenticator
+from spinney.server.authentication.impersonation import completed, impersonated, mode, needed
+from spinney.server.authentication.tokens import token_issuer
+from spinney.server.authentication.user import User
+from spinney.server.authorization.action import Action, action
+from spinney.server.authorization.authorizer import AlwaysAllow, Authorizer, Rbac
+from spinney.server.background.aggregation import Aggregation
 from spinney.server.background.endings import Endings
 from spinney.server.background.expiry import EventExpiry
+from spinney.server.background.furnishing import Furnishing
 from spinney.server.background.garbage import GarbageCollector
-from spinney.server.bootstrap import bootstrap
-from spinney.server.context import Context
+from spinney.server.background.protection import Protection
+from spinney.server.bootstrap import bootstrap, bootstrap_roles
+from spinney.server.context import Context, Trust
 from spinney.server.crd.definitions import COLLECTION, definition_kind
 from spinney.server.crd.installation import Installation
 from spinney.server.discovery import serve_discovery
@@ -27,6 +37,7 @@ from spinney.server.fields import field_table
 from spinney.server.kinds import Registry
 from spinney.server.kinds.builtin import builtin_kinds
 from spinney.server.openapi import OpenApi
+from spinney.server.openapi_v2 import serve_openapi_v2
 from spinney.server.options import ServerOptions
 from spinney.server.resources import serve_resource
 from spinney.server.responding import failure, reply_json
@@ -53,19 +64,53 @@ class ApiServer:
         for kind in registry:
             store.open(kind.storage, kind.field_values)
         self._webhooks = Webhooks(runtime, store, registry, webhooks or HttpsCaller(self.options.service_addresses))
+        authorizer: Authorizer = Rbac(store) if self.options.authorization == "RBAC" else AlwaysAllow()
+        tokens = token_issuer(self.options.data_directory)
         self.context = Context(
             runtime=runtime,
             options=self.options,
             store=store,
             registry=registry,
             fields=field_table(self.options.kubernetes_version),
-            admission=Admission(store, self._webhooks),
+            admission=Admission(runtime, store, self._webhooks, authorizer),
+            authorizer=authorizer,
+            authenticator=Authenticator(runtime, store, tokens),
+            tokens=tokens,
+            trust=Trust(),
         )
         Installation(store, registry)
         self._openapi = OpenApi(registry, self.context.fields, git_version(self.options.kubernetes_version))
-        self._work = (GarbageCollector(self.context), Endings(self.context), EventExpiry(self.context))
+        self._furnishing = Furnishing(self.context)
+        aggregation = Aggregation(self.context)
+        self._work = (
+            GarbageCollector(self.context),
+            Endings(self.context),
+            EventExpiry(self.context),
+            Protection(self.context),
+            self._furnishing,
+            aggregation,
+        )
         if self._journal is None or not self._journal.restore(store, first=COLLECTION):
             bootstrap(self.context)
+        if authorizer.restricts:
+            bootstrap_roles(self.context)
+            aggregation.settle()
+        self._furnishing.furnish_all()
+
+    @property
+    def authenticator(self) -> Authenticator:
+        """Who knows whose a token is."""
+        return self.context.authenticator
+
+    @property
+    def admits_anonymous(self) -> bool:
+        """Whether a request without credentials is looked at, as somebody unknown; roles decide what they may do."""
+        return self.context.authorizer.restricts
+
+    def present_authority(self, authority: str) -> None:
+        """Say by which certificate authority (PEM) clients know this server; every namespace tells its pods."""
+        self.context.trust.authority = authority
+        self._furnishing.furnish_all()
 
     def close(self) -> None:
         """Let go of the data directory, if there is one; requests may no longer be handled."""
@@ -75,7 +120,7 @@ class ApiServer:
     async def handle(self, request: Request) -> Response:
         """Answer a request; what goes wrong is answered too, as a ``Status``."""
         try:
-            return await self._route(request)
+            return await self._route(self._authorized(request))
         except ApiError as error:
             return failure(error)
         except asyncio.CancelledError:
@@ -83,6 +128,28 @@ class ApiServer:
         except Exception as error:
             log.exception("request failed", method=request.method, path=request.path)
             return failure(internal_error(f"{type(error).__name__}: {error}"))
+
+    def _authorized(self, request: Request) -> Request:
+        """Return the request in the name of whom it speaks for; raise a 403 if that, or itself, is not allowed."""
+        wanted = impersonated(request.headers)
+        if wanted is not None:
+            self._check_impersonation(request, wanted)
+            request = replace(request, user=completed(wanted))
+        if self.context.authorizer.restricts:
+            self._check(action(request, request.user))
+        return request
+
+    def _check_impersonation(self, request: Request, wanted: User) -> None:
+        """Raise a 403 unless the user may speak for another; it names the right that Kubernetes looks for first."""
+        if all(self.context.authorizer.decide(right).allowed for right in needed(request.user, wanted)):
+            return
+        refused = action(request, request.user)
+        raise replace(refused, verb=f"impersonate-on:{mode(wanted)}:{refused.verb}").refusal()
+
+    def _check(self, wanted: Action) -> None:
+        decision = self.context.authorizer.decide(wanted)
+        if not decision.allowed:
+            raise wanted.refusal(decision.reason)
 
     async def _route(self, request: Request) -> Response:
         path = request.path
@@ -94,6 +161,8 @@ class ApiServer:
             return serve_discovery(self.context.registry, request)
         if path == "/openapi/v3" or path.startswith("/openapi/v3/"):
             return self._openapi.serve(request)
+        if path == "/openapi/v2":
+            return serve_openapi_v2(request, git_version(self.options.kubernetes_version))
         if path == "/version":
             return reply_json(version_info(self.options.kubernetes_version))
         if path.rstrip("/") in _HEALTH:

@@ -4,6 +4,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from spinney.api.struct import JSON
+from spinney.server.authentication.user import ADMIN, User
 from spinney.server.kinds.kind import Kind
 
 Operation = Literal["CREATE", "UPDATE", "DELETE", "CONNECT"]
@@ -21,6 +22,6 @@ class Attributes:
     old: JSON | None = None
     subresource: str = ""
     dry_run: bool = False
-    user: str = "system:admin"
+    user: User = ADMIN
     options: JSON = field(default_factory=dict)
     warnings: list[str] = field(default_factory=list)

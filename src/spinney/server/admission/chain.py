@@ -1,22 +1,36 @@
 """The order of admission: built-in mutation, mutating webhooks, then validation, validating webhooks."""
 
+from spinney.runtime import Runtime
 from spinney.server.admission.attributes import Attributes
 from spinney.server.admission.lifecycle import check_namespace
 from spinney.server.admission.priority import resolve_priority
+from spinney.server.admission.protection import protect
+from spinney.server.admission.service_accounts import run_as_account
 from spinney.server.admission.tolerations import add_default_tolerations
 from spinney.server.admission.webhooks import Webhooks
+from spinney.server.authorization.authorizer import Authorizer, Rbac
+from spinney.server.authorization.escalation import check_escalation
 from spinney.server.store import Store
 
 
 class Admission:
     """Admits or refuses writes."""
 
-    def __init__(self, store: Store, webhooks: Webhooks) -> None:
+    def __init__(self, runtime: Runtime, store: Store, webhooks: Webhooks, authorizer: Authorizer) -> None:
+        self._runtime = runtime
         self._store = store
+        self._authorizer = authorizer
         self.webhooks = webhooks
 
     def mutate_builtin(self, attributes: Attributes) -> None:
         """Apply the built-in plugins that change objects; raise to refuse."""
         check_namespace(self._store, attributes)
+        run_as_account(self._store, self._runtime.random, attributes)
         resolve_priority(self._store, attributes)
         add_default_tolerations(attributes)
+        protect(attributes)
+
+    def check_rights(self, attributes: Attributes) -> None:
+        """Refuse what would give rights that its author does not have; asked after validation."""
+        if isinstance(self._authorizer, Rbac):
+            check_escalation(self._authorizer, attributes)

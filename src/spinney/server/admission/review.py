@@ -12,8 +12,6 @@ from spinney.server.admission.attributes import Attributes
 from spinney.server.kinds import Kind
 from spinney.server.status import ApiError
 
-_ADMIN = {"username": "system:admin", "groups": ["system:masters", "system:authenticated"]}
-
 
 class BadAnswer(ValueError):  # noqa: N818 - named for the situation
     """A webhook's answer that cannot be used."""
@@ -40,7 +38,7 @@ def review(attributes: Attributes, seen_as: Kind, uid: str) -> bytes:
         "requestResource": {"group": asked.group, "version": asked.version, "resource": asked.plural},
         "name": attributes.name,
         "operation": attributes.operation,
-        "userInfo": {**_ADMIN, "username": attributes.user},
+        "userInfo": attributes.user.to_json(),
         "object": _served(seen_as, attributes.obj),
         "oldObject": _served(seen_as, attributes.old),
         "dryRun": attributes.dry_run,

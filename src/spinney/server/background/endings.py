@@ -6,6 +6,7 @@ The container stays, marked as being deleted, until its last object is gone; the
 from collections.abc import Iterator
 
 from spinney.server.background.notes import Notes
+from spinney.server.background.working import work_off
 from spinney.server.context import Context
 from spinney.server.crd.definitions import CLEANUP, COLLECTION
 from spinney.server.kinds import Kind
@@ -27,12 +28,14 @@ class Endings:
 
     async def run(self) -> None:
         """End containers until cancelled."""
-        while True:
-            container, name = await self._notes.take()
-            if container == _NAMESPACES:
-                self._end_namespace(name)
-            else:
-                self._end_kind(name)
+        await work_off(self._notes, self._end, self._context.runtime.clock)
+
+    def _end(self, what: tuple[str, str]) -> None:
+        container, name = what
+        if container == _NAMESPACES:
+            self._end_namespace(name)
+        else:
+            self._end_kind(name)
 
     def _on_write(self, collection: Collection, event: Event) -> None:
         key = event.record.key

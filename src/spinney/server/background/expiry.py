@@ -4,9 +4,10 @@ import asyncio
 from collections import deque
 
 from spinney.server.context import Context
-from spinney.server.store import Collection, Event, Key
+from spinney.server.store import ChangeNotKept, Collection, Event, Key
 
 _EVENTS = "events"
+_PAUSE = 1.0  # seconds before an expiry that could not be kept is tried again
 
 
 class EventExpiry:
@@ -32,8 +33,12 @@ class EventExpiry:
             if wait > 0:
                 await clock.sleep(wait)
                 continue
+            try:
+                self._expire(key, revision)
+            except ChangeNotKept:  # the disk is full; whoever writes is told
+                await clock.sleep(_PAUSE)
+                continue
             self._due.popleft()
-            self._expire(key, revision)
 
     def _expire(self, key: Key, revision: int) -> None:
         collection = self._context.store.collection(_EVENTS)

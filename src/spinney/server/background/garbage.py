@@ -6,6 +6,7 @@ gone, when it names an owner that does not exist, and when its own deletion wait
 
 from spinney.api.struct import JSON
 from spinney.server.background.notes import Notes
+from spinney.server.background.working import work_off
 from spinney.server.context import Context
 from spinney.server.kinds import Kind
 from spinney.server.operations.deleting import (
@@ -31,13 +32,15 @@ class GarbageCollector:
 
     async def run(self) -> None:
         """Collect until cancelled."""
-        while True:
-            name, key = await self._notes.take()
-            collection = self._context.store.collection(name)
-            record = collection.get(key) if collection else None
-            kind = self._context.registry.storing(name)
-            if collection is not None and record is not None and kind is not None:
-                self._look_at(collection, kind, record)
+        await work_off(self._notes, self._collect, self._context.runtime.clock)
+
+    def _collect(self, place: Place) -> None:
+        name, key = place
+        collection = self._context.store.collection(name)
+        record = collection.get(key) if collection else None
+        kind = self._context.registry.storing(name)
+        if collection is not None and record is not None and kind is not None:
+            self._look_at(collection, kind, record)
 
     def _on_write(self, collection: Collection, event: Event) -> None:
         record = event.record

@@ -23,6 +23,13 @@ class Notes(Generic[T]):
         if self._waiter is not None and not self._waiter.done():
             self._waiter.set_result(None)
 
+    def next(self) -> T | None:
+        """Take the oldest item if there is one."""
+        item = next(iter(self._items), None)
+        if item is not None:
+            del self._items[item]
+        return item
+
     async def take(self) -> T:
         """Wait for an item and take the oldest."""
         self._taken += 1

@@ -5,6 +5,7 @@ from typing import Literal
 
 from spinney.api.resource import Resource
 from spinney.server.admission.configurations import WebhookConfigurationBehaviour
+from spinney.server.authorization.kinds import BindingBehaviour, RoleBehaviour
 from spinney.server.kinds import shapes
 from spinney.server.kinds.events import EventBehaviour, core_event, grouped_event
 from spinney.server.kinds.gangs import CompositePodGroupBehaviour, PodGroupBehaviour, WorkloadBehaviour
@@ -153,7 +154,14 @@ def _core(pod_gang_fields: tuple[str, ...]) -> list[Kind]:
             labels=(_label("spec.clusterIP"), _label("spec.type")),
         ),
         _kind("endpoints", "Endpoints", short="ep", create_on_update=True),
-        _kind("serviceaccounts", "ServiceAccount", short="sa", returns_deleted=True, shape=shapes.SERVICE_ACCOUNT),
+        _kind(
+            "serviceaccounts",
+            "ServiceAccount",
+            short="sa",
+            returns_deleted=True,
+            shape=shapes.SERVICE_ACCOUNT,
+            subresources={"token": _CREATE_ONLY},
+        ),
         _kind(
             "persistentvolumes",
             "PersistentVolume",
@@ -382,10 +390,17 @@ def _devices() -> list[Kind]:
 def _rbac() -> list[Kind]:
     group = "rbac.authorization.k8s.io"
     return [
-        _kind("roles", "Role", group=group),
-        _kind("rolebindings", "RoleBinding", group=group),
-        _kind("clusterroles", "ClusterRole", group=group, namespaced=False, shape=shapes.CLUSTER_ROLE),
-        _kind("clusterrolebindings", "ClusterRoleBinding", group=group, namespaced=False),
+        _kind("roles", "Role", group=group, behaviour=RoleBehaviour()),
+        _kind("rolebindings", "RoleBinding", group=group, behaviour=BindingBehaviour()),
+        _kind(
+            "clusterroles",
+            "ClusterRole",
+            group=group,
+            namespaced=False,
+            shape=shapes.CLUSTER_ROLE,
+            behaviour=RoleBehaviour(),
+        ),
+        _kind("clusterrolebindings", "ClusterRoleBinding", group=group, namespaced=False, behaviour=BindingBehaviour()),
     ]
 
 

@@ -4,6 +4,7 @@ from typing import Any
 
 from spinney.api.struct import JSON
 from spinney.server.admission.attributes import Attributes
+from spinney.server.background.furnishing import furnish
 from spinney.server.context import Context, Target
 from spinney.server.metadata import begin, check_envelope, generated_name
 from spinney.server.operations.write import WriteOptions, admit, check_unknown_fields
@@ -58,7 +59,10 @@ async def create(
         raise already_exists(kind.resource, key.name)
     if options.dry_run:
         return record(key, context.store.revision, obj, kind.field_values(obj))
-    return context.store.write(collection, key, obj)
+    written = context.store.write(collection, key, obj)
+    if kind.storage == "namespaces":
+        furnish(context, key.name)
+    return written
 
 
 def _free_name(context: Context, target: Target, base: str) -> str:

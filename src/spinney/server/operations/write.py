@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 
 from spinney.api.struct import JSON
 from spinney.server.admission.attributes import Attributes
+from spinney.server.authentication.user import ADMIN, User
 from spinney.server.context import Context
 from spinney.server.fields.checking import WrongType, conform
 from spinney.server.metadata import validate_metadata
@@ -24,11 +25,11 @@ class WriteOptions:
     field_validation: str = "Warn"
     force: bool = False
     patching: bool = False  # the object is what a patch makes of the present one
-    user: str = "system:admin"
+    user: User = ADMIN
     warnings: list[str] = field(default_factory=list)
 
 
-def write_options(verb: str, query: Mapping[str, str], headers: Mapping[str, str], user: str) -> WriteOptions:
+def write_options(verb: str, query: Mapping[str, str], headers: Mapping[str, str], user: User) -> WriteOptions:
     """Read the parameters of a write."""
     kind = _OPTIONS.get(verb, "DeleteOptions")
     dry_run = query.get("dryRun", "")
@@ -62,6 +63,7 @@ async def admit(context: Context, attributes: Attributes, options: WriteOptions)
     causes += kind.behaviour.validate(obj, attributes.old, attributes.subresource)
     if causes:
         raise invalid(kind.resource, attributes.name or obj["metadata"].get("name", ""), causes)
+    admission.check_rights(attributes)
     if admission.webhooks.any:
         await admission.webhooks.validate(attributes)
     if not attributes.subresource:

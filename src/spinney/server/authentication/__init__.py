@@ -1,0 +1,1 @@
+"""Who is asking: users, the tokens of service accounts, and speaking for somebody else."""

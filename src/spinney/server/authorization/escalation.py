@@ -1,0 +1,86 @@
+"""Nobody grants what they do not have: the checks when roles and bindings are written.
+
+Whoever holds everything that a role allows may write it; others need the verb ``escalate`` on it. The same holds for
+binding a role, with the verb ``bind``.
+"""
+
+import msgspec
+
+from spinney.api.rbac import CLUSTER_ROLE, CLUSTER_ROLE_BINDING, ROLE, ROLE_BINDING, PolicyRule, RoleRef
+from spinney.api.resource import Resource
+from spinney.api.struct import JSON
+from spinney.server.admission.attributes import Attributes
+from spinney.server.authentication.user import MASTERS, User
+from spinney.server.authorization.action import Action
+from spinney.server.authorization.authorizer import Rbac, RuleList
+from spinney.server.authorization.rules import described, uncovered
+from spinney.server.status import ApiError, forbidden, not_found
+
+_ROLES = (str(ROLE), str(CLUSTER_ROLE))
+_BINDINGS = (str(ROLE_BINDING), str(CLUSTER_ROLE_BINDING))
+
+
+def check_escalation(rbac: Rbac, attributes: Attributes) -> None:
+    """Refuse a role or binding that would give more than its author has."""
+    storage, obj = attributes.kind.storage, attributes.obj
+    if obj is None or MASTERS in attributes.user.groups or (storage not in _ROLES and storage not in _BINDINGS):
+        return
+    if storage in _ROLES:
+        _check_role(rbac, attributes, obj)
+    elif attributes.old is None or _granted(obj) != _granted(attributes.old):
+        _check_binding(rbac, attributes, obj)
+
+
+def _check_role(rbac: Rbac, attributes: Attributes, obj: JSON) -> None:
+    old, user = attributes.old, attributes.user
+    if old is not None and all(obj.get(name) == old.get(name) for name in ("rules", "aggregationRule")):
+        return
+    resource = attributes.kind.resource
+    if _may(rbac, "escalate", resource, attributes.name, attributes):
+        return
+    everything = PolicyRule(verbs=("*",), api_groups=("*",), resources=("*",))
+    anywhere = PolicyRule(verbs=("*",), non_resource_urls=("*",))
+    if obj.get("aggregationRule") and (missing := _missing(rbac, user, [everything, anywhere], "")):
+        why = f"must have cluster-admin privileges to use the aggregationRule: {_told(user, missing)}"
+        raise forbidden(resource, attributes.name, why)
+    rules = msgspec.convert({"rules": obj.get("rules") or []}, RuleList).rules or ()
+    if missing := _missing(rbac, user, rules, attributes.namespace):
+        raise forbidden(resource, attributes.name, _told(user, missing))
+
+
+def _check_binding(rbac: Rbac, attributes: Attributes, obj: JSON) -> None:
+    user, resource = attributes.user, attributes.kind.resource
+    reference = msgspec.convert(obj["roleRef"], RoleRef)
+    role = CLUSTER_ROLE if reference.kind == CLUSTER_ROLE.kind else ROLE
+    if _may(rbac, "bind", role, reference.name, attributes):
+        return
+    try:
+        rules = rbac.rules_of(reference, attributes.namespace)
+    except ApiError as error:
+        raise not_found(resource, reference.name) from error
+    if missing := _missing(rbac, user, rules, attributes.namespace):
+        raise forbidden(resource, attributes.name, _told(user, missing))
+
+
+def _granted(binding: JSON) -> tuple[object, object]:
+    return binding.get("roleRef"), binding.get("subjects")
+
+
+def _may(rbac: Rbac, verb: str, resource: Resource, name: str, attributes: Attributes) -> bool:
+    wanted = Action(
+        attributes.user, verb, resource.group, resource.version, resource.plural, "", attributes.namespace, name
+    )
+    return rbac.decide(wanted).allowed
+
+
+def _missing(
+    rbac: Rbac, user: User, wanted: list[PolicyRule] | tuple[PolicyRule, ...], namespace: str
+) -> list[PolicyRule]:
+    held, _ = rbac.rules(user, namespace)
+    return uncovered(wanted, held)
+
+
+def _told(user: User, missing: list[PolicyRule]) -> str:
+    groups = " ".join(f'"{group}"' for group in user.groups)
+    who = f'user "{user.name}" (groups=[{groups}])'
+    return f"{who} is attempting to grant RBAC permissions not currently held:\n{described(missing)}"

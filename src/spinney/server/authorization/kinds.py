@@ -1,0 +1,90 @@
+"""What is special about roles and bindings: their rules must make sense, and a binding never changes its role."""
+
+from typing import Any
+
+from spinney.api.rbac import GROUP
+from spinney.api.struct import JSON
+from spinney.server.kinds.kind import Behaviour
+from spinney.server.status import Cause, forbidden_value, invalid_value, required, unsupported_value
+
+_SUBJECTS = ("ServiceAccount", "User", "Group")
+
+
+class RoleBehaviour(Behaviour):
+    """Roles and cluster roles."""
+
+    def validate(self, obj: JSON, old: JSON | None, subresource: str) -> list[Cause]:
+        namespaced = obj.get("kind") == "Role"
+        causes: list[Cause] = []
+        for index, rule in enumerate(obj.get("rules") or ()):
+            causes += _rule_causes(rule, f"rules[{index}]", namespaced=namespaced)
+        return causes
+
+
+class BindingBehaviour(Behaviour):
+    """Bindings of roles; names of groups go without saying."""
+
+    def fill_defaults(self, obj: JSON) -> None:
+        reference = obj.get("roleRef")
+        if isinstance(reference, dict):
+            reference.setdefault("apiGroup", GROUP)
+        for subject in obj.get("subjects") or ():
+            if isinstance(subject, dict) and subject.get("kind") in {"User", "Group"}:
+                subject.setdefault("apiGroup", GROUP)
+
+    def validate(self, obj: JSON, old: JSON | None, subresource: str) -> list[Cause]:
+        reference = obj.get("roleRef") or {}
+        kinds = ("Role", "ClusterRole") if obj.get("kind") == "RoleBinding" else ("ClusterRole",)
+        causes: list[Cause] = []
+        if reference.get("apiGroup") not in {None, GROUP}:
+            causes.append(unsupported_value("roleRef.apiGroup", reference.get("apiGroup"), (GROUP,)))
+        if reference.get("kind", "") not in kinds:
+            causes.append(unsupported_value("roleRef.kind", reference.get("kind", ""), kinds))
+        if not reference.get("name"):
+            causes.append(required("roleRef.name"))
+        for index, subject in enumerate(obj.get("subjects") or ()):
+            causes += _subject_causes(subject, f"subjects[{index}]", namespaced=obj.get("kind") == "RoleBinding")
+        if old is not None and not causes and reference != old.get("roleRef"):
+            causes.append(invalid_value("roleRef", reference, "cannot change roleRef"))
+        return causes
+
+
+def _rule_causes(rule: JSON, path: str, *, namespaced: bool) -> list[Cause]:
+    causes: list[Cause] = []
+    if not rule.get("verbs"):
+        causes.append(required(f"{path}.verbs", "verbs must contain at least one value"))
+    if rule.get("nonResourceURLs"):
+        if namespaced:
+            detail = "namespaced rules cannot apply to non-resource URLs"
+            causes.append(invalid_value(f"{path}.nonResourceURLs", rule["nonResourceURLs"], detail))
+        if rule.get("apiGroups") or rule.get("resources") or rule.get("resourceNames"):
+            detail = "rules cannot apply to both regular resources and non-resource URLs"
+            causes.append(invalid_value(f"{path}.nonResourceURLs", rule["nonResourceURLs"], detail))
+        return causes
+    for field, detail in (
+        ("apiGroups", "resource rules must supply at least one api group"),
+        ("resources", "resource rules must supply at least one resource"),
+    ):
+        if not rule.get(field):
+            causes.append(required(f"{path}.{field}", detail))
+    return causes
+
+
+def _subject_causes(subject: Any, path: str, *, namespaced: bool) -> list[Cause]:
+    causes: list[Cause] = []
+    if not subject.get("name"):
+        causes.append(required(f"{path}.name"))
+    kind = subject.get("kind", "")
+    if kind not in _SUBJECTS:
+        causes.append(unsupported_value(f"{path}.kind", kind, _SUBJECTS))
+    elif kind == "ServiceAccount":
+        if subject.get("apiGroup"):
+            causes.append(unsupported_value(f"{path}.apiGroup", subject["apiGroup"], ("",)))
+        if not namespaced and not subject.get("namespace"):
+            causes.append(required(f"{path}.namespace"))
+    else:
+        if subject.get("apiGroup") not in {None, GROUP}:
+            causes.append(unsupported_value(f"{path}.apiGroup", subject.get("apiGroup"), (GROUP,)))
+        if subject.get("namespace"):
+            causes.append(forbidden_value(f"{path}.namespace", "only service accounts have a namespace"))
+    return causes

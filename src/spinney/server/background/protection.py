@@ -1,0 +1,91 @@
+"""Objects that are in use are not deleted under their users: pod groups and volume claims of pods, bound volumes.
+
+Admission marks each with a finalizer. When such an object is being deleted, the finalizer goes as
+soon as nobody uses it any more: at once, or when the last pod that does has ended.
+"""
+
+from collections.abc import Iterator
+
+from spinney.api.struct import JSON
+from spinney.server.admission.protection import FINALIZERS, GROUPS, VOLUMES
+from spinney.server.background.notes import Notes
+from spinney.server.context import Context
+from spinney.server.operations.deleting import finish_if_released
+from spinney.server.store import Collection, Event, Key, Record
+
+_PODS = "pods"
+_ENDED = (b'"phase":"Succeeded"', b'"phase":"Failed"')
+
+
+class Protection:
+    """Releases protected objects that nobody uses; mutable, runs as one task."""
+
+    def __init__(self, context: Context) -> None:
+        self._context = context
+        self._notes: Notes[tuple[str, Key]] = Notes()
+        self._waiting: set[tuple[str, Key]] = set()
+        context.store.listen(self._on_write)
+
+    async def run(self) -> None:
+        """Release until cancelled."""
+        while True:
+            self._release(*await self._notes.take())
+
+    def _on_write(self, collection: Collection, event: Event) -> None:
+        record = event.record
+        if collection.name in FINALIZERS:
+            place = (collection.name, record.key)
+            if event.type == "DELETED":
+                self._waiting.discard(place)
+            elif record.deleting:
+                self._waiting.add(place)
+                self._notes.note(place)
+        elif collection.name == _PODS and self._waiting and (event.type == "DELETED" or _ended(record)):
+            for place in sorted(self._waiting):
+                if place[1].namespace == record.key.namespace:
+                    self._notes.note(place)
+
+    def _release(self, name: str, key: Key) -> None:
+        collection = self._context.store.collection(name)
+        kind = self._context.registry.storing(name)
+        record = collection.get(key) if collection else None
+        if collection is None or kind is None or record is None or not record.deleting:
+            return
+        obj = record.decode()
+        metadata = obj["metadata"]
+        finalizers = metadata.get("finalizers") or []
+        if FINALIZERS[name] not in finalizers or self._in_use(name, key, obj):
+            return
+        metadata["finalizers"] = [each for each in finalizers if each != FINALIZERS[name]]
+        if not metadata["finalizers"]:
+            del metadata["finalizers"]
+        if finish_if_released(self._context, kind, key, obj) is None:
+            self._context.store.write(collection, key, obj)
+
+    def _in_use(self, name: str, key: Key, obj: JSON) -> bool:
+        if name == VOLUMES:
+            return bool((obj.get("status") or {}).get("phase") == "Bound")
+        pods = self._context.store.collection(_PODS)
+        uses = _groups_of if name == GROUPS else _claims_of
+        return any(
+            key.name in uses(pod.decode().get("spec") or {})
+            for pod in (pods.records(key.namespace) if pods else ())
+            if not _ended(pod) and f'"{key.name}"'.encode() in pod.raw
+        )
+
+
+def _ended(pod: Record) -> bool:
+    return any(phase in pod.raw for phase in _ENDED)
+
+
+def _groups_of(spec: JSON) -> Iterator[str]:
+    group = spec.get("schedulingGroup")
+    if isinstance(group, dict):
+        yield str(group.get("podGroupName", ""))
+
+
+def _claims_of(spec: JSON) -> Iterator[str]:
+    for volume in spec.get("volumes") or ():
+        claim = volume.get("persistentVolumeClaim")
+        if isinstance(claim, dict):
+            yield str(claim.get("claimName", ""))
