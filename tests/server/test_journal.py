@@ -29,6 +29,60 @@ async def main():
 asyncio.run(main())
 """
 
+_FULL = """
+import asyncio, resource, sys
+from pathlib import Path
+from spinney.runtime import Runtime
+from spinney.server import ApiServer, Request, ServerOptions
+
+MAPS = "/api/v1/namespaces/default/configmaps"
+journal = Path(sys.argv[1]) / "journal"
+
+def limit(size):
+    hard = resource.getrlimit(resource.RLIMIT_FSIZE)[1]
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, hard))
+
+async def main():
+    server = ApiServer(Runtime.system(), ServerOptions(data_directory=journal.parent))
+
+    async def send(method, path, body=b""):
+        return await server.handle(Request(method, path, {}, {}, body))
+
+    def dependent(name, uid):
+        return b'{"metadata":{"name":"%s","ownerReferences":[{"apiVersion":"v1","kind":"ConfigMap","name":"owner",' % (
+            name.encode()) + b'"uid":"%s"}]}}' % uid.encode()
+
+    refused, acknowledged = [], []
+    async with server.running():
+        owner = await send("POST", MAPS, b'{"metadata":{"name":"owner"}}')
+        uid = __import__("json").loads(owner.body)["metadata"]["uid"]
+        await send("POST", MAPS, dependent("dependent", uid))
+        limit(journal.stat().st_size + 5_000)
+        await send("DELETE", MAPS + "/owner")
+        for index in range(100):
+            body = b'{"metadata":{"name":"c%d"},"data":{"v":"%s"}}' % (index, b"x" * 200)
+            answer = await send("POST", MAPS, body)
+            if answer.status == 201:
+                acknowledged.append("c%d" % index)
+            else:
+                assert (answer.status, b"make room" in answer.body) == (500, True), answer
+                assert (await send("GET", MAPS + "/c%d" % index)).status == 404
+                refused.append("c%d" % index)
+            await asyncio.sleep(0)
+        limit(resource.RLIM_INFINITY)
+        answer = await send("POST", MAPS, b'{"metadata":{"name":"cafter"}}')
+        assert answer.status == 201, answer
+        acknowledged.append("cafter")
+        async with asyncio.timeout(30):
+            while (await send("GET", MAPS + "/dependent")).status != 404:
+                await asyncio.sleep(0.05)
+    server.close()
+    print(*refused)
+    print(*acknowledged)
+
+asyncio.run(main())
+"""
+
 
 def _api(directory: Path) -> Api:
     return Api(ApiServer(Runtime.virtual(), ServerOptions(data_directory=directory)))
@@ -85,6 +139,70 @@ async def test_a_line_cut_short_is_dropped(tmp_path: Path) -> None:
         api.server.close()
 
 
+async def test_a_line_may_be_cut_anywhere(tmp_path: Path) -> None:
+    """Wherever the last line ends, what was acknowledged before it is there, and the line only if it is whole."""
+    api = _api(tmp_path)
+    await api.create(CONFIG_MAPS, a_config_map("a"))
+    before = (tmp_path / "journal").stat().st_size
+    await api.create(CONFIG_MAPS, a_config_map("b"))
+    api.server.close()
+    whole = (tmp_path / "journal").read_bytes()
+    for end in {*range(before, len(whole), 40), before + 1, len(whole) - 1, len(whole)}:
+        (tmp_path / "journal").write_bytes(whole[:end])
+        api = _api(tmp_path)
+        assert {"a", "b"} & set(await api.names(CONFIG_MAPS)) == ({"a", "b"} if end == len(whole) else {"a"})
+        api.server.close()
+
+
+async def test_a_full_disk_stops_writes_and_nothing_else(tmp_path: Path) -> None:
+    """A change there is no room for is refused and has not happened; with room again, writes and collection go on."""
+    script = await asyncio.create_subprocess_exec(
+        sys.executable, "-c", _FULL, str(tmp_path), stdout=asyncio.subprocess.PIPE
+    )
+    output, _ = await script.communicate()
+    assert script.returncode == 0, output
+    refused, acknowledged = (line.split() for line in output.decode().splitlines()[-2:])
+    api = _api(tmp_path)
+    assert {name for name in await api.names(CONFIG_MAPS) if name.startswith("c")} == set(acknowledged)
+    assert refused
+    assert not {*refused} & {*acknowledged}
+    api.server.close()
+
+
+async def test_a_new_journal_without_room_is_put_off(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where the journal cannot be written anew the old one goes on, and nobody who writes notices."""
+    monkeypatch.setattr(journal, "_OUTDATED_FLOOR", 50)
+    api = _api(tmp_path)
+    await api.create(CONFIG_MAPS, a_config_map("a"))
+    (tmp_path / "journal.new").mkdir()
+    for index in range(600):
+        await api.patch(f"{CONFIG_MAPS}/a", {"data": {"v": str(index)}})
+    assert len((tmp_path / "journal").read_bytes().splitlines()) > 600
+    (tmp_path / "journal.new").rmdir()
+    for index in range(2000):
+        await api.patch(f"{CONFIG_MAPS}/a", {"data": {"v": f"again {index}"}})
+    assert len((tmp_path / "journal").read_bytes().splitlines()) < 1000
+    before = await api.get(CONFIG_MAPS)
+    api.server.close()
+    again = _api(tmp_path)
+    assert await again.get(CONFIG_MAPS) == before
+    again.server.close()
+
+
+async def test_what_was_under_way_goes_on(tmp_path: Path) -> None:
+    """A cascading deletion that the end of the process interrupted is finished by the next one."""
+    api = _api(tmp_path)
+    owner = await api.create(CONFIG_MAPS, a_config_map("owner"))
+    await api.create(CONFIG_MAPS, a_config_map("dependent", owner))
+    await api.delete(f"{CONFIG_MAPS}/owner")
+    assert "dependent" in await api.names(CONFIG_MAPS)
+    api.server.close()
+    again = _api(tmp_path)
+    async with again.server.running(), again.watch(CONFIG_MAPS, fieldSelector="metadata.name=dependent") as watch:
+        assert await watch.take(2) == [("ADDED", "dependent"), ("DELETED", "dependent")]
+    again.server.close()
+
+
 async def test_an_outdated_journal_is_written_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The file stays in proportion to what lives, and nothing is lost when it is replaced."""
     monkeypatch.setattr(journal, "_OUTDATED_FLOOR", 50)
@@ -117,4 +235,7 @@ async def test_a_damaged_journal_is_not_guessed_at(tmp_path: Path) -> None:
     content = (tmp_path / "journal").read_bytes()
     (tmp_path / "journal").write_bytes(b"rubbish\n" + content)
     with pytest.raises(JournalUnusable, match="cannot be read at byte 0"):
+        _api(tmp_path)
+    (tmp_path / "journal").write_bytes(content.replace(b'"name":"a"', b'"name:"a"'))
+    with pytest.raises(JournalUnusable, match="holds an object that cannot be read"):
         _api(tmp_path)

@@ -2,8 +2,19 @@
 
 from spinney.server.store.collection import Collection
 from spinney.server.store.history import Event, EventType, TooOld
-from spinney.server.store.journal import Journal, JournalUnusable
+from spinney.server.store.journal import ChangeNotKept, Journal, JournalUnusable
 from spinney.server.store.record import Key, Record
 from spinney.server.store.store import Store
 
-__all__ = ["Collection", "Event", "EventType", "Journal", "JournalUnusable", "Key", "Record", "Store", "TooOld"]
+__all__ = [
+    "ChangeNotKept",
+    "Collection",
+    "Event",
+    "EventType",
+    "Journal",
+    "JournalUnusable",
+    "Key",
+    "Record",
+    "Store",
+    "TooOld",
+]

@@ -3,9 +3,11 @@
 Each change is one line: a header (what happened to which object at which revision) and the object. It is handed to
 the operating system before the change becomes visible, so it survives the end of the process, however that ends. A
 line that was cut short was never acknowledged and is dropped when the file is read. When most lines are outdated the
-file is written anew with only the living objects, and takes the old one's place in one step.
+file is written anew with only the living objects, and takes the old one's place in one step. Where there is no room for
+a line the change does not happen; where there is none for a new file the old one goes on.
 """
 
+import errno
 import fcntl
 import os
 from collections.abc import Iterator
@@ -14,14 +16,19 @@ from pathlib import Path
 from typing import Literal, Protocol
 
 import msgspec
+import structlog
 
 from spinney.api.struct import JSON
+from spinney.server.status import ApiError
 from spinney.server.store.collection import Collection
 from spinney.server.store.history import Event
 from spinney.server.store.record import Key
 
+log = structlog.get_logger()
+
 _OUTDATED_FACTOR = 4  # the file may have this many times as many lines as there are objects
 _OUTDATED_FLOOR = 20_000  # and this many before anybody cares
+_CHUNK = 1 << 20  # bytes that are written at once when the file is written anew
 
 Mark = Literal["put", "delete", "revision"]
 _Header = tuple[Mark, str, int, str, str]
@@ -29,6 +36,14 @@ _Header = tuple[Mark, str, int, str, str]
 
 class JournalUnusable(RuntimeError):  # noqa: N818 - named for the situation
     """The journal cannot be read, or another process has it open."""
+
+
+class ChangeNotKept(ApiError):  # noqa: N818 - named for the situation
+    """There is no room for a change, so it has not happened. Answered as Kubernetes answers when etcd is full."""
+
+    def __init__(self, path: Path, cause: OSError) -> None:
+        message = f"the change has not happened: {path} cannot be written ({cause.strerror}); make room and try again"
+        super().__init__(500, "InternalError", message)
 
 
 class Restorable(Protocol):
@@ -63,13 +78,27 @@ class Journal:
         self._path = path
         path.parent.mkdir(parents=True, exist_ok=True)
         self._file = self._open(path)
+        self._partial = path.with_name(path.name + ".new")
+        self._partial.unlink(missing_ok=True)  # of a process that was killed while it wrote
         self._lines = 0
+        self._torn: int | None = None  # where a line begins that could be neither written nor taken back
+        self._patience = 0  # lines to have before trying again to write the file anew
 
     def restore(self, store: Restorable, *, first: str) -> bool:
         """Bring the journalled objects back into the store, those of the collection ``first`` before the others.
 
-        Return whether there were any.
+        Return whether there were any. A journal that cannot be read is closed.
         """
+        try:
+            return self._restore(store, first)
+        except msgspec.DecodeError as error:
+            self.close()
+            raise JournalUnusable(f"{self._path} holds an object that cannot be read: {error}") from error
+        except JournalUnusable:
+            self.close()
+            raise
+
+    def _restore(self, store: Restorable, first: str) -> bool:
         living: dict[tuple[str, Key], Entry] = {}
         revision = 0
         for mark, entry in self._read():
@@ -81,39 +110,50 @@ class Journal:
         if not living:
             return False
         ordered = sorted(living.values(), key=lambda entry: entry.revision)
-        definitions = [entry for entry in ordered if entry.collection == first]
-        store.restore(definitions, revision)
+        store.restore([entry for entry in ordered if entry.collection == first], revision)
         store.restore([entry for entry in ordered if entry.collection != first], revision)
         return True
 
     def append(self, collection: str, event: Event) -> None:
-        """Write a change; raise ``OSError`` if that is not possible, and then it must not happen."""
+        """Write a change; raise :class:`ChangeNotKept` if that is not possible, and then it must not happen."""
         record = event.record
         mark: Mark = "delete" if event.type == "DELETED" else "put"
         raw = b"" if mark == "delete" else record.raw
-        self._write(self._file, _line((mark, collection, record.revision, *record.key), raw))
+        try:
+            self._write(_line((mark, collection, record.revision, *record.key), raw))
+        except OSError as error:
+            raise ChangeNotKept(self._path, error) from error
         self._lines += 1
 
     def shorten(self, store: Restorable) -> None:
-        """Write the file anew if most of it is outdated."""
-        if self._lines < _OUTDATED_FLOOR:
+        """Write the file anew if most of it is outdated; where that is not possible, go on with the old one."""
+        if self._lines < max(_OUTDATED_FLOOR, self._patience):
             return
         objects = sum(len(collection) for collection in store.collections())
         if self._lines < _OUTDATED_FACTOR * objects:
             return
-        partial = self._path.with_name(self._path.name + ".new")
-        partial.unlink(missing_ok=True)
-        replacement = self._open(partial)
-        lines = 1
-        self._write(replacement, _line(("revision", "", store.revision, "", ""), b""))
-        for collection in store.collections():
-            for record in collection.records():
-                self._write(replacement, _line(("put", collection.name, record.revision, *record.key), record.raw))
-                lines += 1
-        os.fsync(replacement)
-        partial.replace(self._path)
+        try:
+            self._replace(store, objects)
+        except OSError as error:
+            self._patience = 2 * self._lines
+            log.warning("the journal stays longer than it need be", path=str(self._path), reason=str(error))
+
+    def _replace(self, store: Restorable, objects: int) -> None:
+        self._partial.unlink(missing_ok=True)
+        replacement = self._open(self._partial)
+        try:
+            for chunk in _chunks(_living(store)):
+                written = 0
+                while written < len(chunk):
+                    written += os.write(replacement, chunk[written:])
+            os.fsync(replacement)
+            self._partial.replace(self._path)
+        except OSError:
+            os.close(replacement)
+            self._partial.unlink(missing_ok=True)
+            raise
         os.close(self._file)
-        self._file, self._lines = replacement, lines
+        self._file, self._lines, self._torn, self._patience = replacement, objects + 1, None, 0
 
     def close(self) -> None:
         """Close the file and let another process have it."""
@@ -124,19 +164,26 @@ class Journal:
         file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o600)
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError as error:
+            replaced = os.fstat(file).st_ino != path.stat().st_ino  # by its owner, before it let go of the lock
+        except OSError:
+            replaced = True
+        if replaced:
             os.close(file)
-            raise JournalUnusable(
-                f"{path} is in use by another server; stop it, or choose another directory"
-            ) from error
+            raise JournalUnusable(f"{path} is in use by another server; stop it, or choose another directory")
         return file
 
-    @staticmethod
-    def _write(file: int, line: bytes) -> None:
-        start = os.lseek(file, 0, os.SEEK_END)
-        if os.write(file, line) != len(line):
-            os.ftruncate(file, start)
-            raise OSError(f"the journal could not be written at {start}: is the disk full?")
+    def _write(self, line: bytes) -> None:
+        """Write a whole line or nothing."""
+        if self._torn is not None:
+            os.ftruncate(self._file, self._torn)
+            self._torn = None
+        start = os.lseek(self._file, 0, os.SEEK_END)
+        if os.write(self._file, line) == len(line):
+            return
+        self._torn = start
+        os.ftruncate(self._file, start)
+        self._torn = None
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     def _read(self) -> Iterator[tuple[Mark, Entry]]:
         with self._path.open("rb") as file:
@@ -157,3 +204,24 @@ class Journal:
 
 def _line(header: _Header, raw: bytes) -> bytes:
     return msgspec.json.encode(header) + b"\t" + raw + b"\n"
+
+
+def _living(store: Restorable) -> Iterator[bytes]:
+    """Yield the lines of a journal that holds what lives now."""
+    yield _line(("revision", "", store.revision, "", ""), b"")
+    for collection in store.collections():
+        for record in collection.records():
+            yield _line(("put", collection.name, record.revision, *record.key), record.raw)
+
+
+def _chunks(lines: Iterator[bytes]) -> Iterator[bytes]:
+    """Yield the lines joined, so that a file is written in few steps and held in memory in none."""
+    waiting: list[bytes] = []
+    size = 0
+    for line in lines:
+        waiting.append(line)
+        size += len(line)
+        if size >= _CHUNK:
+            yield b"".join(waiting)
+            waiting, size = [], 0
+    yield b"".join(waiting)
