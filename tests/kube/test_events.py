@@ -158,3 +158,22 @@ def test_a_burst_of_events_about_many_objects_is_sent_whole() -> None:
         assert set(map(tuple, order.values())) == {("Unschedulable", "Scheduled")}
 
     recorded(scenario)
+
+
+def test_events_give_way_to_urgent_writes() -> None:
+    """While somebody has urgent writes to do, fewer events go out at a time; afterwards the rest follows quickly."""
+
+    async def scenario(recorder: EventRecorder, client: Client, server: ModelServer, runtime: Runtime) -> None:
+        server.latency = 1.0
+        with recorder.giving_way():
+            for number in range(80):
+                recorder.event(ObjectReference("v1", "Pod", f"p{number}", "x", f"u{number}"), "Normal", "Seen", "hello")
+            await runtime.clock.sleep(5.5)
+            told = len(server.state(EVENT))
+        start = runtime.clock.monotonic()
+        await recorder.flush()
+        assert 0 < told <= 10
+        assert len(server.state(EVENT)) == 80
+        assert runtime.clock.monotonic() - start <= 10.0
+
+    recorded(scenario)

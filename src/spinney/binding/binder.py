@@ -55,10 +55,11 @@ class Binder:
         if needs and (refusals := await self._prepare(needs)):
             return self._refused(gang, refusals)
         answers: Sequence[KubeError | None]
-        if len(gang.placements) == 1:  # most gangs are a single pod, and a task costs as much as a request
-            answers = (await self._bind_one(gang.placements[0]),)
-        else:
-            answers = await asyncio.gather(*(self._bind_one(placement) for placement in gang.placements))
+        with self._events.giving_way():
+            if len(gang.placements) == 1:  # most gangs are a single pod, and a task costs as much as a request
+                answers = (await self._bind_one(gang.placements[0]),)
+            else:
+                answers = await asyncio.gather(*(self._bind_one(placement) for placement in gang.placements))
         bound = tuple(p for p, error in zip(gang.placements, answers, strict=True) if error is None)
         failed = tuple(
             BindFailure(p, error) for p, error in zip(gang.placements, answers, strict=True) if error is not None

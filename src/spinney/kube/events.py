@@ -5,13 +5,16 @@ events that differ only in their message are combined once there are many; and e
 slowly, so that an object in trouble cannot flood the API server. The budgets are those Kubernetes components use.
 
 Events are sent in the background, a few at a time: those of one object in the order in which they were recorded, those
-of different objects in any. What waits to be sent is bounded, by far more than the largest gang.
+of different objects in any. What waits to be sent is bounded, by far more than the largest gang. An event costs the API
+server more than the bind it tells of, so while somebody has urgent writes to do (:meth:`EventRecorder.giving_way`)
+events go out nearly one by one, as other schedulers always send them, unless so many wait that some could be lost.
 """
 
 import asyncio
 import contextvars
 from collections import OrderedDict
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Generic, Literal, TypeVar
@@ -35,7 +38,8 @@ V = TypeVar("V")
 
 _REMEMBERED = 4096
 _QUEUED = 50_000
-_IN_FLIGHT = 8  # few, so that events do not stand in the way of the writes they tell of
+_IN_FLIGHT = 8
+_IN_FLIGHT_BEHIND = 2  # behind urgent writes
 _BURST = 25.0
 _REFILL_PER_SECOND = 1 / 300
 _SIMILAR = 10
@@ -158,6 +162,18 @@ class EventRecorder:
         self._being_sent: dict[ObjectReference, _Queue] = {}
         self._waiting = 0
         self._senders: set[asyncio.Task[None]] = set()
+        self._urgent = 0
+
+    @contextmanager
+    def giving_way(self) -> Iterator[None]:
+        """Leave the API server to the writes made inside the block: events wait, as long as there is room for them."""
+        self._urgent += 1
+        try:
+            yield
+        finally:
+            self._urgent -= 1
+            if not self._urgent:
+                self._send_soon()
 
     def event(self, about: ObjectReference, type: EventType, reason: str, message: str) -> None:  # noqa: A002
         """Record that ``reason`` happened to ``about``; returns at once, and the event is sent in the background."""
@@ -192,8 +208,12 @@ class EventRecorder:
             self._waiting += 1
             self._send_soon()
 
+    @property
+    def _most_senders(self) -> int:
+        return _IN_FLIGHT_BEHIND if self._urgent and self._waiting < _QUEUED // 2 else _IN_FLIGHT
+
     def _send_soon(self) -> None:
-        if self._outbox and len(self._senders) < _IN_FLIGHT:
+        for _ in range(len(self._senders), min(self._most_senders, len(self._outbox))):
             # A context of its own: an event is not one of the writes of the reconcile that recorded it.
             sender = asyncio.get_running_loop().create_task(
                 self._send(), name=f"events of {self._component}", context=contextvars.Context()
@@ -201,9 +221,9 @@ class EventRecorder:
             self._senders.add(sender)
 
     async def _send(self) -> None:
-        """Send what waits, one object after the other, until nothing does."""
+        """Send what waits, one object after the other, until nothing does or there are more senders than should be."""
         try:
-            while self._outbox:
+            while self._outbox and len(self._senders) <= self._most_senders:
                 about, queue = self._outbox.popitem(last=False)
                 self._being_sent[about] = queue
                 try:
