@@ -7,7 +7,7 @@ what to try. A snapshot file stands in for a cluster wherever a command only rea
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 import click
 
@@ -27,8 +27,9 @@ from spinney.kube.errors import (
 )
 from spinney.kube.transport import Transport
 from spinney.runtime import Runtime
-from spinney.sim.snapshot import ClusterSnapshot, take
-from spinney.sim.snapshot_files import UnreadableSnapshot, read_snapshot
+
+if TYPE_CHECKING:
+    from spinney.sim.snapshot import ClusterSnapshot
 
 T = TypeVar("T")
 
@@ -93,8 +94,12 @@ def with_cluster(choice: ClusterChoice, use: Callable[[Connection], Awaitable[T]
     return answers[0]
 
 
-def snapshot_of(choice: ClusterChoice, from_file: Path | None) -> tuple[ClusterSnapshot, str | None]:
+def snapshot_of(choice: ClusterChoice, from_file: Path | None) -> "tuple[ClusterSnapshot, str | None]":
     """Return a snapshot of the chosen cluster or file, and the namespace to look in; ``None`` is all of them."""
+    # Here, because schedulers and operators connect as well, and ought not to wait for what only readers need.
+    from spinney.sim.snapshot import take  # noqa: PLC0415
+    from spinney.sim.snapshot_files import UnreadableSnapshot, read_snapshot  # noqa: PLC0415
+
     log_to_stderr()
     if from_file is not None:
         try:
@@ -103,7 +108,7 @@ def snapshot_of(choice: ClusterChoice, from_file: Path | None) -> tuple[ClusterS
         except UnreadableSnapshot as error:
             raise click.ClickException(str(error)) from error
 
-    async def use(connection: Connection) -> tuple[ClusterSnapshot, str | None]:
+    async def use(connection: Connection) -> "tuple[ClusterSnapshot, str | None]":
         with progress(f"reading {connection.source}") as say:
             snapshot = await take(
                 connection.client,
@@ -116,7 +121,7 @@ def snapshot_of(choice: ClusterChoice, from_file: Path | None) -> tuple[ClusterS
     return with_cluster(choice, use)
 
 
-def print_unseen(snapshot: ClusterSnapshot) -> None:
+def print_unseen(snapshot: "ClusterSnapshot") -> None:
     """Say on standard error what the answer does not take into account."""
     if snapshot.unseen:
         click.echo("\nnot seen, so the answer may be incomplete:", err=True)
