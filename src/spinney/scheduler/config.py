@@ -110,6 +110,7 @@ class SchedulerConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_
     max_consolidation_preemptees: int = 16
     """At most that many jobs are moved for one; -1 is unlimited."""
     allow_consolidating_reclaim: bool = True
+    """Victims that find another place do not count as lost when it is judged whether a reclaim is just."""
     default_staleness_grace_seconds: float = 60.0
     """How long a gang may stay below its minimum; negative is for ever."""
     part_gang_grace_seconds: float = 60.0
@@ -121,6 +122,7 @@ class SchedulerConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_
     node_pool: str | None = None
     """The value of the node pool label that this scheduler serves; empty: nodes without it; absent: all nodes."""
     queue_depth_per_action: dict[str, int] = {}
+    """How many jobs of each leaf queue an action looks at, the first in order; absent or 0: all."""
     victim_search: VictimSearch = VictimSearch()
     honour_preemption_policy: bool = True
     """A pod whose ``preemptionPolicy`` is Never waits; nobody is disturbed for it."""

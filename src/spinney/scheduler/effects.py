@@ -6,25 +6,28 @@ only watches (:mod:`spinney.scheduler.shadow`) has other effects.
 """
 
 import asyncio
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Iterator, Sequence
 from typing import Any, Protocol
 
 import structlog
 
 from spinney.api.core import Pod
 from spinney.binding.binder import Binder
+from spinney.binding.evicting import Disruption, Evictor, Victim
 from spinney.binding.placement import BindFailure, ChosenDevice, ClaimAllocation, GangPlacement, Placement
 from spinney.binding.reporting import PodVerdict, Reporter
 from spinney.cluster.statuses import PodStatus
+from spinney.gangs.membership import membership
 from spinney.gangs.tree import GangKey
 from spinney.kube.backoff import exponential
 from spinney.kube.cache import Change
 from spinney.kube.client import Client
-from spinney.kube.errors import Conflict, KubeError, NotFound
+from spinney.kube.errors import Conflict, NotFound
 from spinney.kube.keys import Key
 from spinney.scheduler.commit import assume_gang, by_gang, forget
 from spinney.scheduler.cycle_metrics import CycleMetrics
 from spinney.scheduler.gang_conditions import GangConditions
+from spinney.scheduler.gang_references import gang_reference
 from spinney.scheduler.inventory import Inventory
 from spinney.scheduler.releasing import Releases
 from spinney.scheduler.results import Bind, CycleResult, Eviction, Unschedulable
@@ -32,6 +35,8 @@ from spinney.scheduler.results import Bind, CycleResult, Eviction, Unschedulable
 log = structlog.get_logger()
 
 _FIRST_HOLD, _LONGEST_HOLD = 1.0, 30.0
+_EVICT_AGAIN = 30.0
+"""Seconds after which victims that could not be evicted are looked for anew, if nothing else happens before."""
 
 
 class Effects(Protocol):
@@ -63,6 +68,7 @@ class ClusterEffects:
         inventory: Inventory,
         *,
         binder: Binder,
+        evictor: Evictor,
         reporter: Reporter,
         conditions: GangConditions,
         releases: Releases,
@@ -72,6 +78,7 @@ class ClusterEffects:
         self._client = client
         self._inventory = inventory
         self._binder = binder
+        self._evictor = evictor
         self._reporter = reporter
         self._conditions = conditions
         self._releases = releases
@@ -102,8 +109,8 @@ class ClusterEffects:
 
     def conclude(self, result: CycleResult) -> None:
         """Begin to evict; what could not be placed is reported."""
-        if result.evictions:
-            self._begin(self._evict(result.evictions), "evict")
+        for disruption in self._disruptions(result.evictions):
+            self._begin(self._evict(disruption), f"evict for {disruption.name}")
         self._report(result.unschedulable)
 
     async def finish(self) -> None:
@@ -158,14 +165,29 @@ class ClusterEffects:
         self._releases.look(gang)
         self._wake()
 
-    async def _evict(self, evictions: Sequence[Eviction]) -> None:
+    def _disruptions(self, evictions: Sequence[Eviction]) -> Iterator[Disruption]:
+        """Return evictions by purpose: what one gang gains by them, or, where nobody does, the gang that loses."""
+        purposes: dict[GangKey, list[Eviction]] = {}
         for eviction in evictions:
-            try:
-                await self._client.evict(eviction.pod.namespace, eviction.pod.name, uid=eviction.uid)
-            except NotFound:
-                continue
-            except KubeError as error:
-                log.warning("eviction refused", pod=str(eviction.pod), gang=str(eviction.gang), error=str(error))
+            purposes.setdefault(eviction.beneficiary or eviction.gang, []).append(eviction)
+        for purpose, together in purposes.items():
+            found = self._inventory.gangs.members(purpose)
+            for_others = found is not None and together[0].beneficiary is not None
+            yield Disruption(
+                name=str(purpose),
+                victims=tuple(Victim(each.pod, each.uid, each.message) for each in together),
+                beneficiary=gang_reference(found.gang) if found is not None and for_others else None,
+            )
+
+    async def _evict(self, disruption: Disruption) -> None:
+        gone = await self._evictor.evict(disruption)
+        now = self._client.runtime.clock.now()
+        for victim in gone:
+            record = self._inventory.cluster.pod(victim.pod)
+            if record is not None:
+                self._inventory.note_eviction(membership(record)[0], now)
+        if len(gone) < len(disruption.victims):
+            asyncio.get_running_loop().call_later(_EVICT_AGAIN, self._wake)
 
     def _report(self, unschedulable: Sequence[Unschedulable]) -> None:
         for refused in unschedulable:

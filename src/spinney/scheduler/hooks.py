@@ -5,7 +5,7 @@ fit*, a score that raises drops the node, an order that raises counts as equal, 
 and the operation stands. Nothing a plugin does ever skips somebody else's filter.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Generic, TypeVar
 
@@ -58,7 +58,8 @@ QueueAmountsFn = Callable[[str], Amounts]
 BindMutateFn = Callable[[PodInfo, str], Mapping[str, str]]
 NumaPlacementFn = Callable[[PodInfo, NodeInfo], Sequence[int]]
 InvariantFn = Callable[[PodInfo], str | None]
-ScenarioGeneratorFactory = Callable[["Session", PodGroupInfo], object]
+ScenarioGeneratorFactory = Callable[["Session", PodGroupInfo], Iterable[Sequence[PodInfo]]]
+"""Makes scenarios for a pending job: each the tasks that would have to go, in the order in which to try them."""
 HttpHandler = Callable[[Mapping[str, str]], bytes]
 
 

@@ -7,6 +7,7 @@ it costs the copy of small arrays plus what changed since the last one.
 
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 
 import msgspec
@@ -16,9 +17,11 @@ from spinney.api import coscheduling, kai, volcano, workload_v1alpha1, workload_
 from spinney.api.core import Node, Pod
 from spinney.api.labels import KAI_NODE_POOL
 from spinney.api.podgang import PodGang
+from spinney.api.policy import PodDisruptionBudget
 from spinney.api.resource_claims import DeviceClass, ResourceClaim, ResourceSlice
 from spinney.api.scheduling import PriorityClass
 from spinney.api.topology_binding import ClusterTopologyBinding
+from spinney.binding.budgets import Budgets
 from spinney.cluster.dra.book import ClaimBook
 from spinney.cluster.filters.static_masks import StaticMasks
 from spinney.cluster.filters.view import ClusterView
@@ -35,6 +38,8 @@ from spinney.gangs.sources import native, podgang
 from spinney.gangs.sources import volcano as volcano_source
 from spinney.gangs.sources.context import SourceContext
 from spinney.gangs.tree import Gang, GangKey
+from spinney.kube.keys import key_of
+from spinney.scheduler.config import SchedulerConfig
 from spinney.scheduler.fairshare import NO_BOUND, Queue, QueueTree
 from spinney.scheduler.fairshare.sources import queues_from_objects
 from spinney.scheduler.surroundings import Surroundings
@@ -84,6 +89,9 @@ class Snapshot:
     """Pods that are terminating."""
     foreign: Mapping[PodKey, PodRecord]
     """Pods on nodes that another scheduler has placed."""
+    budgets: Budgets
+    evicted: Mapping[GangKey, datetime]
+    """When gangs that wait before they disturb others last lost pods, where their objects do not say so."""
 
 
 class Inventory:
@@ -109,6 +117,8 @@ class Inventory:
         self.cluster.view.storage = self._surroundings.live
         self._workloads: dict[tuple[str, str], workload_v1alpha1.Workload] = {}
         self.claims = ClaimBook()
+        self.budgets = Budgets()
+        self._evicted: dict[GangKey, datetime] = {}
         self._queues: dict[str, Queue] = {}
         self._tree: QueueTree | None = None
         self._topologies: dict[str, Topology] = {}
@@ -119,6 +129,12 @@ class Inventory:
         self.cluster.subscribe(self._pod_changed)
         for record in self.cluster.pods():
             self._pod_changed(PodChange(None, record))
+
+    @classmethod
+    def for_config(cls, config: SchedulerConfig) -> "Inventory":
+        """Return an empty inventory of what a scheduler so configured serves."""
+        pool = NodePool(config.node_pool) if config.node_pool is not None else None
+        return cls(config.scheduler_names, node_pool=pool)
 
     # -- objects coming and going ------------------------------------------------------------------------------------
 
@@ -139,6 +155,8 @@ class Inventory:
                 self._priorities_changed()
             case ResourceClaim() | ResourceSlice() | DeviceClass():
                 self.claims.apply(found)
+            case PodDisruptionBudget():
+                self.budgets.put(found)
             case workload_v1alpha1.Workload():
                 self._workloads[found.metadata.namespace or "", found.metadata.name] = found
                 self.gangs.derive_missing()
@@ -162,6 +180,8 @@ class Inventory:
                 self._priorities_changed()
             case ResourceClaim() | ResourceSlice() | DeviceClass():
                 self.claims.delete(found)
+            case PodDisruptionBudget():
+                self.budgets.remove(key_of(found))
             case workload_v1alpha1.Workload():
                 self._workloads.pop((found.metadata.namespace or "", found.metadata.name), None)
             case _:
@@ -176,7 +196,14 @@ class Inventory:
     def remove_gang(self, key: GangKey) -> None:
         """Take out a gang."""
         self._groups.pop(key, None)
+        self._evicted.pop(key, None)
         self.gangs.remove(key)
+
+    def note_eviction(self, key: GangKey, moment: datetime) -> None:
+        """Remember when pods of a gang were evicted, as far as anything depends on it."""
+        members = self.gangs.members(key)
+        if members is not None and members.gang.preemption_delay is not None:
+            self._evicted[key] = moment
 
     def put_queue(self, queue: Queue) -> None:
         """Take in a queue that appeared or changed."""
@@ -215,6 +242,8 @@ class Inventory:
             has_stranded_pods=cluster.has_stranded_pods or self.node_pool is not None,
             releasing=tuple(cluster.releasing()),
             foreign=dict(self._foreign),
+            budgets=self.budgets.fork(),
+            evicted=dict(self._evicted),
         )
 
     # -- keeping it --------------------------------------------------------------------------------------------------

@@ -5,7 +5,7 @@ what its queues would hold, so the queues on its path are looked at again before
 """
 
 import heapq
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any, Protocol
 
 from spinney.scheduler.fairshare import Queue, QueueTree
@@ -28,6 +28,18 @@ class Orders(Protocol):
     def compare_queues(self, left: QueueTurn, right: QueueTurn) -> int:
         """Return a negative number if the left queue goes first."""
         ...
+
+
+def first_of_queues(
+    jobs: Iterable[PodGroupInfo], depth: int | None, key: Callable[[PodGroupInfo], Any]
+) -> Iterable[PodGroupInfo]:
+    """Return the first ``depth`` jobs of each queue by ``key``; no depth, or 0, is all of them."""
+    if not depth or depth < 0:
+        return jobs
+    by_queue: dict[str, list[PodGroupInfo]] = {}
+    for job in jobs:
+        by_queue.setdefault(job.queue, []).append(job)
+    return [job for each in by_queue.values() for job in heapq.nsmallest(depth, each, key=key)]
 
 
 class JobOrder:

@@ -8,6 +8,7 @@ from datetime import datetime
 from functools import cached_property
 from typing import Protocol
 
+from spinney.binding.repair import bound_at
 from spinney.cluster.statuses import ACTIVE_ALLOCATED, ACTIVE_USED, ALIVE, PodStatus
 from spinney.gangs.book import GangMembers
 from spinney.gangs.selection import tasks_to_allocate, tasks_to_evict
@@ -38,7 +39,7 @@ class PodGroupInfo:
     def __init__(self, members: GangMembers, session: JobSurroundings) -> None:
         self.members = members
         self.gang: Gang = members.gang
-        self.last_start: datetime | None = members.gang.last_start
+        self._last_start: datetime | None = members.gang.last_start
         self._session = session
         self._active: dict[str, int] | None = None
         self._pipelined = 0
@@ -83,6 +84,19 @@ class PodGroupInfo:
     def created(self) -> datetime | None:
         """Return when the job was created."""
         return self.gang.created
+
+    @property
+    def last_start(self) -> datetime | None:
+        """Return when the job got its first pods: as its object says, else when the oldest of them was bound."""
+        if self._last_start is None:
+            placed = (record for _, record in self.members.pods.values() if record.status in ACTIVE_ALLOCATED)
+            moments = [moment for record in placed if (moment := bound_at(record.pod)) is not None]
+            self._last_start = min(moments, default=None)
+        return self._last_start
+
+    @last_start.setter
+    def last_start(self, moment: datetime) -> None:
+        self._last_start = moment
 
     @property
     def root(self) -> GroupSet:
@@ -133,7 +147,7 @@ class PodGroupInfo:
     def without(self, tasks: Collection[PodInfo]) -> "PodGroupInfo":
         """Return the job as it would be without ``tasks``: a view to ask, which does not follow later moves."""
         view = PodGroupInfo(self.members, self._session)
-        view.last_start = self.last_start
+        view._last_start = self._last_start
         gone = set(map(id, tasks))
         view.__dict__["by_pod_set"] = {
             name: [task for task in members if id(task) not in gone] for name, members in self.by_pod_set.items()

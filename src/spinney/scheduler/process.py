@@ -1,13 +1,15 @@
 """The session scheduler as a process: watches in, decisions out.
 
 Watch events update the inventory in place. A cycle runs when something happened that could change a decision, and not
-otherwise: a cluster at rest costs nothing. The cycle works on a snapshot, in a worker thread in production, while the
-loop goes on taking events, renewing the lease and binding: what a cycle has decided is handed over while it decides the
-rest, so that the API server is not idle meanwhile.
+otherwise: a cluster at rest costs nothing. Where time alone will change a decision (a grace period ends, a job may
+disturb others from then on), the cycle before says when, and the next one runs then. The cycle works on a snapshot, in
+a worker thread in production, while the loop goes on taking events, renewing the lease and binding: what a cycle has
+decided is handed over while it decides the rest, so that the API server is not idle meanwhile.
 """
 
 import asyncio
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 
 import msgspec
@@ -18,6 +20,7 @@ from spinney.api.podgang import POD_GANG
 from spinney.api.resource import Resource
 from spinney.binding.binder import Binder
 from spinney.binding.device_claims import DeviceClaims
+from spinney.binding.evicting import Evictor
 from spinney.binding.repair import PartGangs
 from spinney.binding.reporting import Reporter
 from spinney.binding.volumes import LateVolumes
@@ -77,19 +80,23 @@ class SchedulerProcess:
         pace: Pace = Pace(),  # noqa: B008 - a frozen value
     ) -> None:
         self.manager = manager or Manager(client, client.runtime)
-        self.inventory = inventory or Inventory(config.scheduler_names)
+        self.inventory = inventory or Inventory.for_config(config)
         self.cycles = 0
         self._client = client
         self._runtime = client.runtime
         self._pace = pace
         self._metrics = metrics or CycleMetrics()
         self._woken = asyncio.Event()
+        self._moment: datetime | None = None
         registry = registry if registry is not None else default_registry()
         events = self.manager.recorder(COMPONENT)
         reporter = Reporter(client, self._runtime.clock, events, event_reason=UNSCHEDULABLE_EVENT)
         self._conditions = GangConditions(self.inventory, reporter)
         self._part_gangs = PartGangs(grace_seconds=config.part_gang_grace_seconds)
-        self._releases = Releases(client, self.inventory, self._part_gangs, events=events, metrics=self._metrics)
+        evictor = Evictor(client, events)
+        self._releases = Releases(
+            self._runtime.clock, self.inventory, self._part_gangs, evictor=evictor, metrics=self._metrics
+        )
         self._volumes = LateVolumes(
             client, self.inventory.cluster, timeout_seconds=config.volume_binding_timeout_seconds
         )
@@ -97,6 +104,7 @@ class SchedulerProcess:
         self._effects: Effects = effects or ClusterEffects(
             client,
             self.inventory,
+            evictor=evictor,
             binder=Binder(client, events, pre_bind=(self._volumes, DeviceClaims(client))),
             reporter=reporter,
             conditions=self._conditions,
@@ -191,12 +199,23 @@ class SchedulerProcess:
     async def _cycle_for_ever(self) -> None:
         try:
             while True:
-                await self._woken.wait()
+                await self._until_woken()
                 await self._runtime.clock.sleep(self._pace.gather)
                 self._woken.clear()
                 await self._cycle()
         finally:
             await self._effects.finish()
+
+    async def _until_woken(self) -> None:
+        """Wait for something that can change a decision: an event, or the moment the last cycle named."""
+        delay = None
+        if self._moment is not None:
+            delay = max(0.0, (self._moment - self._runtime.clock.now()).total_seconds())
+        try:
+            async with asyncio.timeout(delay):
+                await self._woken.wait()
+        except TimeoutError:
+            log.debug("woken by time", moment=str(self._moment))
 
     async def _cycle(self) -> None:
         started = self._runtime.clock.monotonic()
@@ -212,6 +231,7 @@ class SchedulerProcess:
             handed_over = end
         result = await deciding
         self.cycles += 1
+        self._moment = result.next_moment
         self._note(snapshot, result, self._runtime.clock.monotonic() - started)
         self._effects.conclude(result)
 

@@ -1,6 +1,7 @@
 """How plugins register: the ``add_...`` methods of a session, one per extension point."""
 
 from collections.abc import Callable
+from datetime import datetime
 
 from spinney.scheduler.events import EventHandler
 from spinney.scheduler.hooks import (
@@ -46,6 +47,16 @@ class Registration:
         self.hooks = Hooks()
         self.opening = "session"
         """The plugin whose ``on_session_open`` is running."""
+        self.next_moment: datetime | None = None
+        """When time alone may change a decision, as far as anybody has said."""
+
+    def wake_at(self, moment: datetime) -> None:
+        """Say that at ``moment`` a decision may change though nothing happens in the cluster.
+
+        A scheduler at rest runs no sessions; it opens one at the earliest moment that the last session was told.
+        """
+        if self.next_moment is None or moment < self.next_moment:
+            self.next_moment = moment
 
     # -- order -------------------------------------------------------------------------------------------------------
 
@@ -247,7 +258,7 @@ class Registration:
         self.hooks.on_job_solution_start.append(Hook(self.opening, fn))
 
     def add_scenario_generator(self, name: str, factory: ScenarioGeneratorFactory) -> None:
-        """Provide scenarios to the search for victims; generators are tried in the order of registration."""
+        """Provide scenarios to the search for victims; they are tried, in the order of registration, after its own."""
         self.hooks.scenario_generators[name] = Hook(self.opening, factory)
 
     # -- results -----------------------------------------------------------------------------------------------------

@@ -9,15 +9,14 @@ from collections.abc import Iterable
 
 import structlog
 
-from spinney.binding.placement import pod_reference
+from spinney.binding.evicting import Disruption, Evictor, Victim
 from spinney.binding.repair import PartGangs, placed_pods
 from spinney.cluster.pods import PodRecord
 from spinney.gangs.membership import membership
 from spinney.gangs.sources import bare
 from spinney.gangs.tree import GangKey
-from spinney.kube.client import Client
-from spinney.kube.errors import Conflict, KubeError, NotFound
-from spinney.kube.events import EventRecorder
+from spinney.kube.keys import Key
+from spinney.runtime import Clock
 from spinney.scheduler.cycle_metrics import CycleMetrics
 from spinney.scheduler.inventory import Inventory
 
@@ -30,13 +29,12 @@ class Releases:
     """Watches over part-bound gangs. Mutable."""
 
     def __init__(
-        self, client: Client, inventory: Inventory, gangs: PartGangs, *, events: EventRecorder, metrics: CycleMetrics
+        self, clock: Clock, inventory: Inventory, gangs: PartGangs, *, evictor: Evictor, metrics: CycleMetrics
     ) -> None:
         self.gangs = gangs
-        self._client = client
-        self._clock = client.runtime.clock
+        self._clock = clock
         self._inventory = inventory
-        self._events = events
+        self._evictor = evictor
         self._metrics = metrics
         self._news = asyncio.Event()
 
@@ -81,17 +79,7 @@ class Releases:
         placed = placed_pods(members)
         log.warning("gang stayed part-bound, releasing it", gang=str(gang), bound=len(placed), pods=len(members.pods))
         self._metrics.released.inc()
-        for record in placed:
-            await self._evict(record, gang)
+        message = f"gang {gang} could not be completed and gives back what it holds"
+        victims = tuple(Victim(Key(*record.key), record.uid, message) for record in placed)
+        await self._evictor.evict(Disruption(str(gang), victims, reason=EVENT_REASON))
         self.gangs.postpone(gang, now=self._clock.monotonic())
-
-    async def _evict(self, record: PodRecord, gang: GangKey) -> None:
-        message = f"Evicted: gang {gang} could not be completed and gives back what it holds"
-        try:
-            await self._client.evict(record.namespace, record.name, uid=record.uid)
-        except (NotFound, Conflict):
-            return  # gone, or another pod by now
-        except KubeError as error:
-            log.warning("eviction refused", pod=str(record.key), gang=str(gang), error=str(error))
-            return
-        self._events.event(pod_reference(record.key, record.uid), "Warning", EVENT_REASON, message)

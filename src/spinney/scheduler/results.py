@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 
 import msgspec
 
@@ -90,5 +91,7 @@ class CycleResult:
     unschedulable: Sequence[Unschedulable] = ()
     started: Sequence[GangKey] = ()
     """Gangs that got their first pods in this cycle."""
+    next_moment: datetime | None = None
+    """When time alone may change a decision: a session is worth opening then, though nothing may have happened."""
     seconds: Mapping[tuple[str, str], float] = field(default_factory=dict)
     """Time spent, by plugin and extension point; actions count as plugin ``action``."""

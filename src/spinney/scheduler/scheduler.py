@@ -5,7 +5,7 @@ the decisions (binding, evicting, writing conditions) is somebody else's part.
 """
 
 from collections.abc import Mapping
-from datetime import datetime
+from datetime import datetime, timedelta
 
 import structlog
 from prometheus_client import CollectorRegistry
@@ -94,6 +94,7 @@ class Scheduler:
             pipelines=session.pipelines,
             unschedulable=self._refused(session),
             started=session.started,
+            next_moment=_next_moment(session),
             seconds=session.timings.seconds,
         )
 
@@ -107,6 +108,18 @@ class Scheduler:
                 Unschedulable(key, tuple(errors), explainer.explain(session.job(key), errors))
                 for key, errors in session.fit_errors.items()
             ]
+
+
+def _next_moment(session: Session) -> datetime | None:
+    """Return when time alone may change a decision: as plugins and actions said, or when a pod counts as stuck."""
+    if session.fit_errors or session.pipelines:
+        grace = timedelta(seconds=session.config.stuck_in_releasing_seconds)
+        for record in session.snapshot.releasing:
+            since = record.pod.metadata.deletion_timestamp
+            if since is not None and since + grace > session.now:
+                session.wake_at(since + grace)
+    moment = session.next_moment
+    return moment if moment is not None and moment > session.now else None
 
 
 def _action(name: str, actions: Mapping[str, Action]) -> tuple[str, Action]:

@@ -8,6 +8,7 @@ from typing import Any, Final
 from spinney.api import coscheduling, kai, volcano, workload_v1alpha1, workload_v1alpha2, workload_v1beta1
 from spinney.api.core import NAMESPACE, PERSISTENT_VOLUME, PERSISTENT_VOLUME_CLAIM
 from spinney.api.podgang import POD_GANG, PodGang
+from spinney.api.policy import POD_DISRUPTION_BUDGET, PodDisruptionBudget
 from spinney.api.resource import Resource
 from spinney.api.resource_claims import (
     DEVICE_CLASS,
@@ -27,6 +28,7 @@ from spinney.scheduler.surroundings import Namespace
 OPTIONAL_KINDS: Final[Mapping[Resource, type[Any]]] = {
     PRIORITY_CLASS: PriorityClass,
     NAMESPACE: Namespace,
+    POD_DISRUPTION_BUDGET: PodDisruptionBudget,
     PERSISTENT_VOLUME_CLAIM: PersistentVolumeClaim,
     PERSISTENT_VOLUME: PersistentVolume,
     STORAGE_CLASS: StorageClass,

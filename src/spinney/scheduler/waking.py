@@ -12,6 +12,7 @@ import msgspec
 
 from spinney.api.core import Node, Pod
 from spinney.api.meta import ObjectMeta
+from spinney.api.policy import PodDisruptionBudget
 from spinney.cluster.pods import PodRecord
 from spinney.cluster.statuses import PodStatus
 from spinney.kube.cache import Change
@@ -41,6 +42,8 @@ def may_change_decisions(change: Change[Any]) -> bool:
         return not new.terminal
     if old is None or new is None:
         return True
+    if isinstance(old, PodDisruptionBudget) and isinstance(new, PodDisruptionBudget):
+        return (old.spec, old.status.disruptions_allowed) != (new.spec, new.status.disruptions_allowed)
     if isinstance(old.metadata, ObjectMeta) and old.metadata.generation is not None:
         return bool(old.metadata.generation != new.metadata.generation)
     return bool(_content(old) != _content(new))

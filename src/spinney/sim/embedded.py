@@ -72,7 +72,7 @@ class Schedulers:
     def __init__(self, connect: Callable[[str], Client], options: StackOptions) -> None:
         client = connect("spinney-scheduler")
         self.manager = Manager(client, client.runtime)
-        inventory = Inventory(options.scheduler.scheduler_names)
+        inventory = Inventory.for_config(options.scheduler)
         self.session = SchedulerProcess(client, options.scheduler, manager=self.manager, inventory=inventory)
         self._coscheduler = (
             CoschedulerProcess(

@@ -87,7 +87,7 @@ class World:
     async def scheduler(self, **settings: Any) -> AsyncIterator[SchedulerProcess]:
         """Run a scheduler process for the time of the block; gangs that broke later are not its business here."""
         client = Client(self.transport, self.runtime, field_manager="spinney-scheduler")
-        process = SchedulerProcess(client, SchedulerConfig(default_staleness_grace_seconds=-1, **settings))
+        process = SchedulerProcess(client, SchedulerConfig(**{"default_staleness_grace_seconds": -1, **settings}))
         running = asyncio.create_task(process.run())
         try:
             yield process

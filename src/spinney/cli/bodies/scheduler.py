@@ -64,7 +64,7 @@ def scheduler(
         client, runtime = connection.client, connection.client.runtime
         if dry_run:
             client = Client(ReadOnlyTransport(client.transport), runtime, field_manager=client.field_manager)
-        inventory = Inventory(settings.scheduler_names)
+        inventory = Inventory.for_config(settings)
         shadow = Shadow(inventory, runtime.clock) if dry_run else None
         parts = _manager(client, runtime, lease_namespace=lease, metrics_port=metrics_port)
         process = SchedulerProcess(

@@ -5,7 +5,7 @@ so that growth is fair between queues. A job that does not fit blocks nobody beh
 """
 
 from spinney.scheduler.actions.entry import pending_jobs
-from spinney.scheduler.job_order import JobOrder
+from spinney.scheduler.job_order import JobOrder, first_of_queues
 from spinney.scheduler.jobs import PodGroupInfo
 from spinney.scheduler.placement.placing import place_job
 from spinney.scheduler.placement.signatures import FailedSignatures
@@ -17,7 +17,8 @@ class Allocate:
 
     def execute(self, session: Session) -> None:
         """Place what fits."""
-        order = JobOrder(session, pending_jobs(session))
+        depth = session.config.queue_depth_per_action.get("allocate")
+        order = JobOrder(session, first_of_queues(pending_jobs(session), depth, session.job_key))
         failed = FailedSignatures() if session.config.use_scheduling_signatures else None
         while order:
             job = order.pop()

@@ -36,6 +36,7 @@ def _is_grace_over(session: Session, job: PodGroupInfo) -> bool:
     if grace < timedelta(0):
         return False
     since = job.gang.stale_since or session.stale_since.setdefault(job.key, session.now)
+    session.wake_at(since + grace)
     return session.now - since >= grace
 
 

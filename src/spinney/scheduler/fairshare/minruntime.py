@@ -33,7 +33,7 @@ class MinRuntimePlugin(Plugin):
         self._method = ReclaimMethod(arguments.get("reclaimResolveMethod", ReclaimMethod.LCA))
 
     def on_session_open(self, session: "Session") -> None:
-        self._now = session.now
+        self._now, self._wake_at = session.now, session.wake_at
         self._runtimes = MinRuntimes(
             tree=session.queues, preempt=self._preempt, reclaim=self._reclaim, method=self._method
         )
@@ -58,8 +58,9 @@ class MinRuntimePlugin(Plugin):
         return self._runtimes.for_preempt(victim.queue)
 
     def _may_be_touched(self, victim: PodGroupInfo, min_runtime: timedelta) -> bool:
-        if not is_protected(victim.last_start, min_runtime, self._now):
+        if victim.last_start is None or not is_protected(victim.last_start, min_runtime, self._now):
             return True
+        self._wake_at(victim.last_start + min_runtime)
         return any(victim.active(pod_set) > pod_set.min_member for pod_set in victim.gang.pod_sets.values())
 
     def _keeps_gang(self, victim: PodGroupInfo, min_runtime: timedelta) -> bool:

@@ -6,7 +6,7 @@ checks and the rules of reclaim always speak about the session as it stands. A s
 as they were before its simulation began.
 
 Arguments: ``kValue`` (how strongly recent usage counts, default 1), ``reclaimerSaturationMultiplier`` (at least 1,
-default 1), ``allowConsolidatingReclaim`` (victims that find a new place do not count as lost, default true).
+default 1).
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -53,12 +53,12 @@ class ProportionPlugin(Plugin):
         self._k = _number(arguments, "kValue", 1.0, least=0.0)
         key = next((key for key in _MULTIPLIER_KEYS if key in arguments), _MULTIPLIER_KEYS[0])
         self._multiplier = _number(arguments, key, 1.0, least=1.0)
-        self._consolidating = arguments.get("allowConsolidatingReclaim", "true").lower() != "false"
         self._requests: dict[PodGroupInfo, tuple[Sequence[PodInfo], Amounts]] = {}
         self._standings: dict[QueueBook, tuple[Amounts, Amounts, Standing]] = {}
 
     def on_session_open(self, session: "Session") -> None:
         self._session = session
+        self._consolidating = session.config.allow_consolidating_reclaim
         self._sizes = device_sizes(session.nodes.table)
         self.books = QueueBooks(session.queues, cluster_total(session.nodes.table, session.snapshot.foreign.values()))
         self._before_search = self.books

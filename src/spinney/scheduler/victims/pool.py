@@ -73,6 +73,11 @@ class VictimPool:
             self._victims.update((victim.job.key, victim) for victim in known)
         return known
 
+    def holds(self, job: PodGroupInfo) -> bool:
+        """Tell whether a job could be a victim now."""
+        self.of_queue(job.queue)
+        return job.key in self._victims
+
     def has_any(self, queues: Iterable[str], admits: Callable[[PodGroupInfo], bool]) -> bool:
         """Tell whether a job of these queues is admitted; none of their pods is looked at for that."""
         return any(admits(self._session.job(key)) for queue in queues for key in self._keys.get(queue, ()))
@@ -127,8 +132,15 @@ class VictimPool:
             if job.members.pending == len(job.members.pods) and "by_pod_set" not in job.__dict__:
                 continue
             victim = Victim(self._session, job, job)
-            if victim.places and not (self._spares_just_bound and any(map(is_just_bound, victim.places))):
+            if not victim.places or (self._spares_just_bound and any(map(is_just_bound, victim.places))):
+                continue
+            if not self._is_protected(job):
                 yield victim
+
+    def _is_protected(self, job: PodGroupInfo) -> bool:
+        """Tell whether a disruption budget keeps even the least from being taken from a job."""
+        budgets = self._session.snapshot.budgets
+        return bool(budgets) and budgets.refusal(task.record for task in job.tasks_to_evict()[0]) is not None
 
     def _lot(self, victims: list[Victim]) -> Lot:
         pods = [self._session.charge_of(task) for victim in victims for task in victim.places]

@@ -11,25 +11,28 @@ For one job the search asks, cheapest first, and stops at the first *no*:
 6. If not, other sets are tried: for the first task of the job, then for twice as many, up to all of them, each time on
    top of what was found for fewer (:mod:`~spinney.scheduler.victims.scenarios`), while the budget lasts.
 
+7. Last, the scenarios that plugins generate are tried.
+
 So the number of simulations is bounded by the number of victims, and most searches need one or none.
 """
 
-import heapq
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 import structlog
 
+from spinney.cluster.statuses import PodStatus
 from spinney.explain.reasons import ScenarioCount, VictimReport
 from spinney.scheduler.fairshare.amounts import Amounts, total_of
 from spinney.scheduler.fairshare.runtimes import delay_elapsed
-from spinney.scheduler.job_order import JobOrder
+from spinney.scheduler.job_order import JobOrder, first_of_queues
 from spinney.scheduler.jobs import PodGroupInfo
 from spinney.scheduler.results import FitError
 from spinney.scheduler.session import Session
 from spinney.scheduler.tasks import PodInfo
 from spinney.scheduler.victims.budget import Budget
 from spinney.scheduler.victims.failures import FailedSearches
+from spinney.scheduler.victims.generating import generated_scenarios
 from spinney.scheduler.victims.order import Step, Steps, VictimOrder
 from spinney.scheduler.victims.pool import VictimPool
 from spinney.scheduler.victims.room import Room
@@ -42,13 +45,15 @@ log = structlog.get_logger()
 
 NO_ROOM = "there is no room even without all possible victims"
 TOO_LITTLE = "what may be taken and what is free are together too little"
+NO_VICTIM = "a plugin proposed victims that may not be taken"
 NOT_PLACED = "the job was not placed in the simulation"
 OUT_OF_TIME = "the time for the search was over"
 
 
 def search_victims(session: Session, rule: VictimRule, pending: Sequence[PodGroupInfo]) -> None:
     """Search victims for every one of the ``pending`` jobs, in order, and commit what is found."""
-    jobs = [job for job in _depth_limited(session, rule, pending) if _may_disturb(session, job)]
+    depth = session.config.queue_depth_per_action.get(rule.name)
+    jobs = [job for job in first_of_queues(pending, depth, session.job_key) if _may_disturb(session, job)]
     if not jobs:
         return
     search = Search(session, rule, pending)
@@ -111,6 +116,8 @@ class Search:
             steps = Steps(order, most_jobs=rule.most_jobs(session))
             if steps.get(0) is not None and self._find(job, queues, room, demand, steps):
                 return True
+            if self._generate(job, tasks, queues, admits):
+                return True
             if steps.exhausted:
                 self._report(job, steps.pods)
                 return False
@@ -163,6 +170,25 @@ class Search:
             settled = found
         return True
 
+    def _generate(
+        self, job: PodGroupInfo, tasks: Sequence[PodInfo], queues: Sequence[str], admits: Callable[[PodGroupInfo], bool]
+    ) -> bool:
+        """Try the scenarios of plugins, as far as their victims may be victims at all."""
+        session, eligible = self._session, frozenset(queues)
+        for victims in generated_scenarios(session, job):
+            if not self._has_time():
+                return False
+            by_job: dict[PodGroupInfo, list[PodInfo]] = {}
+            for task in victims:
+                by_job.setdefault(task.job, []).append(task)
+            if not all(each.queue in eligible and self._pool.holds(each) and admits(each) for each in by_job):
+                self._reject(NO_VICTIM)
+                continue
+            steps = [Step(each, tuple(given)) for each, given in by_job.items()]
+            if steps and self._try(job, tasks, steps, keep=True):
+                return True
+        return False
+
     def _has_time(self) -> bool:
         if not self.budget.is_job_spent:
             return True
@@ -179,13 +205,15 @@ class Search:
         if held is None:
             return self._reject(NOT_PLACED)
         statement, scenario = held
-        refusal = self._rule.refusal(session, scenario)
+        evicted = [task.record for tasks in scenario.victims.values() for task in tasks if _goes(task)]
+        refusal = self._rule.refusal(session, scenario) or session.snapshot.budgets.refusal(evicted)
         if refusal is None and keep and not job.is_gang_satisfied:
             refusal = NOT_PLACED
         if refusal is not None or not keep:
             statement.discard()
             return refusal is None or self._reject(refusal)
         statement.commit()
+        session.snapshot.budgets.spend(evicted)
         self._pool.look_again([job, *scenario.victims])
         log.info(
             "victims taken",
@@ -208,32 +236,27 @@ class Search:
         self._session.victim_reports.setdefault(job.key, []).append(report)
 
 
+def _goes(task: PodInfo) -> bool:
+    """Tell whether a victim leaves its node: for good, or because it was promised another one."""
+    return task.status in {PodStatus.RELEASING, PodStatus.PIPELINED}
+
+
 def _may_disturb(session: Session, job: PodGroupInfo) -> bool:
     """Tell whether a job is old enough to disturb others, and does not say that it never will."""
     gang = job.gang
-    if gang.created is not None and not delay_elapsed(
-        gang.created, gang.last_eviction, gang.preemption_delay, session.now
-    ):
+    evicted = gang.last_eviction or session.snapshot.evicted.get(job.key)
+    if gang.created is not None and not delay_elapsed(gang.created, evicted, gang.preemption_delay, session.now):
         error = FitError(
             "PreemptionDelay", f"the job may not disturb others before {gang.preemption_delay} have passed"
         )
         if error not in session.fit_errors.get(job.key, ()):
             session.record_fit_error(job, error)
+        if gang.preemption_delay is not None:
+            session.wake_at(max(gang.created, evicted or gang.created) + gang.preemption_delay)
         return False
     if not session.config.honour_preemption_policy:
         return True
     return all(task.pod.spec.preemption_policy != "Never" for task in job.tasks_to_allocate())
-
-
-def _depth_limited(session: Session, rule: VictimRule, jobs: Iterable[PodGroupInfo]) -> Iterable[PodGroupInfo]:
-    """Return the jobs to search for; where the configuration limits them, the first of each queue."""
-    depth = session.config.queue_depth_per_action.get(rule.name)
-    if not depth or depth < 0:
-        return jobs
-    by_queue: dict[str, list[PodGroupInfo]] = {}
-    for job in jobs:
-        by_queue.setdefault(job.queue, []).append(job)
-    return [job for each in by_queue.values() for job in heapq.nsmallest(depth, each, key=session.job_key)]
 
 
 def _one_of_each(tasks: Sequence[PodInfo]) -> Iterable[PodInfo]:

@@ -131,7 +131,6 @@ def _arguments(config: Config) -> dict[str, dict[str, str]]:
         "proportion": {
             "kValue": str(config.fair_share_k),
             "reclaimerSaturationMultiplier": str(config.reclaimer_saturation_multiplier),
-            "allowConsolidatingReclaim": str(config.allow_consolidating_reclaim).lower(),
         },
         "minruntime": {
             "defaultPreemptMinRuntime": f"{runtimes.preempt:g}s",

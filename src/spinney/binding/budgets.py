@@ -1,0 +1,64 @@
+"""Disruption budgets over whole sets of victims.
+
+A budget says how many more of its pods may be disrupted now. The API server checks evictions one by one; a set that is
+only worth evicting as a whole has to be counted before the first one goes.
+"""
+
+from collections.abc import Iterable
+
+from spinney.api.policy import PodDisruptionBudget
+from spinney.cluster.pods import PodRecord
+from spinney.kube.keys import Key, key_of
+
+
+class Budgets:
+    """The disruption budgets of the cluster, less what was spent. Mutable; fed by watch events, forked for sessions."""
+
+    def __init__(self) -> None:
+        self._budgets: dict[str, dict[Key, PodDisruptionBudget]] = {}
+        self._spent: dict[Key, int] = {}
+
+    def __bool__(self) -> bool:
+        return any(self._budgets.values())
+
+    def put(self, budget: PodDisruptionBudget) -> None:
+        """Take in a budget that appeared or changed."""
+        key = key_of(budget)
+        self._budgets[key.namespace] = {**self._budgets.get(key.namespace, {}), key: budget}
+
+    def remove(self, key: Key) -> None:
+        """Forget a budget."""
+        kept = self._budgets.get(key.namespace, {})
+        self._budgets[key.namespace] = {other: budget for other, budget in kept.items() if other != key}
+
+    def fork(self) -> "Budgets":
+        """Return an independent copy."""
+        copy = Budgets()
+        copy._budgets = dict(self._budgets)
+        copy._spent = dict(self._spent)
+        return copy
+
+    def refusal(self, victims: Iterable[PodRecord]) -> str | None:
+        """Return which budget forbids that all of ``victims`` go, or None if they may."""
+        for key, count in self._counted(victims).items():
+            allowed = self._budgets[key.namespace][key].status.disruptions_allowed - self._spent.get(key, 0)
+            if count > allowed:
+                return f"disruption budget {key} allows {max(allowed, 0)} more disruptions, and {count} are needed"
+        return None
+
+    def spend(self, victims: Iterable[PodRecord]) -> None:
+        """Count ``victims`` as gone."""
+        for key, count in self._counted(victims).items():
+            self._spent[key] = self._spent.get(key, 0) + count
+
+    def _counted(self, victims: Iterable[PodRecord]) -> dict[Key, int]:
+        """Return how many of ``victims`` each budget protects; those that are on their way out count already."""
+        counts: dict[Key, int] = {}
+        for victim in victims:
+            for key, budget in self._budgets.get(victim.namespace, {}).items():
+                selector = budget.spec.selector
+                if selector is None or victim.name in budget.status.disrupted_pods:
+                    continue
+                if selector.matches(victim.labels):
+                    counts[key] = counts.get(key, 0) + 1
+        return counts

@@ -1,0 +1,121 @@
+"""Evicting victims: all that one job needs, or none.
+
+Evictions go through the eviction subresource, so disruption budgets hold. The victims of one beneficiary only help
+together; therefore each is tried first (a dry run), and nothing is evicted unless all of them may be. Victims are told
+for whom they go, and the beneficiary what its room has cost others. Between the trial and the eviction a budget can
+still be spent by somebody else; such an eviction is tried again for a while and then reported.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import structlog
+
+from spinney.binding.binder import outcome_unknown
+from spinney.binding.placement import pod_reference
+from spinney.kube.backoff import exponential
+from spinney.kube.client import Client
+from spinney.kube.errors import Conflict, KubeError, NotFound, TooManyRequests
+from spinney.kube.events import EventRecorder, ObjectReference
+from spinney.kube.keys import Key
+
+log = structlog.get_logger()
+
+EVENT_REASON: Final = "Evict"
+REFUSED: Final = "EvictRefused"
+PARALLEL: Final = 16
+ATTEMPTS: Final = 5
+_FIRST_DELAY, _LONGEST_DELAY = 0.5, 8.0
+
+
+@dataclass(frozen=True, slots=True)
+class Victim:
+    """A pod to be evicted, and what it is told."""
+
+    pod: Key
+    uid: str
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class Disruption:
+    """Pods that go for one purpose. ``beneficiary`` is what events about their cost point at, if for somebody."""
+
+    name: str
+    victims: tuple[Victim, ...]
+    beneficiary: ObjectReference | None = None
+    reason: str = EVENT_REASON
+    """The word for it in events on the victims."""
+
+
+class Evictor:
+    """Carries out disruptions."""
+
+    def __init__(self, client: Client, events: EventRecorder, *, parallel: int = PARALLEL) -> None:
+        self._client = client
+        self._events = events
+        self._slots = asyncio.Semaphore(parallel)
+
+    async def evict(self, disruption: Disruption) -> tuple[Victim, ...]:
+        """Evict every victim, or none if one may not be; return those that were. Never raises for an API refusal."""
+        victims = disruption.victims
+        if disruption.beneficiary is not None and len(victims) > 1:
+            answers = await self._each(self._try(victim) for victim in victims)
+            refused = [(victim, error) for victim, error in zip(victims, answers, strict=True) if error is not None]
+            if refused:
+                victim, error = refused[0]
+                self._say_refused(disruption, f"nobody was evicted, because {victim.pod} may not be: {error}")
+                return ()
+        answers = await self._each(self._evict(victim, disruption.reason) for victim in victims)
+        gone = tuple(victim for victim, error in zip(victims, answers, strict=True) if error is None)
+        lost = [(victim, error) for victim, error in zip(victims, answers, strict=True) if error is not None]
+        if lost:
+            victim, error = lost[0]
+            self._say_refused(disruption, f"{len(gone)} pods were evicted, but {victim.pod} may not be: {error}")
+        if gone and disruption.beneficiary is not None:
+            message = f"Evicted {len(gone)} pods to make room: {_named(gone)}"
+            self._events.event(disruption.beneficiary, "Normal", EVENT_REASON, message)
+        return gone
+
+    async def _each(self, work: Iterable[Awaitable[KubeError | None]]) -> Sequence[KubeError | None]:
+        return await asyncio.gather(*work)
+
+    async def _try(self, victim: Victim) -> KubeError | None:
+        try:
+            async with self._slots:
+                await self._client.evict(victim.pod.namespace, victim.pod.name, uid=victim.uid, dry_run=True)
+        except (NotFound, Conflict):
+            return None  # gone, or another pod by now: nothing of it is in the way
+        except KubeError as error:
+            return None if outcome_unknown(error) else error
+        return None
+
+    async def _evict(self, victim: Victim, reason: str) -> KubeError | None:
+        for attempt in range(ATTEMPTS):
+            try:
+                async with self._slots:
+                    await self._client.evict(victim.pod.namespace, victim.pod.name, uid=victim.uid)
+            except (NotFound, Conflict):
+                return None
+            except KubeError as error:
+                again = outcome_unknown(error) or isinstance(error, TooManyRequests)
+                if attempt == ATTEMPTS - 1 or not again:
+                    return error
+            else:
+                break
+            delay = exponential(attempt, first=_FIRST_DELAY, longest=_LONGEST_DELAY)
+            await self._client.runtime.clock.sleep(delay)
+        self._events.event(pod_reference(victim.pod, victim.uid), "Warning", reason, f"Evicted: {victim.message}")
+        return None
+
+    def _say_refused(self, disruption: Disruption, message: str) -> None:
+        log.warning("eviction refused", purpose=disruption.name, reason=message)
+        if disruption.beneficiary is not None:
+            self._events.event(disruption.beneficiary, "Warning", REFUSED, message)
+
+
+def _named(victims: Sequence[Victim]) -> str:
+    shown = ", ".join(str(victim.pod) for victim in victims[:5])
+    return shown if len(victims) <= 5 else f"{shown} and {len(victims) - 5} more"
