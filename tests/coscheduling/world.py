@@ -152,10 +152,11 @@ class World:
         """Let time pass, in which nothing should go wrong."""
         await asyncio.sleep(seconds)
 
-    async def events(self, reason: str) -> list[str]:
-        """Return what events of this reason say, once they are sent."""
+    async def events(self, reason: str, kind: str = "Pod") -> list[str]:
+        """Return what events of this reason on objects of this kind say, once they are sent."""
         listing = await self.client.list(EVENT, self.namespace)
-        return [str(event["message"]) for event in listing.items if event["reason"] == reason]
+        found = (event for event in listing.items if event["involvedObject"]["kind"] == kind)
+        return [str(event["message"]) for event in found if event["reason"] == reason]
 
     # -- running -----------------------------------------------------------------------------------------------------
 

@@ -8,6 +8,7 @@ from datetime import datetime
 from typing import Annotated, Final
 
 from spinney.api.fields import Count, Int32, described, enum, schema
+from spinney.api.grove_status import Conditions
 from spinney.api.meta import ObjectMeta
 from spinney.api.quantity import RawQuantity
 from spinney.api.resource import Resource
@@ -21,6 +22,8 @@ RUNNING: Final = "Running"
 UNKNOWN: Final = "Unknown"
 FINISHED: Final = "Finished"
 FAILED: Final = "Failed"
+SCHEDULED: Final = "PodGroupScheduled"
+"""The condition that says whether a quorum was placed, and if not, why."""
 # "PreScheduling" and "Scheduled" are phases that earlier releases wrote; objects with them must stay readable.
 PHASES: Final = ("", PENDING, "PreScheduling", SCHEDULING, "Scheduled", RUNNING, UNKNOWN, FINISHED, FAILED)
 
@@ -30,7 +33,12 @@ class PodGroupSpec(Struct, frozen=True, kw_only=True):
 
     min_member: Annotated[Int32, schema({"minimum": 1})]
     min_resources: Annotated[Mapping[str, RawQuantity], described("What the minimum needs in total.")] = {}
-    schedule_timeout_seconds: Annotated[Int32, described("How long placed pods wait for the others.")] | None = None
+    schedule_timeout_seconds: (
+        Annotated[
+            Int32, schema({"minimum": 0}, "How long placed pods wait for the others; 0 is the scheduler's default.")
+        ]
+        | None
+    ) = None
 
 
 class PodGroupStatus(Struct, frozen=True, kw_only=True):
@@ -43,6 +51,8 @@ class PodGroupStatus(Struct, frozen=True, kw_only=True):
     succeeded: Count = counter()
     failed: Count = counter()
     schedule_start_time: datetime | None = None
+    conditions: Conditions = ()
+    """Not among scheduler-plugins' fields: where its own CRD is installed, the API server drops them."""
 
 
 class PodGroup(Struct, frozen=True, kw_only=True):

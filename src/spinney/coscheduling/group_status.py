@@ -1,10 +1,11 @@
-"""What the scheduler itself says about groups: when scheduling began, and whether a native gang is scheduled.
+"""What the scheduler itself says about groups: when scheduling began, and whether a group is scheduled, or why not.
 
-For scheduler-plugins' PodGroups that is ``scheduleStartTime``, written when the first member reaches Permit and never
-again. For Kubernetes' own it is the condition of the release at hand; once True it stays so, for it is history, not
-health.
+``scheduleStartTime`` of scheduler-plugins' PodGroups is written when the first member reaches Permit and never again.
+The condition is that of the kind at hand. Of Kubernetes' own groups it stays True once it is, for there it is history,
+not health, and nothing else is said, as kube-scheduler does it; of scheduler-plugins' every turn is told in an event.
 """
 
+from dataclasses import dataclass
 from typing import Any, Final
 
 import structlog
@@ -18,24 +19,49 @@ from spinney.api.time import timestamp
 from spinney.cluster.statuses import PodStatus
 from spinney.coscheduling.disruption import Disruption
 from spinney.coscheduling.groups import Group, Groups
+from spinney.explain.rendering import EVENT_BYTES, bounded
 from spinney.gangs.sources import coscheduling as coscheduling_source
 from spinney.gangs.sources import native
 from spinney.gangs.tree import GangKey
 from spinney.kube.cache import WatchCache
 from spinney.kube.controller import Controller, Requeue
 from spinney.kube.errors import Conflict, KubeError, NotFound
+from spinney.kube.events import EventRecorder, reference
 from spinney.kube.keys import Key
 from spinney.kube.manager import Manager
 
 log = structlog.get_logger()
 
-CONDITIONS: Final = {
-    workload_v1alpha2.POD_GROUP: workload_v1alpha2.SCHEDULED,
-    workload_v1beta1.POD_GROUP: workload_v1beta1.INITIALLY_SCHEDULED,
-}
-"""The condition that says that a native gang was scheduled, by the kind of the release."""
 
-_BOUND: Final = frozenset({PodStatus.BOUND, PodStatus.RUNNING})
+@dataclass(frozen=True, slots=True)
+class GroupKind:
+    """A kind of group with a status: what it is decoded as, the condition it has, and where its gangs come from."""
+
+    type: type[Any]
+    condition: str
+    source: str
+    native: bool
+    """Whether it is Kubernetes' own, whose condition stays True once it is, and which gets no events."""
+
+
+KINDS: Final = {
+    coscheduling.POD_GROUP: GroupKind(
+        coscheduling.PodGroup, coscheduling.SCHEDULED, coscheduling_source.SOURCE, native=False
+    ),
+    workload_v1alpha2.POD_GROUP: GroupKind(
+        workload_v1alpha2.PodGroup, workload_v1alpha2.SCHEDULED, native.SOURCE, native=True
+    ),
+    workload_v1beta1.POD_GROUP: GroupKind(
+        workload_v1beta1.PodGroup, workload_v1beta1.INITIALLY_SCHEDULED, native.SOURCE, native=True
+    ),
+}
+"""The kinds of group whose status the scheduler writes to; an API server serves at most one of Kubernetes' own."""
+
+SCHEDULED: Final = "Scheduled"
+UNSCHEDULABLE: Final = "Unschedulable"
+FAILED_SCHEDULING: Final = "FailedScheduling"
+
+_BOUND: Final = frozenset({PodStatus.BINDING, PodStatus.BOUND, PodStatus.RUNNING})
 
 
 class ScheduleStart:
@@ -64,44 +90,52 @@ class ScheduleStart:
             log.warning("schedule start not written", group=str(key), error=str(error))
 
 
-class NativeConditions:
-    """Keeps the scheduled condition of native PodGroups. Mutable: it knows why groups were refused last."""
+class GroupConditions:
+    """Keeps the scheduled condition of one kind of group. Mutable: it knows why groups were refused last."""
 
-    def __init__(self, manager: Manager, resource: Resource, cache: WatchCache[Any], groups: Groups) -> None:
+    def __init__(
+        self, manager: Manager, resource: Resource, cache: WatchCache[Any], groups: Groups, events: EventRecorder
+    ) -> None:
         self._client = manager.client
         self._clock = manager.runtime.clock
         self._resource = resource
+        self._kind = KINDS[resource]
         self._cache = cache
         self._groups = groups
+        self._events = events
         self._refusals: dict[GangKey, str] = {}
-        self.controller = Controller(
-            "native pod groups", self._reconcile, runtime=manager.runtime, metrics=manager.metrics, workers=4
-        )
+        name = f"scheduled condition of {resource.plural}.{resource.group}"
+        self.controller = Controller(name, self._reconcile, runtime=manager.runtime, metrics=manager.metrics, workers=4)
         manager.add(self.controller)
 
     def bound(self, group: Group) -> None:
         """Look at a group one of whose members was bound."""
-        if group.key.source == native.SOURCE:
+        if group.key.source == self._kind.source:
             self.controller.enqueue(Key(group.key.namespace, group.key.name))
 
     def refused(self, group: Group, reason: str) -> None:
         """Say that a group could not be scheduled, and why."""
-        if group.key.source == native.SOURCE:
+        if group.key.source == self._kind.source:
             self._refusals[group.key] = reason
             self.controller.enqueue(Key(group.key.namespace, group.key.name))
 
+    def happened(self, group: Group, reason: str, message: str) -> None:
+        """Tell in an event on a group's object what is done for the group."""
+        found = self._cache.get(Key(group.key.namespace, group.key.name))
+        if found is not None and group.key.source == self._kind.source and not self._kind.native:
+            self._events.event(reference(self._resource, found), "Normal", reason, message)
+
     async def _reconcile(self, key: Key) -> Requeue | None:
         found = self._cache.get(key)
-        group = self._groups.get(GangKey(native.SOURCE, *key))
+        group = self._groups.get(GangKey(self._kind.source, *key))
         if found is None or group is None:
-            self._refusals.pop(GangKey(native.SOURCE, *key), None)
+            self._refusals.pop(GangKey(self._kind.source, *key), None)
             return None
-        kind = CONDITIONS[self._resource]
-        if is_true(found.status.conditions, kind):
+        if self._kind.native and is_true(found.status.conditions, self._kind.condition):
             self._refusals.pop(group.key, None)
             return None
-        condition = self._condition(kind, group)
-        was = find_condition(found.status.conditions, kind)
+        condition = self._condition(group)
+        was = find_condition(found.status.conditions, self._kind.condition)
         if condition is None or (
             was is not None and (was.status, was.message) == (condition.status, condition.message)
         ):
@@ -115,11 +149,23 @@ class NativeConditions:
             await self._client.patch(self._resource, key.name, patch, key.namespace, subresource="status")
         except NotFound:
             return None
+        if not self._kind.native:
+            self._tell(found, condition)
         return None
 
-    def _condition(self, kind: str, group: Group) -> Condition | None:
-        placed = sum(record.status in _BOUND or record.status is PodStatus.BINDING for record in group.members.values())
+    def _tell(self, found: Any, condition: Condition) -> None:
+        about = reference(self._resource, found)
+        if condition.status == "True":
+            self._events.event(about, "Normal", SCHEDULED, condition.message)
+        else:
+            self._events.event(about, "Warning", FAILED_SCHEDULING, bounded(condition.message, EVENT_BYTES))
+
+    def _condition(self, group: Group) -> Condition | None:
+        kind = self._kind.condition
+        placed = sum(record.status in _BOUND for record in group.members.values())
         if group.satisfied and placed >= group.minimum and not group.waiting:
-            return Condition(type=kind, status="True", reason="Scheduled", message="All required pods scheduled")
+            self._refusals.pop(group.key, None)
+            said = f"{group.minimum} pods, as many as must run together, have their nodes"
+            return Condition(type=kind, status="True", reason=SCHEDULED, message=said)
         reason = self._refusals.get(group.key)
-        return Condition(type=kind, status="False", reason="Unschedulable", message=reason) if reason else None
+        return Condition(type=kind, status="False", reason=UNSCHEDULABLE, message=reason) if reason else None

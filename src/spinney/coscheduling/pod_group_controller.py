@@ -85,7 +85,20 @@ class PodGroupController:
             return None
         if status.phase != group.status.phase:
             log.info("pod group", group=str(key), phase=status.phase, was=group.status.phase or "")
+            self._tell(group, status, pods)
         return None
+
+    def _tell(self, group: PodGroup, status: PodGroupStatus, pods: Sequence[Pod]) -> None:
+        """Record a turn in the life of a group as an event on it."""
+        about = reference(POD_GROUP, group)
+        minimum = group.spec.min_member
+        if status.phase == api.RUNNING:
+            self._events.event(about, "Normal", api.RUNNING, f"{status.running} pods run, at least {minimum} must")
+        elif status.phase == api.FINISHED:
+            self._events.event(about, "Normal", api.FINISHED, f"{status.succeeded} pods have succeeded")
+        elif status.phase == api.FAILED:
+            names = ", ".join(sorted(pod.metadata.name for pod in pods if pod.status.phase == "Failed"))
+            self._events.event(about, "Warning", api.FAILED, f"failed: {names}")
 
     def _report_conflict(self, key: Key, group: PodGroup, pods: Sequence[Pod], status: PodGroupStatus) -> None:
         others = frozenset(owner for pod in pods if (owner := _owner(pod)) and owner != status.occupied_by)

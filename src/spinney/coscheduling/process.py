@@ -10,11 +10,10 @@ from typing import Any, Final
 
 import structlog
 
-from spinney.api import coscheduling, workload_v1alpha1, workload_v1alpha2, workload_v1beta1
+from spinney.api import coscheduling, workload_v1alpha1
 from spinney.api.core import NAMESPACE, NODE, PERSISTENT_VOLUME, PERSISTENT_VOLUME_CLAIM, POD, Node, Pod
 from spinney.api.meta import Metadata
 from spinney.api.policy import POD_DISRUPTION_BUDGET, PodDisruptionBudget
-from spinney.api.resource import Resource
 from spinney.api.storage import STORAGE_CLASS, PersistentVolume, PersistentVolumeClaim, StorageClass
 from spinney.api.struct import Struct
 from spinney.binding.binder import Binder
@@ -25,7 +24,7 @@ from spinney.coscheduling.budgets import Budgets
 from spinney.coscheduling.configuration import CoschedulerConfiguration, InvalidConfiguration, make_profile
 from spinney.coscheduling.disruption import Disruption
 from spinney.coscheduling.framework import EventHint, Handle, PluginRegistry, Profile, Services, room_freed
-from spinney.coscheduling.group_status import CONDITIONS, NativeConditions, ScheduleStart
+from spinney.coscheduling.group_status import KINDS, GroupConditions, ScheduleStart
 from spinney.coscheduling.groups import Group, Groups
 from spinney.coscheduling.intake import Intake
 from spinney.coscheduling.judging import Judge
@@ -42,6 +41,7 @@ from spinney.coscheduling.volumes import Volumes
 from spinney.coscheduling.waiting import WaitingPods
 from spinney.gangs.sources import coscheduling as coscheduling_source
 from spinney.gangs.tree import GangKey
+from spinney.kube.cache import WatchCache
 from spinney.kube.client import Client
 from spinney.kube.discovery import served
 from spinney.kube.keys import Key
@@ -50,6 +50,7 @@ from spinney.kube.manager import Manager
 log = structlog.get_logger()
 
 COMPONENT: Final = "spinney-coscheduler"
+PREEMPTING: Final = "Preempting"
 _HELD_SECONDS: Final = 5.0
 """How long a group may be incomplete before its pods say so: while a gang is being created it always is."""
 _MOST_PER_BURST: Final = 200
@@ -89,7 +90,7 @@ class CoschedulerProcess:
         self._configuration = configuration
         self._with_controller = with_controller
         self._woken = asyncio.Event()
-        events = self.manager.recorder(COMPONENT)
+        self._events = events = self.manager.recorder(COMPONENT)
         self._pod_status = PodStatusWriter(client, events)
         self._reports = Reports(self._pod_status, self.cluster)
         waiting = WaitingPods()
@@ -128,7 +129,7 @@ class CoschedulerProcess:
             metrics=self._metrics,
         )
         self._start: ScheduleStart | None = None
-        self._native: NativeConditions | None = None
+        self._conditions: list[GroupConditions] = []
         self._controller: PodGroupController | None = None
         self._held: dict[GangKey, asyncio.TimerHandle] = {}
 
@@ -189,7 +190,7 @@ class CoschedulerProcess:
 
     async def _follow(self, intake: Intake) -> None:
         manager = self.manager
-        available = await served(self._client, (coscheduling.POD_GROUP, workload_v1alpha1.WORKLOAD, *CONDITIONS))
+        available = await served(self._client, (workload_v1alpha1.WORKLOAD, *KINDS))
         # Groups and what constraints refer to come first, so that pods meet them when they are taken in.
         if coscheduling.POD_GROUP in available:
             groups = manager.cache(coscheduling.POD_GROUP, coscheduling.PodGroup)
@@ -199,11 +200,11 @@ class CoschedulerProcess:
                 self._controller = PodGroupController(manager)
         if workload_v1alpha1.WORKLOAD in available:
             manager.cache(workload_v1alpha1.WORKLOAD, workload_v1alpha1.Workload).subscribe(intake.workload)
-        for resource, kind in _NATIVE.items():
-            if resource in available:
-                native = manager.cache(resource, kind)
-                native.subscribe(intake.native_group)
-                self._native = NativeConditions(manager, resource, native, self.groups)
+        for resource in (kind for kind in KINDS if kind in available):
+            cache: WatchCache[Any] = manager.cache(resource, KINDS[resource].type)
+            if resource != coscheduling.POD_GROUP:
+                cache.subscribe(intake.native_group)
+            self._conditions.append(GroupConditions(manager, resource, cache, self.groups, self._events))
         manager.cache(NAMESPACE, _Named).subscribe(intake.namespace)
         manager.cache(POD_DISRUPTION_BUDGET, PodDisruptionBudget).subscribe(intake.budget)
         claims = manager.cache(PERSISTENT_VOLUME_CLAIM, PersistentVolumeClaim)
@@ -254,6 +255,10 @@ class CoschedulerProcess:
     def _preempt(self, victims: Sequence[PodRecord], beneficiary: PodRecord, node: str) -> None:
         self._disruption.preempt(victims, beneficiary, node)
         self._metrics.preempted.inc(len(victims))
+        group = self.groups.of(beneficiary.key)
+        if group is not None:
+            for each in self._conditions:
+                each.happened(group, PREEMPTING, f"{len(victims)} pods of lower priority make room on node {node}")
         for nomination in self.services.nominations.on_node(node):
             # Whoever was promised this node and counts for less has to look again.
             if nomination.priority < priority_of(beneficiary):
@@ -285,16 +290,16 @@ class CoschedulerProcess:
             self._start.reached_permit(group)
 
     def _member_bound(self, group: Group) -> None:
-        if self._native is not None:
-            self._native.bound(group)
+        for each in self._conditions:
+            each.bound(group)
         if self._controller is not None and group.key.source == coscheduling_source.SOURCE:
             self._controller.enqueue(Key(group.key.namespace, group.key.name))
 
     def _group_refused(self, group: Group, reason: str) -> None:
         self._woken.set()
         self._metrics.groups_rejected.inc()
-        if self._native is not None:
-            self._native.refused(group, reason)
+        for each in self._conditions:
+            each.refused(group, reason)
 
     # -- groups that cannot be tried ---------------------------------------------------------------------------------
 
@@ -317,13 +322,9 @@ class CoschedulerProcess:
                 status = plugin.pre_enqueue(record.pod)
                 if not status.ok:
                     self._reports.held(record, status.message)
+                    for each in self._conditions:
+                        each.refused(group, status.message)
                     break
-
-
-_NATIVE: Final[dict[Resource, type[Any]]] = {
-    workload_v1alpha2.POD_GROUP: workload_v1alpha2.PodGroup,
-    workload_v1beta1.POD_GROUP: workload_v1beta1.PodGroup,
-}
 
 
 def check_one_order(profiles: Iterable[Profile]) -> None:

@@ -1,14 +1,12 @@
 """Telling people why a pod waits, in kube-scheduler's words."""
 
-import numpy as np
-
 from spinney.cluster.filters import FilterResult
 from spinney.cluster.pods import PodRecord
 from spinney.cluster.state import ClusterState
 from spinney.coscheduling.framework import Code
 from spinney.coscheduling.pod_status import SCHEDULER_ERROR, UNSCHEDULABLE, PodStatusWriter
 from spinney.coscheduling.scheduler import Refused
-from spinney.explain import NodeNames, kube_message, pod_report
+from spinney.coscheduling.wording import nodes_counted
 
 
 class Reports:
@@ -36,10 +34,6 @@ class Reports:
             text = refused.status.message
             return f"0/{nodes} nodes are available: {text}." if refused.status.rejected else text
         if self._counted is None or self._counted[0] is not found:
-            self._counted = (found, self._count(refused, found))
+            self._counted = (found, nodes_counted(refused.record, self._cluster.table, found))
         counted = self._counted[1]
         return f"{counted} {refused.tail}" if refused.tail else counted
-
-    def _count(self, refused: Refused, found: FilterResult) -> str:
-        names = NodeNames(self._cluster.table.names, np.asarray(self._cluster.table.rows()))
-        return kube_message(pod_report(str(refused.record.key), names, found.refusals, pre_filter=found.pre_filter))

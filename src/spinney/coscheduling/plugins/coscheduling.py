@@ -42,9 +42,11 @@ from spinney.coscheduling.framework.points import (
 from spinney.coscheduling.framework.status import SUCCESS, Code, Status
 from spinney.coscheduling.groups import Group, seconds
 from spinney.coscheduling.plugins.arguments import read
+from spinney.coscheduling.plugins.default_preemption import FILTERED
 from spinney.coscheduling.plugins.in_flight import preempting
 from spinney.coscheduling.room import demands, fitting, leaves_enough
 from spinney.coscheduling.trial import Trial
+from spinney.coscheduling.wording import nodes_counted
 from spinney.explain.amounts import amount
 from spinney.kube.keys import Key, key_of
 
@@ -213,6 +215,9 @@ class Coscheduling(QueueSort, PreEnqueue, PreFilter, Filter, PostFilter, Reserve
             return PostFilterResult(Status.unschedulable("victims are still terminating"), keep=True)
         if group.missing * 100 > self.arguments.pod_group_reject_percentage * group.minimum:
             reason = f"PodGroup {group.name} gets rejected due to Pod {pod.metadata.name} is unschedulable"
+            found = state.read(FILTERED)
+            if found is not None:
+                reason += f": {nodes_counted(self._record(pod), self._services.cluster.table, found)}"
             return PostFilterResult(self._rejected(group, reason, Code.UNSCHEDULABLE))
         return self._settle_with_rivals(group)
 
