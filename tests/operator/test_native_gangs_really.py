@@ -1,32 +1,36 @@
 """Native gangs on the real kube-scheduler of each release: all of the minimum or nothing, and the rest after it."""
 
 import asyncio
+import dataclasses
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 
 import pytest
 
-from spinney.api.conditions import is_true
-from spinney.api.core import NAMESPACE, NODE, POD, SERVICE_ACCOUNT, Pod
+from spinney.api.conditions import find_condition, is_true
+from spinney.api.core import NODE, POD, Pod
 from spinney.api.grove import POD_CLIQUE, POD_CLIQUE_SET, PodClique, PodCliqueSet
 from spinney.api.podgang import POD_GANG, SCHEDULED, PodGang
-from spinney.backends import Profile, Profiles, additions
+from spinney.backends import InitializationFailed, Profile, Profiles, additions
 from spinney.backends.kube import KubeSchedulerConfig
 from spinney.kube.client import Client
-from spinney.kube.config import load_kubeconfig
 from spinney.kube.crds import install_crds
 from spinney.nodes import ClusterSpec, Fleet
 from spinney.nodes.spec import NodeGroup
 from spinney.operator.clique_status import POD_CLIQUE_SCHEDULED
 from spinney.operator.operator import Operator, Settings
 from spinney.operator.pod_states import has_gate
+from spinney.operator.set_status import CAPABILITIES_MET
 from spinney.runtime import Runtime
 from spinney.testing.builders import a_clique, a_pod_clique_set, a_pod_spec
-from spinney.testing.controlplane import ControlPlane, GoMissing
+from spinney.testing.controlplane import ControlPlane
+from tests.conftest import _real_cluster
 
 pytestmark = pytest.mark.real
 
 FORMS = ("1.35", "1.36", "1.37", "1.37 composites")
+PLANES = {"1.35": "controlplane_135", "1.36": "controlplane_136", "1.37": "controlplane"}
 
 
 @pytest.fixture(scope="module", params=FORMS)
@@ -37,15 +41,11 @@ def form(request: pytest.FixtureRequest) -> str:
 
 
 @pytest.fixture(scope="module")
-def plane(form: str) -> Iterator[ControlPlane]:
+def plane(form: str, request: pytest.FixtureRequest) -> Iterator[ControlPlane]:
     """A control plane with kube-scheduler, of each release that has native gangs."""
-    plane = ControlPlane(form.split(maxsplit=1)[0], scheduler=True)
-    try:
-        plane.start()
-    except GoMissing as missing:
-        pytest.skip(f"NO REAL CONTROL PLANE: {missing}")
-    yield plane
-    plane.stop()
+    found: ControlPlane = request.getfixturevalue(PLANES[form.split(maxsplit=1)[0]])
+    with found.scheduler():
+        yield found
 
 
 @dataclass(frozen=True)
@@ -59,28 +59,21 @@ class Place:
 @pytest.fixture
 async def place(plane: ControlPlane, form: str) -> AsyncIterator[Place]:
     """A cluster of three nodes with one core each, and an operator with native gangs."""
-    runtime = Runtime.system()
-    client = Client(load_kubeconfig(plane.kubeconfig, runtime=runtime), runtime, field_manager="spinney-operator")
-    await install_crds(client)
-    created = await client.create(NAMESPACE, {"metadata": {"generateName": "gangs-"}})
-    place = Place(client, created["metadata"]["name"])
-    async for event in client.watch(SERVICE_ACCOUNT, place.namespace, field_selector="metadata.name=default"):
-        if event.type == "ADDED":
-            break
-    nodes = NodeGroup(name="node-{index}", count=3, capacity={"cpu": "1", "memory": "1Gi"})
     config = KubeSchedulerConfig(gang_scheduling=True, composites=form.endswith("composites"))
-    operator = Operator(client, Settings(profiles=Profiles((Profile("default-scheduler", config),))))
-    async with Fleet(client, ClusterSpec(nodes=(nodes,)), runtime=runtime).running():
-        running = asyncio.create_task(operator.run())
-        await operator.manager.wait_until_ready()
-        yield place
-        await client.delete(POD_CLIQUE_SET, "model", place.namespace)
-        await until(lambda: nobody(place), "the workload is gone")
-        operator.stop()
-        await running
-    await client.delete(NAMESPACE, place.namespace)
-    await client.transport.close()
-    runtime.executor.close()
+    nodes = NodeGroup(name="node-{index}", count=3, capacity={"cpu": "1", "memory": "1Gi"})
+    async for cluster in _real_cluster(plane):
+        client = cluster.connect("spinney-operator")
+        await install_crds(client)
+        place = Place(client, cluster.namespace)
+        operator = Operator(client, Settings(profiles=Profiles((Profile("default-scheduler", config),))))
+        async with Fleet(client, ClusterSpec(nodes=(nodes,)), runtime=cluster.runtime).running():
+            running = asyncio.create_task(operator.run())
+            await operator.manager.wait_until_ready()
+            yield place
+            await client.delete_collection(POD_CLIQUE_SET, place.namespace)
+            await until(partial(nobody, place), "the workload is gone")
+            operator.stop()
+            await running
 
 
 async def until(holds: Callable[[], Awaitable[bool]], what: str) -> None:
@@ -177,3 +170,53 @@ async def test_a_recycled_gang_is_a_new_native_gang(place: Place) -> None:
     assert additions.INCARNATION in gang.metadata.annotations
     await cordon(place, leader.spec.node_name, on=False)
     await until(placed, "the minimum is bound again")
+
+
+async def test_scaling_in_takes_the_pod_beyond_the_minimum(place: Place, form: str) -> None:
+    """A pod that is not in the native gang goes first, and the members are not disturbed."""
+    await place.client.apply(POD_CLIQUE_SET, workload(place), field_manager="user")
+
+    async def placed() -> bool:
+        return await bound(place) == 3
+
+    await until(placed, "the minimum is bound")
+    before = {pod.metadata.uid for pod in await pods(place) if pod.spec.node_name}
+    await place.client.patch(POD_CLIQUE, "model-0-worker", {"spec": {"replicas": 2}}, place.namespace)
+
+    async def smaller() -> bool:
+        return len(await pods(place)) == 3
+
+    await until(smaller, "one pod less")
+    if not form.endswith("composites"):  # there every pod is a member, and any three make the minimum
+        assert {pod.metadata.uid for pod in await pods(place)} == before
+
+
+async def test_two_priorities_in_one_gang_are_held_back(place: Place) -> None:
+    """kube-scheduler would not place such a gang; the operator says so on the set."""
+    cliques = [
+        a_clique("leader", 1),
+        a_clique("worker", 1, pod_spec=a_pod_spec(priorityClassName="system-node-critical")),
+    ]
+    pcs = a_pod_clique_set("mixed", cliques, namespace=place.namespace)
+    await place.client.apply(POD_CLIQUE_SET, pcs, field_manager="user")
+
+    async def told() -> bool:
+        found = await place.client.get(POD_CLIQUE_SET, "mixed", place.namespace, type=PodCliqueSet)
+        condition = find_condition(found.status.conditions, CAPABILITIES_MET)
+        return condition is not None and (condition.status, condition.reason) == ("False", "Rejected")
+
+    await until(told, "the condition says that the backend rejects the set")
+
+
+async def test_an_api_server_without_the_gates_stops_the_operator(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where the API server does not have the feature the operator does not start, and says which flags to set."""
+    plane = ControlPlane("1.37", controller_manager=False)
+    monkeypatch.setattr(plane, "gangs", dataclasses.replace(plane.gangs, gates=()))
+    runtime = Runtime.system()
+    with plane:
+        client = plane.connect(runtime)
+        config = KubeSchedulerConfig(gang_scheduling=True)
+        with pytest.raises(InitializationFailed, match="--feature-gates=GenericWorkload=true --runtime-config="):
+            await Operator(client, Settings(profiles=Profiles((Profile("default-scheduler", config),)))).run()
+        await client.transport.close()
+    runtime.executor.close()
