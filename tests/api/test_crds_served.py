@@ -62,8 +62,6 @@ async def test_constraints_are_refused_by_rule(cluster: Cluster) -> None:
 
 async def test_the_old_spelling_is_refused_in_new_constraints(cluster: Cluster) -> None:
     """A constraint that is not there yet cannot be written with packDomain."""
-    if cluster.embedded:
-        pytest.skip("the embedded server does not evaluate rules with optionalOldSelf; validation refuses it there")
     await install_crds(cluster.client, manifests())
     for level, path in WHERE.items():
         assert await refused_at(cluster, constrained({"packDomain": "rack"}, level)) == [path]

@@ -24,6 +24,9 @@ _RESERVED = frozenset(
 ) | {"let", "loop", "package", "namespace", "return", "var", "void", "while"}
 
 
+_PREVIOUS, _EXISTED = "_previous", "_existed"
+
+
 class Evaluator(Protocol):
     """A compiled CEL expression: values of its variables in; a value, or the text of an error, out."""
 
@@ -87,7 +90,7 @@ class _Node:
 class Environment:
     """Compiles expressions over the given variables, by default those of a validation rule."""
 
-    def __init__(self, names: tuple[str, ...] = ("self", "oldSelf")) -> None:
+    def __init__(self, names: tuple[str, ...] = ("self", "oldSelf", _PREVIOUS, _EXISTED)) -> None:
         from cel_expr_python import cel  # type: ignore[import-untyped]  # noqa: PLC0415 - 50 MB, only where rules are
         from cel_expr_python.ext import (  # type: ignore[import-untyped]  # noqa: PLC0415
             ext_bindings,
@@ -142,9 +145,11 @@ def _rule(rule: JSON, environment: "Environment | None", failed: list[str]) -> R
     if environment is None:
         failed.append(text)
         return None
+    optional_old = bool(rule.get("optionalOldSelf"))
+    told = rule.get("messageExpression")
     try:
-        expression = environment.compile(text)
-        message = environment.compile(rule["messageExpression"]) if rule.get("messageExpression") else None
+        expression = environment.compile(_with_optional_old(text) if optional_old else text)
+        message = environment.compile(_with_optional_old(told) if optional_old else told) if told else None
     except RuntimeError as error:
         failed.append(f"CEL rule {text!r} was not evaluated: {str(error).splitlines()[0]}")
         return None
@@ -155,10 +160,15 @@ def _rule(rule: JSON, environment: "Environment | None", failed: list[str]) -> R
         reason=_REASONS.get(rule.get("reason", ""), "FieldValueInvalid"),
         field=rule.get("fieldPath", ""),
         transition="oldSelf" in text,
-        optional_old=bool(rule.get("optionalOldSelf")),
+        optional_old=optional_old,
         escaped="__" in text,
         expression=expression,
     )
+
+
+def _with_optional_old(text: str) -> str:
+    """Return an expression in which ``oldSelf`` is an optional: there is none when the value is new."""
+    return f"cel.bind(oldSelf, {_EXISTED} ? optional.of({_PREVIOUS}) : optional.none(), {text})"
 
 
 def _broken(value: Any, old: Any, node: _Node, path: str, *, created: bool) -> Iterator[Cause]:
@@ -190,11 +200,12 @@ def _earlier(item: Any, old: Any, keys: tuple[str, ...]) -> Any:
 
 
 def _run(rule: Rule, value: Any, old: Any, path: str) -> Cause | None:
-    if rule.transition and old is None:
+    if rule.transition and old is None and not rule.optional_old:
         return None
     scope = {"self": _escaped(value) if rule.escaped else value}
-    if rule.transition:
-        scope["oldSelf"] = _escaped(old) if rule.escaped else old
+    if rule.transition or rule.optional_old:
+        scope[_PREVIOUS if rule.optional_old else "oldSelf"] = _escaped(old) if rule.escaped else old
+        scope[_EXISTED] = old is not None
     answer = rule.expression(**scope)
     if answer.value is True:
         return None
