@@ -94,3 +94,29 @@ async def test_the_schemas_describe_the_fields() -> None:
     for schema in schemas.values():
         for reference in json.dumps(schema).split("#/components/schemas/")[1:]:
             assert reference.partition('"')[0] in schemas
+
+
+_TWICE = b'{"metadata":{"name":"q","labels":{"a":"b","a":"c"}},"data":{"k":"1","k":"2"}}'
+_TWICE_YAML = b'metadata:\n  name: q\ndata:\n  k: "1"\n  k: "2"\n'
+
+
+async def test_fields_that_stand_twice_are_told() -> None:
+    """The last of two fields counts; a strict client is refused, others are warned, in the words of Kubernetes."""
+    api = an_api()
+    strict = await api.send("POST", CONFIG_MAPS, _TWICE, query={"fieldValidation": "Strict"})
+    assert (strict.status, strict.body["message"]) == (
+        400,
+        'ConfigMap in version "v1" cannot be handled as a ConfigMap: strict decoding error:'
+        ' duplicate field "metadata.labels.a", duplicate field "data.k"',
+    )
+    yaml = {"content-type": "application/yaml"}
+    written = await api.send("POST", CONFIG_MAPS, _TWICE_YAML, query={"fieldValidation": "Strict"}, headers=yaml)
+    assert written.body["message"].endswith('yaml: unmarshal errors:\n  line 5: key "k" already set in map')
+    warned = await api.send("POST", CONFIG_MAPS, _TWICE)
+    assert (warned.status, warned.body["data"]) == (201, {"k": "2"})
+    assert r'299 - "duplicate field \"data.k\""' in warned.headers["warning"]
+    ignored = await api.send("PUT", f"{CONFIG_MAPS}/q", _TWICE, query={"fieldValidation": "Ignore"})
+    assert "warning" not in ignored.headers
+    merge = {"content-type": "application/merge-patch+json"}
+    patched = await api.send("PATCH", f"{CONFIG_MAPS}/q", _TWICE, query={"fieldValidation": "Strict"}, headers=merge)
+    assert (patched.status, patched.body["details"]["causes"][0]["field"]) == (422, "patch")

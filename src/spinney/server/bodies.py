@@ -22,6 +22,17 @@ def media_type(request: Request) -> str:
     return request.headers.get("content-type", "").partition(";")[0].strip().lower()
 
 
+def is_json(request: Request) -> bool:
+    """Return whether the body is JSON, or a patch in JSON."""
+    found = media_type(request)
+    return found in {"", _JSON, "*/*"} or found.endswith("+json")
+
+
+def is_protobuf(request: Request) -> bool:
+    """Return whether the body is protobuf."""
+    return media_type(request) == _PROTOBUF
+
+
 def read_object(request: Request, fields: FieldTable) -> Any:
     """Decode the body of a create or replace request."""
     found = media_type(request)

@@ -1,9 +1,12 @@
 """Serving resource requests: from the verb of a request to the operation, and back to a response."""
 
+from typing import Any
+
 from spinney.api.struct import JSON
 from spinney.server.actions import serve_action
 from spinney.server.bodies import read_object, read_options
 from spinney.server.context import Context, Target
+from spinney.server.duplicates import repeated_fields
 from spinney.server.exchange import Request, Response
 from spinney.server.negotiation import accepted
 from spinney.server.operations.creating import create
@@ -38,16 +41,16 @@ async def serve_resource(context: Context, request: Request) -> Response:
         case "create" if target.subresource or target.kind.verbs == ("create",):
             return await serve_action(context, target, read_object(request, context.fields), options)
         case "create":
-            record = await create(context, target, read_object(request, context.fields), options)
+            record = await create(context, target, _object(context, request, options), options)
             return reply(representation.single(record), status=201, warnings=options.warnings)
         case "update" if target.subresource == "scale":
             body = read_object(request, context.fields)
             return reply_json(await set_scale(context, target, lambda _: body, options), warnings=options.warnings)
         case "patch" if target.subresource == "scale":
-            change = patch_change(target, request)
+            change = patch_change(target, request, options)
             return reply_json(await set_scale(context, target, change, options), warnings=options.warnings)
         case "update":
-            record, made = await replace(context, target, read_object(request, context.fields), options)
+            record, made = await replace(context, target, _object(context, request, options), options)
             return reply(representation.single(record), status=201 if made else 200, warnings=options.warnings)
         case "patch":
             record, made = await patch(context, target, request, options)
@@ -56,6 +59,14 @@ async def serve_resource(context: Context, request: Request) -> Response:
             return await _delete(context, target, request, options, representation)
         case _:
             return await _delete_collection(context, target, request, options, representation)
+
+
+def _object(context: Context, request: Request, options: WriteOptions) -> Any:
+    """Return the object in a body, and note what of it stands there twice."""
+    body = read_object(request, context.fields)
+    if options.field_validation != "Ignore":
+        options.repeated = repeated_fields(request, body)
+    return body
 
 
 def _representation(context: Context, target: Target, request: Request) -> Representation:

@@ -6,6 +6,7 @@ from typing import Any
 from spinney.api.struct import JSON
 from spinney.server.bodies import from_json, from_yaml, media_type
 from spinney.server.context import Context, Target
+from spinney.server.duplicates import repeated_fields
 from spinney.server.exchange import Request
 from spinney.server.metadata import check_envelope
 from spinney.server.operations.creating import create
@@ -37,16 +38,18 @@ async def patch(context: Context, target: Target, request: Request, options: Wri
     if media_type(request) == APPLY_PATCH:
         return await _apply(context, target, request, options)
     options.patching = True
-    return await update(context, target, patch_change(target, request), options), False
+    return await update(context, target, patch_change(target, request, options), options), False
 
 
-def patch_change(target: Target, request: Request) -> Change:
+def patch_change(target: Target, request: Request, options: WriteOptions) -> Change:
     """Return the change that a JSON, merge or strategic merge patch asks for."""
     kind = media_type(request)
     accepted = [JSON_PATCH, MERGE_PATCH] + ([] if target.kind.custom else [STRATEGIC_MERGE_PATCH])
     if kind not in accepted:
         raise unsupported_media_type([*accepted, APPLY_PATCH])
     body: Any = from_json(request.body)
+    if options.field_validation != "Ignore":
+        options.repeated = repeated_fields(request, body)
     if kind == JSON_PATCH:
         return lambda obj: _json_patched(target, obj, body)
     if not isinstance(body, dict):
@@ -67,7 +70,11 @@ def _json_patched(target: Target, obj: JSON, body: Any) -> JSON:
 async def _apply(context: Context, target: Target, request: Request, options: WriteOptions) -> tuple[Record, bool]:
     if not request.query.get("fieldManager"):
         raise invalid_options("PatchOptions", required("fieldManager", "is required for apply patch"))
-    config = _configuration(target, from_yaml(request.body))
+    body = from_yaml(request.body)
+    repeated = repeated_fields(request, body) if options.field_validation == "Strict" else ()
+    if repeated:
+        raise bad_request(f"error strict decoding patch: error converting YAML to JSON: {repeated[0]}")
+    config = _configuration(target, body)
     metadata = config["metadata"]
     if metadata.get("managedFields"):
         raise bad_request("metadata.managedFields must be nil")

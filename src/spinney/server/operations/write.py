@@ -26,6 +26,7 @@ class WriteOptions:
     force: bool = False
     patching: bool = False  # the object is what a patch makes of the present one
     user: User = ADMIN
+    repeated: list[str] = field(default_factory=list)  # what is to be said about fields that stand twice in the body
     warnings: list[str] = field(default_factory=list)
 
 
@@ -75,10 +76,12 @@ def check_unknown_fields(context: Context, attributes: Attributes, options: Writ
     obj = attributes.obj
     if obj is None:
         return
-    unknown = _drop_unknown(context, attributes, obj, options)
-    if not unknown or options.field_validation == "Ignore":
+    texts = [
+        *options.repeated,
+        *(f'unknown field "{path}"' for path in _drop_unknown(context, attributes, obj, options)),
+    ]
+    if not texts or options.field_validation == "Ignore":
         return
-    texts = [f'unknown field "{path}"' for path in unknown]
     if options.field_validation == "Strict":
         resource = attributes.kind.resource
         what = f'{resource.kind} in version "{resource.version}" cannot be handled as a {resource.kind}'
