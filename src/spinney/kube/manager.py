@@ -24,7 +24,7 @@ from spinney.kube.fencing import fenced
 from spinney.kube.indexes import IndexFunction
 from spinney.kube.lease import LeaderElection
 from spinney.kube.metrics import KubeMetrics
-from spinney.kube.serving import HealthServer
+from spinney.kube.serving import Answer, HealthServer
 from spinney.runtime import Runtime
 
 T = TypeVar("T")
@@ -115,6 +115,11 @@ class Manager:
         recorder = EventRecorder(self.client, component, metrics=self.metrics)
         self._recorders.append(recorder)
         return recorder
+
+    def answer_others(self, answer: Answer) -> None:
+        """Have paths of the process's endpoint that are not its own answered by a component; nothing without one."""
+        if self._health is not None:
+            self._health.answer_others(answer)
 
     def add(self, controller: Controller) -> None:
         """Run a controller while holding the lease."""

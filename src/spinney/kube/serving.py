@@ -1,18 +1,24 @@
 """The process's own endpoints: ``/healthz``, ``/livez``, ``/readyz`` and ``/metrics``.
 
 Alive means that the event loop answers and no liveness check complains; ready means that, besides, the caches have
-synced. A failing answer lists which checks failed.
+synced. A failing answer lists which checks failed. A component may answer further paths.
 """
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 
+import structlog
 from aiohttp import web
 from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.exposition import CONTENT_TYPE_LATEST
 
 Check = Callable[[], str | None]
 """Returns None when all is well, else what is wrong."""
+
+Answer = Callable[[str, Mapping[str, str]], Awaitable[bytes | None]]
+"""Answers a path with its query; None is for paths it does not know, and what it raises is reported as a failure."""
+
+log = structlog.get_logger()
 
 
 class HealthServer:
@@ -24,6 +30,7 @@ class HealthServer:
         self._port = port
         self._live: dict[str, Check] = {}
         self._ready: dict[str, Check] = {}
+        self._others: Answer | None = None
         self._runner: web.ServerRunner | None = None
         self._address: tuple[str, int] | None = None
         self._serving = asyncio.Event()
@@ -46,6 +53,10 @@ class HealthServer:
     def check_ready(self, name: str, check: Check) -> None:
         """Add a check whose failure means that this process cannot do its work yet."""
         self._ready[name] = check
+
+    def answer_others(self, answer: Answer) -> None:
+        """Have all other paths answered by a component."""
+        self._others = answer
 
     async def start(self) -> None:
         """Begin to serve; port 0 takes any free port."""
@@ -70,8 +81,18 @@ class HealthServer:
                 return _report(self._live | self._ready)
             case "/metrics":
                 return web.Response(body=generate_latest(self._registry), headers={"content-type": CONTENT_TYPE_LATEST})
-            case _:
-                return web.Response(status=404, text="not found; try /healthz, /livez, /readyz or /metrics\n")
+            case path:
+                return await self._answer_other(path, request.query)
+
+    async def _answer_other(self, path: str, query: Mapping[str, str]) -> web.Response:
+        try:
+            body = await self._others(path, query) if self._others is not None else None
+        except Exception as error:
+            log.exception("request failed", path=path)
+            return web.Response(status=500, text=f"{type(error).__name__}: {error}\n")
+        if body is None:
+            return web.Response(status=404, text="not found; try /healthz, /livez, /readyz or /metrics\n")
+        return web.Response(body=body)
 
 
 def _report(checks: Mapping[str, Check]) -> web.Response:

@@ -7,7 +7,7 @@ and the operation stands. Nothing a plugin does ever skips somebody else's filte
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Generic, TypeVar
+from typing import TYPE_CHECKING, Generic, TypedDict, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -92,6 +92,21 @@ class Order(Generic[F]):
     plugin: str
     compare: F | None = None
     key: Callable[..., object] | None = None
+
+
+class NodePromises(TypedDict, total=False):
+    """What a predicate or score that is asked node by node may promise; :class:`NodeRule` says what each means."""
+
+    stateful: bool
+    monotone: bool
+    applies_to: Callable[[PodInfo], bool] | None
+
+
+class ColumnPromises(NodePromises, total=False):
+    """What one that is asked about all nodes at once may promise besides."""
+
+    per_job: bool
+    reads_usage: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

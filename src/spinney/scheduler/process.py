@@ -33,6 +33,7 @@ from spinney.scheduler.completing import completing_first
 from spinney.scheduler.config import SchedulerConfig
 from spinney.scheduler.cycle_metrics import CycleMetrics
 from spinney.scheduler.effects import ClusterEffects, Effects
+from spinney.scheduler.endpoint import Endpoint
 from spinney.scheduler.gang_conditions import GangConditions
 from spinney.scheduler.inventory import Inventory, Snapshot
 from spinney.scheduler.plugin import PluginRegistry, default_registry
@@ -116,6 +117,8 @@ class SchedulerProcess:
         self._scheduler = Scheduler(
             ordered, self.inventory, runtime=self._runtime, registry=registry, metrics=self._metrics.registry
         )
+        self._endpoint = Endpoint(self._scheduler, self._runtime.executor)
+        self.manager.answer_others(self._endpoint.answer)
         self._followed: set[Resource] = set()
 
     async def run(self) -> None:
@@ -244,6 +247,7 @@ class SchedulerProcess:
 
     def _note(self, snapshot: Snapshot, result: CycleResult, seconds: float) -> None:
         self._metrics.cycle(result, seconds)
+        self._endpoint.refused(result.unschedulable)
         if result.binds or result.evictions:
             log.info(
                 "cycle decided",

@@ -2,12 +2,14 @@
 
 from collections.abc import Callable
 from datetime import datetime
+from typing import Unpack
 
 from spinney.scheduler.events import EventHandler
 from spinney.scheduler.hooks import (
     BindMutateFn,
     CanReclaimFn,
     CapacityFn,
+    ColumnPromises,
     GpuOrderFn,
     Hook,
     Hooks,
@@ -22,6 +24,7 @@ from spinney.scheduler.hooks import (
     NodeOrderColumns,
     NodeOrderFn,
     NodePreOrderFn,
+    NodePromises,
     NodeRule,
     NumaPlacementFn,
     Order,
@@ -37,7 +40,6 @@ from spinney.scheduler.hooks import (
     TaskKey,
     VictimFilterFn,
 )
-from spinney.scheduler.tasks import PodInfo
 
 
 class Registration:
@@ -94,37 +96,17 @@ class Registration:
         target = self.hooks.stateful_pre_predicates if stateful else self.hooks.pre_predicates
         target.append(Hook(self.opening, fn))
 
-    def add_predicate_fn(
-        self, fn: PredicateFn, *, stateful: bool = False, applies_to: Callable[[PodInfo], bool] | None = None
-    ) -> None:
+    def add_predicate_fn(self, fn: PredicateFn, **promises: Unpack[NodePromises]) -> None:
         """Refuse a node for a task, node by node.
 
-        Asked once per pod set, request class and node, and again when something changes on the node; ``stateful`` asks
-        every time.
+        Asked once per pod set, request class and node, and again when something changes on the node, unless
+        ``promises`` say otherwise.
         """
-        rule = NodeRule(plugin=self.opening, fn=fn, columns=False, stateful=stateful, applies_to=applies_to)
-        self.hooks.predicates.append(rule)
+        self.hooks.predicates.append(NodeRule(plugin=self.opening, fn=fn, columns=False, **promises))
 
-    def add_predicate_columns(
-        self,
-        fn: PredicateColumns,
-        *,
-        per_job: bool = True,
-        reads_usage: bool = True,
-        stateful: bool = False,
-        applies_to: Callable[[PodInfo], bool] | None = None,
-    ) -> None:
+    def add_predicate_columns(self, fn: PredicateColumns, **promises: Unpack[ColumnPromises]) -> None:
         """Refuse nodes for a task, all at once: the answer is true where the task may run, aligned with the nodes."""
-        rule = NodeRule(
-            plugin=self.opening,
-            fn=fn,
-            columns=True,
-            per_job=per_job,
-            reads_usage=reads_usage,
-            stateful=stateful,
-            applies_to=applies_to,
-        )
-        self.hooks.predicates.append(rule)
+        self.hooks.predicates.append(NodeRule(plugin=self.opening, fn=fn, columns=True, **promises))
 
     def add_victim_invariant_pre_predicate_fn(self, fn: InvariantFn) -> None:
         """Name what keeps a task from being placed whoever is evicted, or ``None``."""
@@ -144,42 +126,13 @@ class Registration:
         """Prepare for scoring a task on candidate nodes."""
         self.hooks.node_pre_order.append(Hook(self.opening, fn))
 
-    def add_node_order_fn(
-        self,
-        fn: NodeOrderFn,
-        *,
-        stateful: bool = False,
-        monotone: bool = False,
-        applies_to: Callable[[PodInfo], bool] | None = None,
-    ) -> None:
+    def add_node_order_fn(self, fn: NodeOrderFn, **promises: Unpack[NodePromises]) -> None:
         """Score a node for a task, node by node; scores of all plugins are added up. Reused as predicates are."""
-        rule = NodeRule(
-            plugin=self.opening, fn=fn, columns=False, stateful=stateful, monotone=monotone, applies_to=applies_to
-        )
-        self.hooks.scores.append(rule)
+        self.hooks.scores.append(NodeRule(plugin=self.opening, fn=fn, columns=False, **promises))
 
-    def add_node_order_columns(
-        self,
-        fn: NodeOrderColumns,
-        *,
-        per_job: bool = True,
-        reads_usage: bool = True,
-        stateful: bool = False,
-        monotone: bool = False,
-        applies_to: Callable[[PodInfo], bool] | None = None,
-    ) -> None:
+    def add_node_order_columns(self, fn: NodeOrderColumns, **promises: Unpack[ColumnPromises]) -> None:
         """Score nodes for a task, all at once, aligned with the nodes."""
-        rule = NodeRule(
-            plugin=self.opening,
-            fn=fn,
-            columns=True,
-            per_job=per_job,
-            reads_usage=reads_usage,
-            stateful=stateful,
-            monotone=monotone,
-            applies_to=applies_to,
-        )
-        self.hooks.scores.append(rule)
+        self.hooks.scores.append(NodeRule(plugin=self.opening, fn=fn, columns=True, **promises))
 
     def add_gpu_order_fn(self, fn: GpuOrderFn) -> None:
         """Score a GPU of a node for a task that shares one; ``"-2"`` stands for a GPU nobody uses yet."""
