@@ -1,5 +1,6 @@
 """The Helm chart grants what the code asks for, and renders to what ``spinney manifests`` prints."""
 
+import asyncio
 import os
 import runpy
 import shutil
@@ -9,10 +10,24 @@ from pathlib import Path
 import pytest
 import yaml
 from click.testing import CliRunner
+from structlog.testing import capture_logs
 
+from spinney.api.core import NAMESPACE, POD, Pod
+from spinney.api.grove import EXPLICIT, POD_CLIQUE_SET
+from spinney.api.resource import Resource
 from spinney.api.struct import JSON
+from spinney.backends import every_backend
 from spinney.cli import main
+from spinney.kube.client import Client
+from spinney.kube.config import load_kubeconfig
+from spinney.kube.crds import install_crds
+from spinney.operator.configuration import check
+from spinney.operator.operator import Operator, Settings
+from spinney.testing.builders import a_clique, a_pod_clique_set, a_scaling_group
+from tests.conftest import Cluster
 
+SYSTEM = "spinney-system"
+NO_GO = 3
 ROOT = Path(__file__).resolve().parents[2]
 CHART = ROOT / "deploy" / "helm" / "spinney"
 FILES: dict[str, str] = runpy.run_path(str(ROOT / "hack" / "chart.py"))["files"]()
@@ -36,30 +51,121 @@ def test_the_default_configuration_can_be_used(tmp_path: Path) -> None:
     assert "spinney-scheduler (default)" in answer.output
 
 
+@pytest.fixture(scope="session")
+def helm() -> str:
+    """The helm of this machine, or the pinned one, built on first use."""
+    found = os.environ.get("HELM") or shutil.which("helm")
+    if found is not None:
+        return found
+    built = subprocess.run([str(ROOT / "hack" / "helm" / "build.sh")], capture_output=True, text=True, check=False)
+    if built.returncode == NO_GO:
+        pytest.skip("NO HELM: install it, name it in HELM, or install Go to build it")
+    assert built.returncode == 0, built.stderr
+    return built.stdout.strip()
+
+
 @pytest.mark.real
-@pytest.mark.parametrize("profile", ["spinney-scheduler", "kai-scheduler", "kube-scheduler"])
-def test_it_renders_to_the_same_rights(profile: str, tmp_path: Path) -> None:
-    """Rendered for a profile, the chart has the same cluster roles and deployments as ``spinney manifests``."""
-    helm = os.environ.get("HELM") or shutil.which("helm")
-    if helm is None:
-        pytest.skip("NO HELM: install it, or name it in HELM, to render the chart")
+@pytest.mark.parametrize("profile", ["spinney-scheduler", "kai-scheduler", "kube-scheduler", "volcano", "coscheduling"])
+def test_it_renders_to_the_same_rights(profile: str, helm: str, tmp_path: Path) -> None:
+    """Rendered for a profile, the chart has the same roles, deployments and accounts as ``spinney manifests``."""
     scheduler = {"profiles": [{"name": profile, "default": True}]}
-    values, configuration = tmp_path / "values.yaml", tmp_path / "config.yaml"
-    values.write_text(yaml.safe_dump({"config": {"scheduler": scheduler}}))
+    configuration = tmp_path / "config.yaml"
     configuration.write_text(yaml.safe_dump({"scheduler": scheduler}))
-    command = [helm, "template", "spinney", str(CHART), "--namespace", "spinney-system", "--values", str(values)]
 
-    rendered = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    objects = rendered(helm, tmp_path, {"scheduler": scheduler})
 
-    printed = CliRunner().invoke(main, ["manifests", "--no-crds", "--config", str(configuration)]).output
-    assert _rights(rendered) == _rights(printed)
-    assert _names(rendered, "Deployment") == _names(printed, "Deployment")
-
-
-def _rights(text: str) -> dict[str, list[JSON]]:
-    roles = [each for each in yaml.safe_load_all(text) if each and each["kind"] == "ClusterRole"]
-    return {role["metadata"]["name"]: role["rules"] for role in roles}
+    answer = CliRunner().invoke(main, ["manifests", "--no-crds", "--config", str(configuration)])
+    printed = [each for each in yaml.safe_load_all(answer.output) if each]
+    assert _rules(objects) == _rules(printed)
+    for kind in ("Deployment", "ServiceAccount", "ClusterRoleBinding", "RoleBinding"):
+        assert _names(objects, kind) == _names(printed, kind)
 
 
-def _names(text: str, kind: str) -> set[str]:
-    return {each["metadata"]["name"] for each in yaml.safe_load_all(text) if each and each["kind"] == kind}
+@pytest.mark.real
+def test_the_configuration_given_reaches_the_operator(helm: str, tmp_path: Path) -> None:
+    """``config.scheduler`` of the values is the scheduler block of the configuration the operator mounts."""
+    profiles = [{"name": "kube-scheduler", "config": {"gangScheduling": True}}, {"name": "volcano", "default": True}]
+
+    objects = rendered(helm, tmp_path, {"scheduler": {"profiles": profiles}})
+
+    (config,) = [each for each in objects if each["kind"] == "ConfigMap"]
+    (deployment,) = [each for each in objects if each["kind"] == "Deployment"]
+    (text,) = config["data"].values()
+    assert yaml.safe_load(text)["scheduler"]["profiles"] == profiles
+    volumes = deployment["spec"]["template"]["spec"]["volumes"]
+    assert config["metadata"]["name"] in {each.get("configMap", {}).get("name") for each in volumes}
+    file = tmp_path / "mounted.yaml"
+    file.write_text(text)
+    assert CliRunner().invoke(main, ["operator", "--check", "--config", str(file)]).exit_code == 0
+
+
+@pytest.mark.parametrize("cluster_name", [pytest.param("real", marks=pytest.mark.real)])
+async def test_the_operator_runs_on_what_was_rendered(cluster: Cluster, helm: str, tmp_path: Path) -> None:
+    """Applied to a real API server with RBAC on, the chart lets the operator do its work."""
+    assert cluster.plane is not None
+    objects = rendered(helm, tmp_path, {"scheduler": {"profiles": [{"name": "spinney-scheduler", "default": True}]}})
+    await install_crds(cluster.client)
+    await cluster.client.apply(NAMESPACE, {"metadata": {"name": SYSTEM}})
+    for each in objects:
+        await cluster.client.apply(_resource(each), each)
+    account = f"system:serviceaccount:{SYSTEM}:grove-operator"
+    transport = load_kubeconfig(cluster.plane.kubeconfig_for(account), runtime=cluster.runtime)
+    profiles = check(yaml.safe_dump({"scheduler": {"profiles": [{"name": "spinney-scheduler"}]}}), every_backend())
+    operator = Operator(Client(transport, cluster.runtime), Settings(profiles=profiles.profiles))
+    cliques = [a_clique("leader", 1), a_clique("worker", 2, after=["leader"])]
+    groups = [a_scaling_group("sg", ["worker"], 2)]
+    pcs = a_pod_clique_set("model", cliques, groups, startup=EXPLICIT, namespace=cluster.namespace)
+    with capture_logs() as logs:
+        async with asyncio.timeout(60), asyncio.TaskGroup() as tasks:
+            tasks.create_task(operator.run())
+            await cluster.client.apply(POD_CLIQUE_SET, pcs)
+            await _until(cluster, 5)
+            await cluster.client.patch(POD_CLIQUE_SET, "model", {"spec": {"replicas": 2}}, cluster.namespace)
+            await _until(cluster, 10)
+            await cluster.client.patch(POD_CLIQUE_SET, "model", {"spec": {"replicas": 1}}, cluster.namespace)
+            await _until(cluster, 5)
+            await cluster.client.delete(POD_CLIQUE_SET, "model", cluster.namespace)
+            await _until(cluster, 0)
+            operator.stop()
+    await transport.close()
+    assert [each for each in logs if each.get("status") == 403] == []
+    for each in reversed(objects):
+        await cluster.client.delete(_resource(each), each["metadata"]["name"], each["metadata"].get("namespace"))
+
+
+async def _until(cluster: Cluster, count: int) -> None:
+    """Wait for so many pods, those on their way out not counted; nothing is bound here, so they go at once."""
+    alive: set[str] = set()
+    async for event in cluster.client.watch(POD, cluster.namespace, type=Pod):
+        here = event.type != "DELETED" and not event.object.metadata.deleting
+        (alive.add if here else alive.discard)(event.object.metadata.name)
+        if len(alive) == count:
+            return
+        if not count and not (await cluster.client.list(POD, cluster.namespace)).items:
+            return
+
+
+def rendered(helm: str, tmp_path: Path, config: JSON) -> list[JSON]:
+    """Return the objects that the chart renders to with this configuration."""
+    values = tmp_path / "values.yaml"
+    values.write_text(yaml.safe_dump({"config": config}))
+    command = [helm, "template", "spinney", str(CHART), "--namespace", SYSTEM, "--values", str(values)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return [each for each in yaml.safe_load_all(done.stdout) if each]
+
+
+def _rules(objects: list[JSON]) -> dict[str, list[JSON]]:
+    roles = [each for each in objects if each["kind"] in {"ClusterRole", "Role"}]
+    return {f"{role['kind']} {role['metadata']['name']}": role["rules"] for role in roles}
+
+
+def _names(objects: list[JSON], kind: str) -> set[str]:
+    return {each["metadata"]["name"] for each in objects if each["kind"] == kind}
+
+
+def _resource(manifest: JSON) -> Resource:
+    group, _, version = manifest["apiVersion"].rpartition("/")
+    kind = manifest["kind"]
+    namespaced = kind not in {"Namespace", "ClusterRole", "ClusterRoleBinding"}
+    return Resource(group, version, kind, f"{kind.lower()}s", namespaced=namespaced)
