@@ -106,3 +106,10 @@ def test_spreading_gives_what_one_by_one_gives(nodes: list[Shape], work: list[tu
 def test_any_plugin_gives_what_one_by_one_gives(nodes: list[Shape], work: list[tuple[int, int]]) -> None:
     """A plugin's per-node functions that read the node are asked again whenever the node changed."""
     both_ways(lambda: outcome(nodes, work, SchedulerConfig(), Moody, packed=False))
+
+
+@settings(max_examples=40, deadline=None)
+@given(shapes, st.lists(st.tuples(st.sampled_from([1, 1, 1, 3]), st.integers(0, 2)), min_size=2, max_size=12))
+def test_single_pods_go_where_the_last_one_left_off(nodes: list[Shape], work: list[tuple[int, int]]) -> None:
+    """Gangs of one that follow each other fill node after node, whatever else is placed between them."""
+    both_ways(lambda: outcome(nodes, work, SchedulerConfig(), packed=False))

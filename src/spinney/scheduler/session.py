@@ -33,6 +33,7 @@ from spinney.scheduler.inventory import Snapshot
 from spinney.scheduler.jobs import PodGroupInfo
 from spinney.scheduler.nodes import NodeInfo, Nodes
 from spinney.scheduler.placement.judging import Judge
+from spinney.scheduler.placement.succession import Succession
 from spinney.scheduler.plugin import Plugin, PluginRegistry
 from spinney.scheduler.results import Bind, Eviction, FitError, Pipeline
 from spinney.scheduler.statement import Statement
@@ -75,6 +76,7 @@ class Session(Decisions):
         """What searches for victims found for the jobs they did not help, one report per action."""
         self.stale_since: dict[GangKey, datetime] = {}
         """When gangs were first seen below their minimum; whoever runs cycles passes it from one to the next."""
+        self.succession = Succession(self.nodes.table.usage)
         self.devices = ClaimedDevices(self.claims, self.nodes)
         self._stuck = self._find_stuck()
         self._runtime = runtime

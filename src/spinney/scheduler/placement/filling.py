@@ -5,7 +5,8 @@ changes what that node has left. For identical tasks three ways lead to the same
 
 * task by task, judging again each time: always right;
 * in waves over the nodes that tie for best, where placing on one node changes nothing about others;
-* filling node after node down the ranking, where moreover a node never becomes less attractive by being used.
+* filling node after node down the ranking, where moreover a node never becomes less attractive by being used. The same
+  then holds from one gang of a single pod to the next.
 """
 
 from collections.abc import Sequence
@@ -17,6 +18,7 @@ from spinney.cluster.resources import Vector
 from spinney.scheduler.nodes import NodeSet
 from spinney.scheduler.placement.devices import choose_devices
 from spinney.scheduler.placement.judging import Candidates, RuleSet
+from spinney.scheduler.placement.succession import AHEAD
 from spinney.scheduler.session import Session
 from spinney.scheduler.statement import Statement
 from spinney.scheduler.tasks import PodInfo
@@ -29,6 +31,8 @@ def place_run(
     if session.pre_predicate(tasks[0]) is not None:
         return 0
     rules = session.judge.rules(tasks[0])
+    if len(tasks) == 1 and not pipeline_only and _follows_others(session, tasks, nodes, rules):
+        return _place_next(session, statement, tasks[0], nodes, rules)
     if len(tasks) == 1 or pipeline_only or not _is_uniform(session, tasks, rules):
         return _place_one_by_one(session, statement, tasks, nodes, pipeline_only=pipeline_only)
     _prepare(session, tasks[0], nodes)
@@ -54,6 +58,27 @@ def _place_one_by_one(
         ):
             return done
     return len(tasks)
+
+
+def _place_next(session: Session, statement: Statement, task: PodInfo, nodes: NodeSet, rules: RuleSet) -> int:
+    """Put a single task where the last one like it left off."""
+    kind = (task.request.number, rules.signature)
+    row = session.succession.next_row(kind)
+    if row is None:
+        candidates = session.judge.candidates(task, nodes)
+        if _may_pipeline(session, task, candidates.rows):
+            return int(_place_best(session, statement, task, candidates, pipeline_only=False))
+        best = candidates.rows[np.argsort(-candidates.score, kind="stable")[:AHEAD]]
+        session.succession.begin(kind, best, room_for(session, task, best))
+        row = session.succession.next_row(kind)
+    if row is None:
+        return 0
+    node = session.nodes.info(row)
+    if not session.is_task_allocation_on_node_over_capacity(task, node).ok:
+        return _place_one_by_one(session, statement, (task,), nodes, pipeline_only=False)
+    statement.allocate(task, node)
+    session.succession.took()
+    return 1
 
 
 def _place_best(
@@ -175,6 +200,13 @@ def _is_uniform(session: Session, tasks: Sequence[PodInfo], rules: RuleSet) -> b
     if special or not rules.local or session.hooks.stateful_pre_predicates:
         return False
     return not any(task.record.pod.status.nominated_node_name or task.virtual for task in tasks)
+
+
+def _follows_others(session: Session, tasks: Sequence[PodInfo], nodes: NodeSet, rules: RuleSet) -> bool:
+    """Tell whether a task goes where any other of its class would, and leaves everything as it is for the next."""
+    if nodes is not session.nodes.all or not rules.by_class or session.hooks.node_pre_order:
+        return False
+    return rules.only_room_limits and rules.monotone and _is_uniform(session, tasks, rules)
 
 
 def _may_pipeline(session: Session, task: PodInfo, rows: Rows) -> bool:

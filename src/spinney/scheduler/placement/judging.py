@@ -82,6 +82,11 @@ class RuleSet(NamedTuple):
         return all(rule.monotone for _, scores in self[:4] for rule in scores)
 
     @property
+    def by_class(self) -> bool:
+        """Tell whether verdicts and scores are the same for every task of a request class."""
+        return not any(self.job + self.stateful)
+
+    @property
     def local(self) -> bool:
         """Tell whether placing a task on a node changes nothing about other nodes."""
         predicates, scores = self.stateful
