@@ -60,8 +60,7 @@ class Decisions(Registration):
     def compare_queues(self, left: QueueTurn, right: QueueTurn) -> int:
         """Return a negative number if the left queue goes first: plugins, then age."""
         for hook in self.hooks.queue_order:
-            with self.timings.measure(hook.plugin, "queue_order"):
-                found = self._guarded(hook, "queue_order", 0, left, right)
+            found = self._guarded(hook, "queue_order", 0, left, right)
             if found:
                 return found
         return three_way(_queue_age(left.queue), _queue_age(right.queue))
@@ -133,8 +132,7 @@ class Decisions(Registration):
     def prepare_scoring(self, task: PodInfo, nodes: NodeSet) -> None:
         """Let plugins prepare for scoring ``task`` on ``nodes``."""
         for hook in self.hooks.node_pre_order:
-            with self.timings.measure(hook.plugin, "node_pre_order"):
-                self._guarded(hook, "node_pre_order", None, task, nodes)
+            self._guarded(hook, "node_pre_order", None, task, nodes)
 
     # -- jobs and queues ---------------------------------------------------------------------------------------------
 
@@ -282,9 +280,10 @@ class Decisions(Registration):
             return CapacityVerdict(ok=False, reason="PluginError", message=f"plugin {hook.plugin} failed: {error}")
 
     def _guarded(self, hook: Hook[Any], what: str, fallback: T, *args: Any) -> T:
-        """Call a plugin; one that fails answers ``fallback``, which is always the careful answer."""
+        """Call a plugin and measure it; one that fails answers ``fallback``, which is always the careful answer."""
         try:
-            answer: T = hook.fn(*args)
+            with self.timings.measure(hook.plugin, what):
+                answer: T = hook.fn(*args)
         except Exception:
             log.exception("plugin failed", plugin=hook.plugin, hook=what, counted_as=fallback)
             return fallback
