@@ -51,8 +51,9 @@ types: $(STAMP)  ## mypy --strict
 	$(BIN)/mypy
 
 .PHONY: controlplane
-controlplane: $(REAL)  ## build the real Kubernetes control planes (1.35, 1.36, 1.37) the real suite runs on
+controlplane: $(REAL)  ## build what the real suite runs on: Kubernetes 1.35, 1.36 and 1.37, and Helm
 	@for minor in 1.37 1.36 1.35; do hack/controlplane/build.sh $$minor >/dev/null || exit 1; done
+	@hack/helm/build.sh >/dev/null
 
 .PHONY: test-real
 test-real: $(REAL)  ## the suites that claim Kubernetes behaviour, on a real control plane
