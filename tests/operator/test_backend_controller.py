@@ -1,5 +1,6 @@
 """How the operator and a backend work together: order, failures, the delete hook, and gangs of disabled backends."""
 
+import asyncio
 import dataclasses
 from typing import ClassVar
 
@@ -17,7 +18,7 @@ from spinney.operator.pod_states import has_gate
 from spinney.operator.set_status import CAPABILITIES_MET
 from spinney.runtime import run_virtual
 from spinney.testing.builders import a_clique, a_pod_clique_set, a_pod_spec
-from tests.operator.harness import a_world
+from tests.operator.harness import World, a_world
 
 
 class Recorder(SchedulerBackend):
@@ -27,6 +28,7 @@ class Recorder(SchedulerBackend):
     calls: ClassVar[list[str]] = []
     failing: ClassVar[bool] = False
     holding: ClassVar[bool] = False
+    hanging: ClassVar[tuple[str, ...]] = ()  # how the names of gangs begin that get no answer
 
     @property
     def capabilities(self) -> Capabilities:
@@ -38,6 +40,8 @@ class Recorder(SchedulerBackend):
         type(self).calls.append(f"sync {gang.metadata.name} initialized={initialized} scheduled={scheduled}")
         if type(self).failing:
             raise RuntimeError("the scheduler is on holiday")
+        if gang.metadata.name.startswith(type(self).hanging):
+            await asyncio.Event().wait()
 
     async def on_pod_gang_delete(self, gang: PodGang) -> None:
         type(self).calls.append(f"delete {gang.metadata.name}")
@@ -57,13 +61,18 @@ class Recorder(SchedulerBackend):
 
 def settings() -> tuple[Settings, Catalogue]:
     """Return settings with the recorder as default, and forget what it recorded."""
-    Recorder.calls, Recorder.failing, Recorder.holding = [], False, False
+    Recorder.calls, Recorder.failing, Recorder.holding, Recorder.hanging = [], False, False, ()
     catalogue = Catalogue()
     backends: list[type[SchedulerBackend]] = [*BACKENDS, Recorder]
     for backend in backends:
         catalogue.register(backend)
     profiles = Profiles((Profile("default-scheduler"), Profile("recorder")), "recorder")
     return Settings(profiles=profiles), catalogue
+
+
+async def the_set(world: World, name: str = "model") -> PodCliqueSet:
+    """Return a PodCliqueSet."""
+    return await world.client.get(POD_CLIQUE_SET, name, "test", type=PodCliqueSet)
 
 
 def test_a_backend_is_asked_in_the_promised_order() -> None:
@@ -99,11 +108,79 @@ def test_no_pod_is_created_while_the_backend_fails() -> None:
             assert (condition.status, condition.reason) == ("False", "SyncFailed")
             assert "on holiday" in condition.message
             events = (await world.client.list(EVENT, "test")).items
-            assert any(event["reason"] == "SyncFailed" for event in events)
+            told = {event["involvedObject"]["kind"] for event in events if event["reason"] == "SyncFailed"}
+            assert told == {"PodGang", "PodCliqueSet"}
+            on_set = find_condition((await the_set(world)).status.conditions, BACKEND_READY)
+            assert on_set is not None
+            assert (on_set.status, on_set.reason) == ("False", "SyncFailed")
+            assert on_set.message == "PodGang model-0: recorder: RuntimeError: the scheduler is on holiday"
             Recorder.failing = False
             await world.settle(400)
             assert len(await world.pods()) == 2
             assert is_true((await world.gang("model-0")).status.conditions, BACKEND_READY)
+            assert find_condition((await the_set(world)).status.conditions, BACKEND_READY) is None
+
+    run_virtual(story())
+
+
+def test_failures_are_retried_less_and_less_often() -> None:
+    """A backend that keeps failing is asked again after growing pauses: a handful of times in a minute, not all day."""
+
+    async def story() -> None:
+        chosen, catalogue = settings()
+        async with a_world(chosen, catalogue=catalogue) as world:
+            Recorder.failing = True
+            await world.apply(a_pod_clique_set("model"))
+            await world.settle(60)
+            first = len(Recorder.calls)
+            assert 5 < first < 25
+            await world.settle(60)
+            assert len(Recorder.calls) - first <= 2
+
+    run_virtual(story())
+
+
+def test_a_backend_that_does_not_answer_holds_up_nobody_else() -> None:
+    """More gangs than there are workers get no answer; another set comes up at once, and theirs say what is wrong."""
+
+    async def story() -> None:
+        chosen, catalogue = settings()
+        async with a_world(chosen, catalogue=catalogue) as world:
+            Recorder.hanging = ("stuck-",)
+            await world.apply(a_pod_clique_set("stuck", [a_clique("worker", 1)], replicas=20))
+            await world.settle(2)
+            await world.apply(a_pod_clique_set("model"))
+            await world.settle(5)
+            assert {pod.spec.hostname for pod in await world.pods()} == {"model-0-worker-0", "model-0-worker-1"}
+            await world.settle(60)
+            condition = find_condition((await world.gang("stuck-7")).status.conditions, BACKEND_READY)
+            assert condition is not None
+            assert (condition.status, condition.message) == ("False", "recorder: no answer within 30 s")
+            on_set = find_condition((await the_set(world, "stuck")).status.conditions, BACKEND_READY)
+            assert on_set is not None
+            assert on_set.message.splitlines()[-1] == "and 17 more"
+            Recorder.hanging = ()
+            await world.settle(600)
+            assert len(await world.pods()) == 22
+            assert find_condition((await the_set(world, "stuck")).status.conditions, BACKEND_READY) is None
+
+    run_virtual(story())
+
+
+def test_a_set_forgets_the_failures_of_gangs_that_are_gone() -> None:
+    """Scaling the failing replica away clears the condition."""
+
+    async def story() -> None:
+        chosen, catalogue = settings()
+        async with a_world(chosen, catalogue=catalogue) as world:
+            Recorder.hanging = ("model-1",)
+            await world.apply(a_pod_clique_set("model", [a_clique("worker", 1)], replicas=2))
+            await world.settle(60)
+            assert find_condition((await the_set(world)).status.conditions, BACKEND_READY) is not None
+            await world.client.patch(POD_CLIQUE_SET, "model", {"spec": {"replicas": 1}}, "test")
+            await world.settle(60)
+            assert await world.names(POD_GANG) == ["model-0"]
+            assert find_condition((await the_set(world)).status.conditions, BACKEND_READY) is None
 
     run_virtual(story())
 

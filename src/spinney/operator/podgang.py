@@ -35,6 +35,8 @@ from spinney.operator.gang_status import BackendAnswer, Members
 from spinney.operator.gangs import GangContent, GangPlan
 from spinney.operator.incarnations import Life
 from spinney.operator.layout import Layout
+from spinney.operator.podgang_calls import BackendCalls
+from spinney.operator.podgang_failures import SetReports
 from spinney.operator.set_status import replica_index
 from spinney.operator.statuses import status_manifest
 from spinney.operator.topologies import Topology
@@ -82,6 +84,9 @@ class PodGangController:
         self._events = events
         self._latest: Latest[PodGang] = Latest()
         self._synced: dict[Key, SyncToken] = {}
+        self._calls = BackendCalls(wake=lambda key: None)
+        self._reports = SetReports(client)
+        self._failing: dict[Key, Key] = {}  # gangs whose backend failed, and their sets
 
     def register(self, manager: Manager, *, workers: int) -> Controller:
         """Run under a manager: woken by gangs, and by the sets, PodCliques and pods they are made of."""
@@ -94,6 +99,8 @@ class PodGangController:
         self._caches.pods.subscribe(gather)
         controller.watch(self._caches.sets, self._gangs_of_set)
         controller.watch(self._caches.bindings, self._gangs_of_topology)
+        self._calls = BackendCalls(wake=controller.enqueue)
+        manager.add_runnable("backend calls", self._calls.run)
         manager.add(controller)
         return controller
 
@@ -103,6 +110,8 @@ class PodGangController:
         if cached is None:
             self._latest.forget(key)
             self._synced.pop(key, None)
+            self._calls.forget(key)
+            await self._tell_set(self._failing.pop(key, None))
             return None
         gang = self._latest.of(key, cached)
         if gang.metadata.deleting:
@@ -116,9 +125,15 @@ class PodGangController:
         gang = await self._bring_up_to_date(key, gang, desired, members)
         answer = await self._sync_backend(key, gang)
         await self._write_status(key, gang, desired, members, answer)
-        if answer is not None and not answer.ready:
-            return Requeue()
-        return None
+        if answer is None:
+            return None
+        home = Key(pcs.metadata.namespace or "", pcs.metadata.name)
+        await self._tell_set(home)
+        if answer.ready:
+            self._failing.pop(key, None)
+            return None
+        self._failing[key] = home
+        return Requeue()
 
     # -- deciding ------------------------------------------------------------------------------------------------------
 
@@ -186,18 +201,31 @@ class PodGangController:
             enabled = ", ".join(self._registry.names())
             text = f"scheduler backend {name!r} is not enabled (enabled: {enabled}); enable its profile again"
             return self._failed(gang, "BackendNotEnabled", text)
-        try:
-            await backend.sync_pod_gang(gang)
-        except Exception as error:  # noqa: BLE001 - a backend may raise anything; it is shown on the gang and retried
+        outcome = await self._calls.outcome(key, token, backend.name, lambda: backend.sync_pod_gang(gang))
+        if outcome is None:
+            return None
+        if outcome.error is not None:
             self._synced.pop(key, None)
-            log.warning("backend sync failed", gang=str(key), backend=backend.name, error=str(error))
-            return self._failed(gang, "SyncFailed", f"{backend.name}: {type(error).__name__}: {error}")
+            log.warning("backend sync failed", gang=str(key), backend=backend.name, error=outcome.error)
+            return self._failed(gang, "SyncFailed", outcome.error)
         self._synced[key] = token
         return BackendAnswer()
 
     def _failed(self, gang: PodGang, reason: str, message: str) -> BackendAnswer:
         self._events.event(reference(POD_GANG, gang), "Warning", reason, message)
+        pcs = self._caches.set_of(gang.metadata)
+        if pcs is not None:
+            self._events.event(reference(POD_CLIQUE_SET, pcs), "Warning", reason, message)
         return BackendAnswer(reason, message)
+
+    async def _tell_set(self, key: Key | None) -> None:
+        """Make what a set says about its backend agree with its gangs."""
+        pcs = None if key is None else self._caches.sets.get(key)
+        if key is not None and pcs is not None:
+            await self._reports.tell(pcs, lambda: [self._newest(gang) for gang in self._caches.gangs_of(key)])
+
+    def _newest(self, cached: PodGang) -> PodGang:
+        return self._latest.of(Key(cached.metadata.namespace or "", cached.metadata.name), cached)
 
     async def _write_status(
         self, key: Key, gang: PodGang, desired: Desired, members: Members, answer: BackendAnswer | None
@@ -250,10 +278,12 @@ class PodGangController:
             return None
         backend = self._backend(gang)
         if backend is not None:
-            try:
-                await backend.on_pod_gang_delete(gang)
-            except Exception as error:  # noqa: BLE001 - a backend may raise anything; it is shown on the gang and retried
-                self._failed(gang, "CleanupFailed", f"{backend.name}: {type(error).__name__}: {error}")
+            key, purpose = Key(gang.metadata.namespace or "", gang.metadata.name), ("delete", gang.metadata.uid)
+            outcome = await self._calls.outcome(key, purpose, backend.name, lambda: backend.on_pod_gang_delete(gang))
+            if outcome is None:
+                return None
+            if outcome.error is not None:
+                self._failed(gang, "CleanupFailed", outcome.error)
                 return Requeue()
         await remove_finalizer(self._client, POD_GANG, gang, additions.BACKEND_FINALIZER)
         return None
@@ -268,6 +298,8 @@ class PodGangController:
 
     def _gangs_of_set(self, change: Change[PodCliqueSet]) -> Iterable[Key]:
         old, new = change.old, change.new
+        if new is None:
+            self._reports.forget(change.key)
         if new is None or (old is not None and not _concerns_gangs(old, new)):
             return ()
         return self._caches.gangs.index_keys(BY_SET, change.key)
