@@ -86,6 +86,7 @@ async def _life(directory: Path, floor: int, state: Acknowledged, chance: random
     )
     assert process.stderr is not None
     url = (await process.stderr.readline()).decode().strip()
+    assert url.startswith("http"), (await process.stderr.read()).decode()
     async with aiohttp.ClientSession(headers=_HEADERS) as session:
         async with session.get(f"{url}/api/v1/namespaces/default/configmaps") as answer:
             items = (await answer.json())["items"]

@@ -7,7 +7,6 @@ fields. The fields have no descriptions there.
 
 import hashlib
 import operator
-from typing import Any
 
 import msgspec
 
@@ -20,7 +19,37 @@ from spinney.server.responding import reply
 from spinney.server.status import no_such_path
 
 _METADATA = "meta.v1.ObjectMeta"
-_QUERY = ("dryRun", "fieldManager", "fieldValidation", "force")
+_COLLECTION = {"list": "list", "create": "post", "deletecollection": "deletecollection"}  # verb -> its name here
+_OBJECT = {"get": "get", "update": "put", "patch": "patch", "delete": "delete"}
+_SUBRESOURCE = {"get": "get", "update": "put", "patch": "patch"}
+_METHODS = {
+    "create": "post",
+    "delete": "delete",
+    "deletecollection": "delete",
+    "get": "get",
+    "list": "get",
+    "patch": "patch",
+    "update": "put",
+}
+_SELECTING = {"labelSelector": "string", "fieldSelector": "string", "limit": "integer", "continue": "string"}
+_VERSIONS = {"resourceVersion": "string", "resourceVersionMatch": "string"}
+_WRITING = {"dryRun": "string", "fieldManager": "string", "fieldValidation": "string"}
+_DELETING = {"dryRun": "string", "gracePeriodSeconds": "integer", "propagationPolicy": "string"}
+_QUERY = {
+    "create": _WRITING,
+    "delete": _DELETING,
+    "deletecollection": {**_DELETING, **_SELECTING, **_VERSIONS},
+    "get": {},
+    "list": {**_SELECTING, **_VERSIONS, "watch": "boolean", "timeoutSeconds": "integer"},
+    "patch": {**_WRITING, "force": "boolean"},
+    "update": _WRITING,
+}
+_PATCHES = (
+    "application/json-patch+json",
+    "application/merge-patch+json",
+    "application/strategic-merge-patch+json",
+    "application/apply-patch+yaml",
+)
 
 
 class OpenApi:
@@ -102,28 +131,33 @@ def _schema(kind: Kind, schema: JSON) -> JSON:
 
 
 def _paths(kind: Kind, schema: str) -> JSON:
+    """Return every path of a kind with its operations."""
     resource = kind.resource
     collection = resource.path("{namespace}" if resource.namespaced else None)
-    paths: JSON = {}
-    if "create" in kind.verbs:
-        paths[collection] = {"post": _operation(kind, "post", schema)}
-    if "patch" in kind.verbs:
-        paths[f"{collection}/{{name}}"] = {
-            "get": _operation(kind, "get", schema),
-            "put": _operation(kind, "put", schema),
-            "patch": _operation(kind, "patch", schema),
-        }
+    actions = {verb: action for verb, action in _COLLECTION.items() if verb in kind.verbs}
+    paths: JSON = {collection: _path(kind, actions, schema, named=False)} if actions else {}
+    if actions := {verb: action for verb, action in _OBJECT.items() if verb in kind.verbs}:
+        paths[f"{collection}/{{name}}"] = _path(kind, actions, schema, named=True)
+    if kind.status:
+        paths[f"{collection}/{{name}}/status"] = _path(kind, _SUBRESOURCE, schema, named=True)
     return paths
 
 
-def _operation(kind: Kind, action: str, schema: str) -> JSON:
+def _path(kind: Kind, actions: dict[str, str], schema: str, *, named: bool) -> JSON:
+    names = [*(["namespace"] if kind.resource.namespaced else ()), *(["name"] if named else ())]
+    parameters = [{"name": name, "in": "path", "required": True, "schema": {"type": "string"}} for name in names]
+    operations = {_METHODS[verb]: _operation(kind, verb, action, schema) for verb, action in actions.items()}
+    return {**operations, "parameters": parameters} if parameters else operations
+
+
+def _operation(kind: Kind, verb: str, action: str, schema: str) -> JSON:
     resource = kind.resource
-    parameters = [] if action == "get" else list(_QUERY)
-    content: dict[str, Any] = {"application/json": {"schema": {"$ref": f"#/components/schemas/{schema}"}}}
-    return {
+    reference = {"$ref": f"#/components/schemas/{schema}"}
+    answer: JSON = reference if verb not in {"list", "delete", "deletecollection"} else {"type": "object"}
+    described: JSON = {
         "operationId": f"{action}{resource.version}{resource.kind}",
-        "parameters": [{"name": name, "in": "query", "schema": {"type": "string"}} for name in parameters],
-        "responses": {"200": {"description": "OK", "content": content}},
+        "parameters": [{"name": name, "in": "query", "schema": {"type": each}} for name, each in _QUERY[verb].items()],
+        "responses": {"200": {"description": "OK", "content": {"application/json": {"schema": answer}}}},
         "x-kubernetes-action": action,
         "x-kubernetes-group-version-kind": {
             "group": resource.group,
@@ -131,3 +165,9 @@ def _operation(kind: Kind, action: str, schema: str) -> JSON:
             "kind": resource.kind,
         },
     }
+    if verb in {"create", "update"}:
+        described["requestBody"] = {"required": True, "content": {"application/json": {"schema": reference}}}
+    elif verb == "patch":
+        kinds = _PATCHES if not kind.custom else tuple(each for each in _PATCHES if "strategic" not in each)
+        described["requestBody"] = {"required": True, "content": {each: {"schema": {}} for each in kinds}}
+    return described
