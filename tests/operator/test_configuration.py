@@ -1,6 +1,7 @@
 """The configuration file: both documents' forms, Grove's defaults, and everything that is wrong said at once."""
 
 from datetime import timedelta
+from importlib.metadata import EntryPoint
 from pathlib import Path
 
 import pytest
@@ -10,7 +11,7 @@ from spinney.backends import every_backend
 from spinney.backends.documents import InvalidDocument
 from spinney.backends.kube import KubeSchedulerConfig
 from spinney.cli.operator import operator
-from spinney.operator.configuration import LoadedConfiguration, check
+from spinney.operator.configuration import LoadedConfiguration, check, effective
 
 
 def load(text: str) -> LoadedConfiguration:
@@ -172,3 +173,103 @@ def test_the_command_checks_a_file(tmp_path: Path) -> None:
     file.write_text("schduler: {}")
     bad = CliRunner().invoke(operator, ["--config", str(file), "--check"])
     assert (bad.exit_code, "did you mean 'scheduler'?" in bad.output) == (2, True)
+
+
+BROKEN = {
+    "a name that is not installed": (
+        "scheduler:\n  profiles:\n    - name: acme-scheduler\n",
+        "3: scheduler.profiles[0].name: no backend is called 'acme-scheduler'",
+    ),
+    "a duplicate": (
+        "scheduler:\n  profiles:\n    - name: kai-scheduler\n    - name: kai-scheduler\n",
+        "4: scheduler.profiles[1].name: backend 'kai-scheduler' is already listed in line 3",
+    ),
+    "two defaults": (
+        "scheduler:\n  profiles:\n    - {name: volcano, default: true}\n    - {name: kai-scheduler, default: true}\n",
+        "4: scheduler.profiles[1].default: 'kai-scheduler' is marked as the default, and so is 'volcano' in line 3",
+    ),
+    "a default that is not enabled": (
+        "scheduler:\n  defaultProfileName: volcano\n",
+        "2: scheduler.defaultProfileName: profile 'volcano' is not enabled",
+    ),
+    "a profile without a name": (
+        "scheduler:\n  profiles:\n    - default: true\n",
+        "3: scheduler.profiles[0]: object missing required field `name`",
+    ),
+    "an unknown key": ("logLevl: info\n", "1: logLevl: unknown key; did you mean 'logLevel'?"),
+    "an unknown key of a backend": (
+        "scheduler:\n  profiles:\n    - name: kube-scheduler\n      config:\n        gangs: true\n",
+        "5: scheduler.profiles[0].config.gangs: unknown key",
+    ),
+    "a mistyped value of a backend": (
+        "scheduler:\n  profiles:\n    - name: kube-scheduler\n      config:\n        gangScheduling: sometimes\n",
+        "5: scheduler.profiles[0].config.gangScheduling: expected `bool`, got `str`",
+    ),
+    "another major version": (
+        "scheduler:\n  profiles:\n    - name: theirs\n",
+        "3: scheduler.profiles[0].name: backend 'theirs' (tests.backends.test_registry.FromTheFuture) is written for "
+        "backend interface 2.0, this operator serves 1.0",
+    ),
+    "a name that two packages claim": (
+        "scheduler:\n  profiles:\n    - name: volcano\n",
+        "3: scheduler.profiles[0].name: two backends are called 'volcano'",
+    ),
+    "a package that cannot be imported": (
+        "scheduler:\n  profiles:\n    - name: broken\n",
+        "3: scheduler.profiles[0].name: backend 'broken': importing no.such:Thing failed",
+    ),
+    "not YAML": ("scheduler: [\n", "2: document: "),
+}
+
+INSTALLED = (
+    EntryPoint("theirs", "tests.backends.test_registry:FromTheFuture", "spinney.backends"),
+    EntryPoint("volcano", "somewhere:Else", "spinney.backends"),
+    EntryPoint("broken", "no.such:Thing", "spinney.backends"),
+)
+
+
+@pytest.mark.parametrize("what", BROKEN)
+def test_the_operator_does_not_start_and_names_the_line(
+    what: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What is wrong in the file ends the operator with status 2 before it speaks to any cluster."""
+    monkeypatch.setattr("spinney.backends.catalogue._installed", lambda: INSTALLED)
+    monkeypatch.setenv("KUBECONFIG", str(tmp_path / "none"))
+    text, message = BROKEN[what]
+    file = tmp_path / "operator.yaml"
+    file.write_text(text)
+    ended = CliRunner().invoke(operator, ["--config", str(file)])
+    assert ended.exit_code == 2
+    assert f"{file}:{message}" in ended.output
+
+
+def test_what_is_wrong_with_a_package_nobody_enables_does_not_matter(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Broken, outdated and disputed backends stop nobody who leaves them alone."""
+    monkeypatch.setattr("spinney.backends.catalogue._installed", lambda: INSTALLED)
+    assert load("scheduler: {profiles: [{name: kai-scheduler}]}").profiles.names() == [
+        "default-scheduler",
+        "kai-scheduler",
+    ]
+
+
+def test_the_configuration_in_force_says_everything() -> None:
+    """Written out, a configuration has every default and every enabled backend, and loads as the same again."""
+    loaded = load(
+        """
+controllers: {podGang: {concurrentSyncs: 3}}
+leaderElection: {leaseDuration: 1m30s}
+scheduler:
+  profiles:
+    - {name: kai-scheduler, default: true}
+    - {name: coscheduling, config: {schedulerName: plugins}}
+"""
+    )
+    text = effective(loaded)
+    for line in ("concurrentSyncs: 3", "concurrentSyncs: 10", "leaseDuration: 1m30s", "gangScheduling: false"):
+        assert line in text
+    again = load(text)
+    assert effective(again) == text
+    assert again.profiles.default == "kai-scheduler"
+    assert {each.name: each.config for each in again.profiles.enabled} == {
+        each.name: each.config for each in loaded.profiles.enabled
+    }

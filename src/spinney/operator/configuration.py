@@ -8,15 +8,19 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
-from typing import Literal
+from typing import Any, Final, Literal
 
 import msgspec
+import yaml
 
+from spinney.api.durations import format_duration
 from spinney.api.struct import Struct
 from spinney.backends.catalogue import Catalogue
 from spinney.backends.documents import InvalidDocument, Step, decode, parse
 from spinney.backends.profiles import Profiles, SchedulerConfiguration, resolve
 
+WORKERS: Final = {"pod_clique_set": 10, "pod_clique": 10, "pod_clique_scaling_group": 5, "pod_gang": 5}
+"""How many objects of each kind are reconciled at the same time unless the file says otherwise, as with Grove."""
 API_VERSION = "operator.config.grove.io/v1alpha1"
 KIND = "OperatorConfiguration"
 
@@ -161,6 +165,43 @@ def check(text: str, catalogue: Catalogue, *, source: str = "configuration") -> 
     return LoadedConfiguration(written, profiles)
 
 
+def effective(configuration: LoadedConfiguration) -> str:
+    """Return the configuration in force as a file that says everything: defaults, enabled backends, their settings.
+
+    Loading it gives the same configuration again.
+    """
+    written = configuration.written
+    workers = {
+        name: getattr(written.controllers, name).concurrent_syncs or default for name, default in WORKERS.items()
+    }
+    profiles = [
+        {
+            "name": profile.name,
+            "default": profile.name == configuration.profiles.default,
+            **({} if profile.config is None else {"config": _spelled_out(profile.config)}),
+        }
+        for profile in configuration.profiles.enabled
+    ]
+    everything = {
+        **_spelled_out(written),
+        "controllers": {_camel(name): {"concurrentSyncs": count} for name, count in workers.items()},
+        "scheduler": {"profiles": profiles},
+    }
+    return yaml.safe_dump(everything, sort_keys=False)
+
+
+def _spelled_out(value: Any) -> Any:
+    """Return a struct as plain values with every field in it, also those that have their default."""
+    if isinstance(value, msgspec.Struct):
+        fields = zip(value.__struct_encode_fields__, value.__struct_fields__, strict=True)
+        return {spelled: _spelled_out(getattr(value, name)) for spelled, name in fields}
+    if isinstance(value, timedelta):
+        return format_duration(value)
+    if isinstance(value, tuple | list):
+        return [_spelled_out(each) for each in value]
+    return value
+
+
 Fault = tuple[tuple[Step, ...], str]
 
 
@@ -172,7 +213,7 @@ def _faults(written: OperatorConfiguration) -> Iterator[Fault]:
     if written.runtime_client_connection.burst < 0:
         yield ("runtimeClientConnection", "burst"), "must not be negative"
     yield from _election_faults(written.leader_election)
-    for name in ("pod_clique_set", "pod_clique", "pod_clique_scaling_group", "pod_gang"):
+    for name in WORKERS:
         syncs = getattr(written.controllers, name).concurrent_syncs
         if syncs is not None and syncs <= 0:
             yield ("controllers", _camel(name), "concurrentSyncs"), f"found {syncs}, expected a number above 0"
