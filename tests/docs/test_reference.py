@@ -1,6 +1,8 @@
 """The reference pages say what the code says."""
 
+import re
 import runpy
+import sys
 from pathlib import Path
 
 import pytest
@@ -13,3 +15,24 @@ PAGES: dict[str, str] = runpy.run_path(str(ROOT / "hack" / "reference.py"))["pag
 def test_a_page_has_not_drifted(name: str) -> None:
     """A reference page equals what ``make docs`` would write."""
     assert (ROOT / "docs" / "reference" / name).read_text() == PAGES[name], "run `make docs`"
+
+
+def test_every_event_is_described() -> None:
+    """The reasons in the table are the reasons that the source passes to an event recorder, no more and no fewer."""
+    events = sys.modules["events"]
+    described = {each.reason for each in events.EVENTS}
+
+    assert described == set(events.recorded())
+
+
+def test_every_metric_is_listed() -> None:
+    """Every metric name in the source is in the reference."""
+    written = {
+        name
+        for path in (ROOT / "src" / "spinney").rglob("*.py")
+        if "prometheus_client" in (text := path.read_text())
+        for name in re.findall(r'(?:Counter|Gauge|Histogram)\(\s*"(spinney_\w+)"', text)
+    }
+
+    assert written
+    assert not {name for name in written if name not in PAGES["metrics.md"]}

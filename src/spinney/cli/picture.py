@@ -1,6 +1,6 @@
 """A picture of a cluster: racks as boxes, GPUs as cells coloured by the gang that uses them.
 
-Pure: nodes and pods in, something rich can print out. The same picture is drawn live by the demo and still by others.
+Pure: nodes, pods and queues in, something rich can print out. The demo and ``top`` draw it live, others once.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -8,16 +8,17 @@ from dataclasses import dataclass
 from typing import Final
 
 from rich.columns import Columns
-from rich.console import Group, RenderableType
+from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
+from rich.measure import Measurement
 from rich.panel import Panel
 from rich.table import Table
 from rich.text import Text
 
 from spinney.api.core import Node, Pod
 from spinney.api.podgang import PodGang
-from spinney.api.quantity import value
+from spinney.cli.gpus import gpus_of, gpus_on
+from spinney.cli.shares import QueueShare, draw_shares
 
-GPU: Final = "nvidia.com/gpu"
 GANG_LABEL: Final = "grove.io/podgang"
 RACK: Final = "topology.kubernetes.io/rack"
 BLOCK: Final = "topology.kubernetes.io/block"
@@ -35,6 +36,9 @@ _COLOURS: Final = (
 )
 _FREE: Final = "·"
 _USED: Final = "■"
+_GAP: Final = 2
+_LEFT_AT_LEAST: Final = 40
+"""Columns below which the racks would no longer read as a picture."""
 
 
 @dataclass(frozen=True)
@@ -44,12 +48,43 @@ class Scene:
     nodes: Sequence[Node]
     pods: Sequence[Pod]
     gangs: Sequence[PodGang] = ()
+    queues: Sequence[QueueShare] = ()
+    event: str = ""
+    """What happened last, in a line."""
 
 
 def draw(scene: Scene) -> RenderableType:
-    """Return the whole picture: racks, and the gangs with the colour each has."""
+    """Return the whole picture: racks, queues beside them, the gangs with the colour each has, and an event line."""
     colours = gang_colours(scene)
-    return Group(_racks(scene, colours), _gangs(scene, colours))
+    racks, gangs = _racks(scene, colours), _gangs(scene, colours)
+    if scene.queues:
+        shares = draw_shares(scene.queues, sum(map(gpus_on, scene.nodes)))
+        parts: list[RenderableType] = [_Beside(racks, Group(shares, Text(), gangs))]
+    else:
+        parts = [racks, gangs]
+    if scene.event:
+        parts.append(Text(scene.event, style="dim", no_wrap=True, overflow="ellipsis"))
+    return Group(*parts)
+
+
+@dataclass(frozen=True)
+class _Beside:
+    """One thing beside another where both fit, else below it."""
+
+    left: RenderableType
+    right: RenderableType
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        needed = Measurement.get(console, options, self.right).maximum + _GAP
+        if options.max_width - needed < _LEFT_AT_LEAST:
+            yield self.left
+            yield self.right
+            return
+        grid = Table.grid(padding=(0, _GAP, 0, 0))
+        grid.add_column(width=options.max_width - needed)
+        grid.add_column()
+        grid.add_row(self.left, self.right)
+        yield grid
 
 
 @dataclass(frozen=True)
@@ -76,14 +111,6 @@ def gang_colours(scene: Scene) -> Mapping[str, str]:
     return {name: _COLOURS[index % len(_COLOURS)] for index, name in enumerate(names)}
 
 
-def gpus_of(pod: Pod) -> int:
-    """Return how many whole GPUs a pod asks for."""
-    return sum(
-        value(container.resources.requests.get(GPU, container.resources.limits.get(GPU, 0)))
-        for container in pod.spec.containers
-    )
-
-
 def _racks(scene: Scene, colours: Mapping[str, str]) -> RenderableType:
     on_node: dict[str, list[Pod]] = {}
     for pod in scene.pods:
@@ -107,10 +134,9 @@ def _racks(scene: Scene, colours: Mapping[str, str]) -> RenderableType:
 
 
 def _node_line(node: Node, pods: Iterable[Pod], colours: Mapping[str, str]) -> Text:
-    line = Text(f"{node.metadata.name} ", style="dim")
+    line = Text.assemble((f"{node.metadata.name} ", "dim"))
     cells = [colours.get(_gang_of(pod), "white") for pod in sorted(pods, key=_gang_of) for _ in range(gpus_of(pod))]
-    total = value(node.status.allocatable.get(GPU, 0))
-    for index in range(total):
+    for index in range(gpus_on(node)):
         if index < len(cells):
             line.append(_USED, style=cells[index])
         else:

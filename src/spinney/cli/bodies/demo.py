@@ -2,7 +2,10 @@
 
 import sys
 
+import click
+
 from spinney.cli.demo.screen import LiveScreen, PlainScreen
+from spinney.cli.demo.stage import Stuck
 from spinney.cli.demo.story import tell
 from spinney.cli.logs import log_to_stderr
 from spinney.cli.running import until_interrupted
@@ -12,4 +15,15 @@ def demo(*, keep: bool, plain: bool) -> None:
     """Show the demo on this terminal, or as lines."""
     log_to_stderr()
     screen = PlainScreen() if plain or not sys.stdout.isatty() else LiveScreen()
-    until_interrupted(tell(screen, keep=keep))
+    try:
+        until_interrupted(tell(screen, keep=keep))
+    except BaseExceptionGroup as group:  # the cluster runs in task groups
+        stuck = group.subgroup(Stuck)
+        if stuck is None:
+            raise
+        raise click.ClickException(str(_first(stuck))) from group
+
+
+def _first(error: BaseException) -> BaseException:
+    """Return the first error of a group, however deep it lies."""
+    return _first(error.exceptions[0]) if isinstance(error, BaseExceptionGroup) else error

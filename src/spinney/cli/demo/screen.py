@@ -85,7 +85,7 @@ class LiveScreen(Screen):
         self._live.console.print(Padding(Rule(Text(title, style="bold"), align="left"), (1, 0, 0, 0)))
 
     def say(self, text: str) -> None:
-        self._live.console.print(Text(text))
+        self._live.console.print(Text(text), soft_wrap=True)  # what is to be copied stays in one piece
 
     def show(self, scene: Scene) -> None:
         self._scene = scene

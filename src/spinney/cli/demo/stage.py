@@ -3,16 +3,20 @@
 import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from typing import Any
 
 from spinney.api.conditions import find_condition
-from spinney.api.core import NODE, POD, Node, Pod
+from spinney.api.core import EVENT, NODE, POD, Node, Pod
 from spinney.api.grove import POD_CLIQUE_SET
+from spinney.api.kai import POD_GROUP, QUEUE, PodGroup, Queue
 from spinney.api.labels import PART_OF
 from spinney.api.podgang import POD_GANG, SCHEDULED, PodGang
 from spinney.api.struct import JSON
 from spinney.api.topology_binding import CLUSTER_TOPOLOGY_BINDING
 from spinney.cli.demo.screen import Screen
+from spinney.cli.demo.workloads import queues
 from spinney.cli.picture import Scene
+from spinney.cli.shares import queue_shares
 from spinney.kube.cache import WatchCache
 from spinney.nodes import ClusterSpec
 from spinney.runtime import Runtime
@@ -38,16 +42,43 @@ class Stage:
         self.nodes = WatchCache(cluster.client, NODE, Node, runtime=runtime)
         self.pods = WatchCache(cluster.client, POD, Pod, runtime=runtime, namespace=NAMESPACE)
         self.gangs = WatchCache(cluster.client, POD_GANG, PodGang, runtime=runtime, namespace=NAMESPACE)
-        for cache in (self.nodes, self.pods, self.gangs):
+        self.queues = WatchCache(cluster.client, QUEUE, Queue, runtime=runtime)
+        self._event = ""
+        for cache in self.caches():
             cache.subscribe(lambda _: self._changed.set())
+
+    def caches(self) -> tuple[WatchCache[Any], ...]:
+        """Return everything that is followed."""
+        return self.nodes, self.pods, self.gangs, self.queues
 
     def scene(self) -> Scene:
         """Return what there is to see now."""
-        return Scene(nodes=list(self.nodes.values()), pods=list(self.pods.values()), gangs=list(self.gangs.values()))
+        pods = list(self.pods.values())
+        return Scene(
+            nodes=list(self.nodes.values()),
+            pods=pods,
+            gangs=list(self.gangs.values()),
+            queues=queue_shares(self.queues.values(), pods),
+            event=self._event,
+        )
+
+    async def follow_events(self) -> None:
+        """Keep the line about what happened last, until cancelled."""
+        async for seen in self.cluster.client.watch(EVENT, NAMESPACE):
+            event: JSON = seen.object
+            about = event.get("involvedObject") or {}
+            if event.get("message"):
+                self._event = f"{event.get('reason')} {about.get('kind')} {about.get('name')}: {event['message']}"
+                self._changed.set()
 
     async def apply(self, manifest: JSON) -> None:
         """Apply a PodCliqueSet as a user would."""
         await self.cluster.client.apply(POD_CLIQUE_SET, manifest, NAMESPACE, field_manager="demo")
+
+    async def pod_groups(self, workload: str) -> list[PodGroup]:
+        """Return the PodGroups that KAI's backend wrote for a PodCliqueSet."""
+        found = (await self.cluster.client.list(POD_GROUP, NAMESPACE, type=PodGroup)).items
+        return [group for group in found if group.metadata.name.startswith(f"{workload}-")]
 
     async def delete(self, name: str) -> None:
         """Delete a PodCliqueSet and wait until its pods are gone."""
@@ -90,10 +121,13 @@ async def a_stage(spec: ClusterSpec, screen: Screen) -> AsyncIterator[Stage]:
         cluster = EmbeddedCluster(runtime, StackOptions.whole(spec))
         async with cluster.running(), cluster.reviewing():
             await cluster.client.apply(CLUSTER_TOPOLOGY_BINDING, topology_binding())
+            for queue in queues():
+                await cluster.client.apply(QUEUE, queue)
             stage = Stage(cluster, screen)
-            following = [asyncio.create_task(cache.run()) for cache in (stage.nodes, stage.pods, stage.gangs)]
+            following = [asyncio.create_task(cache.run()) for cache in stage.caches()]
+            following.append(asyncio.create_task(stage.follow_events()))
             try:
-                for cache in (stage.nodes, stage.pods, stage.gangs):
+                for cache in stage.caches():
                     await cache.wait_for_sync()
                 yield stage
             finally:

@@ -1,11 +1,13 @@
 """What the demo tells, from the first gang to the three next commands."""
 
 import asyncio
+import sys
 from pathlib import Path
 
 from spinney.cli.demo.screen import Screen
 from spinney.cli.demo.stage import Stage, a_stage
 from spinney.cli.demo.workloads import INFERENCE_PODS, inference, training
+from spinney.explain.amounts import counted
 from spinney.nodes import PodTimes
 from spinney.server.http import HttpServer
 from spinney.sim.shapes import gpu_cluster
@@ -17,15 +19,20 @@ async def tell(screen: Screen, *, keep: bool) -> None:
     """Tell the whole story; with ``keep`` leave the cluster to the reader until Ctrl-C."""
     times = PodTimes(start="200ms..1200ms", ready="100ms..600ms")
     async with a_stage(gpu_cluster(32, 8, rack=4, block=16, pods=times), screen) as stage:
+        clock = stage.cluster.runtime.clock
+        began = clock.monotonic()
         with screen:
             screen.chapter("A GPU cluster")
             screen.say("32 nodes of 8 GPUs, 4 nodes to a rack, 4 racks to a block, all simulated in this process.")
             screen.show(stage.scene())
             for chapter in (inference_comes_up, a_second_backend, training_does_not_fit, training_fits_a_block):
-                await stage.cluster.runtime.clock.sleep(screen.reading_time)
+                await clock.sleep(screen.reading_time)
                 await chapter(stage, screen)
         screen.chapter("What you saw")
-        screen.say(_SUMMARY)
+        pods, gangs = len(list(stage.pods.values())), len(list(stage.gangs.values()))
+        what, took = f"{counted(pods, 'pod')} in {counted(gangs, 'gang')}", clock.monotonic() - began
+        screen.say(f"{what}, through two scheduler backends, in {took:.0f} seconds.\n{_SUMMARY}")
+        screen.say(_next_commands())
         if keep:
             await _keep(stage, screen)
 
@@ -36,17 +43,18 @@ async def inference_comes_up(stage: Stage, screen: Screen) -> None:
     screen.say("Router, prefill and decode groups; each group must share a rack. Pods are gated until all exist.")
     await stage.apply(inference("chat", "spinney-scheduler"))
     await stage.until(lambda: stage.runs("chat", INFERENCE_PODS), "the inference service to run")
-    screen.say(f"All {INFERENCE_PODS} pods run. The second prefill replica is a gang of its own.")
+    screen.say(f"All {INFERENCE_PODS} pods run. The second prefill replica is a gang of its own: it may come and go.")
 
 
 async def a_second_backend(stage: Stage, screen: Screen) -> None:
     """The same workload reaches another scheduler through its backend, by name."""
     screen.chapter("The same service through KAI's PodGroups")
-    screen.say(
-        "Only schedulerName differs: the operator's KAI backend writes a PodGroup with sub-groups for each gang."
-    )
+    screen.say("The workload is unchanged; only schedulerName is kai-scheduler now.")
     await stage.apply(inference("chat-kai", "kai-scheduler"))
     await stage.until(lambda: stage.runs("chat-kai", INFERENCE_PODS), "the second inference service to run")
+    screen.say("The operator's KAI backend wrote what that scheduler reads (here Spinney's scheduler plays its part):")
+    for group in await stage.pod_groups("chat-kai"):
+        screen.say(f"   PodGroup {group.metadata.name} with {counted(len(group.spec.sub_groups), 'sub-group')}")
 
 
 async def training_does_not_fit(stage: Stage, screen: Screen) -> None:
@@ -56,7 +64,8 @@ async def training_does_not_fit(stage: Stage, screen: Screen) -> None:
     await stage.apply(training(workers=6, within="rack"))
     await stage.until(lambda: stage.refusal("train-0") is not None, "the scheduler's verdict on the training job")
     screen.say("Not one of the six was placed. The gang says why:")
-    screen.say(f"   {stage.refusal('train-0')}")
+    for sentence in (stage.refusal("train-0") or "").split("; "):
+        screen.say(f"   {sentence}")
 
 
 async def training_fits_a_block(stage: Stage, screen: Screen) -> None:
@@ -71,16 +80,34 @@ async def training_fits_a_block(stage: Stage, screen: Screen) -> None:
 
 async def _keep(stage: Stage, screen: Screen) -> None:
     async with HttpServer(stage.cluster.server) as http:
+        _KUBECONFIG.parent.mkdir(parents=True, exist_ok=True)
         http.write_kubeconfig(_KUBECONFIG)
         screen.say(f"\nThe cluster stays up until Ctrl-C:  export KUBECONFIG={_KUBECONFIG}")
         await asyncio.get_running_loop().create_future()
 
 
 _SUMMARY = """\
-Pods were created gated, released only when their gang was complete, placed together or not at all, and the gang
-that could not be placed said exactly what it lacked. The same processes run against a real cluster.
+Pods were created gated, released only when their gang was complete, and placed together or not at all. The gang
+that could not be placed said what it lacked and what would help. The same processes run against a real cluster."""
 
-Next:
-  .venv/bin/spinney up --nodes 32x8       a cluster of your own for kubectl
-  kubectl apply -f examples/first-workload.yaml
-  .venv/bin/spinney --help                everything else; docs/ explains it"""
+
+def _next_commands() -> str:
+    spinney = _called()
+    commands = (
+        (f"{spinney} up --nodes 32x8", "a cluster of your own; it says which KUBECONFIG to use"),
+        (f"{spinney} apply -f examples/first-workload.yaml", "a first gang on it; kubectl works too"),
+        (f"{spinney} why hello", "why something waits: there, and on any cluster you can read"),
+    )
+    width = max(len(command) for command, _ in commands)
+    return "\n".join(["", "Next:", *(f"  {command:{width}}  {meaning}" for command, meaning in commands)])
+
+
+def _called() -> str:
+    """Return how to call this command from here, as its caller did."""
+    path = Path(sys.argv[0])
+    if path.name not in ("spinney", "kubectl-spinney"):
+        return "spinney"
+    try:
+        return str(path.resolve().relative_to(Path.cwd()))
+    except ValueError:
+        return "spinney"

@@ -1,17 +1,20 @@
 """The workloads of the demo: a disaggregated inference service, and a training job."""
 
+from spinney.api.labels import KAI_QUEUE
 from spinney.api.struct import JSON
 from spinney.sim.shapes import TOPOLOGY
+
+SERVING, TRAINING = "serving", "training"
 
 
 def inference(name: str, scheduler: str) -> JSON:
     """Return a router, and prefill and decode groups of a leader and workers, each group inside one rack."""
 
     def clique(role: str, *, replicas: int, gpus: int) -> JSON:
-        return _clique(role, replicas=replicas, gpus=gpus, scheduler=scheduler)
+        return _clique(role, replicas=replicas, gpus=gpus, scheduler=scheduler, queue=SERVING)
 
     return {
-        "metadata": {"name": name},
+        "metadata": {"name": name, "labels": {KAI_QUEUE: SERVING}},
         "spec": {
             "replicas": 1,
             "template": {
@@ -37,15 +40,27 @@ INFERENCE_PODS = 2 + 2 * 3 + 2
 def training(name: str = "train", *, workers: int, within: str) -> JSON:
     """Return a job of whole-node workers that must lie in one domain of a level: rack or block."""
     return {
-        "metadata": {"name": name},
+        "metadata": {"name": name, "labels": {KAI_QUEUE: TRAINING}},
         "spec": {
             "replicas": 1,
             "template": {
                 "topologyConstraint": _within(within),
-                "cliques": [_clique("worker", replicas=workers, gpus=8, scheduler="spinney-scheduler")],
+                "cliques": [_clique("worker", replicas=workers, gpus=8, scheduler="spinney-scheduler", queue=TRAINING)],
             },
         },
     }
+
+
+def queues() -> list[JSON]:
+    """Return the queues of the demo's cluster: serving and training share 256 GPUs."""
+
+    def queue(name: str, gpus: int, parent: str | None = None) -> JSON:
+        everything = {"quota": -1, "limit": -1, "overQuotaWeight": 1}
+        gpu = {"quota": gpus, "limit": -1, "overQuotaWeight": 1}
+        spec: JSON = {"resources": {"gpu": gpu, "cpu": everything, "memory": everything}}
+        return {"metadata": {"name": name}, "spec": spec | ({"parentQueue": parent} if parent else {})}
+
+    return [queue("company", 256), queue(SERVING, 160, "company"), queue(TRAINING, 96, "company")]
 
 
 def _group(name: str, cliques: list[str], *, replicas: int) -> JSON:
@@ -62,7 +77,7 @@ def _within(level: str) -> JSON:
     return {"topologyName": TOPOLOGY, "pack": {"required": level}}
 
 
-def _clique(name: str, *, replicas: int, gpus: int, scheduler: str) -> JSON:
+def _clique(name: str, *, replicas: int, gpus: int, scheduler: str, queue: str) -> JSON:
     resources: JSON = {"requests": {"cpu": "2", "memory": "8Gi"}}
     if gpus:
         resources["limits"] = {"nvidia.com/gpu": str(gpus)}
@@ -70,6 +85,6 @@ def _clique(name: str, *, replicas: int, gpus: int, scheduler: str) -> JSON:
     pod_spec = {"schedulerName": scheduler, "containers": [container]}
     return {
         "name": name,
-        "labels": {"kai.scheduler/queue": "default"},
+        "labels": {KAI_QUEUE: queue},
         "spec": {"roleName": name, "replicas": replicas, "podSpec": pod_spec},
     }

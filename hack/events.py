@@ -1,0 +1,241 @@
+"""The events that Spinney's processes record: the table behind docs/reference/events.md, and what the code records.
+
+:func:`recorded` reads the source for calls of ``EventRecorder.event`` and finds the reason each passes. A test compares
+it with the table, so that an event nobody described, or one that is no longer recorded, is noticed.
+"""
+
+import ast
+from collections.abc import Iterator
+from dataclasses import dataclass
+from importlib import import_module
+from pathlib import Path
+from types import ModuleType
+from typing import Final
+
+SOURCE: Final = Path(__file__).resolve().parent.parent / "src"
+OPERATOR, SCHEDULER, COSCHEDULER = "operator", "scheduler", "coscheduler"
+
+
+@dataclass(frozen=True)
+class Event:
+    """One reason: who records it about what, what it means, and what to do about it."""
+
+    reason: str
+    type: str
+    by: str
+    about: str
+    meaning: str
+
+
+EVENTS: Final = (
+    Event(
+        "Scheduled",
+        "Normal",
+        f"{SCHEDULER}, {COSCHEDULER}",
+        "Pod, PodGang, PodGroup",
+        "The pod is bound to the node named; a gang or group has its minimum placed.",
+    ),
+    Event(
+        "Unschedulable",
+        "Warning",
+        SCHEDULER,
+        "Pod, PodGang",
+        "Not placed; the message says why, as in the condition. `spinney why` says it at length.",
+    ),
+    Event(
+        "FailedScheduling",
+        "Warning",
+        COSCHEDULER,
+        "Pod, PodGroup",
+        "Not placed, in kube-scheduler's words: counts of nodes by reason.",
+    ),
+    Event(
+        "FailedBinding",
+        "Warning",
+        f"{SCHEDULER}, {COSCHEDULER}",
+        "Pod",
+        "The API server refused the binding, or a volume or claim could not be bound; it is tried again.",
+    ),
+    Event(
+        "Evict",
+        "Warning on victims, Normal on the beneficiary",
+        f"{SCHEDULER}",
+        "Pod, PodGang",
+        "The pod had to go for the gang named; the beneficiary is told what its place cost.",
+    ),
+    Event(
+        "EvictRefused",
+        "Warning",
+        f"{SCHEDULER}",
+        "PodGang",
+        "A disruption budget or the API server did not let victims go; nothing was evicted, and it is planned anew.",
+    ),
+    Event(
+        "GangReleased",
+        "Warning",
+        SCHEDULER,
+        "Pod",
+        "The gang could not be completed in time after a failure; its pods were evicted rather than left in part.",
+    ),
+    Event(
+        "Preempted",
+        "Normal",
+        COSCHEDULER,
+        "Pod",
+        "The pod had to go for a pod or group of higher priority.",
+    ),
+    Event(
+        "OccupiedByAnother",
+        "Warning",
+        COSCHEDULER,
+        "PodGroup (scheduling.x-k8s.io)",
+        "Pods of several owners name one group; give each workload a group of its own.",
+    ),
+    Event(
+        "Preempting",
+        "Normal",
+        COSCHEDULER,
+        "PodGroup",
+        "Pods of lower priority make room for the group on the node named.",
+    ),
+    Event(
+        "Running",
+        "Normal",
+        COSCHEDULER,
+        "PodGroup (scheduling.x-k8s.io)",
+        "The group's minimum of pods runs.",
+    ),
+    Event(
+        "Finished",
+        "Normal",
+        COSCHEDULER,
+        "PodGroup (scheduling.x-k8s.io)",
+        "The group's minimum of pods has succeeded.",
+    ),
+    Event(
+        "Failed",
+        "Warning",
+        COSCHEDULER,
+        "PodGroup (scheduling.x-k8s.io)",
+        "A pod of the group failed; the message names it.",
+    ),
+    Event(
+        "PodCreateFailed",
+        "Warning",
+        OPERATOR,
+        "PodClique",
+        "The API server refused a pod (quota, admission, an invalid template) with this message; it is tried again.",
+    ),
+    Event(
+        "AllScheduledReplicasLost",
+        "Warning",
+        OPERATOR,
+        "PodClique",
+        "A clique that had scheduled pods has none left; its gang may be terminated after `terminationDelay`.",
+    ),
+    Event(
+        "PodCliqueSetReplicaDeleteSuccessful",
+        "Warning",
+        OPERATOR,
+        "PodCliqueSet",
+        "A replica was below its minimum for longer than `terminationDelay`, and was deleted to be made anew.",
+    ),
+    Event(
+        "PodCliqueScalingGroupReplicaDeleteSuccessful",
+        "Warning",
+        OPERATOR,
+        "PodCliqueScalingGroup",
+        "The same, for one replica of a scaling group.",
+    ),
+    Event(
+        "BackendNotEnabled",
+        "Warning",
+        OPERATOR,
+        "PodCliqueSet, PodGang",
+        "The scheduler the workload was made for is not among the profiles; enable it again, or delete the workload.",
+    ),
+    Event(
+        "SyncFailed",
+        "Warning",
+        OPERATOR,
+        "PodGang",
+        "A backend could not write what its scheduler needs; the message is the backend's, and it is tried again.",
+    ),
+    Event(
+        "NameTaken",
+        "Warning",
+        OPERATOR,
+        "PodCliqueSet",
+        "An object of a name the operator needs exists and belongs to somebody else; it is not touched. Rename either.",
+    ),
+    Event(
+        "MissingTemplate",
+        "Warning",
+        OPERATOR,
+        "PodCliqueSet",
+        "A ResourceClaimTemplate that the workload names does not exist; create it.",
+    ),
+    Event(
+        "TopologyDriftDetected",
+        "Warning",
+        OPERATOR,
+        "ClusterTopologyBinding",
+        "A scheduler's own topology object differs from the binding, and is not ours to change.",
+    ),
+    Event(
+        "TopologyInSync",
+        "Normal",
+        OPERATOR,
+        "ClusterTopologyBinding",
+        "It no longer differs.",
+    ),
+)
+"""Every reason, as the reference lists it."""
+
+COMPUTED: Final = {
+    "spinney.binding.reporting": {"Unschedulable", "FailedScheduling"},  # the scheduler's word, given by its process
+    "spinney.binding.evicting": {"Evict", "GangReleased"},  # the disruption's word
+    "spinney.coscheduling.group_status": {"Preempting"},  # what the process tells about
+    "spinney.operator.podcliqueset": {"NameTaken", "MissingTemplate"},  # the error's name
+    "spinney.operator.podgang": {"BackendNotEnabled", "SyncFailed"},  # given by the caller
+}
+"""The reasons that a module records under a name which is not a constant."""
+
+
+def recorded() -> dict[str, set[str]]:
+    """Return the reasons that the source records, each with the modules that do; a computed one as the table says."""
+    found: dict[str, set[str]] = {}
+    for path in sorted((SOURCE / "spinney").rglob("*.py")):
+        name = ".".join(path.relative_to(SOURCE).with_suffix("").parts)
+        if name.startswith("spinney.server."):
+            continue  # its events are those of watches
+        for reason in _reasons(path, name):
+            found.setdefault(reason, set()).add(name)
+    return found
+
+
+def _reasons(path: Path, name: str) -> Iterator[str]:
+    for node in ast.walk(ast.parse(path.read_text())):
+        if not (isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "event"):
+            continue
+        if len(node.args) < 3:
+            continue
+        constant = _constant(node.args[2], import_module(name))
+        if constant is not None:
+            yield constant
+        elif name in COMPUTED:
+            yield from COMPUTED[name]
+        else:
+            yield f"computed in {name}: say in hack/events.py what it can be"
+
+
+def _constant(node: ast.expr, module: ModuleType) -> str | None:
+    """Return the text an expression stands for, if that can be read from the module's constants."""
+    if isinstance(node, ast.Constant) and isinstance(node.value, str):
+        return node.value
+    value: object = None
+    if isinstance(node, ast.Name):
+        value = getattr(module, node.id, None)
+    elif isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
+        value = getattr(getattr(module, node.value.id, None), node.attr, None)
+    return value if isinstance(value, str) else None

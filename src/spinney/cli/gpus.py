@@ -1,0 +1,21 @@
+"""How many GPUs things have and ask for, as pictures and tables count them."""
+
+from typing import Final
+
+from spinney.api.core import Node, Pod
+from spinney.api.quantity import value
+
+GPU: Final = "nvidia.com/gpu"
+
+
+def gpus_of(pod: Pod) -> int:
+    """Return how many whole GPUs a pod asks for."""
+    return sum(
+        value(container.resources.requests.get(GPU, container.resources.limits.get(GPU, 0)))
+        for container in pod.spec.containers
+    )
+
+
+def gpus_on(node: Node) -> int:
+    """Return how many GPUs a node has to give."""
+    return value(node.status.allocatable.get(GPU, 0))

@@ -1,0 +1,97 @@
+"""Queues as the picture shows them: a bar per queue of what its pods hold, with its quota marked.
+
+Pure. What a queue holds is what the pods labelled with it hold, and a parent holds what its children do.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from rich.table import Table
+from rich.text import Text
+
+from spinney.api.core import Pod
+from spinney.api.kai import Queue
+from spinney.api.labels import KAI_QUEUE
+from spinney.cli.gpus import gpus_of
+
+_BAR: Final = 12
+"""Cells of a bar; the widest queue fills it."""
+
+
+@dataclass(frozen=True)
+class QueueShare:
+    """One queue: where it stands in the tree, its quota, and the GPUs its pods hold and wait for."""
+
+    name: str
+    depth: int
+    quota: float | None
+    """``None``: unlimited."""
+    held: int
+    waiting: int
+
+
+def queue_shares(queues: Iterable[Queue], pods: Iterable[Pod]) -> list[QueueShare]:
+    """Return every queue, children below their parent, with what its pods hold and wait for."""
+    known = {queue.metadata.name: queue for queue in sorted(queues, key=lambda queue: queue.metadata.name)}
+    held, waiting = Counter[str](), Counter[str]()
+    for pod in pods:
+        if pod.terminal:
+            continue
+        for name in _upwards(pod.metadata.labels.get(KAI_QUEUE), known):
+            (held if pod.spec.node_name else waiting)[name] += gpus_of(pod)
+
+    def descend(parent: str | None, depth: int) -> Iterator[QueueShare]:
+        for name, queue in known.items():
+            above = queue.spec.parent_queue if queue.spec.parent_queue in known else None
+            if above == parent:
+                yield QueueShare(name, depth, _quota(queue), held[name], waiting[name])
+                yield from descend(name, depth + 1)
+
+    return list(descend(None, 0))
+
+
+def draw_shares(shares: Sequence[QueueShare], total: int) -> Table:
+    """Return a table with a bar per queue, out of ``total`` GPUs."""
+    table = Table(box=None, padding=(0, 1, 0, 0), header_style="dim")
+    table.add_column("queue")
+    table.add_column("GPUs")
+    table.add_column("held", justify="right")
+    table.add_column("quota", justify="right")
+    table.add_column("waiting", justify="right")
+    for share in shares:
+        table.add_row(
+            Text("  " * share.depth + share.name),
+            _bar(share, max(total, 1)),
+            str(share.held),
+            "any" if share.quota is None else f"{share.quota:g}",
+            Text(str(share.waiting), style="red" if share.waiting else "dim"),
+        )
+    return table
+
+
+def _bar(share: QueueShare, total: int) -> Text:
+    filled = -(-share.held * _BAR // total)
+    mark = None if share.quota is None else min(int(share.quota * _BAR / total), _BAR - 1)
+    bar = Text()
+    for cell in range(_BAR):
+        over = mark is not None and cell >= mark
+        text = "━" if cell < filled else "│" if cell == mark else "╌"
+        bar.append(text, style="dim" if cell >= filled else "yellow" if over else "green")
+    return bar
+
+
+def _upwards(name: str | None, known: dict[str, Queue]) -> Iterator[str]:
+    """Yield a queue and everything above it; a tree that bites its tail is left where it would begin again."""
+    seen: set[str] = set()
+    while name is not None and name in known and name not in seen:
+        seen.add(name)
+        yield name
+        name = known[name].spec.parent_queue
+
+
+def _quota(queue: Queue) -> float | None:
+    resources = queue.spec.resources
+    quota = resources.gpu.quota if resources is not None else 0
+    return None if quota is not None and float(quota) < 0 else float(quota or 0)
