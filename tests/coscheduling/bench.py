@@ -26,7 +26,9 @@ from spinney.api.coscheduling import PodGroup, PodGroupSpec
 from spinney.api.labels import COSCHEDULING_GROUP
 from spinney.api.meta import Metadata, ObjectMeta
 from spinney.binding.binder import Binder
+from spinney.binding.device_claims import DeviceClaims
 from spinney.binding.volumes import LateVolumes
+from spinney.cluster.dra.book import ClaimBook
 from spinney.cluster.pods import PodKey, PodRecord
 from spinney.cluster.state import ClusterState
 from spinney.coscheduling.budgets import Budgets
@@ -107,6 +109,8 @@ class Bench:
             binder=Binder(client, EventRecorder(client, "bench")),
             volumes=Volumes(),
             late_volumes=LateVolumes(client, cluster),
+            claims=ClaimBook(),
+            device_claims=DeviceClaims(client),
             activate=self._activate,
             preempt=self._preempt,
             nominate=self._nominate,

@@ -17,6 +17,7 @@ from spinney.kube.cache import Change, WatchCache
 from spinney.kube.client import Client
 from spinney.kube.crds import install_crds
 from spinney.kube.keys import Key
+from spinney.kube.transport import Transport
 from spinney.runtime import Runtime
 from tests.conftest import Cluster
 
@@ -80,6 +81,8 @@ class World:
     namespace: str
     configuration: CoschedulerConfiguration = field(default_factory=CoschedulerConfiguration)
     process: CoschedulerProcess | None = None
+    transport: Transport | None = None
+    """What the scheduler reaches the cluster by, if not by what the test does."""
     pods: dict[str, Pod] = field(default_factory=dict)
     groups: dict[str, PodGroup] = field(default_factory=dict)
     watch: Callable[["World"], None] = lambda world: None
@@ -136,6 +139,10 @@ class World:
         """Return the status of a PodGroup as last seen."""
         return self.groups[group].status if group in self.groups else PodGroupStatus()
 
+    def nominated(self, name: str) -> str:
+        """Return the node a pod was promised."""
+        return self.pods[name].status.nominated_node_name if name in self.pods else ""
+
     def message(self, name: str) -> str:
         """Return why a pod says it waits."""
         condition = self.pods[name].condition("PodScheduled") if name in self.pods else None
@@ -163,7 +170,8 @@ class World:
     @asynccontextmanager
     async def scheduling(self, configuration: CoschedulerConfiguration | None = None) -> AsyncIterator["World"]:
         """Run a coscheduler for the time of the block; a second block is a restart."""
-        client = Client(self.client.transport, self.runtime, field_manager="spinney-coscheduler")
+        transport = self.transport or self.client.transport
+        client = Client(transport, self.runtime, field_manager="spinney-coscheduler")
         self.process = CoschedulerProcess(client, configuration or self.configuration)
         running = asyncio.create_task(self.process.run())
         ready = asyncio.create_task(self.process.manager.wait_until_ready())

@@ -11,6 +11,8 @@ from typing import Any
 from spinney.api import coscheduling, workload_v1alpha1, workload_v1alpha2, workload_v1beta1
 from spinney.api.core import NAMESPACE, NODE, PERSISTENT_VOLUME, PERSISTENT_VOLUME_CLAIM, POD, Node, Pod
 from spinney.api.policy import PodDisruptionBudget
+from spinney.api.resource import Resource
+from spinney.api.resource_claims import DeviceClass, ResourceClaim, ResourceSlice
 from spinney.api.storage import STORAGE_CLASS, PersistentVolume, PersistentVolumeClaim, StorageClass
 from spinney.cluster.filters import Storage
 from spinney.cluster.pods import PodKey
@@ -53,6 +55,7 @@ class Intake:
         self._namespaces: dict[str, Any] = {}
         self._claims: dict[tuple[str, str], PersistentVolumeClaim] = {}
         self._volumes = services.volumes
+        self._devices = services.claims
         self._classes: dict[str, StorageClass] = {}
         self._cluster.view.namespaces = self._namespaces
         self._cluster.view.storage = Storage(self._claims, self._volumes, self._classes)
@@ -214,6 +217,14 @@ class Intake:
         """Take in a persistent volume."""
         self._volumes.put(change.key.name, change.new)
         self._queue.notify(ClusterEvent(PERSISTENT_VOLUME, Action.UPDATE, change.old, change.new))
+
+    def devices(self, resource: Resource, change: Change[ResourceClaim | ResourceSlice | DeviceClass]) -> None:
+        """Take in a device claim, what a driver publishes, or a class of devices."""
+        if change.new is not None:
+            self._devices.apply(change.new)
+        elif change.old is not None:
+            self._devices.delete(change.old)
+        self._queue.notify(ClusterEvent(resource, Action.UPDATE, change.old, change.new))
 
     def storage_class(self, change: Change[StorageClass]) -> None:
         """Take in a storage class."""

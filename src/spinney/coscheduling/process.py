@@ -6,6 +6,7 @@ binds and the lease get their turn; when nothing is ready, nothing runs.
 
 import asyncio
 from collections.abc import Iterable, Sequence
+from functools import partial
 from typing import Any, Final
 
 import structlog
@@ -14,10 +15,21 @@ from spinney.api import coscheduling, workload_v1alpha1
 from spinney.api.core import NAMESPACE, NODE, PERSISTENT_VOLUME, PERSISTENT_VOLUME_CLAIM, POD, Node, Pod
 from spinney.api.meta import Metadata
 from spinney.api.policy import POD_DISRUPTION_BUDGET, PodDisruptionBudget
+from spinney.api.resource import Resource
+from spinney.api.resource_claims import (
+    DEVICE_CLASS,
+    RESOURCE_CLAIM,
+    RESOURCE_SLICE,
+    DeviceClass,
+    ResourceClaim,
+    ResourceSlice,
+)
 from spinney.api.storage import STORAGE_CLASS, PersistentVolume, PersistentVolumeClaim, StorageClass
 from spinney.api.struct import Struct
 from spinney.binding.binder import Binder
+from spinney.binding.device_claims import DeviceClaims
 from spinney.binding.volumes import LateVolumes
+from spinney.cluster.dra.book import ClaimBook
 from spinney.cluster.pods import PodKey, PodRecord
 from spinney.cluster.state import ClusterState, PodChange
 from spinney.coscheduling.budgets import Budgets
@@ -106,6 +118,8 @@ class CoschedulerProcess:
             binder=Binder(client, events),
             volumes=Volumes(),
             late_volumes=LateVolumes(client, self.cluster),
+            claims=ClaimBook(),
+            device_claims=DeviceClaims(client),
             activate=self._activate,
             preempt=self._preempt,
             nominate=self._nominate,
@@ -190,7 +204,7 @@ class CoschedulerProcess:
 
     async def _follow(self, intake: Intake) -> None:
         manager = self.manager
-        available = await served(self._client, (workload_v1alpha1.WORKLOAD, *KINDS))
+        available = await served(self._client, (workload_v1alpha1.WORKLOAD, *KINDS, *_DEVICES))
         # Groups and what constraints refer to come first, so that pods meet them when they are taken in.
         if coscheduling.POD_GROUP in available:
             groups = manager.cache(coscheduling.POD_GROUP, coscheduling.PodGroup)
@@ -205,6 +219,9 @@ class CoschedulerProcess:
             if resource != coscheduling.POD_GROUP:
                 cache.subscribe(intake.native_group)
             self._conditions.append(GroupConditions(manager, resource, cache, self.groups, self._events))
+        for resource, kind in _DEVICES.items():
+            if resource in available:
+                manager.cache(resource, kind).subscribe(partial(intake.devices, resource))
         manager.cache(NAMESPACE, _Named).subscribe(intake.namespace)
         manager.cache(POD_DISRUPTION_BUDGET, PodDisruptionBudget).subscribe(intake.budget)
         claims = manager.cache(PERSISTENT_VOLUME_CLAIM, PersistentVolumeClaim)
@@ -325,6 +342,13 @@ class CoschedulerProcess:
                     for each in self._conditions:
                         each.refused(group, status.message)
                     break
+
+
+_DEVICES: Final[dict[Resource, type[Any]]] = {
+    RESOURCE_CLAIM: ResourceClaim,
+    RESOURCE_SLICE: ResourceSlice,
+    DEVICE_CLASS: DeviceClass,
+}
 
 
 def check_one_order(profiles: Iterable[Profile]) -> None:

@@ -157,17 +157,19 @@ class SchedulingQueue:
         """Return a number that grows with every pod that is returned from flight."""
         return self._returned
 
-    def notify(self, event: ClusterEvent, *, since: int = -1, but_not: frozenset[Key] = frozenset()) -> None:
+    def notify(
+        self, event: ClusterEvent, *, between: tuple[int, int] | None = None, but_not: frozenset[Key] = frozenset()
+    ) -> None:
         """Wake every rejected pod that ``event`` may help.
 
-        An event that only undoes what was done at the moment ``since`` is news to the pods that were returned later.
+        An event that undoes what was done a moment ago is news only to the pods that were returned in between.
         """
         if self._in_flight:
             kept = self._missed.setdefault((event.resource, event.action), deque())
             kept.append((self._event_number, event))
         self._event_number += 1
         for queued in self._helped_by(event):
-            if queued.returned <= since or queued.key in but_not:
+            if queued.key in but_not or (between is not None and not between[0] < queued.returned <= between[1]):
                 continue
             self._leave_unschedulable(queued)
             self._enqueue_after_rest(queued)

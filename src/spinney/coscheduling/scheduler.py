@@ -68,10 +68,11 @@ class _Flight:
 
 @dataclass(frozen=True, slots=True)
 class _Freed:
-    """Room that was held since a moment by some pods, and is free again."""
+    """Room that was held by some pods from one moment to another, and is free again."""
 
     event: ClusterEvent
     since: int
+    until: int
     own: frozenset[Key]
 
 
@@ -298,14 +299,14 @@ class Scheduler:
         found = self._freed.get(identity)
         if found is None:
             own = frozenset(Key(*key) for key in group.members) if group is not None else frozenset({flight.queued.key})
-            self._freed[identity] = _Freed(room_freed(flight.pod, flight.node), flight.since, own)
+            self._freed[identity] = _Freed(room_freed(flight.pod, flight.node), flight.since, self.queue.moment, own)
         else:
-            self._freed[identity] = replace(found, since=min(found.since, flight.since))
+            self._freed[identity] = replace(found, since=min(found.since, flight.since), until=self.queue.moment)
 
     def _notify_freed(self) -> None:
         freed, self._freed = self._freed, {}
         for each in freed.values():
-            self.queue.notify(each.event, since=each.since, but_not=each.own)
+            self.queue.notify(each.event, between=(each.since, each.until), but_not=each.own)
 
     def _return(self, queued: QueuedPod, refused: Refused) -> None:
         rejected_by: Iterable[str] = ()

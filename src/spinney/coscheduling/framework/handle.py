@@ -4,6 +4,7 @@ from collections.abc import Callable, Coroutine, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from spinney.cluster.dra.book import ClaimBook
 from spinney.cluster.pods import PodKey, PodRecord
 from spinney.cluster.state import ClusterState
 from spinney.kube.keys import Key
@@ -11,6 +12,7 @@ from spinney.runtime import Runtime
 
 if TYPE_CHECKING:
     from spinney.binding.binder import Binder
+    from spinney.binding.device_claims import DeviceClaims
     from spinney.binding.volumes import LateVolumes
     from spinney.coscheduling.budgets import Budgets
     from spinney.coscheduling.groups import Group, Groups
@@ -33,6 +35,8 @@ class Services:
     binder: "Binder"
     volumes: "Volumes"
     late_volumes: "LateVolumes"
+    claims: ClaimBook
+    device_claims: "DeviceClaims"
     activate: Callable[[Iterable[Key]], None]
     """Make pods active now, without rest."""
     preempt: Callable[[Sequence[PodRecord], PodRecord, str], None]

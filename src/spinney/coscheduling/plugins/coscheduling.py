@@ -20,9 +20,11 @@ import numpy as np
 import structlog
 
 from spinney.api.core import NODE, POD, Pod
+from spinney.binding.placement import Placement
 from spinney.cluster.pods import PodKey, PodRecord
 from spinney.cluster.statuses import ACTIVE_ALLOCATED
 from spinney.cluster.table import Mask, NodeTable
+from spinney.coscheduling.departure import Departure
 from spinney.coscheduling.framework.events import Action, ClusterEvent, EventHint
 from spinney.coscheduling.framework.handle import Handle
 from spinney.coscheduling.framework.points import (
@@ -32,6 +34,7 @@ from spinney.coscheduling.framework.points import (
     PostBind,
     PostFilter,
     PostFilterResult,
+    PreBind,
     PreEnqueue,
     PreFilter,
     QueuedPod,
@@ -52,6 +55,7 @@ from spinney.kube.keys import Key, key_of
 
 log = structlog.get_logger()
 
+_DEPARTURE: Final[StateKey[Departure]] = StateKey("members that are bound together")
 _SPARED: Final[StateKey[Mask]] = StateKey("nodes that the closest group can spare")
 
 
@@ -68,7 +72,7 @@ class CoschedulingArguments(msgspec.Struct, frozen=True, forbid_unknown_fields=T
     """Whether PreFilter protects the group that is closest to its completion."""
 
 
-class Coscheduling(QueueSort, PreEnqueue, PreFilter, Filter, PostFilter, Reserve, Permit, PostBind):
+class Coscheduling(QueueSort, PreEnqueue, PreFilter, Filter, PostFilter, Reserve, Permit, PreBind, PostBind):
     """Groups of pods. Mutable state is in :class:`~spinney.coscheduling.groups.Groups`, which profiles share."""
 
     name = "Coscheduling"
@@ -257,6 +261,9 @@ class Coscheduling(QueueSort, PreEnqueue, PreFilter, Filter, PostFilter, Reserve
         """One member that loses its node takes the waiting ones with it."""
         key = key_of(pod)
         group = self._groups.of(key)
+        departure = state.read(_DEPARTURE)
+        if departure is not None:
+            departure.fail(f"pod {key} of the group could not be bound")
         # Members that were released do not wait any more: one whose bind fails comes back alone.
         if group is not None and group.waiting:
             group.waiting.pop(key, None)
@@ -276,7 +283,7 @@ class Coscheduling(QueueSort, PreEnqueue, PreFilter, Filter, PostFilter, Reserve
         if first:
             self._services.reached_permit(group)
         if group.satisfied:
-            self._release(group)
+            self._release(group, {key: state})
             return SUCCESS, 0.0
         group.waiting[key] = None
         if first:
@@ -284,13 +291,36 @@ class Coscheduling(QueueSort, PreEnqueue, PreFilter, Filter, PostFilter, Reserve
         timeout = group.terms.timeout or self.arguments.permit_waiting_time_seconds
         return Status(Code.WAIT, (f"waiting for {group.missing} more pods of pod group {group.name}",)), timeout
 
-    def _release(self, group: Group) -> None:
+    def _release(self, group: Group, last: Mapping[Key, CycleState] = {}) -> None:
+        """Let the waiting members go, and the ``last`` one that came; together, if some must be prepared first."""
         waiting, group.waiting = group.waiting, {}
         group.domains_tried.clear()
-        for key in waiting:
-            pod = self._services.waiting.get(key)
-            if pod is not None:
-                pod.allow(self.name)
+        held = [pod for key in waiting if (pod := self._services.waiting.get(key)) is not None]
+        states = {**{pod.key: pod.state for pod in held}, **last}
+        if any(self._needs_preparing(key) for key in states):
+            departure = Departure(states)
+            for state in states.values():
+                state.write(_DEPARTURE, departure)
+        for pod in held:
+            pod.allow(self.name)
+
+    def _needs_preparing(self, key: Key) -> bool:
+        record = self._services.cluster.pod(PodKey(*key))
+        if record is None or not (record.pod.spec.volumes or record.pod.spec.resource_claims):
+            return False
+        placement = Placement(key, record.uid, record.node)
+        return bool(record.pod.spec.resource_claims) or self._services.late_volumes.needs(placement)
+
+    # -- PreBind -----------------------------------------------------------------------------------------------------
+
+    async def pre_bind(self, state: CycleState, pod: Pod, node: str) -> Status:
+        """Wait until all members that were released together have what they need to be bound."""
+        departure = state.read(_DEPARTURE)
+        if departure is None:
+            return SUCCESS
+        departure.ready(key_of(pod))
+        problem = await departure.verdict()
+        return Status.unschedulable(problem) if problem else SUCCESS
 
     # -- PostBind ----------------------------------------------------------------------------------------------------
 

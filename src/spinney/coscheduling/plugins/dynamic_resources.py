@@ -1,26 +1,124 @@
-"""DynamicResources: pods with resource claims are refused, with the reason, instead of being placed blindly."""
+"""DynamicResources: pods that use device claims go where the devices are, and hold them before they are bound.
+
+A claim that is allocated binds its users to the node of its devices; one that is not needs free devices there that
+match what it asks for (:mod:`spinney.cluster.dra`). When a pod has a node, the devices are counted as taken; before it
+is bound, its claims are allocated and reserved for it (:mod:`spinney.binding.device_claims`).
+"""
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, ClassVar, Final
 
-from spinney.api.core import Pod
+import numpy as np
+
+from spinney.api.core import NODE, Pod
+from spinney.api.resource_claims import DEVICE_CLASS, RESOURCE_CLAIM, RESOURCE_SLICE
+from spinney.binding.placement import ChosenDevice, ClaimAllocation, Placement
+from spinney.cluster.dra.allocating import GivenDevice, allocate
+from spinney.cluster.dra.book import MAX_CONSUMERS, ClaimKey, ClaimState, claims_of
+from spinney.cluster.table import Mask, NodeTable
+from spinney.coscheduling.framework.events import Action, EventHint
 from spinney.coscheduling.framework.handle import Handle
-from spinney.coscheduling.framework.points import CycleState, PreFilter
+from spinney.coscheduling.framework.points import CycleState, Filter, PreBind, PreFilter, Reserve, StateKey
 from spinney.coscheduling.framework.status import SUCCESS, Status
 from spinney.coscheduling.plugins.arguments import NoArguments, read
+from spinney.kube.errors import KubeError
+from spinney.kube.keys import Key, key_of
+
+_HELD: Final[StateKey[Placement]] = StateKey("placement with the devices of its claims")
 
 
-class DynamicResources(PreFilter):
-    """Stands where kube-scheduler allocates claims. A pod bound without its claims would never start."""
+class DynamicResources(PreFilter, Filter, Reserve, PreBind):
+    """Filters by devices, keeps them for placed pods, and has claims allocated."""
 
     name = "DynamicResources"
+    reason: ClassVar[str] = "cannot allocate all claims"
 
     def __init__(self, handle: Handle, arguments: Mapping[str, Any]) -> None:
         read(NoArguments, arguments)
+        self._services = handle.services
+        self._book = handle.services.claims
+
+    def events(self) -> tuple[EventHint, ...]:
+        """Return what may let claims be allocated: other claims that went, new devices, changed classes and nodes."""
+        resources = (RESOURCE_CLAIM, RESOURCE_SLICE, DEVICE_CLASS)
+        return (EventHint(NODE, Action.ADD), *(EventHint(resource, Action.ANY) for resource in resources))
 
     def pre_filter(self, state: CycleState, pod: Pod) -> Status:
-        """Refuse a pod that uses claims."""
+        """Refuse a pod whose claims are not there, or can be allocated nowhere."""
         if not pod.spec.resource_claims:
             return SUCCESS
-        names = ", ".join(claim.name for claim in pod.spec.resource_claims)
-        return Status.unresolvable(f"resource claims are not allocated by this scheduler: {names}")
+        keys = claims_of(pod)
+        if len(keys) < len(pod.spec.resource_claims):
+            return Status.unresolvable("waiting for a resource claim to be made from its template")
+        for key in keys:
+            claim = self._book.claims.get(key)
+            if claim is None:
+                return Status.unresolvable(f'resourceclaim "{key.name}" not found')
+            problem = "" if claim.allocated else self._book.problem(claim)
+            if problem:
+                return Status.unresolvable(f'resourceclaim "{key.name}" cannot be allocated: {problem}')
+            if pod.metadata.uid not in claim.consumers and len(claim.consumers) >= MAX_CONSUMERS:
+                return Status.unresolvable(f'resourceclaim "{key.name}" is reserved for {MAX_CONSUMERS} pods already')
+        return SUCCESS
+
+    def concerns(self, state: CycleState, pod: Pod) -> bool:
+        """Tell whether the pod uses claims."""
+        return bool(pod.spec.resource_claims)
+
+    def filter(self, state: CycleState, pod: Pod, nodes: NodeTable) -> Mask:
+        """Return the nodes that have the devices of the pod's claims, or can give them."""
+        claims = self._claims(pod)
+        asks = [claim.ask for claim in claims.values() if not claim.allocated]
+        places = {claim.node for claim in claims.values() if claim.allocated}
+        catalogue, taken = self._book.catalogue, self._book.taken()
+        mask = np.zeros_like(nodes.alive)
+        for row in np.flatnonzero(nodes.alive).tolist():
+            name = nodes.names[row]
+            if places <= {name}:
+                mask[row] = not asks or allocate(catalogue, name, asks, taken) is not None
+        return mask
+
+    def reserve(self, state: CycleState, pod: Pod, node: str) -> Status:
+        """Count devices of the node as those of the pod's claims."""
+        if not pod.spec.resource_claims:
+            return SUCCESS
+        claims = self._claims(pod)
+        given = {key: claim.devices for key, claim in claims.items() if claim.allocated}
+        wanted = [key for key in claims if key not in given]
+        found = allocate(self._book.catalogue, node, [claims[key].ask for key in wanted], self._book.taken())
+        if found is None:
+            return Status.unschedulable(self.reason)
+        given |= dict(zip(wanted, found, strict=True))
+        uid = pod.metadata.uid or ""
+        for key, devices in given.items():
+            self._book.assume(key, node, devices, uid)
+        allocations = tuple(self._allocation(key, devices) for key, devices in given.items())
+        state.write(_HELD, Placement(key_of(pod), uid, node, claims=allocations))
+        return SUCCESS
+
+    def unreserve(self, state: CycleState, pod: Pod, node: str) -> None:
+        """Count the devices as free again, and take back what was written."""
+        held = state.read(_HELD)
+        if held is None:
+            return
+        for allocation in held.claims:
+            self._book.forget(ClaimKey(*allocation.claim), held.uid)
+        self._services.background(self._services.device_claims.release(held))
+
+    async def pre_bind(self, state: CycleState, pod: Pod, node: str) -> Status:
+        """Allocate the pod's claims and reserve them for it."""
+        held = state.read(_HELD)
+        if held is None:
+            return SUCCESS
+        try:
+            await self._services.device_claims.prepare(held)
+        except KubeError as error:
+            return Status.error(error)
+        return SUCCESS
+
+    def _claims(self, pod: Pod) -> dict[ClaimKey, ClaimState]:
+        return {key: self._book.claims[key] for key in claims_of(pod) if key in self._book.claims}
+
+    def _allocation(self, key: ClaimKey, devices: tuple[GivenDevice, ...]) -> ClaimAllocation:
+        chosen = tuple(ChosenDevice(each.request, each.driver, each.pool, each.name) for each in devices)
+        return ClaimAllocation(Key(*key), chosen, self._book.config(key, devices))

@@ -1,0 +1,172 @@
+"""What a pending pod's status says: in the order in which it was meant, and never after the pod was bound."""
+
+import asyncio
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+
+from spinney.api.core import POD
+from spinney.kube.guarding import GuardedTransport
+from spinney.kube.transport import Response
+from tests.conftest import Cluster
+
+from .bench import Bench
+from .bench import a_node as a_bench_node
+from .bench import a_pod as a_bench_pod
+from .world import a_node, a_pod, a_world
+
+pytestmark = pytest.mark.parametrize("cluster_name", ["embedded"], indirect=True)
+
+
+class SlowPatches(GuardedTransport):
+    """Holds every patch of a pod until told, and notes the writes about pods in the order in which they were made."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        super().__init__(cluster.client.transport)
+        self.may_pass = asyncio.Event()
+        self.writes: list[str] = []
+
+    def admit(self, method: str, path: str, timeout: float | None) -> float | None:
+        """Allow everything."""
+        return timeout
+
+    async def request(
+        self,
+        method: str,
+        path: str,
+        *,
+        query: Mapping[str, str] = {},
+        headers: Mapping[str, str] = {},
+        body: bytes | None = None,
+        timeout: float | None = None,
+    ) -> Response:
+        """Send a request, a patch only when patches may pass."""
+        if method == "PATCH" and "/pods/" in path:
+            await self.may_pass.wait()
+        answer = await super().request(method, path, query=query, headers=headers, body=body, timeout=timeout)
+        if method != "GET" and "/pods/" in path:
+            self.writes.append(f"{method} {path.rpartition('/')[2]}")
+        return answer
+
+
+async def test_no_condition_lands_after_the_bind(cluster: Cluster) -> None:
+    """A pod that gets room while it is being said that it has none is bound after that was said, not before."""
+    async with a_world(cluster) as world:
+        slow = SlowPatches(cluster)
+        world.transport = slow
+        async with world.scheduling():
+            await world.create(a_pod("p"))
+            await world.settle(2)
+            await world.nodes(a_node("n1"))
+            await world.settle(5)
+            assert slow.writes == []
+            slow.may_pass.set()
+            await world.until(lambda: world.node_of("p") == "n1")
+            await world.settle(5)
+        assert slow.writes == ["PATCH status", "POST binding"]
+        assert world.pods["p"].is_true("PodScheduled")
+
+
+async def test_what_is_overtaken_is_not_written(cluster: Cluster) -> None:
+    """While one message is being written, only the newest of those that follow is written after it."""
+    async with a_world(cluster) as world:
+        slow = SlowPatches(cluster)
+        world.transport = slow
+        async with world.scheduling():
+            await world.create(a_pod("p", cpu="64"))
+            for number in range(1, 4):
+                await world.nodes(a_node(f"n{number}"))
+                await world.settle(15)
+            slow.may_pass.set()
+            await world.until(lambda: world.message("p").startswith("0/3 nodes"))
+        assert slow.writes == ["PATCH status"] * 2
+
+
+async def test_the_time_of_the_condition_is_that_of_its_turn(cluster: Cluster) -> None:
+    """A new message does not move the time since which the pod has been unschedulable."""
+    async with a_world(cluster) as world, world.scheduling():
+        await world.create(a_pod("p", cpu="64"))
+        await world.until(lambda: bool(world.message("p")))
+        first = world.pods["p"].condition("PodScheduled")
+        await world.settle(10)
+        await world.nodes(a_node("n1"))
+        await world.until(lambda: world.message("p").startswith("0/1 nodes"))
+        second = world.pods["p"].condition("PodScheduled")
+        assert first is not None
+        assert second is not None
+        assert first.last_transition_time == second.last_transition_time is not None
+
+
+async def test_a_failure_is_no_verdict_on_the_pod(cluster: Cluster) -> None:
+    """A pod that cannot be bound because of an error says SchedulerError, one that fits nowhere Unschedulable."""
+    async with a_world(cluster) as world:
+        world.transport = _RefusesBinds(cluster)
+        async with world.scheduling():
+            await world.nodes(a_node("n1"))
+            await world.create(a_pod("fits"), a_pod("large", cpu="64"))
+            await world.until(lambda: "the bind was refused" in world.message("fits"))
+            await world.until(lambda: "Insufficient cpu" in world.message("large"))
+        reasons = {name: pod.condition("PodScheduled") for name, pod in world.pods.items()}
+        assert {name: found.reason for name, found in reasons.items() if found} == {
+            "fits": "SchedulerError",
+            "large": "Unschedulable",
+        }
+
+
+class _RefusesBinds(SlowPatches):
+    def __init__(self, cluster: Cluster) -> None:
+        super().__init__(cluster)
+        self.may_pass.set()
+
+    async def request(self, method: str, path: str, **rest: Any) -> Response:
+        if path.endswith("/binding"):
+            return Response(
+                422, {}, b'{"kind":"Status","status":"Failure","code":422,"message":"the bind was refused"}'
+            )
+        return await super().request(method, path, **rest)
+
+
+async def test_a_promise_is_written_and_taken_back(cluster: Cluster) -> None:
+    """A pod that waits for victims to go names its node; when it is bound the API server has cleared that."""
+    async with a_world(cluster) as world, world.scheduling():
+        await world.nodes(a_node("n1", cpu="1"))
+        await world.priority("high", 1000)
+        victim = a_pod("victim")
+        victim["spec"]["terminationGracePeriodSeconds"] = 5
+        await world.create(victim)
+        await world.until(lambda: bool(world.node_of("victim")))
+        await world.create(a_pod("important", priority_class="high"))
+        await world.until(lambda: world.nominated("important") == "n1")
+        await world.client.delete(POD, "victim", world.namespace, grace_period_seconds=0)
+        await world.until(lambda: world.node_of("important") == "n1")
+        await world.settle(5)
+        assert world.nominated("important") == ""
+
+
+async def test_waiting_groups_cost_nothing(bench: Bench) -> None:
+    """Groups that cannot be placed are not tried again, however long nothing changes; room wakes them."""
+    bench.put(a_bench_node("n1", cpu=2))
+    for number in range(30):
+        bench.gang(f"g{number:02d}", 3, created=number)
+    await bench.run(seconds=30)
+    tried = bench.attempts
+    await bench.run(seconds=3600)
+    assert bench.attempts == tried
+    bench.put(a_bench_node("n2", cpu=1))
+    await bench.run(seconds=30)
+    assert sorted(bench.binds) == ["g00-0", "g00-1", "g00-2"]
+
+
+async def test_room_promised_to_a_pod_that_goes_is_news(bench: Bench) -> None:
+    """When a pod that was promised a node is deleted, whoever was refused for its sake is tried again."""
+    bench.put(a_bench_node("n1", cpu=1), a_bench_pod("low", node="n1"))
+    bench.put(a_bench_pod("high", priority=8))
+    await bench.run()
+    bench.put(a_bench_pod("thief", priority=8, created=5))
+    await bench.run(seconds=2)
+    bench.delete("low")
+    await bench.run(seconds=0)
+    bench.delete("high")
+    await bench.run(seconds=15)
+    assert bench.binds.get("thief") == "n1" or bench.binds.get("high") == "n1"
