@@ -184,6 +184,11 @@ class GangBook:
             orphans=dict(self._orphans),
         )
 
+    @property
+    def holdings(self) -> Mapping[str, Holdings]:
+        """Return what queues hold and want as it is now, by queue; not to be written to."""
+        return self._holdings
+
     # -- keeping the book --------------------------------------------------------------------------------------------
 
     def _entry(self, key: GangKey) -> _Entry:

@@ -286,11 +286,16 @@ class Inventory:
         for make in self._groups.values():
             self.gangs.put(make(self.gangs.context))
 
+    @property
+    def queues(self) -> QueueTree:
+        """Return the queues there are objects of, as they are now."""
+        if self._tree is None:
+            self._tree = QueueTree(self._queues.values())
+        return self._tree
+
     def _queue_tree(self, gangs: GangSnapshot) -> QueueTree:
         if self._queues:
-            if self._tree is None:
-                self._tree = QueueTree(self._queues.values())
-            return self._tree
+            return self.queues
         # A cluster without Queue objects does not divide anything: every queue somebody names may hold all of it.
         names = sorted({members.gang.queue for members in gangs.gangs.values()})
         return QueueTree(Queue(name=name, quota=NO_BOUND) for name in names)

@@ -15,6 +15,7 @@ from typing import Any
 import msgspec
 import structlog
 
+from spinney.api import kai
 from spinney.api.core import NODE, PERSISTENT_VOLUME_CLAIM, POD, Node, Pod
 from spinney.api.podgang import POD_GANG
 from spinney.api.resource import Resource
@@ -37,6 +38,7 @@ from spinney.scheduler.endpoint import Endpoint
 from spinney.scheduler.gang_conditions import GangConditions
 from spinney.scheduler.inventory import Inventory, Snapshot
 from spinney.scheduler.plugin import PluginRegistry, default_registry
+from spinney.scheduler.queue_statuses import QueueStatuses
 from spinney.scheduler.releasing import Releases
 from spinney.scheduler.results import CycleResult
 from spinney.scheduler.scheduler import Scheduler
@@ -92,6 +94,7 @@ class SchedulerProcess:
         registry = registry if registry is not None else default_registry()
         events = self.manager.recorder(COMPONENT)
         reporter = Reporter(client, self._runtime.clock, events, event_reason=UNSCHEDULABLE_EVENT)
+        self._queue_statuses = QueueStatuses(client, self.inventory)
         self._conditions = GangConditions(self.inventory, reporter)
         self._part_gangs = PartGangs(grace_seconds=config.part_gang_grace_seconds)
         evictor = Evictor(client, events)
@@ -135,6 +138,9 @@ class SchedulerProcess:
             if POD_GANG in found:
                 self._conditions.follow(self.manager.cache(POD_GANG, _type_of(POD_GANG)))
             self.manager.add(self._conditions.controller(self.manager))
+            if kai.QUEUE in found:
+                self._queue_statuses.follow(self.manager.cache(kai.QUEUE, kai.Queue))
+            self.manager.add_runnable("queue statuses", self._queue_statuses.run)
             self.manager.add_runnable("releases of part-bound gangs", self._releases.run)
         self.manager.add_runnable("scheduling cycles", self._cycle_for_ever)
         self.manager.add_runnable("discovery", self._discover_for_ever, needs_lease=False)
@@ -194,6 +200,8 @@ class SchedulerProcess:
                         self._follow(cache)
                         if resource is POD_GANG and self._writing:
                             self._conditions.follow(cache)
+                        if resource is kai.QUEUE and self._writing:
+                            self._queue_statuses.follow(cache)
                         tasks.create_task(cache.run(), name=f"cache of {resource}")
             await asyncio.get_running_loop().create_future()
 

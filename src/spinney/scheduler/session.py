@@ -14,11 +14,9 @@ from msgspec import structs
 from prometheus_client import CollectorRegistry
 
 from spinney.cluster.classes import RequestClass
-from spinney.cluster.devices import DEVICE
 from spinney.cluster.dra.book import ClaimBook
 from spinney.cluster.ledger import Ledger
 from spinney.cluster.pods import PodKey
-from spinney.cluster.resources import CPU, MEMORY
 from spinney.cluster.statuses import ACTIVE_USED, PodStatus
 from spinney.cluster.table import Holding
 from spinney.explain.reasons import VictimReport
@@ -28,6 +26,7 @@ from spinney.scheduler.config import SchedulerConfig
 from spinney.scheduler.decisions import Decisions
 from spinney.scheduler.device_claims import ClaimedDevices
 from spinney.scheduler.fairshare import Amounts, QueueTree
+from spinney.scheduler.fairshare.charging import charge_of
 from spinney.scheduler.fairshare.totals import DeviceSizes, device_sizes
 from spinney.scheduler.inventory import Snapshot
 from spinney.scheduler.jobs import PodGroupInfo
@@ -176,10 +175,7 @@ class Session(Decisions):
         known = None if by_memory else self._charges.get(request.number)
         if known is not None:
             return known
-        parts = (request.gpus + request.mig_slices) * DEVICE
-        if request.share is not None:
-            parts += request.share.parts_on(gpu_memory) * request.share.devices
-        charge = Amounts(int(request.requests[CPU]), int(request.requests[MEMORY]), parts)
+        charge = charge_of(request, gpu_memory)
         if not by_memory:
             self._charges[request.number] = charge
         return charge

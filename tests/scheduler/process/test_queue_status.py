@@ -1,0 +1,83 @@
+"""The status of queues: what they hold and ask for is written, unless KAI's own controller does that."""
+
+from spinney.api import kai
+from spinney.api.apiextensions import CUSTOM_RESOURCE_DEFINITION
+from spinney.api.core import POD
+from spinney.api.labels import KAI_QUEUE
+from spinney.api.struct import JSON
+from spinney.kube.crds import install_crds
+from tests.scheduler.process.world import NS, World, in_a_world
+
+QUOTA = {"quota": 2, "limit": -1, "overQuotaWeight": 1}
+UNBOUND = {"quota": -1, "limit": -1, "overQuotaWeight": 1}
+
+
+async def two_queues(world: World) -> None:
+    """Create a queue below another, and a node."""
+    await install_crds(world.client)
+    await world.add_node("n1", gpus=2)
+    resources = {"gpu": QUOTA, "cpu": UNBOUND, "memory": UNBOUND}
+    for name, parent in (("org", None), ("team", "org")):
+        spec = {"resources": resources} | ({"parentQueue": parent} if parent else {})
+        await world.client.create(kai.QUEUE, {"metadata": {"name": name}, "spec": spec})
+
+
+async def a_pod_of_team(world: World, name: str) -> None:
+    """Create a pod for a GPU in the queue ``team``."""
+    container = {"name": "main", "image": "pause", "resources": {"limits": {"nvidia.com/gpu": "1"}}}
+    spec = {"schedulerName": "spinney-scheduler", "containers": [container], "terminationGracePeriodSeconds": 0}
+    metadata = {"name": name, "namespace": NS, "labels": {KAI_QUEUE: "team"}}
+    await world.client.create(POD, {"metadata": metadata, "spec": spec})
+
+
+async def status_of(world: World, queue: str) -> JSON:
+    """Return the status of a queue."""
+    found: JSON = (await world.client.get(kai.QUEUE, queue)).get("status", {})
+    return found
+
+
+def test_queues_say_what_they_hold_and_ask_for() -> None:
+    """A queue counts its own pods, and those of the queues below it; what waits is asked for and not held."""
+
+    async def story(world: World) -> None:
+        await two_queues(world)
+        async with world.scheduler():
+            for number in range(3):
+                await a_pod_of_team(world, f"p{number}")
+            await world.settle(10)
+            for queue in ("team", "org"):
+                status = await status_of(world, queue)
+                assert status["allocated"]["nvidia.com/gpu"] == "2"
+                assert status["requested"]["nvidia.com/gpu"] == "3"
+            assert (await status_of(world, "org"))["childQueues"] == ["team"]
+
+            for number in range(3):
+                await world.client.delete(POD, f"p{number}", NS)
+            await world.settle(10)
+            assert (await status_of(world, "team"))["allocated"]["nvidia.com/gpu"] == "0"
+
+            writes = len(world.transport.writes)
+            await world.settle(600)
+            assert len(world.transport.writes) == writes, "a status that does not change is not written"
+
+    in_a_world(story)
+
+
+def test_a_cluster_with_kai_is_left_to_its_controller() -> None:
+    """Where the kinds of KAI's operator are served, nothing is written."""
+
+    async def story(world: World) -> None:
+        await two_queues(world)
+        names = {"kind": "Config", "plural": "configs", "singular": "config", "listKind": "ConfigList"}
+        schema = {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": True}}
+        version = {"name": "v1", "served": True, "storage": True, "schema": schema}
+        spec = {"group": "kai.scheduler", "names": names, "scope": "Cluster", "versions": [version]}
+        crd = {"metadata": {"name": "configs.kai.scheduler"}, "spec": spec}
+        await world.client.create(CUSTOM_RESOURCE_DEFINITION, crd)
+        async with world.scheduler():
+            await a_pod_of_team(world, "p")
+            await world.settle(10)
+            assert (await world.places())["p"] == "n1"
+            assert not await status_of(world, "team")
+
+    in_a_world(story)
