@@ -1,22 +1,28 @@
 """The coscheduler beside the stock kube-scheduler, from the start of the process to the last bind.
 
-    python -m benchmarks.coscheduling [--loads plain-1000,plain-5000,gangs-of-3,gangs-of-1000] [--scale 1.0]
+    python -m benchmarks.coscheduling [--loads plain-1000,plain-5000,gangs-of-3,gangs-of-1000,waiting] [--scale 1.0]
 
 One kube-apiserver and etcd of Kubernetes 1.37, plain Node objects, no kubelets; the same pods, the same native pod
 groups, the same scheduler name for both, one Scheduled event per pod. Pods exist before a contender is started as a
 process of its own; another process notes when each is seen to be bound. The stock scheduler runs with its defaults
-(protobuf, node sampling), gang scheduling on and 5 000 requests per second allowed. ``--scale 0.1`` runs a tenth of
-everything.
+(protobuf, node sampling), gang scheduling on and 5 000 requests per second allowed. Our modules are compiled before, as
+an installation does it. ``waiting`` measures what 1 000 gangs of three cost that fit nowhere, while nothing changes.
+``--scale 0.1`` runs a tenth of everything.
 """
 
 import argparse
 import asyncio
+import compileall
 import statistics
 import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 
 from rich.console import Console
 
+import spinney
+from benchmarks.coscheduling.waiting import idleness_table, measure_waiting
 from benchmarks.load import cluster
 from benchmarks.load.contenders import OUR_USER, STOCK, Contender
 from benchmarks.scheduler.end_to_end import Bench, Figures, Load, measure, rested, table
@@ -28,6 +34,7 @@ from spinney.testing.controlplane import ControlPlane
 _COMMAND = "from spinney.cli.coscheduler import coscheduler; coscheduler()"
 OURS = Contender("coscheduler", STOCK.scheduler, (sys.executable, "-c", _COMMAND, "--kubeconfig"))
 PLAIN_TARGET, GANGS_TARGET = 1.3, 3.0
+WAITING = "waiting"
 _CLEARING = 600.0
 
 
@@ -60,25 +67,16 @@ def loads(scale: float) -> dict[str, tuple[int, Load]]:
     }
 
 
-async def compare(nodes: int, load: Load, options: argparse.Namespace, console: Console) -> None:
-    """Run both contenders on one load, on a control plane of their own, and print what was measured."""
+@asynccontextmanager
+async def a_bench(nodes: int, options: argparse.Namespace) -> AsyncIterator[Bench]:
+    """A control plane with nodes, at rest; its logs are kept if that was asked for."""
     runtime = Runtime.system()
-    contenders = [each for each in (STOCK, OURS) if not options.only or each.name in options.only]
     async with ControlPlane(controller_manager=False) as plane:
         # Taking thousands of pods away again is one request, and a slow one.
         client = Client(load_kubeconfig(plane.kubeconfig, runtime=runtime), runtime, timeout=_CLEARING)
         try:
             await cluster.prepare(client, nodes=nodes, administrators=(OUR_USER,))
-            bench = await rested(Bench(plane, client, plane.kubeconfig_for(OUR_USER), at_rest=0.0))
-            runs: dict[str, list[Figures]] = {}
-            for _ in range(options.repeat):
-                for contender in contenders:
-                    runs.setdefault(contender.name, []).append(await measure(bench, contender, load))
-            console.print(f"{nodes} nodes")
-            console.print(table(load, runs))
-            if len(runs) == len((STOCK, OURS)):
-                ours, stock = (statistics.median_low([r.rate for r in runs[c.name]]) for c in (OURS, STOCK))
-                console.print(f"{ours / stock:.2f}x kube-scheduler; target {load.target}x\n")
+            yield await rested(Bench(plane, client, plane.kubeconfig_for(OUR_USER), at_rest=0.0))
             if options.logs is not None:
                 for log in plane.directory.glob("*.log"):
                     (options.logs / log.name).write_bytes(log.read_bytes())
@@ -87,19 +85,52 @@ async def compare(nodes: int, load: Load, options: argparse.Namespace, console: 
             runtime.executor.close()
 
 
+async def compare(nodes: int, load: Load, options: argparse.Namespace, console: Console) -> None:
+    """Run both contenders on one load, on a control plane of their own, and print what was measured."""
+    contenders = chosen(options)
+    async with a_bench(nodes, options) as bench:
+        runs: dict[str, list[Figures]] = {}
+        for _ in range(options.repeat):
+            for contender in contenders:
+                runs.setdefault(contender.name, []).append(await measure(bench, contender, load))
+    console.print(f"{nodes} nodes")
+    console.print(table(load, runs))
+    if len(runs) == len((STOCK, OURS)):
+        ours, stock = (statistics.median_low([r.rate for r in runs[c.name]]) for c in (OURS, STOCK))
+        console.print(f"{ours / stock:.2f}x kube-scheduler; target {load.target}x\n")
+
+
+async def compare_waiting(options: argparse.Namespace, console: Console) -> None:
+    """Print what both contenders use while gangs wait, and while there are none."""
+    count = max(1, round(1000 * options.scale))
+    async with a_bench(max(1, round(100 * options.scale)), options) as bench:
+        found = [
+            await measure_waiting(bench, contender, gangs, 3) for contender in chosen(options) for gangs in (0, count)
+        ]
+    console.print(idleness_table(found))
+
+
+def chosen(options: argparse.Namespace) -> list[Contender]:
+    """Return the contenders to measure."""
+    return [each for each in (STOCK, OURS) if not options.only or each.name in options.only]
+
+
 async def run(options: argparse.Namespace) -> None:
     """Compare on every load asked for."""
     console = Console(width=None if sys.stdout.isatty() else 140)
+    compileall.compile_dir(str(Path(spinney.__file__).parent), quiet=1)
     known = loads(options.scale)
     for name in options.loads.split(","):
-        nodes, load = known[name]
-        await compare(nodes, load, options, console)
+        if name == WAITING:
+            await compare_waiting(options, console)
+        else:
+            await compare(*known[name], options, console)
 
 
 def main() -> None:
     """Read the options and measure."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--loads", default=",".join(loads(1.0)), help="which, separated by commas")
+    parser.add_argument("--loads", default=",".join([*loads(1.0), WAITING]), help="which, separated by commas")
     parser.add_argument("--scale", type=float, default=1.0, help="part of nodes, pods and gangs to run")
     parser.add_argument("--repeat", type=int, default=1, help="runs of each contender; the median is shown")
     parser.add_argument("--only", action="append", help="measure only this contender; may be repeated")

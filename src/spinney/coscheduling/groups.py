@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 
+from spinney.api.core import Pod
 from spinney.api.quantity import RawQuantity
 from spinney.cluster.pods import PodKey, PodRecord
 from spinney.cluster.state import PodChange
@@ -164,6 +165,12 @@ class Groups:
     def of(self, pod: PodKey | Key) -> Group | None:
         """Return the group a pod belongs to; ``None`` for a pod of its own."""
         return self._of_pod.get(pod)
+
+    def of_pod(self, pod: Pod) -> Group | None:
+        """Return the group of a pod, which is asked several times for every pod there is."""
+        if not self._of_pod:
+            return None
+        return self._of_pod.get((pod.metadata.namespace or "", pod.metadata.name))
 
     def get(self, key: GangKey) -> Group | None:
         """Return one group."""

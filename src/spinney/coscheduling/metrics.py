@@ -9,12 +9,13 @@ class CoschedulingMetrics:
     """Counters and gauges of one coscheduler."""
 
     def __init__(self, registry: CollectorRegistry) -> None:
-        self.attempts = Counter(
+        attempts = Counter(
             "spinney_coscheduler_attempts",
             "Scheduling cycles by result: placed, refused, or failed by an error.",
             ["result"],
             registry=registry,
         )
+        self.placed, self.refused, self.failed = (attempts.labels(each) for each in ("placed", "refused", "failed"))
         self.preempted = Counter(
             "spinney_coscheduler_preempted", "Pods taken away for others of higher priority.", registry=registry
         )

@@ -141,9 +141,9 @@ class Scheduler:
             log.exception("scheduling cycle failed", pod=str(queued.key))
             refused = Refused(record, Status.error(error))
         if refused is None:
-            self._metrics.attempts.labels("placed").inc()
+            self._metrics.placed.inc()
         else:
-            self._metrics.attempts.labels("failed" if refused.status.code is Code.ERROR else "refused").inc()
+            (self._metrics.failed if refused.status.code is Code.ERROR else self._metrics.refused).inc()
             self._return(queued, refused)
 
     def _cycle(self, profile: Profile, state: CycleState, queued: QueuedPod, record: PodRecord) -> Refused | None:

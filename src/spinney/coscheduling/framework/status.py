@@ -60,8 +60,8 @@ class Status:
         return ", ".join(self.reasons)
 
     def by(self, plugin: str) -> "Status":
-        """Return the same answer, signed."""
-        return replace(self, plugin=plugin)
+        """Return the same answer, signed; the most frequent one needs no signature."""
+        return self if self is SUCCESS else replace(self, plugin=plugin)
 
 
 SUCCESS: Final = Status()

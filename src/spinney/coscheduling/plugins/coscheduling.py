@@ -97,8 +97,8 @@ class Coscheduling(QueueSort, PreEnqueue, PreFilter, Filter, PostFilter, Reserve
         """Tell whether room became free that the pod's own group did not just give up."""
         if event.old is None or not event.old.spec.node_name:
             return False
-        group = self._groups.of(key_of(pod))
-        return group is None or self._groups.of(key_of(event.old)) is not group
+        group = self._groups.of_pod(pod)
+        return group is None or self._groups.of_pod(event.old) is not group
 
     # -- QueueSort ---------------------------------------------------------------------------------------------------
 
@@ -114,7 +114,7 @@ class Coscheduling(QueueSort, PreEnqueue, PreFilter, Filter, PostFilter, Reserve
 
     def pre_enqueue(self, pod: Pod) -> Status:
         """Keep members out while their group cannot be tried: it is not there, incomplete, or backing off."""
-        group = self._groups.of(key_of(pod))
+        group = self._groups.of_pod(pod)
         if group is None:
             return SUCCESS
         if self._groups.resting(group):
@@ -125,7 +125,7 @@ class Coscheduling(QueueSort, PreEnqueue, PreFilter, Filter, PostFilter, Reserve
 
     def pre_filter(self, state: CycleState, pod: Pod) -> Status:
         """Refuse a member whose group should not go on now (PreFilter 1 to 3)."""
-        group = self._groups.of(key_of(pod))
+        group = self._groups.of_pod(pod)
         if group is None:
             return SUCCESS  # PreFilter 1
         triable = self._triable(group)
@@ -212,7 +212,7 @@ class Coscheduling(QueueSort, PreEnqueue, PreFilter, Filter, PostFilter, Reserve
 
     def post_filter(self, state: CycleState, pod: Pod) -> PostFilterResult:
         """Give up the group if it is far from its quorum, or if another one should have what it holds."""
-        group = self._groups.of(key_of(pod))
+        group = self._groups.of_pod(pod)
         if group is None or group.satisfied:
             return PostFilterResult(Status.unschedulable())
         if preempting(self._services, group):
@@ -260,7 +260,7 @@ class Coscheduling(QueueSort, PreEnqueue, PreFilter, Filter, PostFilter, Reserve
     def unreserve(self, state: CycleState, pod: Pod, node: str) -> None:
         """One member that loses its node takes the waiting ones with it."""
         key = key_of(pod)
-        group = self._groups.of(key)
+        group = self._groups.of_pod(pod)
         departure = state.read(_DEPARTURE)
         if departure is not None:
             departure.fail(f"pod {key} of the group could not be bound")
@@ -273,10 +273,10 @@ class Coscheduling(QueueSort, PreEnqueue, PreFilter, Filter, PostFilter, Reserve
 
     def permit(self, state: CycleState, pod: Pod, node: str) -> tuple[Status, float]:
         """Wait until enough members have a node, then let all go (Permit 1 and 2)."""
-        key = key_of(pod)
-        group = self._groups.of(key)
+        group = self._groups.of_pod(pod)
         if group is None:
             return SUCCESS, 0.0
+        key = key_of(pod)
         if group.gang is None:
             return Status.unschedulable(f"pod group {group.name} not found"), 0.0
         first = not group.waiting
@@ -326,7 +326,7 @@ class Coscheduling(QueueSort, PreEnqueue, PreFilter, Filter, PostFilter, Reserve
 
     async def post_bind(self, state: CycleState, pod: Pod, node: str) -> None:
         """Have the group's status say that one more of its pods is bound."""
-        group = self._groups.of(key_of(pod))
+        group = self._groups.of_pod(pod)
         if group is not None:
             self._services.bound(group)
 

@@ -21,7 +21,6 @@ from spinney.coscheduling.groups import Group
 from spinney.coscheduling.plugins.arguments import NoArguments, read
 from spinney.coscheduling.plugins.in_flight import preempting
 from spinney.coscheduling.room import demands, fitting, left_over
-from spinney.kube.keys import key_of
 
 
 class GroupTopology(PreFilter, Filter, PostFilter):
@@ -37,7 +36,7 @@ class GroupTopology(PreFilter, Filter, PostFilter):
 
     def pre_filter(self, state: CycleState, pod: Pod) -> Status:
         """Choose the domain of a group that has none yet."""
-        group = self._services.groups.of(key_of(pod))
+        group = self._services.groups.of_pod(pod)
         key = topology_key(group)
         if group is None or not key or group.domain is not None:
             return SUCCESS
@@ -55,19 +54,19 @@ class GroupTopology(PreFilter, Filter, PostFilter):
 
     def concerns(self, state: CycleState, pod: Pod) -> bool:
         """Tell whether the pod's group has a domain."""
-        group = self._services.groups.of(key_of(pod))
+        group = self._services.groups.of_pod(pod)
         return group is not None and group.domain is not None
 
     def filter(self, state: CycleState, pod: Pod, nodes: NodeTable) -> Mask:
         """Leave only the nodes of the group's domain."""
-        group = self._services.groups.of(key_of(pod))
+        group = self._services.groups.of_pod(pod)
         if group is None or group.domain is None:
             return nodes.alive
         return _domain(nodes, topology_key(group), group.domain)
 
     def post_filter(self, state: CycleState, pod: Pod) -> PostFilterResult:
         """Go on to the next domain, giving up what waits in this one; success means: try again now."""
-        group = self._services.groups.of(key_of(pod))
+        group = self._services.groups.of_pod(pod)
         key = topology_key(group)
         if group is None or not key or group.domain is None or preempting(self._services, group):
             return PostFilterResult(Status.unschedulable())

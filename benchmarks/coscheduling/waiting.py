@@ -1,0 +1,81 @@
+"""What gangs cost that wait while nothing changes: the processor time of a scheduler that has nothing to do for them.
+
+Gangs that fit nowhere are created; once everything about them has been said, the processor time of the contender is
+read over a while. The same is measured without any gangs, for a process also has its watches to keep.
+"""
+
+import asyncio
+import time
+from dataclasses import dataclass
+
+from rich.table import Table
+
+from benchmarks.load import cluster
+from benchmarks.load.contenders import Contender, cpu_seconds
+from benchmarks.scheduler.end_to_end import Bench
+from spinney.api.core import EVENT, POD
+from spinney.api.resource import Resource
+from spinney.api.workload_v1beta1 import POD_GROUP
+from spinney.kube.client import Client
+
+GPUS_OF_NOBODY = "64"
+_STILL = 15.0
+"""Seconds without a write about pods or groups: then everything has been said."""
+_WATCHED = 30.0
+
+
+@dataclass(frozen=True)
+class Idleness:
+    """Processor time per second at rest, in milliseconds, with so many gangs that wait."""
+
+    contender: str
+    gangs: int
+    cpu_ms: float
+
+
+async def measure_waiting(bench: Bench, contender: Contender, gangs: int, size: int) -> Idleness:
+    """Create gangs that fit nowhere, let the contender say so, and read what it uses from then on."""
+    await create_hopeless(bench.client, gangs, size, contender.scheduler)
+    with contender.running(bench.plane, bench.kubeconfig) as pid:
+        await _still(bench.client)
+        before, since = cpu_seconds(pid), time.monotonic()
+        await asyncio.sleep(_WATCHED)
+        used = (cpu_seconds(pid) - before) / (time.monotonic() - since)
+    await cluster.clear(bench.client)
+    return Idleness(contender.name, gangs, 1000 * used)
+
+
+async def create_hopeless(client: Client, count: int, size: int, scheduler: str) -> None:
+    """Create gangs of pods that ask for more GPUs than any node has."""
+    names = [f"hopeless-{number:05d}" for number in range(count)]
+    groups = [cluster.a_group(name, size) for name in names]
+    await cluster.for_each(groups, lambda group: client.create(POD_GROUP, group))
+    limits = {"limits": {cluster.GPU: GPUS_OF_NOBODY}}
+    pods = [cluster.a_pod(f"{name}-{n:03d}", scheduler, limits, gang=name) for name in names for n in range(size)]
+    await cluster.for_each(pods, lambda pod: client.create(POD, pod))
+
+
+async def _still(client: Client) -> None:
+    """Return when the newest version of pods, groups and events has not changed for a while."""
+    seen, since = ("", "", ""), time.monotonic()
+    while time.monotonic() - since < _STILL:
+        versions = [await _version(client, resource) for resource in (POD, POD_GROUP, EVENT)]
+        now = (versions[0], versions[1], versions[2])
+        if now != seen:
+            seen, since = now, time.monotonic()
+        await asyncio.sleep(1.0)
+
+
+async def _version(client: Client, resource: Resource) -> str:
+    listing = await client.list(resource, cluster.NAMESPACE_NAME)
+    return max((item["metadata"]["resourceVersion"] for item in listing.items), key=int, default="")
+
+
+def idleness_table(found: list[Idleness]) -> Table:
+    """Show what waiting costs."""
+    shown = Table(title="gangs that wait while nothing changes", title_justify="left")
+    for column in ("", "gangs", "CPU-ms per second"):
+        shown.add_column(column, justify="right" if column else "left")
+    for each in found:
+        shown.add_row(each.contender, str(each.gangs), f"{each.cpu_ms:.2f}")
+    return shown
