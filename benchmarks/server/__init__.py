@@ -1,1 +1,1 @@
-"""How fast the embedded server is, in process and without a client library."""
+"""What the embedded server costs, beside kube-apiserver and on its own."""
