@@ -7,13 +7,9 @@ gone must be taken off the list. ``ONLY_REAL`` are fields and values that are le
 from collections.abc import Mapping
 
 ONLY_REAL: Mapping[str, str] = {
-    "volumes": "service account tokens",
-    "volumeMounts": "service account tokens",
-    "scheduling.k8s.io/podgroup-protection": "pod group protection",
-    "kubernetes.io/pvc-protection": "volume protection",
-    "kubernetes.io/pv-protection": "volume protection",
     "clusterIP": "service addresses",
     "clusterIPs": "service addresses",
+    "Cluster-IP": "service addresses",
     "ipFamilies": "service addresses",
     "ipFamilyPolicy": "service addresses",
     "nodeInfo": "empty node information",

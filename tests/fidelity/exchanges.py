@@ -32,6 +32,8 @@ class Exchange:
     content_type: str = "application/json"
     query: Mapping[str, str] = field(default_factory=dict)
     known: str = ""  # the difference that the answers are known to show
+    accept: str = ""
+    ignoring: tuple[str, ...] = ()  # what controllers have written, which only the real server has
 
     def __str__(self) -> str:
         return f"{self.method} {self.path} {self.query or ''} {self.content_type.rpartition('/')[2]} {self.body}"
@@ -50,6 +52,11 @@ def putting(path: str, body: Any, **query: str) -> Exchange:
 def getting(path: str, *, known: str = "", **query: str) -> Exchange:
     """Read or list."""
     return Exchange("GET", path, query=query, known=known)
+
+
+def tabulating(path: str, **query: str) -> Exchange:
+    """Read or list as a table."""
+    return Exchange("GET", path, query=query, accept="application/json;as=Table;v=v1;g=meta.k8s.io")
 
 
 def deleting(path: str, body: Any = None, **query: str) -> Exchange:

@@ -6,6 +6,7 @@ everything but what differs from run to run. Texts are not compared: ours are ou
 
 import asyncio
 import json
+import re
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
@@ -27,6 +28,8 @@ _VARYING = (
     "managedFields",
     "remainingItemCount",
 )
+_UNIQUE = re.compile(r"(?<=kube-api-access-)\w{5}\Z|[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+_PASSING = ("Age", "Last Seen", "First Seen", "Created At", "Duration")
 _NOT_CHECKED = "<nil>"  # the cause by which kube-apiserver says that CEL rules were not run after other errors
 
 
@@ -75,7 +78,7 @@ async def comparable(transport: Transport, exchange: Exchange, namespace: str) -
         exchange.method,
         exchange.path.replace("{ns}", namespace),
         query={name: value.replace("{ns}", namespace) for name, value in exchange.query.items()},
-        headers={"content-type": exchange.content_type},
+        headers={"content-type": exchange.content_type} | ({"accept": exchange.accept} if exchange.accept else {}),
         body=body,
     )
     if not answer.headers.get("content-type", "").startswith("application/json"):
@@ -90,10 +93,33 @@ async def comparable(transport: Transport, exchange: Exchange, namespace: str) -
             "about": [details.get(name) for name in ("group", "kind", "name")],
             "causes": sorted(f"{field} {reason}" for field, reason in causes if field != _NOT_CHECKED),
         }
+    if content.get("kind") == "Table":
+        return {"status": answer.status, **_table(content, exchange.ignoring)}
     for item in content.get("items") or () if content.get("kind", "").endswith("List") else ():
         for name in ("apiVersion", "kind"):
             item.pop(name, None)  # the embedded server's lists say them in each item, as custom kinds' lists do
-    return {"status": answer.status, "object": stable(content)}
+    return {"status": answer.status, "object": stable(_without(content, exchange.ignoring))}
+
+
+def _table(table: Any, ignoring: tuple[str, ...]) -> Any:
+    """Return the headings and the cells of a table; ages, and what descriptions say, differ."""
+    columns = table["columnDefinitions"]
+    kept = ("name", "type", "format", "priority")
+    names = [column["name"] for column in columns]
+    unlike = (*_PASSING, *ONLY_REAL, *ignoring)
+    rows = [
+        {name: stable(cell) for name, cell in zip(names, row["cells"], strict=True) if name not in unlike}
+        for row in table["rows"]
+        if row["object"]["metadata"]["name"] not in ONLY_REAL
+    ]
+    return {"columns": [{name: column[name] for name in kept} for column in columns], "rows": rows}
+
+
+def _without(obj: Any, names: tuple[str, ...]) -> Any:
+    for name in names:
+        obj.pop(name, None)
+        obj.get("metadata", {}).get("annotations", {}).pop(name, None)
+    return obj
 
 
 def stable(value: Any) -> Any:
@@ -103,4 +129,4 @@ def stable(value: Any) -> Any:
         return {name: child for name, child in kept.items() if child not in (None, {}, [])}
     if isinstance(value, list):
         return [stable(item) for item in value if not isinstance(item, str) or item not in ONLY_REAL]
-    return value
+    return _UNIQUE.sub("*", value) if isinstance(value, str) else value

@@ -11,11 +11,12 @@ import pytest
 from spinney.testing.controlplane import ControlPlane
 from tests.fidelity.exchanges import DEFINITION, GEARS, STORIES, Exchange
 from tests.fidelity.kinds import KIND_STORIES
+from tests.fidelity.manifests import MANIFEST_STORIES
 from tests.fidelity.pair import Pair, paired
 
 pytestmark = [pytest.mark.real, pytest.mark.timeout(300)]
 
-_STORIES = {**STORIES, **KIND_STORIES}
+_STORIES = {**STORIES, **KIND_STORIES, **MANIFEST_STORIES}
 
 
 @pytest.fixture

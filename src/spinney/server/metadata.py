@@ -25,6 +25,7 @@ _SYSTEM_FIELDS = ("uid", "creationTimestamp", "deletionTimestamp", "deletionGrac
 _ANNOTATIONS_LIMIT = 256 * 1024
 _PATH_NAMES = "rbac.authorization.k8s.io"
 _STANDARD_FINALIZERS = ("kubernetes", "orphan", "foregroundDeletion")
+_COUNTS_LABELS = "endpointslices.discovery.k8s.io"  # whose generation also counts changes of labels
 _OWNER_FIELDS = ("apiVersion", "kind", "name", "uid")
 
 
@@ -141,6 +142,8 @@ def bump_generation(kind: Kind, obj: JSON, old: JSON) -> None:
         changed = _without(obj, "metadata", "status") != _without(old, "metadata", "status")
     else:
         changed = obj.get("spec") != old.get("spec")
+    if kind.storage == _COUNTS_LABELS:
+        changed = changed or obj["metadata"].get("labels") != old["metadata"].get("labels")
     if changed:
         obj["metadata"]["generation"] = old["metadata"].get("generation", 0) + 1
 

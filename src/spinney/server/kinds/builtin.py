@@ -1,7 +1,7 @@
 """The built-in kinds: a table of what each is called, and what is special about serving it."""
 
 from collections.abc import Mapping
-from typing import Literal
+from typing import Any, Literal
 
 from spinney.api.resource import Resource
 from spinney.server.admission.configurations import WebhookConfigurationBehaviour
@@ -10,21 +10,37 @@ from spinney.server.kinds import shapes
 from spinney.server.kinds.events import EventBehaviour, core_event, grouped_event
 from spinney.server.kinds.gangs import CompositePodGroupBehaviour, PodGroupBehaviour, WorkloadBehaviour
 from spinney.server.kinds.kind import ALL_VERBS, BASE_BEHAVIOUR, Behaviour, FieldLabel, Kind, ScalePaths
+from spinney.server.kinds.networking import (
+    EndpointsBehaviour,
+    EndpointSliceBehaviour,
+    IngressBehaviour,
+    NetworkPolicyBehaviour,
+    ServiceBehaviour,
+)
 from spinney.server.kinds.rules import (
+    AutoscalerBehaviour,
     BudgetBehaviour,
-    ClaimBehaviour,
     ConfigMapBehaviour,
+    CronJobBehaviour,
     DeploymentBehaviour,
     JobBehaviour,
     LeaseBehaviour,
+    LimitRangeBehaviour,
     NamespaceBehaviour,
     NodeBehaviour,
+    PodTemplateBehaviour,
     PriorityClassBehaviour,
     SecretBehaviour,
-    ServiceBehaviour,
-    VolumeBehaviour,
 )
 from spinney.server.kinds.shape import Shape
+from spinney.server.kinds.storage import (
+    AttachmentBehaviour,
+    ClaimBehaviour,
+    ClassBehaviour,
+    DeviceClaimBehaviour,
+    DriverBehaviour,
+    VolumeBehaviour,
+)
 from spinney.server.pods.behaviour import PodBehaviour
 
 GangVersion = Literal["v1beta1", "v1alpha3", "v1alpha2", "v1alpha1"]
@@ -153,7 +169,7 @@ def _core(pod_gang_fields: tuple[str, ...]) -> list[Kind]:
             behaviour=ServiceBehaviour(),
             labels=(_label("spec.clusterIP"), _label("spec.type")),
         ),
-        _kind("endpoints", "Endpoints", short="ep", create_on_update=True),
+        _kind("endpoints", "Endpoints", short="ep", create_on_update=True, behaviour=EndpointsBehaviour()),
         _kind(
             "serviceaccounts",
             "ServiceAccount",
@@ -181,9 +197,16 @@ def _core(pod_gang_fields: tuple[str, ...]) -> list[Kind]:
             shape=shapes.CLAIM,
             behaviour=ClaimBehaviour(),
         ),
-        _kind("resourcequotas", "ResourceQuota", short="quota", status=True),
-        _kind("limitranges", "LimitRange", short="limits"),
-        _kind("podtemplates", "PodTemplate", shape=shapes.POD_TEMPLATE),
+        _kind("resourcequotas", "ResourceQuota", short="quota", status=True, returns_deleted=True),
+        _kind("limitranges", "LimitRange", short="limits", behaviour=LimitRangeBehaviour()),
+        _kind(
+            "podtemplates",
+            "PodTemplate",
+            generation=True,
+            returns_deleted=True,
+            shape=shapes.POD_TEMPLATE,
+            behaviour=PodTemplateBehaviour(),
+        ),
         _kind(
             "replicationcontrollers",
             "ReplicationController",
@@ -278,6 +301,17 @@ def _workload_controllers() -> list[Kind]:
             labels=(FieldLabel("status.successful", ("status", "succeeded"), "0"),),
         ),
         _kind(
+            "cronjobs",
+            "CronJob",
+            group="batch",
+            short="cj",
+            categories=("all",),
+            status=True,
+            generation=True,
+            shape=shapes.CRON_JOB,
+            behaviour=CronJobBehaviour(),
+        ),
+        _kind(
             "horizontalpodautoscalers",
             "HorizontalPodAutoscaler",
             group="autoscaling",
@@ -285,7 +319,9 @@ def _workload_controllers() -> list[Kind]:
             short="hpa",
             categories=("all",),
             status=True,
+            generation=True,
             shape=shapes.AUTOSCALER,
+            behaviour=AutoscalerBehaviour(),
         ),
         _kind(
             "poddisruptionbudgets",
@@ -359,31 +395,36 @@ def _scheduling(gangs: tuple[GangVersion, ...]) -> list[Kind]:
 
 
 def _storage() -> list[Kind]:
-    group = "storage.k8s.io"
+    def kind(plural: str, name: str, behaviour: Behaviour = BASE_BEHAVIOUR, **more: Any) -> Kind:
+        return _kind(
+            plural, name, group="storage.k8s.io", namespaced=False, returns_deleted=True, behaviour=behaviour, **more
+        )
+
     return [
-        _kind("storageclasses", "StorageClass", group=group, namespaced=False, short="sc", shape=shapes.STORAGE_CLASS),
-        _kind("csinodes", "CSINode", group=group, namespaced=False, shape=shapes.CSI_NODE),
-        _kind("csidrivers", "CSIDriver", group=group, namespaced=False),
-        _kind("csistoragecapacities", "CSIStorageCapacity", group=group),
-        _kind("volumeattachments", "VolumeAttachment", group=group, namespaced=False, status=True),
+        kind("storageclasses", "StorageClass", ClassBehaviour(), short="sc", shape=shapes.STORAGE_CLASS),
+        kind("csinodes", "CSINode", shape=shapes.CSI_NODE),
+        kind("csidrivers", "CSIDriver", DriverBehaviour()),
+        _kind("csistoragecapacities", "CSIStorageCapacity", group="storage.k8s.io"),
+        kind("volumeattachments", "VolumeAttachment", AttachmentBehaviour(), status=True),
     ]
 
 
 def _devices() -> list[Kind]:
-    group = "resource.k8s.io"
+    def kind(plural: str, name: str, behaviour: Behaviour = BASE_BEHAVIOUR, **more: Any) -> Kind:
+        return _kind(plural, name, group="resource.k8s.io", returns_deleted=True, behaviour=behaviour, **more)
+
     return [
-        _kind("resourceclaims", "ResourceClaim", group=group, status=True, shape=shapes.RESOURCE_CLAIM),
-        _kind("resourceclaimtemplates", "ResourceClaimTemplate", group=group),
-        _kind(
+        kind("resourceclaims", "ResourceClaim", DeviceClaimBehaviour(), status=True, shape=shapes.RESOURCE_CLAIM),
+        kind("resourceclaimtemplates", "ResourceClaimTemplate", DeviceClaimBehaviour()),
+        kind(
             "resourceslices",
             "ResourceSlice",
-            group=group,
             namespaced=False,
             generation=True,
             labels=(_label("spec.nodeName"), _label("spec.driver")),
         ),
-        _kind("deviceclasses", "DeviceClass", group=group, namespaced=False, generation=True),
-        _kind("devicetaintrules", "DeviceTaintRule", group=group, namespaced=False, status=True, generation=True),
+        kind("deviceclasses", "DeviceClass", namespaced=False, generation=True),
+        kind("devicetaintrules", "DeviceTaintRule", namespaced=False, status=True, generation=True),
     ]
 
 
@@ -440,9 +481,33 @@ def _others() -> list[Kind]:
             create_on_update=True,
             behaviour=LeaseBehaviour(),
         ),
-        _kind("endpointslices", "EndpointSlice", group="discovery.k8s.io", generation=True),
+        _kind(
+            "endpointslices",
+            "EndpointSlice",
+            group="discovery.k8s.io",
+            generation=True,
+            behaviour=EndpointSliceBehaviour(),
+        ),
         _kind("runtimeclasses", "RuntimeClass", group="node.k8s.io", namespaced=False),
-        _kind("networkpolicies", "NetworkPolicy", group="networking.k8s.io", short="netpol", generation=True),
+        _kind(
+            "networkpolicies",
+            "NetworkPolicy",
+            group="networking.k8s.io",
+            short="netpol",
+            generation=True,
+            behaviour=NetworkPolicyBehaviour(),
+        ),
+        _kind(
+            "ingresses",
+            "Ingress",
+            group="networking.k8s.io",
+            short="ing",
+            status=True,
+            generation=True,
+            shape=shapes.INGRESS,
+            behaviour=IngressBehaviour(),
+        ),
+        _kind("ingressclasses", "IngressClass", group="networking.k8s.io", namespaced=False, generation=True),
         *(
             _kind(plural, kind, group=group, namespaced=namespaced, verbs=_CREATE_ONLY)
             for group, plural, kind, namespaced in (

@@ -1,14 +1,16 @@
 """What is special about the smaller built-in kinds: their defaults, first states and fixed fields."""
 
 import base64
+import re
 from collections.abc import Mapping
 from datetime import datetime
 
 from spinney.api.selectors import LabelSelector
 from spinney.api.struct import JSON, convert
 from spinney.server.kinds.kind import Behaviour
+from spinney.server.kinds.storage import fill_claim_defaults
 from spinney.server.pods.defaults import fill_template_defaults
-from spinney.server.status import Cause, forbidden_value, invalid_value, required
+from spinney.server.status import Cause, forbidden_value, invalid_value, required, unsupported_value
 
 HIGHEST_USER_PRIORITY = 1_000_000_000
 
@@ -76,47 +78,6 @@ class LeaseBehaviour(Behaviour):
         return [invalid_value("spec.leaseDurationSeconds", seconds, "must be greater than 0")]
 
 
-class ServiceBehaviour(Behaviour):
-    """A service gets a type and ports with a protocol; there is no network, so it gets no address."""
-
-    def fill_defaults(self, obj: JSON) -> None:
-        spec = obj.setdefault("spec", {})
-        spec.setdefault("type", "ClusterIP")
-        spec.setdefault("sessionAffinity", "None")
-        if spec["type"] != "ExternalName":
-            spec.setdefault("internalTrafficPolicy", "Cluster")
-        for port in spec.get("ports") or ():
-            port.setdefault("protocol", "TCP")
-            port.setdefault("targetPort", port.get("port"))
-
-    def prepare_create(self, obj: JSON, now: datetime) -> None:
-        obj["status"] = {"loadBalancer": {}}
-        if obj["spec"]["type"] == "ClusterIP":
-            obj["spec"].setdefault("clusterIP", "None")
-
-
-class VolumeBehaviour(Behaviour):
-    """A volume begins Pending; who plays the volume controller moves it on."""
-
-    def fill_defaults(self, obj: JSON) -> None:
-        spec = obj.setdefault("spec", {})
-        spec.setdefault("persistentVolumeReclaimPolicy", "Retain")
-        spec.setdefault("volumeMode", "Filesystem")
-
-    def prepare_create(self, obj: JSON, now: datetime) -> None:
-        obj["status"] = {"phase": "Pending"}
-
-
-class ClaimBehaviour(Behaviour):
-    """A volume claim begins Pending."""
-
-    def fill_defaults(self, obj: JSON) -> None:
-        obj.setdefault("spec", {}).setdefault("volumeMode", "Filesystem")
-
-    def prepare_create(self, obj: JSON, now: datetime) -> None:
-        obj["status"] = {"phase": "Pending"}
-
-
 class NodeBehaviour(Behaviour):
     """A node that does not say what can be allocated offers its whole capacity."""
 
@@ -152,7 +113,30 @@ class DeploymentBehaviour(Behaviour):
             spec.setdefault("progressDeadlineSeconds", 600)
         elif kind == "StatefulSet":
             spec.setdefault("podManagementPolicy", "OrderedReady")
+            kept = spec.setdefault("persistentVolumeClaimRetentionPolicy", {})
+            kept.setdefault("whenDeleted", "Retain")
+            kept.setdefault("whenScaled", "Retain")
+            for claim in spec.get("volumeClaimTemplates") or ():
+                claim |= {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "status": {"phase": "Pending"}}
+                fill_claim_defaults(claim)
+        elif kind == "ReplicationController":
+            self._fill_from_labels(obj, spec)
         _fill_template(spec)
+
+    @staticmethod
+    def _fill_from_labels(obj: JSON, spec: JSON) -> None:
+        """A replication controller without labels or selector takes those of its pods."""
+        labels = ((spec.get("template") or {}).get("metadata") or {}).get("labels")
+        if labels:
+            spec["selector"] = spec.get("selector") or {**labels}
+            obj["metadata"]["labels"] = obj["metadata"].get("labels") or {**labels}
+
+    def prepare_create(self, obj: JSON, now: datetime) -> None:
+        kind = obj.get("kind", "")
+        obj["status"] = dict.fromkeys(_FIRST_COUNTS.get(kind, ()), 0)
+        if kind == "DaemonSet":
+            annotations = obj["metadata"].get("annotations") or {}
+            obj["metadata"]["annotations"] = {**annotations, _TEMPLATE_GENERATION: "1"}
 
     def validate(self, obj: JSON, old: JSON | None, subresource: str) -> list[Cause]:
         spec = obj.get("spec") or {}
@@ -172,9 +156,16 @@ class DeploymentBehaviour(Behaviour):
         return causes
 
 
+_TEMPLATE_GENERATION = "deprecated.daemonset.template.generation"
+_FIRST_COUNTS: Mapping[str, tuple[str, ...]] = {  # what a status says from the start
+    "StatefulSet": ("replicas", "availableReplicas"),
+    "DaemonSet": ("currentNumberScheduled", "numberMisscheduled", "desiredNumberScheduled", "numberReady"),
+    "ReplicaSet": ("replicas",),
+    "ReplicationController": ("replicas",),
+}
 _ROLLING: Mapping[str, tuple[str, JSON]] = {  # where each kind says how it is rolled out, and what goes without saying
     "Deployment": ("strategy", {"maxUnavailable": "25%", "maxSurge": "25%"}),
-    "StatefulSet": ("updateStrategy", {"partition": 0}),
+    "StatefulSet": ("updateStrategy", {"partition": 0, "maxUnavailable": 1}),
     "DaemonSet": ("updateStrategy", {"maxUnavailable": 1, "maxSurge": 0}),
 }
 
@@ -186,10 +177,13 @@ class JobBehaviour(Behaviour):
         spec, metadata = obj["spec"], obj["metadata"]
         if spec.get("manualSelector") or not isinstance(spec.get("template"), dict):
             return
+        spec["manualSelector"] = False
         template = spec["template"].setdefault("metadata", {})
         identity = {"controller-uid": metadata["uid"], "job-name": metadata["name"]}
         identity |= {f"batch.kubernetes.io/{name}": value for name, value in identity.items()}
         template["labels"] = {**(template.get("labels") or {}), **identity}
+        if not metadata.get("labels"):
+            metadata["labels"] = {**template["labels"]}
         uid = "batch.kubernetes.io/controller-uid"
         spec["selector"] = {"matchLabels": {uid: metadata["uid"]}}
 
@@ -201,7 +195,69 @@ class JobBehaviour(Behaviour):
         spec.setdefault("parallelism", 1)
         spec.setdefault("backoffLimit", 6)
         spec.setdefault("completionMode", "NonIndexed")
+        failing = "Failed" if spec.get("podFailurePolicy") else "TerminatingOrFailed"
+        spec.setdefault("podReplacementPolicy", failing)
         _fill_template(spec)
+
+
+class CronJobBehaviour(Behaviour):
+    """Cron jobs are stored, not run: nobody creates their jobs here unless kube-controller-manager does."""
+
+    def fill_defaults(self, obj: JSON) -> None:
+        spec = obj.setdefault("spec", {})
+        spec.setdefault("concurrencyPolicy", "Allow")
+        spec.setdefault("suspend", False)
+        spec.setdefault("successfulJobsHistoryLimit", 3)
+        spec.setdefault("failedJobsHistoryLimit", 1)
+        job = (spec.get("jobTemplate") or {}).get("spec")
+        if isinstance(job, dict):
+            _fill_template(job)
+
+    def validate(self, obj: JSON, old: JSON | None, subresource: str) -> list[Cause]:
+        spec = obj.get("spec") or {}
+        causes: list[Cause] = []
+        schedule = spec.get("schedule", "")
+        if not schedule:
+            causes.append(required("spec.schedule"))
+        elif not _SCHEDULE.fullmatch(schedule):
+            causes.append(invalid_value("spec.schedule", schedule, "expected five fields, or one of the @ forms"))
+        if spec.get("concurrencyPolicy") not in _CONCURRENCY:
+            causes.append(
+                unsupported_value("spec.concurrencyPolicy", spec.get("concurrencyPolicy"), sorted(_CONCURRENCY))
+            )
+        return causes
+
+
+_CONCURRENCY = ("Allow", "Forbid", "Replace")
+_SCHEDULE = re.compile(r"@(yearly|annually|monthly|weekly|daily|midnight|hourly|every \S+)|\S+( +\S+){4}")
+
+
+class AutoscalerBehaviour(Behaviour):
+    """Autoscalers are stored, not run; by default they look at the use of the processor."""
+
+    def fill_defaults(self, obj: JSON) -> None:
+        spec = obj.setdefault("spec", {})
+        spec.setdefault("minReplicas", 1)
+        if not spec.get("metrics"):
+            target = {"type": "Utilization", "averageUtilization": 80}
+            spec["metrics"] = [{"type": "Resource", "resource": {"name": "cpu", "target": target}}]
+
+    def prepare_create(self, obj: JSON, now: datetime) -> None:
+        obj["status"] = {"currentMetrics": None, "desiredReplicas": 0}
+
+    def validate(self, obj: JSON, old: JSON | None, subresource: str) -> list[Cause]:
+        spec = obj.get("spec") or {}
+        least, most = spec.get("minReplicas", 1), spec.get("maxReplicas", 0)
+        causes: list[Cause] = []
+        if least < 1:
+            causes.append(invalid_value("spec.minReplicas", least, "must be greater than or equal to 1"))
+        if most < 1:
+            causes.append(required("spec.maxReplicas", "must be greater than 0"))
+        if most < least:
+            causes.append(invalid_value("spec.maxReplicas", most, "must be greater than or equal to `minReplicas`"))
+        target = spec.get("scaleTargetRef") or {}
+        causes += [required(f"spec.scaleTargetRef.{name}") for name in ("kind", "name") if not target.get(name)]
+        return causes
 
 
 def _fill_template(spec: JSON) -> None:
@@ -211,12 +267,37 @@ def _fill_template(spec: JSON) -> None:
         fill_template_defaults(pod_spec)
 
 
+class PodTemplateBehaviour(Behaviour):
+    """A pod template has the defaults of a pod."""
+
+    def fill_defaults(self, obj: JSON) -> None:
+        _fill_template(obj)
+
+
+class LimitRangeBehaviour(Behaviour):
+    """Limits that say no more than a default or a maximum mean the other values, too."""
+
+    def fill_defaults(self, obj: JSON) -> None:
+        for limit in (obj.get("spec") or {}).get("limits") or ():
+            if limit.get("type") != "Container":
+                continue
+            highest, lowest = limit.get("max") or {}, limit.get("min") or {}
+            default = {**highest, **(limit.get("default") or {})}
+            request = {**lowest, **default, **(limit.get("defaultRequest") or {})}
+            if default:
+                limit["default"] = default
+            if request:
+                limit["defaultRequest"] = request
+
+
 class PriorityClassBehaviour(Behaviour):
     """The value of a priority class never changes, and users' values stay below the system's."""
 
     def fill_defaults(self, obj: JSON) -> None:
         obj.setdefault("preemptionPolicy", "PreemptLowerPriority")
         obj.setdefault("value", 0)
+        if not obj.get("globalDefault"):
+            obj.pop("globalDefault", None)
 
     def validate(self, obj: JSON, old: JSON | None, subresource: str) -> list[Cause]:
         causes: list[Cause] = []

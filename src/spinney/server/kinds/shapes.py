@@ -41,6 +41,15 @@ POD_SPEC = fields(
 )
 _POD_TEMPLATE = fields(metadata=METADATA, spec=POD_SPEC)
 
+CRON_JOB = fields(
+    metadata=METADATA,
+    spec=fields(jobTemplate=fields(metadata=METADATA, spec=fields(template=_POD_TEMPLATE, selector=ATOMIC))),
+    status=fields(active=ATOMIC_ITEMS),
+)
+INGRESS = fields(
+    metadata=METADATA,
+    spec=fields(defaultBackend=fields(resource=ATOMIC), rules=ATOMIC_ITEMS, tls=ATOMIC_ITEMS),
+)
 POD = fields(
     metadata=METADATA,
     spec=POD_SPEC,

@@ -1,5 +1,6 @@
 """What a pod gets when its author did not say: the defaults clients and schedulers rely on, and its first status."""
 
+from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
@@ -27,9 +28,50 @@ def fill_template_defaults(spec: JSON) -> None:
         for container in containers or ():
             if isinstance(container, dict):
                 _fill_container(container)
+    for volume in spec.get("volumes") or ():
+        if isinstance(volume, dict):
+            _fill_volume(volume)
     for constraint in spec.get("topologySpreadConstraints") or ():
         constraint.setdefault("nodeAffinityPolicy", "Honor")
         constraint.setdefault("nodeTaintsPolicy", "Ignore")
+
+
+def _fill_volume(volume: JSON) -> None:
+    for source, defaults in _VOLUME_DEFAULTS.items():
+        given = volume.get(source)
+        if isinstance(given, dict):
+            for name, value in defaults.items():
+                given.setdefault(name, value)
+    projected = volume.get("projected")
+    if isinstance(projected, dict):
+        for source in projected.get("sources") or ():
+            _fill_items(source.get("downwardAPI"))
+            token = source.get("serviceAccountToken")
+            if isinstance(token, dict):
+                token.setdefault("expirationSeconds", 3600)
+    _fill_items(volume.get("downwardAPI"))
+    if set(volume) == {"name"}:
+        volume["emptyDir"] = {}
+
+
+def _fill_items(source: Any) -> None:
+    for item in (source.get("items") if isinstance(source, dict) else None) or ():
+        if isinstance(item.get("fieldRef"), dict):
+            item["fieldRef"].setdefault("apiVersion", "v1")
+
+
+_MODE = {"defaultMode": 0o644}
+_VOLUME_DEFAULTS: Mapping[str, JSON] = {
+    "configMap": _MODE,
+    "secret": _MODE,
+    "downwardAPI": _MODE,
+    "projected": _MODE,
+    "hostPath": {"type": ""},
+    "iscsi": {"iscsiInterface": "default"},
+    "rbd": {"pool": "rbd", "user": "admin", "keyring": "/etc/ceph/keyring"},
+    "azureDisk": {"cachingMode": "ReadWrite", "fsType": "ext4", "kind": "Shared", "readOnly": False},
+    "scaleIO": {"storageMode": "ThinProvisioned", "fsType": "xfs"},
+}
 
 
 def first_status(spec: JSON, now: datetime) -> JSON:
@@ -56,12 +98,38 @@ def _fill_container(container: JSON) -> None:
         container["imagePullPolicy"] = _pull_policy(container.get("image"))
     for port in container.get("ports") or ():
         port.setdefault("protocol", "TCP")
+    for variable in container.get("env") or ():
+        reference = (variable.get("valueFrom") or {}).get("fieldRef")
+        if isinstance(reference, dict):
+            reference.setdefault("apiVersion", "v1")
+    for name in ("livenessProbe", "readinessProbe", "startupProbe"):
+        if isinstance(container.get(name), dict):
+            _fill_probe(container[name])
+    for hook in (container.get("lifecycle") or {}).values():
+        _fill_http_get(hook)
     resources = container["resources"] = container.get("resources") or {}
     limits: Any = resources.get("limits")
     if limits:
         requests = resources["requests"] = resources.get("requests") or {}
         for name, quantity in limits.items():
             requests.setdefault(name, quantity)
+
+
+def _fill_probe(probe: JSON) -> None:
+    for name, value in (("timeoutSeconds", 1), ("periodSeconds", 10), ("successThreshold", 1), ("failureThreshold", 3)):
+        if not probe.get(name):
+            probe[name] = value
+    _fill_http_get(probe)
+    grpc = probe.get("grpc")
+    if isinstance(grpc, dict):
+        grpc.setdefault("service", "")
+
+
+def _fill_http_get(action: Any) -> None:
+    request = action.get("httpGet") if isinstance(action, dict) else None
+    if isinstance(request, dict):
+        request.setdefault("path", "/")
+        request.setdefault("scheme", "HTTP")
 
 
 def _pull_policy(image: object) -> str:

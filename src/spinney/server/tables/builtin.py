@@ -4,13 +4,12 @@ from collections.abc import Mapping
 from datetime import datetime
 
 from spinney.api.struct import JSON
-from spinney.server.tables.columns import AGE, NAME, Column, at, field
+from spinney.server.tables.columns import AGE, CREATED, NAME, Column, at, field
 from spinney.server.tables.durations import age
+from spinney.server.tables.networking import NETWORKING
 from spinney.server.tables.pods import NODE, POD
-
-
-def _count(path: str) -> Column:
-    return Column("Data", lambda obj, _: len(at(obj, path, {})))
+from spinney.server.tables.storage import STORAGE
+from spinney.server.tables.workloads import WORKLOADS
 
 
 def _last_seen(event: JSON, now: datetime) -> str:
@@ -21,19 +20,6 @@ def _last_seen(event: JSON, now: datetime) -> str:
 def _event_object(event: JSON, _: datetime) -> str:
     regarding = event.get("involvedObject") or {}
     return f"{str(regarding.get('kind', '')).lower()}/{regarding.get('name', '')}"
-
-
-def _ports(service: JSON, _: datetime) -> str:
-    ports = at(service, "spec.ports", ())
-    return ",".join(f"{each.get('port')}/{each.get('protocol', 'TCP')}" for each in ports) or "<none>"
-
-
-def _replicas(obj: JSON, _: datetime) -> str:
-    return f"{at(obj, 'status.readyReplicas', 0)}/{at(obj, 'spec.replicas', 1)}"
-
-
-def _completions(job: JSON, _: datetime) -> str:
-    return f"{at(job, 'status.succeeded', 0)}/{at(job, 'spec.completions', 1)}"
 
 
 def _gang_policy(group: JSON, _: datetime) -> str:
@@ -53,80 +39,111 @@ def _scaled_object(autoscaler: JSON, _: datetime) -> str:
     return f"{target.get('kind')}/{target.get('name')}"
 
 
+def _targets(autoscaler: JSON, _: datetime) -> str:
+    shown = []
+    for metric in at(autoscaler, "spec.metrics", ()):
+        resource = metric.get("resource") or metric.get("containerResource") or {}
+        target = resource.get("target") or {}
+        if target.get("averageUtilization") is not None:
+            shown.append(f"{resource.get('name')}: <unknown>/{target['averageUtilization']}%")
+        else:
+            shown.append(f"{resource.get('name', '<unknown>')}: <unknown>/{target.get('averageValue', '<auto>')}")
+    return ", ".join(shown) or "<none>"
+
+
+def _entries(obj: JSON, _: datetime) -> int:
+    return len(obj.get("data") or {}) + len(obj.get("binaryData") or {})
+
+
+def _first_seen(event: JSON, now: datetime) -> str:
+    when = event.get("firstTimestamp") or event.get("eventTime")
+    return age(when or event["metadata"].get("creationTimestamp"), now)
+
+
+def _event_source(event: JSON, _: datetime) -> str:
+    component = at(event, "source.component") or event.get("reportingComponent") or ""
+    host = at(event, "source.host") or event.get("reportingInstance") or ""
+    return f"{component}, {host}" if host else str(component)
+
+
+def _event_count(event: JSON, _: datetime) -> int:
+    return int(at(event, "series.count") or event.get("count") or 1)
+
+
+def _quota(quota: JSON, *, limits: bool) -> str:
+    hard, used = at(quota, "status.hard") or at(quota, "spec.hard", {}), at(quota, "status.used", {})
+    names = sorted(name for name in hard if name.startswith("limits.") is limits)
+    return ", ".join(f"{name}: {used.get(name, 0)}/{hard[name]}" for name in names)
+
+
+def _subjects(kind: str) -> Column:
+    def cell(binding: JSON, _: datetime) -> str:
+        found = [each for each in binding.get("subjects") or () if each.get("kind") == kind]
+        return ", ".join(
+            f"{each['namespace']}/{each['name']}" if each.get("namespace") else str(each["name"]) for each in found
+        )
+
+    return Column(f"{kind}s", cell, priority=1)
+
+
+_BINDING = (
+    NAME,
+    Column("Role", lambda obj, _: f"{at(obj, 'roleRef.kind')}/{at(obj, 'roleRef.name')}"),
+    AGE,
+    *(_subjects(kind) for kind in ("User", "Group", "ServiceAccount")),
+)
+_HOOKS = (NAME, Column("Webhooks", lambda obj, _: len(obj.get("webhooks") or ()), type="integer"), AGE)
 DEFAULT = (NAME, AGE)
 COLUMNS: Mapping[str, tuple[Column, ...]] = {
+    **WORKLOADS,
+    **NETWORKING,
+    **STORAGE,
     "pods": POD,
-    "nodes": NODE,
-    "namespaces": (NAME, field("Status", "status.phase", ""), AGE),
-    "configmaps": (NAME, _count("data"), AGE),
-    "secrets": (NAME, field("Type", "type", ""), _count("data"), AGE),
-    "services": (
-        NAME,
-        field("Type", "spec.type", ""),
-        field("Cluster-IP", "spec.clusterIP"),
-        Column("External-IP", lambda *_: "<none>"),
-        Column("Port(s)", _ports),
-        AGE,
-    ),
+    "configmaps": (NAME, Column("Data", _entries), AGE),
+    "secrets": (NAME, field("Type", "type", ""), Column("Data", _entries), AGE),
     "events": (
         Column("Last Seen", _last_seen),
         field("Type", "type", ""),
         field("Reason", "reason", ""),
         Column("Object", _event_object),
-        field("Message", "message", ""),
-        field("Count", "count", 1, kind="integer", priority=1),
+        field("Subobject", "involvedObject.fieldPath", "", priority=1),
+        Column("Source", _event_source, priority=1),
+        Column("Message", lambda event, _: str(event.get("message", "")).strip()),
+        Column("First Seen", _first_seen, priority=1),
+        Column("Count", _event_count, priority=1),
         Column("Name", lambda obj, _: obj["metadata"]["name"], format="name", priority=1),
     ),
-    "persistentvolumeclaims": (
+    "resourcequotas": (
         NAME,
-        field("Status", "status.phase", ""),
-        field("Volume", "spec.volumeName", ""),
-        field("StorageClass", "spec.storageClassName", ""),
+        Column("Request", lambda obj, _: _quota(obj, limits=False)),
+        Column("Limit", lambda obj, _: _quota(obj, limits=True)),
         AGE,
     ),
-    "persistentvolumes": (
+    "limitranges": (NAME, CREATED),
+    "runtimeclasses.node.k8s.io": (NAME, field("Handler", "handler", ""), AGE),
+    "roles.rbac.authorization.k8s.io": (NAME, CREATED),
+    "clusterroles.rbac.authorization.k8s.io": (NAME, CREATED),
+    "rolebindings.rbac.authorization.k8s.io": _BINDING,
+    "clusterrolebindings.rbac.authorization.k8s.io": _BINDING,
+    "validatingwebhookconfigurations.admissionregistration.k8s.io": _HOOKS,
+    "mutatingwebhookconfigurations.admissionregistration.k8s.io": _HOOKS,
+    "horizontalpodautoscalers.autoscaling": (
         NAME,
-        field("Capacity", "spec.capacity.storage", ""),
-        field("Reclaim Policy", "spec.persistentVolumeReclaimPolicy", ""),
-        field("Status", "status.phase", ""),
-        field("StorageClass", "spec.storageClassName", ""),
+        Column("Reference", _scaled_object),
+        Column("Targets", _targets),
+        Column("MinPods", lambda obj, _: str(at(obj, "spec.minReplicas", "<unset>"))),
+        field("MaxPods", "spec.maxReplicas", 0),
+        field("Replicas", "status.currentReplicas", 0),
         AGE,
     ),
-    "deployments.apps": (
-        NAME,
-        Column("Ready", _replicas),
-        field("Up-to-date", "status.updatedReplicas", 0, kind="integer"),
-        field("Available", "status.availableReplicas", 0, kind="integer"),
-        AGE,
-    ),
-    "replicasets.apps": (
-        NAME,
-        field("Desired", "spec.replicas", 0, kind="integer"),
-        field("Current", "status.replicas", 0, kind="integer"),
-        field("Ready", "status.readyReplicas", 0, kind="integer"),
-        AGE,
-    ),
-    "statefulsets.apps": (NAME, Column("Ready", _replicas), AGE),
-    "daemonsets.apps": (
-        NAME,
-        field("Desired", "status.desiredNumberScheduled", 0, kind="integer"),
-        field("Ready", "status.numberReady", 0, kind="integer"),
-        AGE,
-    ),
-    "jobs.batch": (NAME, Column("Completions", _completions), AGE),
+    "customresourcedefinitions.apiextensions.k8s.io": (NAME, CREATED),
+    "nodes": NODE,
+    "namespaces": (NAME, field("Status", "status.phase", ""), AGE),
     "poddisruptionbudgets.policy": (
         NAME,
         field("Min Available", "spec.minAvailable", "N/A"),
         field("Max Unavailable", "spec.maxUnavailable", "N/A"),
         field("Allowed Disruptions", "status.disruptionsAllowed", 0, kind="integer"),
-        AGE,
-    ),
-    "horizontalpodautoscalers.autoscaling": (
-        NAME,
-        Column("Reference", _scaled_object),
-        field("MinPods", "spec.minReplicas", 1, kind="integer"),
-        field("MaxPods", "spec.maxReplicas", 0, kind="integer"),
-        field("Replicas", "status.currentReplicas", 0, kind="integer"),
         AGE,
     ),
     "leases.coordination.k8s.io": (NAME, field("Holder", "spec.holderIdentity", ""), AGE),
@@ -143,16 +160,5 @@ COLUMNS: Mapping[str, tuple[Column, ...]] = {
         field("Workload", "spec.workloadRef.workloadName"),
         Column("Status", _gang_status),
         AGE,
-    ),
-    "storageclasses.storage.k8s.io": (
-        NAME,
-        field("Provisioner", "provisioner", ""),
-        field("ReclaimPolicy", "reclaimPolicy", ""),
-        field("VolumeBindingMode", "volumeBindingMode", ""),
-        AGE,
-    ),
-    "customresourcedefinitions.apiextensions.k8s.io": (
-        NAME,
-        field("Created At", "metadata.creationTimestamp", ""),
     ),
 }

@@ -49,6 +49,7 @@ def field(name: str, path: str, default: Any = "<none>", *, kind: str = "string"
 
 
 NAME = Column("Name", lambda obj, _: obj["metadata"]["name"], format="name", description="Name of the object.")
+CREATED = Column("Created At", lambda obj, _: obj["metadata"].get("creationTimestamp"), type="date")
 AGE = Column(
     "Age",
     lambda obj, now: age(obj["metadata"].get("creationTimestamp"), now),
