@@ -16,7 +16,7 @@ import structlog
 from spinney.api.conditions import find_condition
 from spinney.api.core import POD
 from spinney.api.meta import Condition
-from spinney.api.podgang import POD_GANG, SCHEDULED, PodGang
+from spinney.api.podgang import DISRUPTION_TARGET, POD_GANG, SCHEDULED, PodGang
 from spinney.api.struct import JSON
 from spinney.api.time import timestamp
 from spinney.binding.placement import pod_reference
@@ -29,6 +29,7 @@ from spinney.runtime import Clock
 log = structlog.get_logger()
 
 UNSCHEDULABLE = "Unschedulable"
+EVICTED = "EvictedByScheduler"
 
 _IN_FLIGHT = 8
 
@@ -51,6 +52,8 @@ class GangVerdict:
     reason: str
     message: str
     placement_score: float | None = None
+    disruption: str = ""
+    """For whom pods of the gang were evicted, while it has not recovered."""
 
 
 class Reporter:
@@ -154,11 +157,17 @@ def gang_status(gang: PodGang, verdict: GangVerdict, *, now: datetime) -> JSON |
         was is not None
         and (was.status, was.message) == (condition.status, condition.message)
         and present.placement_score == verdict.placement_score
+        and (find_condition(present.conditions, DISRUPTION_TARGET) is not None) == bool(verdict.disruption)
     ):
         return None
     same = was is not None and was.status == condition.status and was.last_transition_time is not None
     since = was.last_transition_time if same and was is not None else None
-    status: JSON = {"conditions": [_condition_json(condition, since or now)]}
+    conditions = [_condition_json(condition, since or now)]
+    if verdict.disruption:
+        target = Condition(type=DISRUPTION_TARGET, status="True", reason=EVICTED, message=verdict.disruption)
+        known = find_condition(present.conditions, DISRUPTION_TARGET)
+        conditions.append(_condition_json(target, (known.last_transition_time if known is not None else None) or now))
+    status: JSON = {"conditions": conditions}
     if verdict.placement_score is not None:
         status["placementScore"] = verdict.placement_score
     return status

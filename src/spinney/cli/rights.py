@@ -68,7 +68,7 @@ SCHEDULER: Final = (
     Right("scheduler.grove.io", ("podgangs",), READ),
     Right("scheduler.grove.io", ("podgangs/status",), ("patch",)),
     Right("scheduling.run.ai", ("queues", "podgroups"), READ),
-    Right("scheduling.run.ai", ("queues/status", "podgroups/status"), ("patch",)),
+    Right("scheduling.run.ai", ("queues/status", "podgroups", "podgroups/status"), ("patch",)),
     Right("kai.scheduler", ("topologies",), READ),
     Right("scheduling.x-k8s.io", ("podgroups",), READ),
     Right("scheduling.volcano.sh", ("podgroups",), READ),

@@ -6,7 +6,7 @@ only watches (:mod:`spinney.scheduler.shadow`) has other effects.
 """
 
 import asyncio
-from collections.abc import Callable, Coroutine, Iterator, Sequence
+from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
 from typing import Any, Protocol
 
 import structlog
@@ -17,7 +17,6 @@ from spinney.binding.evicting import Disruption, Evictor, Victim
 from spinney.binding.placement import BindFailure, ChosenDevice, ClaimAllocation, GangPlacement, Placement
 from spinney.binding.reporting import PodVerdict, Reporter
 from spinney.cluster.statuses import PodStatus
-from spinney.gangs.membership import membership
 from spinney.gangs.tree import GangKey
 from spinney.kube.backoff import exponential
 from spinney.kube.cache import Change
@@ -29,6 +28,7 @@ from spinney.scheduler.cycle_metrics import CycleMetrics
 from spinney.scheduler.gang_conditions import GangConditions
 from spinney.scheduler.gang_references import gang_reference
 from spinney.scheduler.inventory import Inventory
+from spinney.scheduler.pod_group_conditions import PodGroupConditions
 from spinney.scheduler.releasing import Releases
 from spinney.scheduler.results import Bind, CycleResult, Eviction, Unschedulable
 
@@ -71,6 +71,7 @@ class ClusterEffects:
         evictor: Evictor,
         reporter: Reporter,
         conditions: GangConditions,
+        pod_groups: PodGroupConditions,
         releases: Releases,
         metrics: CycleMetrics,
         wake: Callable[[], None],
@@ -81,6 +82,7 @@ class ClusterEffects:
         self._evictor = evictor
         self._reporter = reporter
         self._conditions = conditions
+        self._pod_groups = pod_groups
         self._releases = releases
         self._metrics = metrics
         self._wake = wake
@@ -109,8 +111,10 @@ class ClusterEffects:
 
     def conclude(self, result: CycleResult) -> None:
         """Begin to evict; what could not be placed is reported."""
+        gangs = {eviction.pod: eviction.gang for eviction in result.evictions}
         for disruption in self._disruptions(result.evictions):
-            self._begin(self._evict(disruption), f"evict for {disruption.name}")
+            self._begin(self._evict(disruption, gangs), f"evict for {disruption.name}")
+        self._pod_groups.started(result.started, self._client.runtime.clock.now())
         self._report(result.unschedulable)
 
     async def finish(self) -> None:
@@ -179,13 +183,14 @@ class ClusterEffects:
                 beneficiary=gang_reference(found.gang) if found is not None and for_others else None,
             )
 
-    async def _evict(self, disruption: Disruption) -> None:
+    async def _evict(self, disruption: Disruption, gangs: Mapping[Key, GangKey]) -> None:
         gone = await self._evictor.evict(disruption)
         now = self._client.runtime.clock.now()
         for victim in gone:
-            record = self._inventory.cluster.pod(victim.pod)
-            if record is not None:
-                self._inventory.note_eviction(membership(record)[0], now)
+            gang = gangs[victim.pod]
+            self._inventory.note_eviction(gang, now)
+            self._conditions.disrupted(gang, victim.message)
+            self._pod_groups.evicted([gang], now)
         if len(gone) < len(disruption.victims):
             asyncio.get_running_loop().call_later(_EVICT_AGAIN, self._wake)
 
@@ -202,4 +207,5 @@ class ClusterEffects:
                     if record.status is PodStatus.PENDING
                 ]
             )
+        self._pod_groups.refused(unschedulable)
         self._conditions.refused({refused.gang: refused.message for refused in unschedulable})

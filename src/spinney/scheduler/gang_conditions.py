@@ -1,10 +1,11 @@
-"""The Scheduled condition of PodGangs that this scheduler places.
+"""The scheduler's part of the status of PodGangs that it places: Scheduled, DisruptionTarget, the placement score.
 
-A small controller: when a gang, its pods or what the last cycle said about it change, the condition is worked out again
+A small controller: when a gang, its pods or what the last cycle said about it change, the status is worked out again
 and written if it differs. Gangs of other schedulers are left to the operator, which derives the condition from pods.
 """
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 
 from spinney.api.conditions import find_condition
 from spinney.api.labels import POD_GANG as POD_GANG_LABEL
@@ -22,6 +23,7 @@ from spinney.kube.controller import Controller, Requeue
 from spinney.kube.keys import Key
 from spinney.kube.manager import Manager
 from spinney.scheduler.inventory import Inventory
+from spinney.scheduler.topology.scoring import placement_score
 
 BACKEND = "spinney-scheduler"
 WAITING = "Waiting"
@@ -35,6 +37,7 @@ class GangConditions:
         self._inventory = inventory
         self._reporter = reporter
         self._refusals: dict[GangKey, str] = {}
+        self._disruptions: dict[GangKey, str] = {}
         self._gangs: WatchCache[PodGang] | None = None
         self._controller: Controller | None = None
 
@@ -59,6 +62,12 @@ class GangConditions:
         before, self._refusals = self._refusals, dict(refusals)
         self._look_at(key for key in {**before, **refusals} if before.get(key) != refusals.get(key))
 
+    def disrupted(self, gang: GangKey, message: str) -> None:
+        """Note that pods of a gang were evicted, and why; forgotten when the gang has all it needs again."""
+        if gang.source == podgang.SOURCE:
+            self._disruptions[gang] = message
+            self._look_at([gang])
+
     def _pod_changed(self, change: PodChange) -> None:
         self._look_at(
             membership(record)[0]
@@ -77,15 +86,31 @@ class GangConditions:
     async def _reconcile(self, key: Key) -> Requeue | None:
         assert self._gangs is not None, "nothing is enqueued before gangs are followed"
         gang = self._gangs.get(key)
+        if gang is None:
+            self._disruptions.pop(GangKey(podgang.SOURCE, *key), None)
         if gang is None or gang.metadata.labels.get(SCHEDULER_NAME, BACKEND) != BACKEND:
             return None
         found = self._inventory.gangs.members(podgang.key_of(gang))
         if found is not None:
             said = verdict(found, self._refusals.get(found.gang.key, ""))
+            if said.scheduled:
+                self._disruptions.pop(found.gang.key, None)
+                said = replace(said, placement_score=self._score(found))
+            elif found.gang.key in self._disruptions:
+                said = replace(said, disruption=self._disruptions[found.gang.key])
             # An absent condition means False: a gang that has only just come needs no word.
             if said.reason != WAITING or find_condition(gang.status.conditions, SCHEDULED) is not None:
                 await self._reporter.gang(gang, said)
         return None
+
+    def _score(self, members: GangMembers) -> float:
+        table = self._inventory.cluster.table
+        nodes: dict[str, list[Mapping[str, str]]] = {}
+        for pod_set, record in members.pods.values():
+            row = table.find(record.node) if record.status in _PLACED else None
+            if row is not None:
+                nodes.setdefault(pod_set, []).append(table.labels.of_row(row))
+        return placement_score(members.gang.root, lambda pod_set: nodes.get(pod_set, ()), self._inventory.topologies)
 
 
 def verdict(members: GangMembers, refusal: str) -> GangVerdict:

@@ -287,6 +287,11 @@ class Inventory:
             self.gangs.put(make(self.gangs.context))
 
     @property
+    def topologies(self) -> Mapping[str, Topology]:
+        """Return the topologies by name, as they are now."""
+        return self._topologies
+
+    @property
     def queues(self) -> QueueTree:
         """Return the queues there are objects of, as they are now."""
         if self._tree is None:

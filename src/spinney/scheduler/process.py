@@ -8,6 +8,7 @@ decided is handed over while it decides the rest, so that the API server is not 
 """
 
 import asyncio
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -38,6 +39,7 @@ from spinney.scheduler.endpoint import Endpoint
 from spinney.scheduler.gang_conditions import GangConditions
 from spinney.scheduler.inventory import Inventory, Snapshot
 from spinney.scheduler.plugin import PluginRegistry, default_registry
+from spinney.scheduler.pod_group_conditions import PodGroupConditions
 from spinney.scheduler.queue_statuses import QueueStatuses
 from spinney.scheduler.releasing import Releases
 from spinney.scheduler.results import CycleResult
@@ -96,6 +98,7 @@ class SchedulerProcess:
         reporter = Reporter(client, self._runtime.clock, events, event_reason=UNSCHEDULABLE_EVENT)
         self._queue_statuses = QueueStatuses(client, self.inventory)
         self._conditions = GangConditions(self.inventory, reporter)
+        self._pod_groups = PodGroupConditions(client, events, node_pool=config.node_pool)
         self._part_gangs = PartGangs(grace_seconds=config.part_gang_grace_seconds)
         evictor = Evictor(client, events)
         self._releases = Releases(
@@ -112,6 +115,7 @@ class SchedulerProcess:
             binder=Binder(client, events, pre_bind=(self._volumes, DeviceClaims(client))),
             reporter=reporter,
             conditions=self._conditions,
+            pod_groups=self._pod_groups,
             releases=self._releases,
             metrics=self._metrics,
             wake=self._woken.set,
@@ -122,6 +126,12 @@ class SchedulerProcess:
         )
         self._endpoint = Endpoint(self._scheduler, self._runtime.executor)
         self.manager.answer_others(self._endpoint.answer)
+        self._reported: Mapping[Resource, Callable[[WatchCache[Any]], None]] = {
+            POD_GANG: self._conditions.follow,
+            kai.QUEUE: self._queue_statuses.follow,
+            kai.POD_GROUP: self._pod_groups.follow,
+        }
+        """Kinds whose status is written, and who follows them for that."""
         self._followed: set[Resource] = set()
 
     async def run(self) -> None:
@@ -135,11 +145,11 @@ class SchedulerProcess:
         for resource in (POD, NODE, *(kind for kind in OPTIONAL_KINDS if kind in found)):
             self._follow(self.manager.cache(resource, _type_of(resource)))
         if self._writing:
-            if POD_GANG in found:
-                self._conditions.follow(self.manager.cache(POD_GANG, _type_of(POD_GANG)))
+            for resource, follow in self._reported.items():
+                if resource in found:
+                    follow(self.manager.cache(resource, _type_of(resource)))
             self.manager.add(self._conditions.controller(self.manager))
-            if kai.QUEUE in found:
-                self._queue_statuses.follow(self.manager.cache(kai.QUEUE, kai.Queue))
+            self.manager.add(self._pod_groups.controller(self.manager))
             self.manager.add_runnable("queue statuses", self._queue_statuses.run)
             self.manager.add_runnable("releases of part-bound gangs", self._releases.run)
         self.manager.add_runnable("scheduling cycles", self._cycle_for_ever)
@@ -198,10 +208,8 @@ class SchedulerProcess:
                             metrics=self.manager.metrics,
                         )
                         self._follow(cache)
-                        if resource is POD_GANG and self._writing:
-                            self._conditions.follow(cache)
-                        if resource is kai.QUEUE and self._writing:
-                            self._queue_statuses.follow(cache)
+                        if resource in self._reported and self._writing:
+                            self._reported[resource](cache)
                         tasks.create_task(cache.run(), name=f"cache of {resource}")
             await asyncio.get_running_loop().create_future()
 
