@@ -238,7 +238,7 @@ class _Places:
         """Ask every filter and every plugin about every node."""
         nodes, constraints = self._session.nodes, task.request.constraints
         candidate = Candidate(task.pod, task.request.requests)
-        if constraints.looks_at_pods or constraints.volumes or nodes.rule_carriers:
+        if constraints.looks_at_pods or constraints.volumes or nodes.has_rules_about(task.pod):
             result = _ALL_FILTERS.diagnose(nodes.view, candidate)
         else:
             # Where no pod has a say about others, what was placed in this session need not be counted first.

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, overload
 import numpy as np
 import numpy.typing as npt
 
-from spinney.api.core import Node, Taint
+from spinney.api.core import Node, Pod, Taint
 from spinney.cluster.devices import DEVICE
 from spinney.cluster.filters.view import ClusterView
 from spinney.cluster.journal import Rows
@@ -42,6 +42,7 @@ class Nodes:
         self.rule_carriers = rule_carriers
         """How many placed pods have a say about where other pods go."""
         self._moves: list[tuple[PodRecord, int]] = []
+        self._carrier_moves: list[tuple[PodRecord, int]] = []
         self._infos: dict[int, NodeInfo] = {}
 
     @property
@@ -57,27 +58,45 @@ class Nodes:
     @property
     def view(self) -> ClusterView:
         """Return what filters look at, with every placement of this session in it."""
-        for record, row in self._moves:
-            if row < 0:
-                self._view.pods.remove(record.key)
-            else:
-                self._view.pods.place(record.pod, row)
-        self._moves.clear()
+        self._follow(self._carrier_moves)
+        self._follow(self._moves)
         return self._view
+
+    def has_rules_about(self, pod: Pod) -> bool:
+        """Tell whether a placed pod has a say about where ``pod`` goes."""
+        if not self.rule_carriers:
+            return False
+        self._follow(self._carrier_moves)  # a question about rules need not wait for all the pods that carry none
+        namespace = pod.metadata.namespace or ""
+        labels = self._view.namespaces.get(namespace, {})
+        return any(True for _ in self._view.pods.rules_about(namespace, labels, pod.metadata.labels, 0))
 
     def put(self, record: PodRecord, row: int) -> bool:
         """Note that a pod is on a row; return whether it was not there before."""
         new = self.pods.add(row, record)
-        self._moves.append((record, row))
-        if new and record.request.carries_rules:
-            self.rule_carriers += 1
+        if not record.request.carries_rules:
+            self._moves.append((record, row))
+            return new
+        self._carrier_moves.append((record, row))
+        self.rule_carriers += new
         return new
 
     def take(self, record: PodRecord, row: int) -> None:
         """Note that a pod is no longer on a row."""
-        self._moves.append((record, -1))
-        if self.pods.remove(row, record.key) and record.request.carries_rules:
-            self.rule_carriers -= 1
+        there = self.pods.remove(row, record.key)
+        if not record.request.carries_rules:
+            self._moves.append((record, -1))
+            return
+        self._carrier_moves.append((record, -1))
+        self.rule_carriers -= there
+
+    def _follow(self, moves: list[tuple[PodRecord, int]]) -> None:
+        for record, row in moves:
+            if row < 0:
+                self._view.pods.remove(record.key)
+            else:
+                self._view.pods.place(record.pod, row)
+        moves.clear()
 
     def info(self, row: int) -> "NodeInfo":
         """Return the node of a row."""

@@ -1,27 +1,34 @@
 """Placing tasks that ask for the same thing, one after the other, or many in one pass over the ranking.
 
 The rule is simple: each task takes the best node that may take it, ties going to the node whose name comes first, and
-changes what that node has left. For identical tasks three ways lead to the same result:
+changes what that node has left. For identical tasks four ways lead to the same result:
 
 * task by task, judging again each time: always right;
+* one on each of the best nodes, where all they mind is sharing a node (:mod:`~spinney.scheduler.placement.apart`);
 * in waves over the nodes that tie for best, where placing on one node changes nothing about others;
 * filling node after node down the ranking, where moreover a node never becomes less attractive by being used. The same
   then holds from one gang of a single pod to the next.
 """
 
 from collections.abc import Sequence
+from typing import Final
 
 import numpy as np
 
+from spinney.api.labels import HOSTNAME
 from spinney.cluster.journal import Rows
 from spinney.cluster.resources import Vector
 from spinney.scheduler.nodes import NodeSet
+from spinney.scheduler.placement.apart import only_apart
 from spinney.scheduler.placement.devices import choose_devices
 from spinney.scheduler.placement.judging import Candidates, RuleSet
 from spinney.scheduler.placement.succession import AHEAD
 from spinney.scheduler.session import Session
 from spinney.scheduler.statement import Statement
 from spinney.scheduler.tasks import PodInfo
+
+_FOLLOWING_PODS: Final = frozenset({"predicates", "podaffinity"})
+"""Plugins whose stateful rules are those of pods about other pods, and nothing else."""
 
 
 def place_run(
@@ -33,6 +40,8 @@ def place_run(
     rules = session.judge.rules(tasks[0])
     if len(tasks) == 1 and not pipeline_only and _follows_others(session, tasks, nodes, rules):
         return _place_next(session, statement, tasks[0], nodes, rules)
+    if len(tasks) > 1 and not pipeline_only and _are_only_apart(session, tasks, rules):
+        return _place_apart(session, statement, tasks, nodes)
     if len(tasks) == 1 or pipeline_only or not _is_uniform(session, tasks, rules):
         return _place_one_by_one(session, statement, tasks, nodes, pipeline_only=pipeline_only)
     _prepare(session, tasks[0], nodes)
@@ -58,6 +67,20 @@ def _place_one_by_one(
         ):
             return done
     return len(tasks)
+
+
+def _place_apart(session: Session, statement: Statement, tasks: Sequence[PodInfo], nodes: NodeSet) -> int:
+    """Put one task on each of the best nodes."""
+    candidates = session.judge.candidates(tasks[0], nodes)
+    hosts = session.nodes.table.labels.column(HOSTNAME)[candidates.rows]
+    unlike = len(np.unique(hosts)) == len(hosts) and bool((hosts >= 0).all())
+    if not unlike or _may_pipeline(session, tasks[0], candidates.rows):
+        return _place_one_by_one(session, statement, tasks, nodes, pipeline_only=False)
+    if not _is_within_capacity(session, tasks[0], candidates):
+        return 0
+    best = candidates.rows[np.argsort(-candidates.score, kind="stable")[: len(tasks)]]
+    statement.allocate_many(tasks[: len(best)], best, np.ones(len(best), dtype=np.int64))
+    return len(best)
 
 
 def _place_next(session: Session, statement: Statement, task: PodInfo, nodes: NodeSet, rules: RuleSet) -> int:
@@ -198,6 +221,17 @@ def _is_uniform(session: Session, tasks: Sequence[PodInfo], rules: RuleSet) -> b
     request = tasks[0].request
     special = request.share is not None or request.constraints.looks_at_pods or request.constraints.claims
     if special or not rules.local or session.hooks.stateful_pre_predicates:
+        return False
+    return not any(task.record.pod.status.nominated_node_name or task.virtual for task in tasks)
+
+
+def _are_only_apart(session: Session, tasks: Sequence[PodInfo], rules: RuleSet) -> bool:
+    """Tell whether the tasks may not share a node, and nothing else is between them."""
+    if not only_apart(tasks[0].request) or session.hooks.stateful_pre_predicates or session.hooks.node_pre_order:
+        return False
+    predicates, scores = rules.stateful
+    follow = all(rule.plugin in _FOLLOWING_PODS for rule in predicates)
+    if not follow or not all(rule.monotone or rule.plugin in _FOLLOWING_PODS for rule in scores):
         return False
     return not any(task.record.pod.status.nominated_node_name or task.virtual for task in tasks)
 

@@ -115,7 +115,9 @@ class Predicates(Plugin):
 
     def _looks_at_pods(self, task: PodInfo) -> bool:
         constraints = task.request.constraints
-        return constraints.looks_at_pods or bool(constraints.volumes) or self._session.nodes.rule_carriers > 0
+        if constraints.looks_at_pods or constraints.volumes:
+            return True
+        return self._session.nodes.has_rules_about(task.pod)
 
     def _view(self, filters: Sequence[Filter]) -> ClusterView:
         nodes = self._session.nodes

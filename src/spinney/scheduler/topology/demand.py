@@ -1,7 +1,7 @@
 """What a group of tasks asks of a domain, and how many of its pods fit on a node.
 
 Tasks that ask for the same kinds of things are counted in pods: a node holds as many as the largest request of each
-resource allows. Tasks of different kinds are only compared in sum.
+resource allows, one at most of those that refuse to share a node. Tasks of different kinds are only compared in sum.
 """
 
 from collections.abc import Sequence
@@ -9,11 +9,13 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from spinney.api.labels import HOSTNAME
 from spinney.cluster.classes import RequestClass
 from spinney.cluster.devices import DEVICE
 from spinney.cluster.journal import Rows
 from spinney.cluster.resources import GPU, Vector, padded
 from spinney.scheduler.nodes import Nodes
+from spinney.scheduler.placement.apart import one_per_node
 from spinney.scheduler.tasks import PodInfo
 
 
@@ -69,6 +71,8 @@ class Demand:
         if self.shares:
             largest = max(self.shares, key=lambda request: request.share.parts_on(1) if request.share else 0)
             np.minimum(fits, _shares_on(nodes, largest, rows), out=fits)
+        if self.single is not None and one_per_node(self.single):
+            np.minimum(fits, 1, out=fits, where=table.labels.column(HOSTNAME)[rows] >= 0)
         return np.maximum(fits, 0)
 
 
