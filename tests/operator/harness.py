@@ -8,7 +8,7 @@ from typing import Any
 
 from spinney.api import labels as marks
 from spinney.api.core import NODE, POD, Pod
-from spinney.api.grove import POD_CLIQUE_SET, PodCliqueSet
+from spinney.api.grove import POD_CLIQUE, POD_CLIQUE_SET, PodCliqueSet
 from spinney.api.podgang import POD_GANG, PodGang
 from spinney.api.resource import Resource
 from spinney.api.struct import JSON
@@ -29,20 +29,39 @@ NAMESPACE = Resource("", "v1", "Namespace", "namespaces", namespaced=False)
 
 @dataclass
 class Witness:
-    """Everything that happened to pods and gangs, in the order the API server committed it."""
+    """Everything that happened to pods and gangs, in the order the API server committed it, judged at every revision.
+
+    While ``updating``, nothing but a rolling update takes pods away, and that one step at a time.
+    """
 
     pods: dict[str, list[JSON]] = field(default_factory=dict)
+    cliques: dict[str, JSON] = field(default_factory=dict)
     gangs: dict[str, JSON] = field(default_factory=dict)
     gang_history: dict[str, list[JSON]] = field(default_factory=dict)
     violations: list[str] = field(default_factory=list)
     notes: set[str] = field(default_factory=set)
     writes: int = 0
+    updating: bool = False
+    _serving: dict[str, set[str]] = field(default_factory=dict)
+    _full: dict[str, int] = field(default_factory=dict)
+    _minimums: dict[str, int] = field(default_factory=dict)
+    _placed: set[str] = field(default_factory=set)
+
+    def saw_clique(self, kind: str, clique: JSON) -> None:
+        if kind == "DELETED":
+            self.cliques.pop(clique["metadata"]["name"], None)
+        else:
+            self.cliques[clique["metadata"]["name"]] = clique
+            self._minimums[clique["metadata"]["name"]] = clique["spec"].get("minAvailable", 1)
 
     def saw_gang(self, kind: str, gang: JSON) -> None:
         name = gang["metadata"]["name"]
         if kind == "DELETED":
             self.gangs.pop(name, None)
             return
+        before = self.gangs.get(name)
+        if before is not None and _is_true(gang, "Initialized") and not _is_true(before, "Initialized"):
+            self._check_complete(gang)
         self.gangs[name] = gang
         self.gang_history.setdefault(name, []).append(gang)
 
@@ -60,6 +79,55 @@ class Witness:
             if history and _gated(history[-1]) and not gated:
                 self._check_release(pod)
             history.append(pod)
+        self._count(pod, gone=kind == "DELETED")
+
+    def _check_complete(self, gang: JSON) -> None:
+        """Check that a gang which has just become Initialized refers to its minimum, and to pods that are there."""
+        alive = {history[-1]["metadata"]["name"] for history in self.pods.values() if _alive(history[-1])}
+        for group in gang["spec"].get("podgroups", ()):
+            names = {reference["name"] for reference in group.get("podReferences", ())}
+            if len(names & alive) < group["minReplicas"]:
+                self.violations.append(
+                    f"gang {gang['metadata']['name']} is Initialized and {group['name']} is not there"
+                )
+
+    def _count(self, pod: JSON, *, gone: bool) -> None:
+        """Keep count of what is placed and what serves, and check that an update takes one step at a time."""
+        labels, uid = pod["metadata"]["labels"], pod["metadata"]["uid"]
+        if pod["spec"].get("nodeName"):
+            self._placed.add(pod["metadata"]["name"])
+        serving = self._serving.setdefault(labels[marks.POD_CLIQUE], set())
+        if not gone and _alive(pod) and _is_true(pod, "Ready"):
+            serving.add(uid)
+        elif uid in serving:
+            serving.remove(uid)
+            if self.updating:
+                self._check_step()
+        if not self.updating:
+            self._full = {clique: len(uids) for clique, uids in self._serving.items() if uids}
+
+    def _check_step(self) -> None:
+        """Check that one pod of a PodClique is missing, one replica of a scaling group and one of the set is broken."""
+        broken = set()
+        for clique, full in self._full.items():
+            serving = len(self._serving[clique])
+            place = self._place(clique)
+            if full - serving > 1 and not place[1]:
+                self.violations.append(f"an update takes {full - serving} pods of {clique} at once")
+            if serving < self._minimums.get(clique, 1):
+                broken.add(place)
+        if len({replica for replica, _ in broken}) > 1 or len({group for _, group in broken if group}) > 1:
+            self.violations.append(f"an update breaks several replicas at once: {sorted(broken)}")
+
+    def _place(self, clique: str) -> tuple[str, str]:
+        """Return the replica a PodClique is of, and which replica of which scaling group, if any."""
+        for history in self.pods.values():
+            labels = history[-1]["metadata"]["labels"]
+            if labels[marks.POD_CLIQUE] == clique:
+                group = labels.get(marks.SCALING_GROUP, "")
+                index = labels.get(marks.SCALING_GROUP_REPLICA_INDEX, "")
+                return labels[marks.REPLICA_INDEX], f"{group} {index}".strip()
+        raise AssertionError(f"no pod of {clique} was ever seen")
 
     def _check_unique(self, pod: JSON) -> None:
         hostname = pod["spec"]["hostname"]
@@ -77,11 +145,15 @@ class Witness:
         if gang is None:
             self.violations.append(f"pod {name} was released without a gang")
             return
-        conditions = {each["type"]: each["status"] for each in gang.get("status", {}).get("conditions", [])}
-        if conditions.get("Initialized") != "True":
+        if not _is_true(gang, "Initialized"):
             self.violations.append(f"pod {name} was released while its gang was not Initialized")
         if name not in _references(gang):
             self.violations.append(f"pod {name} was released and its gang does not refer to it")
+        base = self.gangs.get(pod["metadata"]["labels"].get(marks.BASE_POD_GANG, ""))
+        for group in base["spec"].get("podgroups", ()) if base is not None else ():
+            placed = {reference["name"] for reference in group.get("podReferences", ())} & self._placed
+            if len(placed) < group["minReplicas"]:
+                self.violations.append(f"pod {name} was released before {group['name']} of its base gang was placed")
 
 
 @dataclass
@@ -191,14 +263,14 @@ async def follow(world: World) -> None:
         while True:
             await arrived.wait()
             arrived.clear()
-            await asyncio.sleep(0.001)  # both watches deliver what was committed at this instant before it is judged
+            await asyncio.sleep(0.001)  # all watches deliver what was committed at this instant before it is judged
             while not changes.empty():
                 _, kind, event = changes.get_nowait()
                 world.witness.writes += 1
-                see = world.witness.saw_gang if kind == "gang" else world.witness.saw_pod
-                see(event.type, event.object)
+                see[kind](event.type, event.object)
 
-    await asyncio.gather(watch("gang", POD_GANG), watch("pod", POD), judge())
+    see = {"gang": world.witness.saw_gang, "pod": world.witness.saw_pod, "clique": world.witness.saw_clique}
+    await asyncio.gather(watch("clique", POD_CLIQUE), watch("gang", POD_GANG), watch("pod", POD), judge())
 
 
 async def place_pods(world: World) -> None:
@@ -234,6 +306,15 @@ def ready_status() -> JSON:
             ],
         }
     }
+
+
+def _alive(pod: JSON) -> bool:
+    return "deletionTimestamp" not in pod["metadata"]
+
+
+def _is_true(found: JSON, condition: str) -> bool:
+    conditions = found.get("status", {}).get("conditions", ())
+    return any(each["type"] == condition and each["status"] == "True" for each in conditions)
 
 
 def _gated(pod: JSON) -> bool:

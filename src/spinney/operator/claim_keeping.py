@@ -12,12 +12,12 @@ from spinney.api.resource_claims import RESOURCE_CLAIM, RESOURCE_CLAIM_TEMPLATE
 from spinney.api.struct import JSON, to_json
 from spinney.kube.cache import WatchCache
 from spinney.kube.client import Client
-from spinney.kube.errors import AlreadyExists, Conflict, NotFound
+from spinney.kube.errors import NotFound
 from spinney.kube.keys import Key
 from spinney.kube.manager import Manager
 from spinney.operator.claims import ClaimPlan
 from spinney.operator.possessions import BY_OWNER, Possession, possession_cache
-from spinney.operator.writing import write_each
+from spinney.operator.writing import create_once, delete_exactly, write_each
 
 
 class MissingTemplate(RuntimeError):  # noqa: N818 - named for the situation
@@ -45,7 +45,7 @@ class ClaimKeeper:
         missing = [plan for name, plan in wanted.items() if self.cache.get(Key(namespace, name)) is None]
         await write_each(missing, lambda plan: self._create(pcs, owner, plan))
         surplus = [found for found in self.cache.index(BY_OWNER, owner.uid) if found.metadata.name not in wanted]
-        await write_each([found for found in surplus if not found.metadata.deleting], self._delete)
+        await write_each(surplus, lambda found: delete_exactly(self._client, RESOURCE_CLAIM, found))
 
     async def _create(self, pcs: PodCliqueSet, owner: OwnerReference, plan: ClaimPlan) -> None:
         template = await self._template(pcs, plan)
@@ -60,10 +60,7 @@ class ClaimKeeper:
             },
             "spec": template["spec"],
         }
-        try:
-            await self._client.create(RESOURCE_CLAIM, manifest)
-        except AlreadyExists:
-            return
+        await create_once(self._client, RESOURCE_CLAIM, manifest)
 
     async def _template(self, pcs: PodCliqueSet, plan: ClaimPlan) -> JSON:
         """Return the template of a claim: one inside the set comes before an object of the same name."""
@@ -81,10 +78,3 @@ class ClaimKeeper:
             ) from error
         spec: JSON = found["spec"]
         return spec
-
-    async def _delete(self, found: Possession) -> None:
-        metadata = found.metadata
-        try:
-            await self._client.delete(RESOURCE_CLAIM, metadata.name, metadata.namespace, uid=metadata.uid)
-        except (NotFound, Conflict):
-            return

@@ -20,6 +20,7 @@ from spinney.operator.caches import Caches
 from spinney.operator.possessions import Possession
 from spinney.operator.statuses import status_manifest
 from spinney.operator.topology_status import DRIFT, binding_status
+from spinney.operator.writing import a_controller
 
 log = structlog.get_logger()
 
@@ -38,13 +39,10 @@ class ClusterTopologyBindingController:
 
     def register(self, manager: Manager) -> Controller:
         """Run under a manager: woken by bindings and by the topologies of enabled backends."""
-        controller = Controller(
-            "clustertopologybinding", self.reconcile, runtime=manager.runtime, workers=1, metrics=manager.metrics
-        )
+        controller = a_controller(manager, "clustertopologybinding", self.reconcile)
         controller.watch(self._caches.bindings)
         for backend in self._registry.topology_aware().values():
             controller.watch(manager.cache(backend.topology_resource, Possession), self._bindings_of)
-        manager.add(controller)
         return controller
 
     async def reconcile(self, key: Key) -> Requeue | None:

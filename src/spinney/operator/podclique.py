@@ -7,7 +7,7 @@ is repeated finds the pod already there.
 
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import structlog
 
@@ -23,7 +23,7 @@ from spinney.backends.registry import Registry
 from spinney.kube.cache import Change
 from spinney.kube.client import Client, PatchKind
 from spinney.kube.controller import Controller, Requeue
-from spinney.kube.errors import AlreadyExists, ApiError, Conflict, Invalid, NotFound
+from spinney.kube.errors import AlreadyExists, ApiError, Invalid, NotFound
 from spinney.kube.events import EventRecorder, reference
 from spinney.kube.expectations import Expectations
 from spinney.kube.finalizers import remove_finalizer
@@ -40,12 +40,11 @@ from spinney.operator.hashes import template_hashes
 from spinney.operator.layout import Layout, Place
 from spinney.operator.pod_states import deletion_order, free_indexes, is_active, pod_index
 from spinney.operator.set_update import is_on_delete, is_selected
-from spinney.operator.statuses import status_manifest
-from spinney.operator.writing import Latest, gathering, write_each
+from spinney.operator.statuses import write_status
+from spinney.operator.writing import Latest, a_controller, gathering, write_each
 
 log = structlog.get_logger()
 
-STATUS_MANAGER = "spinney-operator"
 GATHERING_SECONDS = 0.02
 STATUS_GATHERING_SECONDS = 0.1
 """How long changes of pods are gathered: shortly while some are missing or gated, longer for the status."""
@@ -90,9 +89,7 @@ class PodCliqueController:
 
     def register(self, manager: Manager, *, workers: int) -> Controller:
         """Run under a manager: woken by PodCliques, their pods, their gangs and what those wait for."""
-        controller = Controller(
-            "podclique", self.reconcile, runtime=manager.runtime, workers=workers, metrics=manager.metrics
-        )
+        controller = a_controller(manager, "podclique", self.reconcile, workers=workers)
         self._caches.pods.subscribe(self._observe)
         controller.watch(self._caches.cliques)
         self._caches.pods.subscribe(gathering(controller, to_controller_of(POD_CLIQUE), self._patience))
@@ -101,7 +98,6 @@ class PodCliqueController:
         controller.watch(self._caches.sets, self._cliques_of_set)
         if self._claims.cache is not None:
             controller.watch(self._claims.cache, to_controller_of(POD_CLIQUE))
-        manager.add(controller)
         return controller
 
     async def reconcile(self, key: Key) -> Requeue | None:
@@ -122,6 +118,9 @@ class PodCliqueController:
         if scene is None:
             return None
         update = self._update(scene)
+        if update.progress != clique.status.update_progress:
+            # Which pod an update takes is on record before it goes: whoever comes after a crash must not take another.
+            scene = replace(scene, clique=await self._write_status(scene, update))
         doomed = {pod.metadata.uid: pod for pod in (*update.delete, *_failed(scene.pods), *self._excess(scene, update))}
         await write_each(doomed.values(), lambda pod: self._delete(scene, pod))
         owner = owner_reference(POD_CLIQUE, clique.metadata)
@@ -206,7 +205,7 @@ class PodCliqueController:
         with self._expectations.deleting(scene.key, uid):
             try:
                 await self._client.delete(POD, pod.metadata.name, scene.key.namespace, uid=uid)
-            except (NotFound, Conflict):
+            except NotFound:
                 self._expectations.observe(Change(scene.key, pod, None, ""))
 
     async def _open_gates(self, scene: Scene) -> None:
@@ -241,7 +240,7 @@ class PodCliqueController:
         except (NotFound, Invalid) as error:
             log.debug("gate not opened", pod=pod.metadata.name, error=str(error))
 
-    async def _write_status(self, scene: Scene, update: CliqueUpdate) -> None:
+    async def _write_status(self, scene: Scene, update: CliqueUpdate) -> PodClique:
         clique = scene.clique
         status = clique_status(
             clique,
@@ -254,16 +253,7 @@ class PodCliqueController:
         if clique.status.scheduled_replicas and not status.scheduled_replicas:
             text = f"none of {clique.status.scheduled_replicas} scheduled pods is left"
             self._events.event(reference(POD_CLIQUE, clique), "Warning", "AllScheduledReplicasLost", text)
-        if status == clique.status:
-            return
-        body = status_manifest(POD_CLIQUE.api_version, POD_CLIQUE.kind, clique.metadata, status)
-        try:
-            stored = await self._client.apply(
-                POD_CLIQUE, body, field_manager=STATUS_MANAGER, subresource="status", type=PodClique
-            )
-        except NotFound:
-            return
-        self._latest.wrote(scene.key, stored)
+        return await write_status(self._client, POD_CLIQUE, clique, status, latest=self._latest, type=PodClique)
 
     # -- waking --------------------------------------------------------------------------------------------------------
 

@@ -12,7 +12,6 @@ from spinney.api.time import to_seconds
 from spinney.kube.cache import Change
 from spinney.kube.client import Client
 from spinney.kube.controller import Controller, Requeue
-from spinney.kube.errors import AlreadyExists, Conflict, NotFound
 from spinney.kube.events import EventRecorder, reference
 from spinney.kube.finalizers import remove_finalizer
 from spinney.kube.keys import Key
@@ -29,12 +28,10 @@ from spinney.operator.layout import Layout
 from spinney.operator.podclique import same_for_children
 from spinney.operator.set_status import replica_index
 from spinney.operator.set_update import is_on_delete, is_selected
-from spinney.operator.statuses import status_manifest
-from spinney.operator.writing import Latest, write_each
+from spinney.operator.statuses import write_status
+from spinney.operator.writing import Latest, a_controller, create_once, delete_exactly, write_each
 
 log = structlog.get_logger()
-
-STATUS_MANAGER = "spinney-operator"
 
 
 @dataclass(frozen=True)
@@ -63,15 +60,12 @@ class PodCliqueScalingGroupController:
 
     def register(self, manager: Manager, *, workers: int) -> Controller:
         """Run under a manager: woken by groups, their PodCliques and their sets."""
-        controller = Controller(
-            "podcliquescalinggroup", self.reconcile, runtime=manager.runtime, workers=workers, metrics=manager.metrics
-        )
+        controller = a_controller(manager, "podcliquescalinggroup", self.reconcile, workers=workers)
         controller.watch(self._caches.groups)
         controller.watch(self._caches.cliques, to_label(marks.SCALING_GROUP))
         controller.watch(self._caches.sets, self._groups_of_set)
         if self._claims.cache is not None:
             controller.watch(self._claims.cache, to_controller_of(POD_CLIQUE_SCALING_GROUP))
-        manager.add(controller)
         return controller
 
     async def reconcile(self, key: Key) -> Requeue | None:
@@ -139,14 +133,7 @@ class PodCliqueScalingGroupController:
             if j in recycled or j >= replicas_of(scene.group)
             for clique in members
         ]
-        await write_each(doomed, self._delete_clique)
-
-    async def _delete_clique(self, clique: PodClique) -> None:
-        metadata = clique.metadata
-        try:
-            await self._client.delete(POD_CLIQUE, metadata.name, metadata.namespace, uid=metadata.uid)
-        except (NotFound, Conflict):
-            return
+        await write_each(doomed, lambda clique: delete_exactly(self._client, POD_CLIQUE, clique))
 
     async def _sync(self, scene: Scene) -> None:
         owner = podcliques.owned_by_scaling_group(scene.group)
@@ -158,13 +145,16 @@ class PodCliqueScalingGroupController:
             for j in range(replicas_of(scene.group))
             for place in scene.layout.members(scene.replica, scene.config, j)
         ]
-        await write_each([each for each in desired if each.metadata.name not in existing], self._create)
+        missing = [each for each in desired if each.metadata.name not in existing]
+        await write_each(missing, lambda clique: create_once(self._client, POD_CLIQUE, clique))
         corrected = [
             podcliques.corrected_clique(existing[each.metadata.name], each)
             for each in desired
             if each.metadata.name in existing and self._may_correct(scene, existing[each.metadata.name], each)
         ]
-        await write_each([each for each in corrected if each is not None], self._replace)
+        await write_each(
+            [each for each in corrected if each is not None], lambda clique: self._client.replace(POD_CLIQUE, clique)
+        )
 
     def _may_correct(self, scene: Scene, existing: PodClique, desired: PodClique) -> bool:
         """Say whether a PodClique is edited in place; a rolling update deletes it instead."""
@@ -173,15 +163,6 @@ class PodCliqueScalingGroupController:
         label = marks.POD_TEMPLATE_HASH
         same = existing.metadata.labels.get(label) == desired.metadata.labels.get(label)
         return same or is_on_delete(scene.layout.pcs)
-
-    async def _create(self, clique: PodClique) -> None:
-        try:
-            await self._client.create(POD_CLIQUE, clique)
-        except AlreadyExists:
-            return
-
-    async def _replace(self, clique: PodClique) -> None:
-        await self._client.replace(POD_CLIQUE, clique)
 
     async def _write_status(self, scene: Scene, update: GroupUpdate) -> None:
         group = scene.group
@@ -193,17 +174,9 @@ class PodCliqueScalingGroupController:
             settled=update.settled,
             now=self._clock.now(),
         )
-        if status == group.status:
-            return
-        resource = POD_CLIQUE_SCALING_GROUP
-        body = status_manifest(resource.api_version, resource.kind, group.metadata, status)
-        try:
-            stored = await self._client.apply(
-                resource, body, field_manager=STATUS_MANAGER, subresource="status", type=PodCliqueScalingGroup
-            )
-        except NotFound:
-            return
-        self._latest.wrote(scene.key, stored)
+        await write_status(
+            self._client, POD_CLIQUE_SCALING_GROUP, group, status, latest=self._latest, type=PodCliqueScalingGroup
+        )
 
     def _groups_of_set(self, change: Change[PodCliqueSet]) -> Iterable[Key]:
         old, new = change.old, change.new

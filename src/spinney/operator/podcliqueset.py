@@ -31,7 +31,7 @@ from spinney.backends.registry import Registry
 from spinney.kube.cache import Change
 from spinney.kube.client import Client
 from spinney.kube.controller import Controller, Requeue
-from spinney.kube.errors import AlreadyExists, Conflict, NotFound
+from spinney.kube.errors import NotFound
 from spinney.kube.events import EventRecorder, reference
 from spinney.kube.finalizers import remove_finalizer
 from spinney.kube.keys import Key
@@ -41,20 +41,20 @@ from spinney.operator import auxiliary, gangs, names, podcliques, set_status, te
 from spinney.operator.caches import BY_TOPOLOGY, Caches
 from spinney.operator.claim_keeping import ClaimKeeper, MissingTemplate
 from spinney.operator.claims import claims_of_set
+from spinney.operator.gangs import GangPlan
 from spinney.operator.hashes import TemplateHashes, adoption, template_hashes
 from spinney.operator.layout import Layout
 from spinney.operator.podgang import FIELD_MANAGER, new_gang
 from spinney.operator.possessions import NameTaken, Possession, Possessions
 from spinney.operator.set_status import ObservedSet, replica_index
 from spinney.operator.set_update import set_update
-from spinney.operator.statuses import status_manifest
-from spinney.operator.writing import Latest, gathering, write_each
+from spinney.operator.statuses import write_status
+from spinney.operator.writing import Latest, a_controller, create_once, delete_exactly, gathering, write_each
 
 log = structlog.get_logger()
 
 Generated = PodClique | PodCliqueScalingGroup | PodGang
 
-STATUS_MANAGER = "spinney-operator"
 GATHERING_SECONDS = 0.05
 GATHERING_SECONDS_PER_REPLICA = 0.001
 """How long changes below a set are gathered before it is looked at again: its status sums up all of them."""
@@ -105,9 +105,7 @@ class PodCliqueSetController:
 
     def register(self, manager: Manager, *, workers: int) -> Controller:
         """Run under a manager: woken by sets, by everything made for them, and by topologies."""
-        controller = Controller(
-            "podcliqueset", self.reconcile, runtime=manager.runtime, workers=workers, metrics=manager.metrics
-        )
+        controller = a_controller(manager, "podcliqueset", self.reconcile, workers=workers)
         controller.watch(self._caches.sets)
         controller.watch(self._caches.bindings, self._sets_of_topology)
         gather = gathering(controller, to_label(marks.PART_OF), self._patience)
@@ -118,7 +116,6 @@ class PodCliqueSetController:
             if cache is not None:
                 cache.subscribe(self._touch)
                 cache.subscribe(gather)
-        manager.add(controller)
         return controller
 
     async def reconcile(self, key: Key) -> Requeue | None:
@@ -219,11 +216,21 @@ class PodCliqueSetController:
         self._refuse_foreign_gangs(scene, [plan.name for plan in missing])
         manifests = [new_gang(layout, plan, topology, backend=scene.backend) for plan in missing]
         await write_each(manifests, lambda gang: self._client.apply(POD_GANG, gang, field_manager=FIELD_MANAGER))
+        await write_each([plan for plan in plans if plan not in missing], lambda plan: self._adopt_gang(scene, plan))
         await self._possessions.keep(owner, scene.key.namespace, wanted)
         await self._claims.keep(scene.pcs, owner, claims_of_set(layout))
         await self._sync_cliques(scene)
         await self._sync_groups(scene)
         await self._delete_surplus(POD_GANG, observed.gangs, {plan.name for plan in plans})
+
+    async def _adopt_gang(self, scene: Scene, plan: GangPlan) -> None:
+        """Give a gang that Grove made the labels by which ours are found."""
+        found = scene.observed.gangs[plan.name].metadata
+        wanted = {marks.REPLICA_INDEX: str(plan.replica), marks.SCHEDULER_NAME: scene.backend.name}
+        lacking = {label: value for label, value in wanted.items() if label not in found.labels}
+        if lacking and not found.deleting:
+            log.info("gang adopted", gang=plan.name, labels=lacking)
+            await self._client.patch(POD_GANG, plan.name, {"metadata": {"labels": lacking}}, found.namespace)
 
     def _refuse_foreign_gangs(self, scene: Scene, wanted: Iterable[str]) -> None:
         """Refuse gang names that another set uses: ``a`` with group ``b`` and ``a-0-b`` can come to share one."""
@@ -244,23 +251,17 @@ class PodCliqueSetController:
             for place in scene.layout.standalone(i)
         }
         existing = scene.observed.cliques
-        await write_each([d for name, d in desired.items() if name not in existing], self._create_clique)
+        missing = [clique for name, clique in desired.items() if name not in existing]
+        await write_each(missing, lambda clique: create_once(self._client, POD_CLIQUE, clique))
         corrected = [
             podcliques.corrected_clique(existing[name], wanted)
             for name, wanted in desired.items()
             if name in existing and not existing[name].metadata.deleting
         ]
-        await write_each([each for each in corrected if each is not None], self._replace_clique)
+        await write_each(
+            [each for each in corrected if each is not None], lambda clique: self._client.replace(POD_CLIQUE, clique)
+        )
         await self._delete_surplus(POD_CLIQUE, existing, desired.keys())
-
-    async def _create_clique(self, clique: PodClique) -> None:
-        try:
-            await self._client.create(POD_CLIQUE, clique)
-        except AlreadyExists:
-            return
-
-    async def _replace_clique(self, clique: PodClique) -> None:
-        await self._client.replace(POD_CLIQUE, clique)
 
     async def _sync_groups(self, scene: Scene) -> None:
         desired = {
@@ -270,14 +271,8 @@ class PodCliqueSetController:
         }
         missing = [where for name, where in desired.items() if name not in scene.observed.groups]
         manifests = [podcliques.desired_scaling_group(scene.layout, i, group) for i, group in missing]
-        await write_each(manifests, self._create_group)
+        await write_each(manifests, lambda group: create_once(self._client, POD_CLIQUE_SCALING_GROUP, group))
         await self._delete_surplus(POD_CLIQUE_SCALING_GROUP, scene.observed.groups, desired.keys())
-
-    async def _create_group(self, group: PodCliqueScalingGroup) -> None:
-        try:
-            await self._client.create(POD_CLIQUE_SCALING_GROUP, group)
-        except AlreadyExists:
-            return
 
     async def _delete_surplus(
         self,
@@ -286,14 +281,8 @@ class PodCliqueSetController:
         wanted: Iterable[str],
     ) -> None:
         keep = set(wanted)
-        surplus = [each for name, each in existing.items() if name not in keep and not each.metadata.deleting]
-        await write_each(surplus, lambda each: self._delete(resource, each))
-
-    async def _delete(self, resource: Resource, found: Generated) -> None:
-        try:
-            await self._client.delete(resource, found.metadata.name, found.metadata.namespace, uid=found.metadata.uid)
-        except (NotFound, Conflict):
-            return
+        surplus = [each for name, each in existing.items() if name not in keep]
+        await write_each(surplus, lambda each: delete_exactly(self._client, resource, each))
 
     async def _recycle(self, scene: Scene, i: int) -> None:
         """Delete every PodClique of a replica; they are made anew, and its gangs start over."""
@@ -306,7 +295,7 @@ class PodCliqueSetController:
         self._events.event(about, "Warning", "PodCliqueSetReplicaDeleteSuccessful", text)
         gangs_of_replica = [gang for gang in observed.gangs.values() if replica_index(gang.metadata.labels) == i]
         await write_each(gangs_of_replica, self._announce_recycling)
-        await write_each(doomed, lambda each: self._delete(POD_CLIQUE, each))
+        await write_each(doomed, lambda each: delete_exactly(self._client, POD_CLIQUE, each))
 
     async def _announce_recycling(self, gang: PodGang) -> None:
         patch = {"metadata": {"annotations": {additions.RECYCLE: timestamp(self._clock.now())}}}
@@ -330,16 +319,7 @@ class PodCliqueSetController:
             synced=synced,
             now=now,
         )
-        if status == pcs.status:
-            return
-        body = status_manifest(POD_CLIQUE_SET.api_version, POD_CLIQUE_SET.kind, pcs.metadata, status)
-        try:
-            stored = await self._client.apply(
-                POD_CLIQUE_SET, body, field_manager=STATUS_MANAGER, subresource="status", type=PodCliqueSet
-            )
-        except NotFound:
-            return
-        self._latest.wrote(scene.key, stored)
+        await write_status(self._client, POD_CLIQUE_SET, pcs, status, latest=self._latest, type=PodCliqueSet)
 
     async def _capabilities(self, scene: Scene) -> Condition:
         """Return what the backend says of this generation of the set; it is asked once for each."""

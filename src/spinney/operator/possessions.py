@@ -17,13 +17,12 @@ from spinney.api.struct import Struct
 from spinney.backends import additions
 from spinney.kube.cache import WatchCache
 from spinney.kube.client import Client
-from spinney.kube.errors import Conflict, NotFound
 from spinney.kube.finalizers import remove_finalizer
 from spinney.kube.keys import Key
 from spinney.kube.manager import Manager
 from spinney.operator.auxiliary import COMPUTE_DOMAIN, DIGEST, Wanted
 from spinney.operator.caches import MANAGED
-from spinney.operator.writing import write_each
+from spinney.operator.writing import delete_exactly, write_each
 
 KINDS: Final = (SERVICE, SERVICE_ACCOUNT, ROLE, ROLE_BINDING, SECRET, HORIZONTAL_POD_AUTOSCALER)
 FIELD_MANAGER: Final = "spinney-operator"
@@ -93,14 +92,10 @@ class Possessions:
 
     async def _delete(self, item: tuple[Resource, Possession]) -> None:
         resource, found = item
-        metadata = found.metadata
-        if metadata.deleting:
+        if found.metadata.deleting:
             await remove_finalizer(self._client, resource, found, additions.COMPUTE_DOMAIN_FINALIZER)
-            return
-        try:
-            await self._client.delete(resource, metadata.name, metadata.namespace, uid=metadata.uid)
-        except (NotFound, Conflict):
-            return
+        else:
+            await delete_exactly(self._client, resource, found)
 
 
 def _owners(found: Possession) -> Iterable[Hashable]:

@@ -9,9 +9,13 @@ from collections.abc import Awaitable, Callable, Iterable
 from typing import Any, Generic, Protocol, TypeVar
 
 from spinney.api.meta import Metadata
+from spinney.api.resource import Resource
 from spinney.kube.cache import Change
-from spinney.kube.controller import Controller
+from spinney.kube.client import Client
+from spinney.kube.controller import Controller, Reconcile
+from spinney.kube.errors import AlreadyExists, NotFound
 from spinney.kube.keys import Key
+from spinney.kube.manager import Manager
 from spinney.kube.mapping import Mapper
 
 CONCURRENT_WRITES = 16
@@ -77,6 +81,32 @@ async def write_each(items: Iterable[I], write: Callable[[I], Awaitable[object]]
     await asyncio.gather(*(work() for _ in range(min(CONCURRENT_WRITES, len(every)))))
     if failures:
         raise failures[0]
+
+
+async def create_once(client: Client, resource: Resource, wanted: Any) -> None:
+    """Create an object; one that is there already is left as it is."""
+    try:
+        await client.create(resource, wanted)
+    except AlreadyExists:
+        return
+
+
+async def delete_exactly(client: Client, resource: Resource, found: Stored) -> None:
+    """Delete this very object; one that is gone is fine, another of its name is not touched."""
+    metadata = found.metadata
+    if metadata.deleting:
+        return
+    try:
+        await client.delete(resource, metadata.name, metadata.namespace, uid=metadata.uid)
+    except NotFound:
+        return
+
+
+def a_controller(manager: Manager, name: str, reconcile: Reconcile, *, workers: int = 1) -> Controller:
+    """Return a new controller that the manager runs."""
+    controller = Controller(name, reconcile, runtime=manager.runtime, workers=workers, metrics=manager.metrics)
+    manager.add(controller)
+    return controller
 
 
 def gathering(
