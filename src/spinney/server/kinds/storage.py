@@ -39,7 +39,8 @@ class ClaimBehaviour(Behaviour):
             causes.append(required("spec.accessModes", "at least 1 access mode is required"))
         if "storage" not in ((spec.get("resources") or {}).get("requests") or {}):
             causes.append(required("spec.resources[storage]"))
-        if old is not None and not causes and _fixed(spec) != _fixed(old.get("spec") or {}):
+        was = (old or {}).get("spec") or {}
+        if old is not None and not causes and _fixed(spec, was) != _fixed(was, was):
             detail = "spec is immutable after creation except resources.requests and volumeAttributesClassName"
             causes.append(forbidden_value("spec", f"{detail} for bound claims"))
         return causes
@@ -50,9 +51,10 @@ def fill_claim_defaults(claim: JSON) -> None:
     claim.setdefault("spec", {}).setdefault("volumeMode", "Filesystem")
 
 
-def _fixed(spec: JSON) -> JSON:
+def _fixed(spec: JSON, was: JSON) -> JSON:
+    """Return what must stay; a claim that has no volume yet may be given one."""
     free = {"resources", "volumeAttributesClassName"}
-    if not spec.get("volumeName"):
+    if not was.get("volumeName"):
         free.add("volumeName")
     return {name: value for name, value in spec.items() if name not in free}
 
