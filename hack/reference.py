@@ -1,6 +1,7 @@
 """Generates docs/reference from the code itself: commands, CRD fields, configuration keys, metrics, events.
 
-``python hack/reference.py`` writes the pages; a test fails when they differ from what is committed.
+``python hack/reference.py`` writes the pages, and the pictures of docs/concepts.md; a test fails when they differ from
+what is committed.
 """
 
 import ast
@@ -27,6 +28,7 @@ from spinney.scheduler.config import SchedulerConfig
 from spinney.scheduler.cycle_metrics import CycleMetrics
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
+import pictures
 from events import EVENTS
 
 DIRECTORY = Path(__file__).resolve().parent.parent / "docs" / "reference"
@@ -262,6 +264,7 @@ def write(directory: Path = DIRECTORY) -> None:
     directory.mkdir(parents=True, exist_ok=True)
     for name, text in pages().items():
         (directory / name).write_text(text)
+    pictures.write(directory.parent / "pictures")
 
 
 if __name__ == "__main__":

@@ -9,6 +9,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES: dict[str, str] = runpy.run_path(str(ROOT / "hack" / "reference.py"))["pages"]()
+PICTURES: dict[str, str] = sys.modules["pictures"].pictures()
 
 
 @pytest.mark.parametrize("name", PAGES)
@@ -36,3 +37,27 @@ def test_every_metric_is_listed() -> None:
 
     assert written
     assert not {name for name in written if name not in PAGES["metrics.md"]}
+
+
+@pytest.mark.parametrize("name", PICTURES)
+def test_a_picture_has_not_drifted(name: str) -> None:
+    """A picture is what the tool draws today."""
+    assert (ROOT / "docs" / "pictures" / name).read_text() == PICTURES[name], "run `make docs`"
+
+
+@pytest.mark.parametrize(
+    "page", [*sorted((ROOT / "docs").rglob("*.md")), ROOT / "README.md"], ids=lambda path: path.name
+)
+def test_links_lead_somewhere(page: Path) -> None:
+    """Every link to a file of the repository, and every picture, is there."""
+    links = re.findall(r"\]\(([^)#:\[]+)(?:#[^)]*)?\)", page.read_text())
+
+    assert not [link for link in links if not (page.parent / link).exists()]
+
+
+def test_every_page_is_in_the_index() -> None:
+    """The index names every page."""
+    index = (ROOT / "docs" / "README.md").read_text()
+    pages = {str(path.relative_to(ROOT / "docs")) for path in (ROOT / "docs").rglob("*.md")} - {"README.md"}
+
+    assert not [page for page in pages if f"({page})" not in index]

@@ -14,7 +14,7 @@ from typing import Any, Final, TypeVar
 import msgspec
 
 from spinney.api.conditions import is_true
-from spinney.api.core import NODE, POD, Pod, PodSpec
+from spinney.api.core import NODE, POD, Pod, PodCondition, PodSpec
 from spinney.api.core import PodStatus as ApiStatus
 from spinney.api.labels import BASE_POD_GANG, POD_CLIQUE, POD_GANG_GATE
 from spinney.api.labels import POD_GANG as GANG_LABEL
@@ -38,6 +38,9 @@ from spinney.sim.snapshot import ClusterSnapshot, identity, resource_of
 MAX_CYCLES: Final = 20
 _INVENTORIED: Final = frozenset({NODE, POD, *OPTIONAL_KINDS})
 """The kinds schedulers hear of through the inventory."""
+
+_READY: Final = (PodCondition(type="Ready", status="True"),)
+"""What a pod that runs says of itself; in a simulation pods run as soon as they are bound."""
 
 T = TypeVar("T")
 
@@ -249,7 +252,7 @@ class Simulation:
             record.pod,
             metadata={"labels": dict(record.labels) | _group_labels(bind.gpu_groups)},
             spec={"node_name": bind.node},
-            status={"phase": "Running", "start_time": self.runtime.clock.now()},
+            status={"phase": "Running", "start_time": self.runtime.clock.now(), "conditions": _READY},
         )
         claims = self.inventory.claims.claims
         for key, devices in bind.claims.items():

@@ -1,0 +1,114 @@
+"""Draws the pictures of docs/concepts.md with the library and the command line's own drawing code.
+
+Each is a cluster of :class:`spinney.sim.Cluster` on which the production scheduler has just decided. ``make docs``
+writes them; a test fails when what is committed is no longer what the tool draws.
+"""
+
+import io
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Final
+
+from rich._export_format import CONSOLE_SVG_FORMAT
+from rich.console import Console, RenderableType
+from rich.text import Text
+from rich.tree import Tree
+
+from spinney.api.core import Pod
+from spinney.api.kai import QUEUE, Queue
+from spinney.api.labels import POD_CLIQUE
+from spinney.api.labels import POD_GANG as GANG_LABEL
+from spinney.api.podgang import POD_GANG, PodGang
+from spinney.cli.bodies.top import scene
+from spinney.cli.demo.workloads import inference
+from spinney.cli.picture import draw
+from spinney.sim import Cluster
+
+DIRECTORY: Final = Path(__file__).resolve().parent.parent / "docs" / "pictures"
+_FONT: Final = re.compile(r"\s*@font-face \{\{.*?\}\}\n", re.DOTALL)
+_FORMAT: Final = _FONT.sub("", CONSOLE_SVG_FORMAT).replace("Fira Code", "ui-monospace")
+"""Rich's form of a screen as SVG, without fonts that would be fetched from elsewhere."""
+
+
+def pictures() -> Mapping[str, str]:
+    """Return every picture by file name."""
+    return {
+        "gang.svg": _svg(_drawn(_a_gang()), "one gang runs, one waits"),
+        "workload.svg": _svg(_tree(), "what a PodCliqueSet becomes"),
+        "topology.svg": _svg(_drawn(_a_service()), "each group in one rack"),
+        "queues.svg": _svg(_drawn(_two_teams()), "queues beside the racks"),
+    }
+
+
+def _a_gang() -> Cluster:
+    cluster = Cluster("8x8")
+    cluster.gang("render", pods=3, gpus=4)
+    cluster.gang("train", pods=4, gpus=8, within="rack")
+    cluster.gang("large", pods=6, gpus=8, within="rack")
+    cluster.step()
+    return cluster
+
+
+def _a_service() -> Cluster:
+    cluster = Cluster("16x8")
+    cluster.submit(
+        {"apiVersion": "grove.io/v1alpha1", "kind": "PodCliqueSet", **inference("chat", "spinney-scheduler")}
+    )
+    cluster.run()
+    return cluster
+
+
+def _two_teams() -> Cluster:
+    cluster = Cluster("8x8")
+    cluster.queue("company", quota=64)
+    cluster.queue("research", parent="company", quota=24)
+    cluster.queue("product", parent="company", quota=40)
+    for number in range(3):
+        cluster.gang(f"research-{number}", pods=2, gpus=8, queue="research")
+    cluster.gang("product-0", pods=2, gpus=8, queue="product")
+    cluster.gang("product-1", pods=1, gpus=8, queue="product")
+    cluster.run()
+    return cluster
+
+
+def _drawn(cluster: Cluster) -> RenderableType:
+    snapshot = cluster.snapshot()
+    return draw(scene(snapshot.nodes, snapshot.pods, snapshot.of(QUEUE, Queue)))
+
+
+def _tree() -> Tree:
+    """Return the gangs, cliques and pods that one PodCliqueSet becomes."""
+    snapshot = _a_service().snapshot()
+    tree = Tree(Text("PodCliqueSet chat, 1 replica", style="bold"))
+    pods = snapshot.pods
+    for gang in snapshot.of(POD_GANG, PodGang):
+        name = gang.metadata.name
+        branch = tree.add(Text(f"PodGang {name}", style="cyan"))
+        for group in gang.spec.pod_groups:
+            members = [pod for pod in pods if _belongs(pod, name, group.name)]
+            minimum = f"at least {group.min_replicas}"
+            branch.add(f"PodClique {group.name}: {len(members)} pod{'s' * (len(members) != 1)}, {minimum}")
+    return tree
+
+
+def _belongs(pod: Pod, gang: str, clique: str) -> bool:
+    labels = pod.metadata.labels
+    return labels.get(GANG_LABEL) == gang and labels.get(POD_CLIQUE) == clique
+
+
+def _svg(drawn: RenderableType, title: str) -> str:
+    console = Console(file=io.StringIO(), width=100, record=True, highlight=False, color_system="truecolor")
+    console.print(drawn)
+    return console.export_svg(title=title, code_format=_FORMAT, unique_id=re.sub(r"\W+", "-", title))
+
+
+def write(directory: Path = DIRECTORY) -> None:
+    """Write every picture."""
+    directory.mkdir(parents=True, exist_ok=True)
+    for name, text in pictures().items():
+        (directory / name).write_text(text)
+
+
+if __name__ == "__main__":
+    write()
