@@ -47,7 +47,7 @@ def fields_of(value: Any, shape: Shape) -> set[Path]:
 
 
 def _collect(value: Any, shape: Shape, path: Path, found: set[Path]) -> None:
-    parts = _parts(value, shape)
+    parts = parts_of(value, shape)
     if not parts:
         if path:
             found.add(path)
@@ -58,7 +58,7 @@ def _collect(value: Any, shape: Shape, path: Path, found: set[Path]) -> None:
         _collect(child, child_shape, (*path, step), found)
 
 
-def _parts(value: Any, shape: Shape) -> dict[str, tuple[Any, Shape]] | None:
+def parts_of(value: Any, shape: Shape) -> dict[str, tuple[Any, Shape]] | None:
     """Return what a value consists of, by step; ``None`` if it is owned as a whole."""
     if isinstance(value, dict) and shape.merge != "atomic":
         return {f"f:{name}": (child, shape.child(name)) for name, child in value.items()}
@@ -98,7 +98,7 @@ class _Comparison:
             self._compare_items(old, new, shape, path)
         else:
             self.changed.add(path)
-            if _parts(old, shape) is not None:
+            if parts_of(old, shape) is not None:
                 _collect(old, shape, path, self.removed)
                 self.removed.discard(path)
 

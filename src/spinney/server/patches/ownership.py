@@ -13,6 +13,7 @@ from spinney.api.struct import JSON
 from spinney.api.time import timestamp
 from spinney.server.kinds.kind import Kind
 from spinney.server.patches.fieldset import Path, changes, fields_of, from_fields_v1, has_path, owned_part, to_fields_v1
+from spinney.server.patches.fieldtree import tree_of, with_paths, without_paths
 
 Operation = Literal["Apply", "Update"]
 _FIRST = "before-first-apply"
@@ -79,21 +80,40 @@ class Owner:
 
     def without(self, paths: Set[Path]) -> "Owner":
         """Return this owner without the given fields."""
-        return self.owning(self.fields - paths) if self.owned(paths) else self
+        if not (owned := self.owned(paths)):
+            return self
+        if self._entry is not None and len(owned) <= _FEW:
+            return self._owning_tree(without_paths(self._entry.get("fieldsV1") or {}, owned))
+        return self.owning(self.fields - paths)
+
+    def after(self, earlier: "Owner", removed: Set[Path]) -> "Owner":
+        """Return this writer with what it owned earlier, except for what it has removed now."""
+        known = earlier._entry
+        if known is not None and len(self.fields) + len(removed) <= _FEW:
+            return self._owning_tree(with_paths(without_paths(known.get("fieldsV1") or {}, removed), self.fields))
+        return self.owning(self.fields | (earlier.fields - removed))
+
+    def _owning_tree(self, tree: JSON) -> "Owner":
+        owner = self.owning(frozenset())
+        if tree:
+            owner._fields, owner._entry = None, owner.entry(tree)
+        return owner
 
     def to_json(self) -> JSON | None:
         """Return the entry as it is stored; ``None`` if nothing is owned."""
         if self._entry is not None:
             return self._entry
-        if not self.fields:
-            return None
+        return self.entry(to_fields_v1(self.fields)) if self.fields else None
+
+    def entry(self, tree: JSON) -> JSON:
+        """Return an entry for this writer with the fields of a tree."""
         entry: JSON = {
             "manager": self.manager,
             "operation": self.operation,
             "apiVersion": self.api_version,
             "time": self.time,
             "fieldsType": "FieldsV1",
-            "fieldsV1": to_fields_v1(self.fields),
+            "fieldsV1": tree,
         }
         if self.subresource:
             entry["subresource"] = self.subresource
@@ -150,8 +170,9 @@ def record_owners(obj: JSON, owners: Iterable[Owner]) -> None:
 def own_created(kind: Kind, obj: JSON, manager: str, now: datetime, *, always: bool) -> None:
     """Record the fields of a new object as its creator's, if ownership is kept from the start."""
     obj["metadata"].pop("managedFields", None)
-    if always:
-        record_owners(obj, [writer(kind, manager, "Update", now, fields=fields_of(owned_part(obj), kind.shape))])
+    if always and (tree := tree_of(owned_part(obj), kind.shape)):
+        creator = writer(kind, manager, "Update", now, fields=frozenset())
+        obj["metadata"]["managedFields"] = [creator.entry(tree)]
 
 
 def own_updated(
@@ -172,7 +193,7 @@ def own_updated(
     owners = []
     for owner in owners_of(old):
         if owner.same(updater):
-            updater = updater.owning(updater.fields | (owner.fields - removed))
+            updater = updater.after(owner, removed)
         else:
             owners.append(owner.without(changed | removed))
     record_owners(obj, in_order(owners_of(old), [*owners, updater]))

@@ -1,0 +1,76 @@
+"""Sets of fields in the form in which they are stored (``FieldsV1``), changed without being read whole.
+
+A node is an object: a leaf stands for a field, an inner node for what lies below it, and ``.`` in an inner node says
+that the field itself belongs to the set too. Every function leaves its arguments alone and shares what is unchanged.
+"""
+
+from collections.abc import Iterable
+from typing import Any
+
+from spinney.api.struct import JSON
+from spinney.server.kinds.shape import Shape
+from spinney.server.patches.fieldset import Path, parts_of
+
+
+def tree_of(value: Any, shape: Shape) -> JSON:
+    """Return the fields that ``value`` sets: what ``fields_of`` returns, as a tree."""
+    parts = parts_of(value, shape)
+    if not parts:
+        return {}
+    is_item = isinstance(value, list)
+    tree: JSON = {}
+    for step in sorted(parts):
+        below = tree_of(*parts[step])
+        tree[step] = {".": {}, **below} if is_item and below else below
+    return tree
+
+
+def with_paths(tree: JSON, paths: Iterable[Path]) -> JSON:
+    """Return ``tree`` with the given fields added."""
+    for path in paths:
+        tree = _with(tree, path)
+    return tree
+
+
+def without_paths(tree: JSON, paths: Iterable[Path]) -> JSON:
+    """Return ``tree`` without the given fields; those below them stay."""
+    for path in paths:
+        tree = _without(tree, path) or {}
+    return tree
+
+
+def _with(node: JSON, path: Path) -> JSON:
+    step, rest = path[0], path[1:]
+    child: JSON | None = node.get(step)
+    if not rest:
+        if child is not None and (not child or "." in child):
+            return node
+        changed = {".": {}, **child} if child else {}
+    else:
+        changed = _with({".": {}} if child == {} else child or {}, rest)
+    if child is not None:
+        return {**node, step: changed}
+    return dict(sorted({**node, step: changed}.items()))
+
+
+def _without(node: JSON, path: Path) -> JSON | None:
+    """Return what is left of a node; ``None`` if that is nothing."""
+    step, rest = path[0], path[1:]
+    child: JSON | None = node.get(step)
+    if child is None:
+        return node
+    changed: JSON | None
+    if rest:
+        changed = _without(child, rest) if child else child
+    elif not child:
+        changed = None
+    else:
+        changed = {name: below for name, below in child.items() if name != "."}
+    if changed is child:
+        return node
+    left = {name: below for name, below in node.items() if name != step}
+    if changed is not None:
+        left = {**node, step: changed}
+    if list(left) == ["."]:
+        return {}
+    return left or None
