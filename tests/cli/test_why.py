@@ -187,6 +187,53 @@ def test_a_native_group_counts_together(tmp_path: Path) -> None:
 
     assert "3 pods: 3 pending" in output
     assert "2 of 3 pods found room" in output
+    assert "NodeResourcesFit: 1 Insufficient cpu (n1)" in output
+
+
+def test_a_group_of_scheduler_plugins_counts_together(tmp_path: Path) -> None:
+    """Members of a coscheduling PodGroup wait together, and what refused the one too many is said."""
+    group = {
+        "apiVersion": "scheduling.x-k8s.io/v1alpha1",
+        "kind": "PodGroup",
+        "metadata": {"name": "mpi"},
+        "spec": {"minMember": 3},
+    }
+    labels = {"scheduling.x-k8s.io/pod-group": "mpi"}
+    name = "scheduler-plugins-scheduler"
+    pods = [a_pod(f"p{i}", cpu="2", labels=labels, schedulerName=name) for i in range(3)]
+    output = why(tmp_path, "mpi", NODE, group, *pods)
+
+    assert "podgroup default/mpi: pending" in output
+    assert "2 of 3 pods found room" in output
+    assert "NodeResourcesFit: 1 Insufficient cpu (n1)" in output
+    assert "simulated from a snapshot" in output
+
+
+def test_a_cluster_of_kai_is_simulated_with_its_queues(tmp_path: Path) -> None:
+    """A PodGroup of KAI over its queue's limit is told which rule refused it and by how much."""
+    amounts = {"quota": -1, "limit": -1}
+    resources = {"gpu": {"quota": 0, "limit": -1}, "cpu": {"quota": 1000, "limit": 2000}, "memory": amounts}
+    queue: JSON = {
+        "apiVersion": "scheduling.run.ai/v2",
+        "kind": "Queue",
+        "metadata": {"name": "team"},
+        "spec": {"resources": resources},
+    }
+    group: JSON = {
+        "apiVersion": "scheduling.run.ai/v2alpha2",
+        "kind": "PodGroup",
+        "metadata": {"name": "big"},
+        "spec": {"minMember": 3, "queue": "team"},
+    }
+    pods = [a_pod(f"p{i}", schedulerName="kai-scheduler") for i in range(3)]
+    for pod in pods:
+        pod["metadata"]["annotations"] = {"pod-group-name": "big"}
+    output = why(tmp_path, "big", NODE, queue, group, *pods)
+
+    assert "podgroup default/big: pending" in output
+    assert "queue team would exceed its limit" in output
+    assert "simulated from a snapshot" in output
+    assert "1 gang of the queue would still wait" in why(tmp_path, "queue/team", NODE, queue, group, *pods)
 
 
 def test_an_ambiguous_name_lists_the_candidates(tmp_path: Path) -> None:

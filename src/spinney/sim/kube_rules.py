@@ -123,16 +123,19 @@ class KubeRules:
         if active + len(records) < minimum:
             exist = f"{active + len(records)} of the {minimum} pods that the group needs exist"
             return {}, _refusal(key, records, needed=minimum, others=(exist,))
-        best: dict[PodKey, str] = {}
+        needed = max(minimum - active, 1)
+        nearest: KubeRefusal | None = None
         for within in self._confines(gang):
             nodes = self._try(records, within)
-            if active + len(nodes) >= minimum:
-                left = [record for record in records if record.key not in nodes]
-                return nodes, self._explained(key, left, len(nodes), len(records)) if left else None
-            best = max(best, nodes, key=len)
+            left = [record for record in records if record.key not in nodes]
+            if len(nodes) >= needed:
+                return nodes, self._explained(key, left, left, len(nodes), len(records)) if left else None
+            if nearest is None or len(nodes) > nearest.explanation.placed:
+                # While the others hold their places: what refused the rest is what the group lacks.
+                nearest = self._explained(key, records, left, len(nodes), needed)
             for pod in nodes:
                 self._cluster.forget(pod)
-        return {}, self._explained(key, records, len(best), max(minimum - active, 1))
+        return {}, nearest or self._explained(key, records, records, 0, needed)
 
     def _try(self, records: Iterable[PodRecord], within: Mask | None) -> dict[PodKey, str]:
         """Assume each pod on its best node; return those that found one."""
@@ -159,12 +162,15 @@ class KubeRules:
         for number in sorted(range(len(names)), key=lambda each: names[each]):
             yield np.asarray(column == number) & table.alive
 
-    def _explained(self, key: GangKey, left: Sequence[PodRecord], placed: int, needed: int) -> KubeRefusal:
+    def _explained(
+        self, key: GangKey, waiting: Sequence[PodRecord], left: Sequence[PodRecord], placed: int, needed: int
+    ) -> KubeRefusal:
+        """Say why ``waiting`` pods wait: because of those that are ``left`` without a node."""
         alike: dict[int, list[PodRecord]] = {}
         for record in left:
             alike.setdefault(record.request.number, []).append(record)
         reports = tuple(self.report(same[0], len(same)) for same in alike.values())
-        return _refusal(key, left, needed=needed, placed=placed, pods=reports)
+        return _refusal(key, waiting, needed=needed, placed=placed, pods=reports)
 
     def _gang(self, key: GangKey) -> Gang | None:
         gang = self._groups.get(key)

@@ -86,10 +86,23 @@ class Outcome:
     """The gang of every pod that was placed or waits."""
 
 
+def matching_profile(snapshot: ClusterSnapshot) -> SchedulerConfig:
+    """Return how the session scheduler of a cluster decides, as far as the snapshot tells.
+
+    That is the configuration it brought along; else, where KAI places pods and our scheduler none, KAI's way.
+    """
+    if snapshot.scheduler is not None:
+        return snapshot.scheduler
+    names = {pod.spec.scheduler_name for pod in snapshot.pods}
+    if "kai-scheduler" in names and "spinney-scheduler" not in names:
+        return SchedulerConfig.kai_compat(explain=True)
+    return SchedulerConfig()
+
+
 class Simulation:
     """A cluster being scheduled. Mutable: each cycle changes its inventory.
 
-    Without a configuration the session scheduler has the one the snapshot brought along, or else its defaults.
+    Without a configuration the session scheduler has the one that :func:`matching_profile` finds.
     """
 
     def __init__(
@@ -100,7 +113,7 @@ class Simulation:
         runtime: Runtime,
         registry: PluginRegistry | None = None,
     ) -> None:
-        config = config or snapshot.scheduler or SchedulerConfig()
+        config = config or matching_profile(snapshot)
         names = tuple(dict.fromkeys((*config.scheduler_names, *SESSION_NAMES)))
         self.runtime = runtime
         self._base = snapshot

@@ -15,11 +15,11 @@ from spinney.cli.output import coloured, print_data, progress
 from spinney.cli.settings import scheduler_settings
 from spinney.explain import as_text
 from spinney.runtime import Runtime
-from spinney.scheduler.config import SchedulerConfig
 from spinney.scheduler.plugin import UnknownPlugin
 from spinney.sim.advice import Advisor, Answer
 from spinney.sim.queue_table import QueueLine
 from spinney.sim.subjects import AmbiguousSubject, NoSuchSubject, UnknownKind, find
+from spinney.sim.whatif import matching_profile
 
 _DEVELOPER = 7  # the verbosity at which plugins log the node sets they made
 
@@ -39,7 +39,7 @@ def why(
     settings = scheduler_settings(config)
     snapshot, here = snapshot_of(ClusterChoice(kubeconfig, context, namespace), from_file)
     if verbose:
-        settings = msgspec.structs.replace(settings or snapshot.scheduler or SchedulerConfig(), verbosity=_DEVELOPER)
+        settings = msgspec.structs.replace(settings or matching_profile(snapshot), verbosity=_DEVELOPER)
     try:
         with progress("simulating"), _developer_log(wanted=verbose) as logged:
             advisor = Advisor(snapshot, settings, runtime=Runtime.system())
