@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from spinney.api.selectors import FieldSelector, InvalidSelector, Selector
+from spinney.api.selectors import FieldSelector, InvalidSelector, Operator, Selector
 from spinney.server.kinds import Kind
 from spinney.server.status import bad_request
 from spinney.server.store import Record
@@ -17,6 +17,7 @@ class Selection:
     fields: tuple[tuple[int, str, bool], ...] = ()
     name: tuple[tuple[str, bool], ...] = ()
     namespace: tuple[tuple[str, bool], ...] = ()
+    labelled: tuple[tuple[str, str], ...] = ()  # what the label selector asks for at least, to look at first
 
     @property
     def everything(self) -> bool:
@@ -30,7 +31,11 @@ class Selection:
 
     def matches(self, record: Record) -> bool:
         """Return whether a record is selected."""
-        if self.labels is not None and not self.labels.matches(record.labels):
+        present = record.labels
+        for key, wanted in self.labelled:
+            if present.get(key) != wanted:
+                return False
+        if self.labels is not None and not self.labels.matches(present):
             return False
         for value, equal in self.name:
             if (record.key.name == value) is not equal:
@@ -62,4 +67,10 @@ def selection(kind: Kind, query: Mapping[str, str], name: str | None = None) -> 
             fields.append((position, requirement.value, requirement.equal))
         else:
             raise bad_request(f"field label not supported: {requirement.path}")
-    return Selection(labels, tuple(fields), tuple(names), tuple(namespaces))
+    return Selection(labels, tuple(fields), tuple(names), tuple(namespaces), _labelled(labels))
+
+
+def _labelled(labels: Selector | None) -> tuple[tuple[str, str], ...]:
+    requirements = labels.requirements if labels is not None else ()
+    single = [each for each in requirements if each.operator is Operator.IN and len(each.values) == 1]
+    return tuple((each.key, each.values[0]) for each in single)

@@ -52,6 +52,11 @@ class Owner:
         return self._fields
 
     @property
+    def tree(self) -> JSON | None:
+        """The fields as they are stored, if they are."""
+        return None if self._entry is None else self._entry.get("fieldsV1") or {}
+
+    @property
     def identity(self) -> tuple[str, str, str]:
         """What makes two entries stand for the same writer."""
         return self.manager, self.operation, self.subresource
@@ -62,8 +67,7 @@ class Owner:
 
     def owned(self, paths: Set[Path]) -> Set[Path]:
         """Return which of ``paths`` are owned."""
-        if self._fields is None and self._entry is not None and len(paths) <= _FEW:
-            tree = self._entry.get("fieldsV1") or {}
+        if self._fields is None and (tree := self.tree) is not None and len(paths) <= _FEW:
             return {path for path in paths if has_path(tree, path)}
         return self.fields & paths
 
@@ -82,22 +86,27 @@ class Owner:
         """Return this owner without the given fields."""
         if not (owned := self.owned(paths)):
             return self
-        if self._entry is not None and len(owned) <= _FEW:
-            return self._owning_tree(without_paths(self._entry.get("fieldsV1") or {}, owned))
+        if self.tree is not None and len(owned) <= _FEW:
+            return self._owning_tree(without_paths(self.tree, owned))
         return self.owning(self.fields - paths)
 
     def after(self, earlier: "Owner", removed: Set[Path]) -> "Owner":
         """Return this writer with what it owned earlier, except for what it has removed now."""
-        known = earlier._entry
-        if known is not None and len(self.fields) + len(removed) <= _FEW:
-            return self._owning_tree(with_paths(without_paths(known.get("fieldsV1") or {}, removed), self.fields))
+        if earlier.tree is not None and len(self.fields) + len(removed) <= _FEW:
+            return self._owning_tree(with_paths(without_paths(earlier.tree, removed), self.fields))
         return self.owning(self.fields | (earlier.fields - removed))
 
     def _owning_tree(self, tree: JSON) -> "Owner":
-        owner = self.owning(frozenset())
-        if tree:
-            owner._fields, owner._entry = None, owner.entry(tree)
-        return owner
+        if not tree:
+            return self.owning(frozenset())
+        return Owner(
+            manager=self.manager,
+            operation=self.operation,
+            api_version=self.api_version,
+            subresource=self.subresource,
+            time=self.time,
+            entry=self.entry(tree),
+        )
 
     def to_json(self) -> JSON | None:
         """Return the entry as it is stored; ``None`` if nothing is owned."""
