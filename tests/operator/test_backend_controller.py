@@ -29,6 +29,7 @@ class Recorder(SchedulerBackend):
     failing: ClassVar[bool] = False
     holding: ClassVar[bool] = False
     hanging: ClassVar[tuple[str, ...]] = ()  # how the names of gangs begin that get no answer
+    clumsy: ClassVar[tuple[str, ...]] = ()  # and whose pods cannot be prepared
 
     @property
     def capabilities(self) -> Capabilities:
@@ -50,6 +51,8 @@ class Recorder(SchedulerBackend):
 
     def prepare_pod(self, pod: PodManifest, gang: PodGang) -> None:
         type(self).calls.append(f"prepare {pod['spec']['hostname']}")
+        if gang.metadata.name.startswith(type(self).clumsy):
+            raise RuntimeError("the pod was dropped")
         pod["spec"]["schedulerName"] = self.name
 
     def may_release(self, pod: Pod, gang: PodGang) -> bool:
@@ -61,7 +64,8 @@ class Recorder(SchedulerBackend):
 
 def settings() -> tuple[Settings, Catalogue]:
     """Return settings with the recorder as default, and forget what it recorded."""
-    Recorder.calls, Recorder.failing, Recorder.holding, Recorder.hanging = [], False, False, ()
+    Recorder.calls, Recorder.failing, Recorder.holding = [], False, False
+    Recorder.hanging, Recorder.clumsy = (), ()
     catalogue = Catalogue()
     backends: list[type[SchedulerBackend]] = [*BACKENDS, Recorder]
     for backend in backends:
@@ -89,6 +93,43 @@ def test_a_backend_is_asked_in_the_promised_order() -> None:
             assert len(prepared) == 2
             assert prepared[-1] < calls.index("sync model-0 initialized=True scheduled=False")
             assert calls[-1] == "sync model-0 initialized=True scheduled=True"
+
+    run_virtual(story())
+
+
+def test_gangs_are_created_with_empty_references() -> None:
+    """A gang is there before its pods: its first version has every group, with its minimum and without references."""
+
+    async def story() -> None:
+        chosen, catalogue = settings()
+        async with a_world(chosen, catalogue=catalogue) as world:
+            await world.apply(a_pod_clique_set("model", [a_clique("leader", 1), a_clique("worker", 2)]))
+            await world.settle()
+            first = world.witness.gang_history["model-0"][0]
+            groups = [
+                (each["name"], each["minReplicas"], each.get("podReferences", []))
+                for each in first["spec"]["podgroups"]
+            ]
+            assert groups == [("model-0-leader", 1, []), ("model-0-worker", 2, [])]
+            assert all(len(group.pod_references) > 0 for group in (await world.gang("model-0")).spec.pod_groups)
+
+    run_virtual(story())
+
+
+def test_a_pod_that_cannot_be_prepared_is_tried_again() -> None:
+    """A backend that raises while it prepares a pod holds up that gang alone, and the pod comes when it does not."""
+
+    async def story() -> None:
+        chosen, catalogue = settings()
+        async with a_world(chosen, catalogue=catalogue) as world:
+            Recorder.clumsy = ("stuck-",)
+            await world.apply(a_pod_clique_set("stuck"))
+            await world.apply(a_pod_clique_set("model"))
+            await world.settle(30)
+            assert {pod.metadata.labels[marks.PART_OF] for pod in await world.pods()} == {"model"}
+            Recorder.clumsy = ()
+            await world.settle(400)
+            assert len(await world.pods()) == 4
 
     run_virtual(story())
 

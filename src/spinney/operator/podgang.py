@@ -13,7 +13,7 @@ import msgspec
 import structlog
 
 from spinney.api import labels as marks
-from spinney.api.conditions import is_true
+from spinney.api.conditions import find_condition, is_true
 from spinney.api.grove import POD_CLIQUE_SET, ClusterTopologyBinding, PodCliqueSet
 from spinney.api.meta import Condition, ObjectMeta, owner_reference
 from spinney.api.podgang import INITIALIZED, POD_GANG, SCHEDULED, PodGang, PodGangSpec, PodGangStatus
@@ -237,7 +237,7 @@ class PodGangController:
             members,
             initialized=initialized,
             backend=answer,
-            derive_scheduled=backend is None or not backend.capabilities.writes_scheduled,
+            derive_scheduled=_derives_scheduled(gang, backend),
             now=self._clock.now(),
         )
         if status == _own_part(gang.status, status):
@@ -344,6 +344,14 @@ def new_gang(layout: Layout, plan: GangPlan, topology: Topology, *, backend: Sch
         annotations=gangs.gang_annotations(layout, topology, spec),
         finalizers=_finalizers(backend),
     )
+
+
+def _derives_scheduled(gang: PodGang, backend: SchedulerBackend | None) -> bool:
+    """Say whether Scheduled is ours to write; of a backend that is not enabled whoever wrote it last goes on."""
+    if backend is not None:
+        return not backend.capabilities.writes_scheduled
+    written = find_condition(gang.status.conditions, SCHEDULED)
+    return written is not None and written.reason in ("MinimumPlaced", "MinimumNotPlaced")
 
 
 def _finalizers(backend: SchedulerBackend | None) -> tuple[str, ...]:
