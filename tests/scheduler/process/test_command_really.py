@@ -128,7 +128,9 @@ async def test_it_places_the_operators_gangs(cluster: Cluster) -> None:
             assert [gang.status.placement_score for gang in gangs] == [1.0]
         await cluster.client.delete_collection(POD_CLIQUE_SET, cluster.namespace)
         async with asyncio.timeout(30):
-            while (await cluster.client.list(POD_CLIQUE_SET, cluster.namespace)).items:
+            while True:
+                if not (await cluster.client.list(POD_CLIQUE_SET, cluster.namespace)).items:
+                    break
                 await asyncio.sleep(0.1)
     finally:
         operator.stop()
