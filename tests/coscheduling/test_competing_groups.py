@@ -110,7 +110,7 @@ def test_whatever_fits_alone_is_served_in_the_end(
 
 
 async def test_a_group_takes_victims_for_its_whole_quorum(bench: Bench) -> None:
-    """A group of higher priority takes as few pods as its quorum needs, and is bound when they are gone."""
+    """Limitation 1: a group takes as few victims as its quorum needs, and is bound when they are gone."""
     bench.put(a_node("n1", cpu=4), a_node("n2", cpu=4))
     bench.put(*(a_pod(f"low-{number}", node=f"n{1 + number % 2}") for number in range(8)))
     bench.gang("high", 3, priority=10)
@@ -127,7 +127,7 @@ async def test_a_group_takes_victims_for_its_whole_quorum(bench: Bench) -> None:
 
 
 async def test_a_group_that_would_still_not_fit_takes_nobody(bench: Bench) -> None:
-    """No victim is taken for a group whose quorum would not fit even without them."""
+    """Limitation 1: no victim is taken for a group whose quorum would not fit even without them."""
     bench.put(a_node("n1", cpu=4))
     bench.put(a_pod("low", node="n1"), a_pod("higher", node="n1", cpu="2", priority=20))
     bench.gang("high", 3, priority=10)

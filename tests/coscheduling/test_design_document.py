@@ -1,9 +1,18 @@
-"""Each numbered sentence of the coscheduling design document, quoted by its number."""
+"""Each numbered sentence of the coscheduling design document, quoted by its number.
+
+Where the document does not number its sentences (PostFilter, PostBind, the last sentences of PreFilter and Permit, the
+controller), they are counted in order. The last test counts what is quoted here and elsewhere in this room.
+"""
+
+import re
+from pathlib import Path
 
 import pytest
 
 from spinney.api.core import Pod
+from spinney.api.schema.crd import manifests
 from spinney.coscheduling.framework import Code, CycleState, QueuedPod
+from spinney.coscheduling.framework.profile import POINTS, serves
 
 from .bench import Bench, a_group, a_node, a_pod
 
@@ -19,6 +28,27 @@ def in_order(bench: Bench, *pods: Pod) -> list[str]:
     """Return the names of the pods in the order in which they would be tried."""
     entries = [queued(bench, pod) for pod in pods]
     return [each.key.name for each in sorted(entries, key=bench.plugin.sort_key)]
+
+
+# -- goals ------------------------------------------------------------------------------------------------------------
+
+
+async def test_goal_1_on_the_scheduling_framework(bench: Bench) -> None:
+    """Goal 1: coscheduling is a plugin of the framework, at the extension points that the document names."""
+    named = {"queueSort", "preFilter", "postFilter", "permit", "postBind"}
+    assert named <= {point for point in POINTS if serves(bench.plugin, point)}
+
+
+async def test_goal_2_the_pod_group_kind(cluster_name: str) -> None:
+    """Goal 2: the PodGroup kind has every field of the document, and columns for what people look for."""
+    name = "podgroups.scheduling.x-k8s.io"
+    version = next(each for each in manifests() if each["metadata"]["name"] == name)["spec"]["versions"][0]
+    properties = version["schema"]["openAPIV3Schema"]["properties"]
+    assert set(properties["spec"]["properties"]) == {"minMember", "minResources", "scheduleTimeoutSeconds"}
+    counted = {"scheduled", "running", "succeeded", "failed"}
+    assert {"phase", "occupiedBy", "scheduleStartTime", *counted} <= set(properties["status"]["properties"])
+    columns = [column["name"] for column in version["additionalPrinterColumns"]]
+    assert columns == ["Phase", "MinMember", "Scheduled", "Running", "Succeeded", "Failed", "Age"]
 
 
 # -- QueueSort --------------------------------------------------------------------------------------------------------
@@ -279,7 +309,7 @@ async def test_permit_2_bound_members_count(bench: Bench) -> None:
 
 
 async def test_permit_3_a_time_out_rejects_the_whole_group(bench: Bench) -> None:
-    """Permit, last sentence: if any pod times out, the whole group is rejected."""
+    """Permit 3: if any pod times out, the whole group is rejected."""
     bench.put(a_node("n1", cpu=9), a_group("ten", 10, schedule_timeout_seconds=7))
     bench.put(*(a_pod(f"ten-{number}", group="ten") for number in range(10)))
     await bench.run()
@@ -315,3 +345,26 @@ async def test_schedule_start_is_noted_at_the_first_permit(bench: Bench) -> None
     bench.gang("pair", 2)
     await bench.run()
     assert bench.started[0] == "pair"
+
+
+# -- the document as a whole ------------------------------------------------------------------------------------------
+
+SENTENCES = {
+    "Goal": 2,
+    "QueueSort": 4,
+    "PreFilter": 3,
+    "PostFilter": 2,
+    "Permit": 3,
+    "PostBind": 1,
+    "Controller": 3,
+    "Limitation": 1,
+}
+
+
+def test_every_sentence_is_quoted(cluster_name: str) -> None:
+    """Every sentence of the document has a test that quotes its number, and no test quotes one that is not there."""
+    quoted: dict[str, set[int]] = {}
+    for path in Path(__file__).parent.glob("test_*.py"):
+        for heading, numbers in re.findall(r'"""(\w+) (\d(?: and \d)*): ', path.read_text()):
+            quoted.setdefault(heading, set()).update(int(number) for number in numbers.split(" and "))
+    assert quoted == {heading: set(range(1, count + 1)) for heading, count in SENTENCES.items()}

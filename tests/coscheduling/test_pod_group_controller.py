@@ -63,7 +63,7 @@ def pods(**phases: int) -> list[Pod]:
     ],
 )
 def test_phases(phase: str, members: dict[str, int], expected: str) -> None:
-    """The phase follows from the members there are: one failure is Failed at once, and is left by recovery."""
+    """Controller 2 and 3: one failure is Failed at once; the phase follows from the pods, whatever interrupted them."""
     assert next_status(a_group(phase=phase), pods(**members)).phase == expected
 
 
@@ -88,7 +88,7 @@ def test_a_status_that_is_right_is_not_changed() -> None:
 
 
 async def test_the_life_of_a_group(cluster: Cluster) -> None:
-    """Pending, Scheduling, Running, Failed and back, Finished: written as the pods go through it."""
+    """Controller 1 and 2: Pending, Scheduling, Running, Failed and back, Finished, as the pods go through it."""
     async with a_world(cluster) as world, world.scheduling():
         await world.group("life", 2)
         await world.until(lambda: world.status("life").phase == "Pending")

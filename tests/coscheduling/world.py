@@ -85,6 +85,7 @@ class World:
     """What the scheduler reaches the cluster by, if not by what the test does."""
     pods: dict[str, Pod] = field(default_factory=dict)
     groups: dict[str, PodGroup] = field(default_factory=dict)
+    patience: float = float("inf")
     watch: Callable[["World"], None] = lambda world: None
     changed: asyncio.Event = field(default_factory=asyncio.Event)
 
@@ -156,8 +157,8 @@ class World:
                 await self.changed.wait()
 
     async def settle(self, seconds: float = 5.0) -> None:
-        """Let time pass, in which nothing should go wrong."""
-        await asyncio.sleep(seconds)
+        """Let time pass, in which nothing should go wrong; in real time not more than there is patience for."""
+        await asyncio.sleep(min(seconds, self.patience))
 
     async def events(self, reason: str, kind: str = "Pod") -> list[str]:
         """Return what events of this reason on objects of this kind say, once they are sent."""
@@ -193,6 +194,8 @@ async def a_world(cluster: Cluster, configuration: CoschedulerConfiguration | No
     async with followed(cluster.client, cluster.runtime, cluster.namespace) as world:
         if configuration is not None:
             world.configuration = configuration
+        if not cluster.embedded:
+            world.patience = 2.0
         yield world
 
 

@@ -58,6 +58,8 @@ class Group:
         self.stirred = False
         """Whether, since it was rejected, something happened that may help it; else to try it again is pointless."""
         self.resources_checked = False
+        self.refused_classes: set[int] = set()
+        """Request classes of members that fit nowhere, since the group was last rejected or released."""
         self.domain: str | None = None
         """The one topology domain all members go to, once it is chosen."""
         self.domains_tried: set[str] = set()
@@ -117,6 +119,12 @@ class Group:
     def lacking(self) -> list[PodRecord]:
         """Return pending members, as many as must still be placed; fewer if there are not enough."""
         return self.pending()[: self.missing]
+
+    def others_than(self, refused: PodRecord) -> list[PodRecord]:
+        """Note that a member fits nowhere; return the pending ones of other kinds, if they could make the quorum."""
+        self.refused_classes.add(refused.request.number)
+        others = [record for record in self.pending() if record.request.number not in self.refused_classes]
+        return others if self.assigned + len(others) >= self.minimum else []
 
     # -- kept by the book --------------------------------------------------------------------------------------------
 

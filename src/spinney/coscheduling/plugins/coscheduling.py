@@ -217,6 +217,10 @@ class Coscheduling(QueueSort, PreEnqueue, PreFilter, Filter, PostFilter, Reserve
             return PostFilterResult(Status.unschedulable())
         if preempting(self._services, group):
             return PostFilterResult(Status.unschedulable("victims are still terminating"), keep=True)
+        others = group.others_than(self._record(pod))
+        if others:
+            self._services.activate(Key(*record.key) for record in others)
+            return PostFilterResult(Status.unschedulable(f"other pods may make the quorum of pod group {group.name}"))
         if group.missing * 100 > self.arguments.pod_group_reject_percentage * group.minimum:
             reason = f"PodGroup {group.name} gets rejected due to Pod {pod.metadata.name} is unschedulable"
             found = state.read(FILTERED)
@@ -295,6 +299,7 @@ class Coscheduling(QueueSort, PreEnqueue, PreFilter, Filter, PostFilter, Reserve
         """Let the waiting members go, and the ``last`` one that came; together, if some must be prepared first."""
         waiting, group.waiting = group.waiting, {}
         group.domains_tried.clear()
+        group.refused_classes.clear()
         held = [pod for key in waiting if (pod := self._services.waiting.get(key)) is not None]
         states = {**{pod.key: pod.state for pod in held}, **last}
         if any(self._needs_preparing(key) for key in states):
@@ -343,6 +348,7 @@ class Coscheduling(QueueSort, PreEnqueue, PreFilter, Filter, PostFilter, Reserve
         log.info("pod group rejected", group=group.name, held=group.assigned, minimum=group.minimum, reason=reason)
         group.resources_checked = False
         group.domains_tried.clear()
+        group.refused_classes.clear()
         rest = self.arguments.pod_group_backoff_seconds
         if rest > 0:
             self._groups.rest(group, self._services.runtime.clock.monotonic() + rest, stirred=again)

@@ -50,6 +50,9 @@ class GroupPreemption(PostFilter):
         group = self._services.groups.of(key)
         if group is None or group.satisfied or preempting(self._services, group):
             return PostFilterResult(Status.unschedulable())
+        record = self._services.cluster.pod(PodKey(*key))
+        if record is None or group.others_than(record):
+            return PostFilterResult(Status.unschedulable())
         members = group.lacking()
         if any(record.pod.spec.preemption_policy == NEVER for record in members):
             return PostFilterResult(Status.unschedulable("preemption: not eligible due to preemptionPolicy=Never."))
