@@ -238,10 +238,14 @@ class NodeTable:
 
     def add_many(self, rows: Rows, counts: Vector, amounts: Vector) -> None:
         """Book ``counts[i]`` tasks of ``amounts`` on each of the distinct ``rows``; negative counts take away."""
+        self.try_many(rows, counts, amounts)
+        self.usage.mark(rows)
+
+    def try_many(self, rows: Rows, counts: Vector, amounts: Vector) -> None:
+        """Book as :meth:`add_many` does, to see what it would be like: readers of the journal must not notice."""
         total = counts[:, None] * padded(amounts, self.axis.width)
         self._used[rows] += total
         self._idle[rows] -= total
-        self.usage.mark(rows)
 
     def _book(self, row: int, holding: Holding, amounts: Vector) -> None:
         self._widen()

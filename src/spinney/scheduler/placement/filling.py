@@ -5,9 +5,10 @@ changes what that node has left. For identical tasks four ways lead to the same 
 
 * task by task, judging again each time: always right;
 * one on each of the best nodes, where all they mind is sharing a node (:mod:`~spinney.scheduler.placement.apart`);
-* in waves over the nodes that tie for best, where placing on one node changes nothing about others;
-* filling node after node down the ranking, where moreover a node never becomes less attractive by being used. The same
-  then holds from one gang of a single pod to the next.
+* filling node after node down the ranking, where placing on one node changes nothing about others, and a node never
+  becomes less attractive by being used; the same then holds from one gang of a single pod to the next;
+* from a heap of nodes by what they would say with so many tasks on them, where only the former holds
+  (:mod:`~spinney.scheduler.placement.levels`).
 """
 
 from collections.abc import Sequence
@@ -22,6 +23,7 @@ from spinney.scheduler.nodes import NodeSet
 from spinney.scheduler.placement.apart import only_apart
 from spinney.scheduler.placement.devices import choose_devices
 from spinney.scheduler.placement.judging import Candidates, RuleSet
+from spinney.scheduler.placement.levels import best_of_each, fill_ranked
 from spinney.scheduler.placement.succession import AHEAD
 from spinney.scheduler.session import Session
 from spinney.scheduler.statement import Statement
@@ -48,11 +50,11 @@ def place_run(
     candidates = session.judge.candidates(tasks[0], nodes)
     if not _is_within_capacity(session, tasks[0], candidates):
         return 0
-    if rules.only_room_limits and rules.monotone and not _may_pipeline(session, tasks[0], candidates.rows):
-        return _fill(session, statement, tasks, candidates)
-    # Where scores never fall, the node just used is the best again: waves would be undone every time.
-    widest = 1 if rules.monotone else len(tasks)
-    return _place_in_waves(session, statement, tasks, candidates, widest=widest)
+    if _may_pipeline(session, tasks[0], candidates.rows):
+        return _place_one_by_one(session, statement, tasks, nodes, pipeline_only=False)
+    if rules.monotone:
+        return _fill(session, statement, tasks, candidates, only_room_limits=rules.only_room_limits)
+    return _place_in_turn(session, statement, tasks, candidates)
 
 
 def _place_one_by_one(
@@ -130,79 +132,41 @@ def _place_best(
     return False
 
 
-def _fill(session: Session, statement: Statement, tasks: Sequence[PodInfo], candidates: Candidates) -> int:
+def _fill(
+    session: Session, statement: Statement, tasks: Sequence[PodInfo], candidates: Candidates, *, only_room_limits: bool
+) -> int:
     """Fill the best nodes one after the other."""
-    rows, _, score = candidates
-    wanted = len(tasks)
-    if len(rows) == 0:
-        return 0
-    if len(rows) > 4 * wanted:
-        # Every candidate takes at least one task, so the best ``wanted`` and their ties are enough.
-        worst = np.partition(score, len(score) - wanted)[len(score) - wanted]
-        best = score >= worst
-        rows, score = rows[best], score[best]
-    rows = rows[np.argsort(-score, kind="stable")]
-    room = room_for(session, tasks[0], rows[:wanted])
+    rows = candidates.rows[_best(candidates, len(tasks))]
+    room = room_for(session, tasks[0], rows)
+    if not only_room_limits:
+        room = fill_ranked(session, tasks, rows, room)
     reached = np.cumsum(room)
-    last = int(np.searchsorted(reached, wanted))
-    if last < len(room):
-        counts = room[: last + 1].copy()
-        counts[last] -= reached[last] - wanted
-        statement.allocate_many(tasks, rows[: last + 1], counts)
-        return wanted
-    total = int(reached[-1])
-    statement.allocate_many(tasks[:total], rows[: len(room)], room)
+    last = min(int(np.searchsorted(reached, len(tasks))), len(rows) - 1)
+    counts = room[: last + 1].copy()
+    counts[last] -= max(int(reached[last]) - len(tasks), 0)
+    total = int(counts.sum())
+    statement.allocate_many(tasks[:total], rows[: last + 1], counts)
     return total
 
 
-def _place_in_waves(
-    session: Session, statement: Statement, tasks: Sequence[PodInfo], candidates: Candidates, *, widest: int
-) -> int:
-    """Give one task to each of the nodes that tie for best, judge just those again, and so on.
-
-    That is what one by one would do as long as no node of a wave is as good as the wave afterwards; where one is, the
-    wave is undone and only its first node is used.
-    """
-    rows, now, score = candidates.rows, candidates.now.copy(), candidates.score.copy()
-    done = 0
-    while done < len(tasks) and len(score):
-        best = score.max()
-        if best == -np.inf:
-            break
-        wave = np.flatnonzero(score == best)[: min(len(tasks) - done, widest)]
-        waiting = np.flatnonzero(~now[wave])
-        # Only nodes where the task fits now can be filled together; the first that must wait is a wave of its own.
-        wave = wave[: max(int(waiting[0]), 1)] if len(waiting) else wave
-        checkpoint = statement.checkpoint()
-        _place_wave(session, statement, tasks[done : done + len(wave)], rows[wave], fits_now=bool(now[wave[0]]))
-        after = _judged_again(session, tasks[0], rows[wave])
-        if len(wave) > 1 and after.score.max() >= best:
-            statement.rollback(checkpoint)
-            wave = wave[:1]
-            _place_wave(session, statement, tasks[done : done + 1], rows[wave], fits_now=True)
-            after = _judged_again(session, tasks[0], rows[wave])
-        score[wave], now[wave] = after.score, after.now
-        done += len(wave)
-    return done
+def _place_in_turn(session: Session, statement: Statement, tasks: Sequence[PodInfo], candidates: Candidates) -> int:
+    """Give each task the node that is best by then, whatever use does to scores."""
+    best = np.sort(_best(candidates, len(tasks)))  # by name again, as ties go to the first
+    rows, score = candidates.rows[best], candidates.score[best]
+    places = best_of_each(session, tasks, rows, score)
+    order = sorted(range(len(places)), key=places.__getitem__)
+    used, counts = np.unique(np.array(places, dtype=np.intp), return_counts=True)
+    statement.allocate_many([tasks[each] for each in order], rows[used], counts.astype(np.int64))
+    return len(places)
 
 
-def _place_wave(
-    session: Session, statement: Statement, tasks: Sequence[PodInfo], rows: Rows, *, fits_now: bool
-) -> None:
-    if fits_now:
-        statement.allocate_many(tasks, rows, np.ones(len(rows), dtype=np.int64))
-    else:
-        statement.pipeline(tasks[0], session.nodes.info(int(rows[0])))
-
-
-def _judged_again(session: Session, task: PodInfo, rows: Rows) -> Candidates:
-    """Return verdicts aligned with ``rows``; a node that is no candidate any more scores minus infinity."""
-    found = session.judge.candidates(task, NodeSet(session.nodes, rows))
-    score = np.full(len(rows), -np.inf)
-    now = np.zeros(len(rows), dtype=np.bool_)
-    still = np.isin(rows, found.rows)
-    score[still], now[still] = found.score, found.now
-    return Candidates(rows, now, score)
+def _best(candidates: Candidates, wanted: int) -> Rows:
+    """Return the places of the best candidates, best first, ties by name; each takes a task, so no other is needed."""
+    score = candidates.score
+    if len(score) <= 4 * wanted:
+        return np.argsort(-score, kind="stable")[:wanted]
+    enough = np.flatnonzero(score >= np.partition(score, len(score) - wanted)[len(score) - wanted])
+    return enough[np.argsort(-score[enough], kind="stable")[:wanted]]
 
 
 def room_for(session: Session, task: PodInfo, rows: Rows) -> Vector:

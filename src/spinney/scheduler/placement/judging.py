@@ -133,6 +133,20 @@ class Judge:
             rows, score = rows[fits], (score + extra)[fits]
         return Candidates(rows, judged.now[rows], score)
 
+    def ask_again(self, task: PodInfo, rows: Rows, *, scored: bool = True) -> tuple[Mask, Scores]:
+        """Return verdicts on ``rows`` as they are at this moment, and scores where a task may go; nothing is kept."""
+        rules = self.rules(task)
+        fixed, _ = self._classes[task.request.number, rules.signature]
+        later, _ = resource_fit(self._nodes, task.request, rows)
+        fits = fixed.fits[rows] & later
+        score = fixed.score[rows]
+        for predicates, scores in (rules.usage, rules.job, rules.stateful):
+            if predicates or (scored and scores):
+                found, extra = self._judge((predicates, scores if scored else []), task, task.job, rows[fits])
+                score[fits] += extra
+                fits[fits] = found
+        return fits, score
+
     def refused_by(self, task: PodInfo, nodes: NodeSet) -> list[tuple[str, Mask]]:
         """Return, by plugin, the nodes of ``nodes`` that a predicate refuses, each judged on its own."""
         found: list[tuple[str, Mask]] = []
