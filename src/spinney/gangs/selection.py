@@ -43,13 +43,13 @@ def tasks_to_allocate(member: Member, population: Population[T]) -> list[T]:
         missing = member.min_member - population.active(member)
         return list(population.waiting(member)[: max(missing, 1)])
     members = population.ordered(member)
-    satisfied_members = [child for child in members if satisfied(child, population.active)]
-    needed = member.minimum - len(satisfied_members)
+    short = [child for child in members if not satisfied(child, population.active)]
+    needed = member.minimum - (len(members) - len(short))
     if needed <= 0:
         return next((tasks for child in members if (tasks := tasks_to_allocate(child, population))), [])
-    # Members that can be completed come first; where too few can, the rest is tried as far as it goes.
-    short = [child for child in members if not satisfied(child, population.active)]
-    short.sort(key=lambda child: not completable(child, population))
+    if len(short) > 1:
+        # Members that can be completed come first; where too few can, the rest is tried as far as it goes.
+        short.sort(key=lambda child: not completable(child, population))
     return [task for child in short[:needed] for task in tasks_to_allocate(child, population)]
 
 
