@@ -51,6 +51,12 @@ def test_an_unknown_action_is_named(tmp_path: Path) -> None:
     assert "actions[0]: Invalid enum value 'alocate'" in error(tmp_path, a_case(actions=["alocate"]))
 
 
+def part_of_a_device(name: str) -> JSON:
+    """Return a task that asks for a part of a device and does not say which."""
+    task = a_task(name)
+    return {**task, "requests": {**task["requests"], "gpu_kind": "fraction"}}
+
+
 @pytest.mark.parametrize(
     ("case", "complaint"),
     [
@@ -66,6 +72,15 @@ def test_an_unknown_action_is_named(tmp_path: Path) -> None:
         (
             a_case(jobs=[a_job("job", tasks=[a_task("job-0", pod_set="other")])]),
             "jobs[0].tasks[0].pod_set: 'other', but root_group lists it in 'default'",
+        ),
+        (a_case(nodes=[a_node("n"), a_node("n")]), "nodes: the name 'n' is there more than once"),
+        (
+            a_case(jobs=[a_job("job", tasks=[part_of_a_device("job-0")])]),
+            "jobs[0].tasks[0].requests.gpu_fraction: a task of kind fraction must give it",
+        ),
+        (
+            a_case(jobs=[{**a_job("job"), "tasks": []}]),
+            "jobs[0].root_group: 'job-0' is no task of the job",
         ),
     ],
 )

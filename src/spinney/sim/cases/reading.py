@@ -5,6 +5,7 @@ that a misspelt field never passes silently.
 """
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,6 +15,10 @@ import msgspec
 
 from spinney.sim.cases.format import Case, Group
 
+_AMOUNTS = {"fraction": "gpu_fraction", "gpu_memory": "gpu_memory"}
+"""What a task must give if it asks for a part of a device."""
+_HOLDING_NOTHING = frozenset({"Pending", "Succeeded", "Failed"})
+"""States in which the node of a task is informational."""
 _MISSING = re.compile(r"Object missing required field `(?P<field>[^`]+)`")
 
 
@@ -80,6 +85,7 @@ def _convert(raw: object, where: str) -> Case:
 
 def _check(case: Case, where: str) -> None:
     """Check what refers to something else in the case."""
+    _check_names(case, where)
     nodes = {node.name for node in case.nodes}
     queues = {queue.name for queue in (*case.departments, *case.queues)}
     claims = {claim.name for claim in case.dra.claims} if case.dra else set()
@@ -90,15 +96,34 @@ def _check(case: Case, where: str) -> None:
         in_tree = dict(_members(job.root_group))
         for index, task in enumerate(job.tasks):
             at = f"{where}: jobs[{number}].tasks[{index}]"
-            if task.node is not None and task.node not in nodes:
+            if task.node is not None and task.node not in nodes and task.state not in _HOLDING_NOTHING:
                 raise InvalidCase(f"{at}.node: no node {task.node!r}")
             if task.node is None and task.state in {"Running", "Releasing", "Bound", "Binding"}:
                 raise InvalidCase(f"{at}.node: a {task.state} task must be on a node")
+            field = _AMOUNTS.get(task.requests.gpu_kind)
+            if field is not None and not getattr(task.requests, field):
+                raise InvalidCase(f"{at}.requests.{field}: a task of kind {task.requests.gpu_kind} must give it")
             if in_tree.get(task.name, task.pod_set) != task.pod_set:
                 raise InvalidCase(f"{at}.pod_set: {task.pod_set!r}, but root_group lists it in {in_tree[task.name]!r}")
             for claim in task.requests.dra_claims:
                 if claim not in claims:
                     raise InvalidCase(f"{at}.requests.dra_claims: no claim {claim!r} in dra.claims")
+        strangers = sorted(in_tree.keys() - {task.name for task in job.tasks})
+        if strangers:
+            raise InvalidCase(f"{where}: jobs[{number}].root_group: {strangers[0]!r} is no task of the job")
+
+
+def _check_names(case: Case, where: str) -> None:
+    """Check that what is found by its name is there once."""
+    named = {
+        "nodes": [node.name for node in case.nodes],
+        "queues": [queue.name for queue in (*case.departments, *case.queues)],
+        "topologies": [topology.name for topology in case.topologies],
+    }
+    for field, names in named.items():
+        twice = next((name for name, count in Counter(names).items() if count > 1), None)
+        if twice is not None:
+            raise InvalidCase(f"{where}: {field}: the name {twice!r} is there more than once")
 
 
 def _groups(root: Group) -> Iterator[Group]:
