@@ -190,6 +190,29 @@ async def test_kubernetes_1_35(bench: Bench) -> None:
 
 
 @embedded
+async def test_kubernetes_1_35_on_a_server(cluster_name: str) -> None:
+    """On a server of 1.35 pods that name a Workload wait for it, and each replica key is bound whole or not at all."""
+    async with an_older_world("1.35") as world:
+        await world.nodes(a_node("n1", cpu="3"))
+        for key in ("a", "b"):
+            reference = {"name": "work", "podGroup": "workers", "podGroupReplicaKey": key}
+            pods = (
+                a_pod(f"{key}-{number}", scheduler="default-scheduler", workloadRef=reference) for number in range(2)
+            )
+            await world.create(*pods)
+        await world.settle(10)
+        assert world.bound() == []
+        policy = {"gang": {"minCount": 2}}
+        workload = {"metadata": {"name": "work"}, "spec": {"podGroups": [{"name": "workers", "policy": policy}]}}
+        await world.client.create(workload_v1alpha1.WORKLOAD, workload, "test")
+        await world.until(lambda: len(world.bound()) == 2)
+        await world.settle(30)
+        assert len({name.split("-")[0] for name in world.bound()}) == 1
+        await world.nodes(a_node("n2", cpu="1"))
+        await world.until(lambda: len(world.bound()) == 4)
+
+
+@embedded
 async def test_priorities_of_pods_and_group_must_agree(bench: Bench) -> None:
     """A pod whose priority is not its native group's is refused, with both named."""
     policy = SchedulingPolicy(gang=GangPolicy(min_count=1))
