@@ -86,6 +86,11 @@ LEFT_OUT = (
         "pods beyond a minimum are in no group there, and may come before another gang's minimum",
     ),
     LeftOut(
+        ("ondelete_updates/od3_*",),
+        (COSCHEDULING, NATIVE),
+        "scaling in takes the pods beyond the minimum first, which are in no group, whatever their template",
+    ),
+    LeftOut(
         ("topology_bindings/*", "topology_packing/*"),
         WITHOUT_TOPOLOGY,
         "it knows no topology, or not three levels of it; that a constraint it cannot keep is refused is tested",

@@ -6,6 +6,7 @@ from spinney.api import labels as marks
 from spinney.api.core import Pod
 from spinney.api.grove import PodClique, PodCliqueSet
 from spinney.api.struct import JSON
+from tests.e2e.backends import THOROUGH, on
 from tests.e2e.floor import HOST
 from tests.e2e.harness import Stage, Stages
 from tests.e2e.updating import deleted_since
@@ -89,6 +90,7 @@ async def test_od2_a_deleted_pod_comes_back_new(a_stage: Stages) -> None:
         await stage.until(lambda: stage.clique(A).status.updated_replicas == 1)
 
 
+@on(*(backend for backend in THOROUGH if backend.minimums_first))
 async def test_od3_scaling_in_prefers_outdated_pods(a_stage: Stages) -> None:
     """Of one outdated and one updated pod the outdated one is scaled away."""
     async with a_stage(10) as stage:

@@ -58,9 +58,15 @@ async def template_reached(stage: Stage, i: int) -> None:
 
 async def updated(stage: Stage, count: int) -> None:
     """Wait until the update is over, and every pod is there, ready and of its clique's present template."""
-    await stage.until(lambda: not is_updating(stage) and len(stage.ready()) == len(stage.pods()) == count)
+
+    def is_over() -> bool:
+        return not is_updating(stage) and len(stage.ready()) == len(stage.pods()) == count
+
+    await stage.until(is_over)
     await stage.settle()
-    assert not is_updating(stage)
+    while not is_over():  # it had not begun, or a scheduler that was resting is at work again
+        await stage.until(is_over)
+        await stage.settle()
     for pod in stage.pods():
         clique = stage.clique(pod.metadata.labels[marks.POD_CLIQUE])
         assert pod.metadata.labels[marks.POD_TEMPLATE_HASH] == clique.metadata.labels[marks.POD_TEMPLATE_HASH]
