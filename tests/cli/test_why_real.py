@@ -8,6 +8,7 @@ from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
 
 import pytest
+import yaml
 from click.testing import CliRunner
 
 from spinney.api.core import NAMESPACE, NODE, POD, SERVICE_ACCOUNT, Pod
@@ -23,9 +24,14 @@ pytestmark = pytest.mark.real
 SPACE = "why"
 ROLE = Resource("rbac.authorization.k8s.io", "v1", "Role", "roles")
 ROLE_BINDING = Resource("rbac.authorization.k8s.io", "v1", "RoleBinding", "rolebindings")
+CLUSTER_ROLE = Resource("rbac.authorization.k8s.io", "v1", "ClusterRole", "clusterroles", namespaced=False)
+CLUSTER_ROLE_BINDING = Resource(
+    "rbac.authorization.k8s.io", "v1", "ClusterRoleBinding", "clusterrolebindings", namespaced=False
+)
+NODE_MANIFEST = "{apiVersion: v1, kind: Node, metadata: {name: small}}"
 
 
-def on(plane: ControlPlane, work: Callable[[Client], Awaitable[None]]) -> None:
+def on(plane: ControlPlane, work: Callable[[Client], Awaitable[object]]) -> None:
     """Do something in the cluster, as an administrator."""
 
     async def run() -> None:
@@ -124,3 +130,46 @@ def test_kubectl_runs_the_plugin(pending: ControlPlane) -> None:
     done = subprocess.run(command, env=os.environ | {"PATH": path}, capture_output=True, text=True, check=True)
 
     assert "pod why/large: pending" in done.stdout
+
+
+def _bind(role: str, user: str) -> JSON:
+    return {
+        "metadata": {"name": f"{user}-{role}"},
+        "roleRef": {"apiGroup": ROLE.group, "kind": "ClusterRole", "name": role},
+        "subjects": [{"kind": "User", "name": user, "apiGroup": ROLE.group}],
+    }
+
+
+def test_the_view_role_is_enough_to_be_told_what_was_recorded(pending: ControlPlane) -> None:
+    """Who has Kubernetes' own view role hears what the scheduler said, and that nodes could not be seen."""
+    on(pending, lambda client: client.apply(CLUSTER_ROLE_BINDING, _bind("view", "bob")))
+
+    output = why(pending.kubeconfig_for("bob"), "large", "-n", SPACE)
+
+    assert "said by default-scheduler: 0/1 nodes are available: 1 Insufficient cpu." in output
+    assert 'nodes: may not be listed: nodes is forbidden: User "bob"' in output
+
+
+def test_the_role_of_the_handbook_is_enough_for_everything(pending: ControlPlane, tmp_path: Path) -> None:
+    """Who has the role that the handbook recommends sees everything: nothing is missing from the answer."""
+    handbook = (Path(__file__).parents[2] / "docs" / "operate.md").read_text()
+    role = yaml.safe_load(handbook.partition("$ cat > advisor.yaml <<'EOT'\n")[2].partition("\nEOT")[0])
+
+    async def allow(client: Client) -> None:
+        await client.apply(CLUSTER_ROLE, role)
+        await client.apply(CLUSTER_ROLE_BINDING, _bind(role["metadata"]["name"], "eve"))
+
+    on(pending, allow)
+    kubeconfig = pending.kubeconfig_for("eve")
+    output = why(kubeconfig, "large", "-n", SPACE)
+
+    assert "NodeResourcesFit: 1 Insufficient cpu (small)" in output
+    assert "not seen" not in output
+    file = tmp_path / "snapshot.json.gz"
+    for command in (["queues"], ["get", "nodes"], ["simulate"], ["top", "--once"], ["snapshot", "-o", str(file)]):
+        answer = CliRunner().invoke(main, [*command, "--kubeconfig", str(kubeconfig)])
+        assert answer.exit_code == 0, answer.output
+        assert "not seen" not in answer.output, command
+    refused = CliRunner().invoke(main, ["delete", "-f", "-", "--kubeconfig", str(kubeconfig)], input=NODE_MANIFEST)
+    assert refused.exit_code == 1
+    assert "ask for that right, or choose another --context" in refused.output

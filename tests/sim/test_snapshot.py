@@ -11,9 +11,11 @@ import pytest
 
 from spinney.api.core import NODE, POD
 from spinney.api.grove import POD_CLIQUE_SET, PodCliqueSet
-from spinney.api.kai import QUEUE
+from spinney.api.kai import QUEUE, Queue
 from spinney.api.struct import JSON, to_json
+from spinney.kube.crds import install_crds
 from spinney.runtime import Runtime
+from spinney.sim.embedded import EmbeddedCluster
 from spinney.sim.snapshot import ClusterSnapshot, Unseen, projected, take
 from spinney.sim.snapshot_files import UnreadableSnapshot, read_snapshot, snapshot_bytes, write_snapshot
 from spinney.sim.whatif import Simulation
@@ -208,3 +210,26 @@ def test_what_was_not_seen_survives_the_file(tmp_path: Path) -> None:
     write_snapshot(replace(snapshot, unseen=unseen), tmp_path / "s")
 
     assert read_snapshot(tmp_path / "s").unseen == unseen
+
+
+async def test_objects_of_an_older_crd_are_named() -> None:
+    """An object that an older CRD let in and nobody can read is left out and named; the rest is taken."""
+    names = {"kind": "Queue", "plural": "queues", "singular": "queue", "listKind": "QueueList"}
+    schema = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+    version = {"name": "v2", "served": True, "storage": True, "schema": {"openAPIV3Schema": schema}}
+    crd: JSON = {
+        "metadata": {"name": "queues.scheduling.run.ai"},
+        "spec": {"group": "scheduling.run.ai", "scope": "Cluster", "names": names, "versions": [version]},
+    }
+    runtime = Runtime.system()
+    cluster = EmbeddedCluster(runtime)
+    async with cluster.server.running():
+        await install_crds(cluster.client, [crd])
+        await cluster.client.create(QUEUE, {"metadata": {"name": "old"}, "spec": {"resources": "all of them"}})
+        await cluster.client.create(QUEUE, {"metadata": {"name": "new"}, "spec": {}})
+        taken = await take(cluster.client)
+    runtime.executor.close()
+
+    assert [queue.metadata.name for queue in taken.of(QUEUE, Queue)] == ["new"]
+    assert [each.what for each in taken.unseen] == ["queues.scheduling.run.ai old"]
+    assert "spec.resources" in taken.unseen[0].reason

@@ -16,6 +16,13 @@ from spinney.cli.options import FILE, TEXT_FILE, cluster_options, done_by, outpu
     help="Scheduler configuration; with two, the difference between them is shown.",
 )
 @click.option(
+    "--plugin",
+    "plugins",
+    multiple=True,
+    type=TEXT_FILE,
+    help="Python file with a policy of yours; what it changes is shown. May be repeated.",
+)
+@click.option(
     "--cycles",
     type=click.IntRange(1),
     default=20,

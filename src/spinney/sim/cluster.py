@@ -31,20 +31,22 @@ from spinney.api.struct import JSON
 from spinney.cluster.pods import PodKey
 from spinney.cluster.statuses import ACTIVE_ALLOCATED, ALIVE, PodStatus
 from spinney.explain import as_text
+from spinney.gangs.tree import GangKey
 from spinney.nodes import ClusterSpec
 from spinney.runtime import Clock, InlineExecutor, Runtime
-from spinney.scheduler.config import PluginOption, SchedulerConfig
-from spinney.scheduler.plugin import Plugin, default_registry
+from spinney.scheduler.config import SchedulerConfig
+from spinney.scheduler.plugin import Plugin
 from spinney.scheduler.results import Eviction
 from spinney.sim.advice import Advisor, Answer
 from spinney.sim.drawing import GangPicture, NodePicture, html
 from spinney.sim.expanding import Surroundings, expand
+from spinney.sim.policies import with_plugins
 from spinney.sim.queue_table import QueueLine, queue_lines
 from spinney.sim.shapes import BLOCK, HOST, RACK, TOPOLOGY, gpu_cluster, parse_shape, topology_binding
 from spinney.sim.snapshot import ClusterSnapshot
 from spinney.sim.snapshot_files import read_manifests, read_snapshot
 from spinney.sim.subjects import find
-from spinney.sim.whatif import MAX_CYCLES, CycleOutcome, Simulation
+from spinney.sim.whatif import MAX_CYCLES, CycleOutcome, Difference, Outcome, Simulation, Waiting, differences
 
 _GPU: Final = "nvidia.com/gpu"
 _LEVELS: Final = {"rack": RACK, "block": BLOCK, "host": HOST}
@@ -95,12 +97,7 @@ class Cluster:
         seed: int = 0,
     ) -> None:
         brought = nodes.scheduler if isinstance(nodes, ClusterSnapshot) else None
-        config = config or brought or SchedulerConfig()
-        registry = default_registry()
-        for plugin in plugins:
-            registry.register(plugin.name, plugin)
-            if all(option.name != plugin.name for option in config.plugins):
-                config = msgspec.structs.replace(config, plugins=(*config.plugins, PluginOption(plugin.name)))
+        config, registry = with_plugins(config or brought or SchedulerConfig(), plugins)
         snapshot = nodes if isinstance(nodes, ClusterSnapshot) else ClusterSnapshot(source="a cluster of our own")
         self.clock = SteppedClock(snapshot.taken or _EPOCH)
         self.runtime = Runtime(self.clock, random.Random(seed), InlineExecutor())
@@ -274,6 +271,29 @@ class Cluster:
             if record.status in ACTIVE_ALLOCATED
             and record.namespace == namespace
             and self._simulation.gang_of(record).name == gang
+        )
+
+    def differences(self, before: "Cluster") -> list[Difference]:
+        """Return the gangs that fare differently here than in ``before``, in order of name."""
+        return differences(before.outcome(), self.outcome())
+
+    def outcome(self) -> Outcome:
+        """Return what has become of every gang so far, as ``spinney simulate`` tells it."""
+        records = [each for each in self._simulation.inventory.cluster.pods() if each.status in ALIVE]
+        waiting: dict[GangKey, list[PodKey]] = {}
+        for record in records:
+            if record.status in (PodStatus.PENDING, PodStatus.GATED):
+                waiting.setdefault(self._simulation.gang_of(record), []).append(record.key)
+        said = {each.gang: each.message for each in self._last.waiting} if self._last is not None else {}
+        return Outcome(
+            cycles=0,
+            settled=self._last is not None and not self._last.changed,
+            placed=self.placements,
+            evictions=(),
+            waiting=tuple(
+                Waiting(gang=gang, pods=tuple(pods), message=said.get(gang, "")) for gang, pods in waiting.items()
+            ),
+            gangs={record.key: self._simulation.gang_of(record) for record in records},
         )
 
     def queues(self) -> list[QueueLine]:

@@ -1,6 +1,6 @@
 """``spinney simulate``: what would be placed where, what would wait and why, and what another configuration changes."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,11 +14,13 @@ from spinney.cli.settings import scheduler_settings
 from spinney.explain.amounts import counted
 from spinney.gangs.tree import GangKey
 from spinney.runtime import Runtime
-from spinney.scheduler.plugin import UnknownPlugin
+from spinney.scheduler.config import SchedulerConfig
+from spinney.scheduler.plugin import Plugin, PluginRegistry, UnknownPlugin
 from spinney.sim.expanding import InvalidWorkload, Surroundings, expand
+from spinney.sim.policies import InvalidPolicy, plugins_in, with_plugins
 from spinney.sim.snapshot import ClusterSnapshot
 from spinney.sim.snapshot_files import UnreadableSnapshot, read_manifests
-from spinney.sim.whatif import Outcome, Simulation, Waiting, differences
+from spinney.sim.whatif import Outcome, Simulation, Waiting, differences, matching_profile
 
 _REASON_WIDTH = 100
 
@@ -36,6 +38,7 @@ def simulate(
     snapshot: Path | None,
     files: tuple[Path, ...],
     configs: tuple[Path, ...],
+    plugins: tuple[Path, ...],
     cycles: int,
     kubeconfig: Path | None,
     context: str | None,
@@ -44,16 +47,20 @@ def simulate(
     """Run scheduling cycles on SNAPSHOT and say what happens; nothing is written anywhere."""
     if len(configs) > 2:
         raise click.BadParameter("at most two configurations can be compared", param_hint="--config")
-    settings = [(str(path), scheduler_settings(path)) for path in configs] or [("default", scheduler_settings(None))]
+    if len(configs) == 2 and plugins:
+        raise click.BadParameter("a plugin is compared with one configuration, not with two", param_hint="--plugin")
+    policies = _policies(plugins)
     taken, _ = snapshot_of(ClusterChoice(kubeconfig, context), snapshot)
+    contenders = list(_contenders(taken, configs, plugins, policies))
     runtime = Runtime.system()
     cluster = _with_workload(taken, files, runtime)
     runs = []
     try:
         with progress("simulating") as say:
-            for name, config in settings:
+            for name, config, registry in contenders:
                 say(f"simulating {name}")
-                runs.append(Run(name, Simulation(cluster, config, runtime=runtime).run(cycles)))
+                simulation = Simulation(cluster, config, runtime=runtime, registry=registry)
+                runs.append(Run(name, simulation.run(cycles)))
     except UnknownPlugin as error:
         raise click.ClickException(str(error)) from error
     finally:
@@ -66,6 +73,25 @@ def simulate(
     if len(runs) == 2:
         _print_differences(*runs)
     print_unseen(taken)
+
+
+def _policies(paths: Sequence[Path]) -> list[type[Plugin]]:
+    try:
+        return [plugin for path in paths for plugin in plugins_in(path)]
+    except InvalidPolicy as error:
+        raise click.ClickException(str(error)) from error
+
+
+def _contenders(
+    taken: ClusterSnapshot, configs: Sequence[Path], files: Sequence[Path], policies: Sequence[type[Plugin]]
+) -> Iterator[tuple[str, SchedulerConfig, PluginRegistry]]:
+    """Yield what is to be run: each configuration, and with plugins the one there is a second time with them."""
+    for path in configs or (None,):
+        config = scheduler_settings(path) or matching_profile(taken)
+        name = str(path) if path is not None else "default"
+        yield name, *with_plugins(config, ())
+        if policies:
+            yield f"{name} + {', '.join(map(str, files))}", *with_plugins(config, policies)
 
 
 def _with_workload(taken: ClusterSnapshot, files: Sequence[Path], runtime: Runtime) -> ClusterSnapshot:
