@@ -2,10 +2,10 @@
 
 import click
 
-from spinney import __version__
+import spinney
 
 
 @click.command()
 def version() -> None:
     """Print the version of Spinney."""
-    click.echo(__version__)
+    click.echo(spinney.__version__)

@@ -1,0 +1,1 @@
+"""How long people wait for the command line."""
