@@ -11,6 +11,7 @@ from spinney.api.podgang import PodGang
 from spinney.api.struct import JSON, convert
 from spinney.backends import BackendUnavailable, Rejected, additions
 from spinney.backends.kube import NO_GANGS, KubeScheduler, KubeSchedulerConfig
+from spinney.backends.native_gangs import NEWEST_FIRST
 from spinney.operator import gangs
 from spinney.operator.layout import Layout
 from spinney.operator.topologies import Topology
@@ -80,6 +81,40 @@ def test_a_recycled_gang_gets_a_new_group() -> None:
         listing = await kube.context.client.list(workload_v1beta1.POD_GROUP, "test")
         live = [each["metadata"]["name"] for each in listing.items if "deletionTimestamp" not in each["metadata"]]
         assert live == ["model-0-x7k2p"]
+
+    asking(native, story, sets=[PCS])
+
+
+def test_after_an_upgrade_the_new_form_is_used() -> None:
+    """A form of native gangs that is no longer served is exchanged for the one that is, at the next sync."""
+
+    async def story(kube: KubeScheduler) -> None:
+        kube._native = next(each for each in NEWEST_FIRST if each.release == "1.35")
+        kube._topology = False
+        gang = await stored(kube, a_gang(PCS))
+        await kube.sync_pod_gang(gang)
+        (found,) = (await kube.context.client.list(workload_v1beta1.POD_GROUP, "test")).items
+        pod = a_pod(gang, gang.spec.pod_groups[0], 0)
+        kube.prepare_pod(pod, gang)
+        assert pod["spec"]["schedulingGroup"] == {"podGroupName": found["metadata"]["name"]}
+        assert kube.capabilities.required_topology
+
+    asking(native, story, sets=[PCS])
+
+
+def test_a_minimum_that_changes_is_patched() -> None:
+    """Since 1.37 a group follows the sum of the minimums and stays the same object."""
+
+    async def story(kube: KubeScheduler) -> None:
+        gang = await stored(kube, a_gang(PCS))
+        await kube.sync_pod_gang(gang)
+        (before,) = (await kube.context.client.list(workload_v1beta1.POD_GROUP, "test")).items
+        fewer = msgspec.structs.replace(gang.spec, pod_groups=gang.spec.pod_groups[:1])
+        await kube.sync_pod_gang(msgspec.structs.replace(gang, spec=fewer))
+        (after,) = (await kube.context.client.list(workload_v1beta1.POD_GROUP, "test")).items
+        assert after["metadata"]["uid"] == before["metadata"]["uid"]
+        minimums = [each["spec"]["schedulingPolicy"]["gang"]["minCount"] for each in (before, after)]
+        assert minimums == [3, 1]
 
     asking(native, story, sets=[PCS])
 

@@ -1,10 +1,10 @@
 """The configuration file: both documents' forms, Grove's defaults, and everything that is wrong said at once."""
 
-from datetime import timedelta
 from importlib.metadata import EntryPoint
 from pathlib import Path
 
 import pytest
+import yaml
 from click.testing import CliRunner
 
 from spinney.backends import every_backend
@@ -12,6 +12,7 @@ from spinney.backends.documents import InvalidDocument
 from spinney.backends.kube import KubeSchedulerConfig
 from spinney.cli.operator import operator
 from spinney.operator.configuration import LoadedConfiguration, check, effective
+from spinney.operator.operator import Settings
 
 
 def load(text: str) -> LoadedConfiguration:
@@ -34,18 +35,123 @@ def test_an_empty_file_means_kube_scheduler() -> None:
     assert load("scheduler: {profiles: []}").profiles == loaded.profiles
 
 
+GROVES_DEFAULTS = {
+    "runtimeClientConnection": {"qps": 100.0, "burst": 120, "contentType": "", "acceptContentTypes": ""},
+    "leaderElection": {
+        "enabled": False,
+        "leaseDuration": "15s",
+        "renewDeadline": "10s",
+        "retryPeriod": "2s",
+        "resourceLock": "leases",
+        "resourceName": "grove-operator-leader-election",
+        "resourceNamespace": "",
+    },
+    "controllers": {
+        "podCliqueSet": {"concurrentSyncs": 10},
+        "podClique": {"concurrentSyncs": 10},
+        "podCliqueScalingGroup": {"concurrentSyncs": 5},
+        "podGang": {"concurrentSyncs": 5},
+    },
+    "logLevel": "info",
+    "logFormat": "json",
+    "topologyAwareScheduling": {"enabled": False},
+    "network": {"autoMNNVLEnabled": False},
+    "debugging": None,
+}
+
+GROVES_CHART = """
+apiVersion: operator.config.grove.io/v1alpha1
+kind: OperatorConfiguration
+runtimeClientConnection: {qps: 100, burst: 150}
+leaderElection:
+  enabled: true
+  leaseDuration: 15s
+  renewDeadline: 10s
+  retryPeriod: 2s
+  resourceLock: leases
+  resourceName: grove-operator-leader-election
+  resourceNamespace: grove-system
+server:
+  webhooks:
+    port: 9443
+    serverCertDir: /etc/grove-operator/webhook-certs
+    secretName: grove-webhook-server-cert
+    certProvisionMode: auto
+  healthProbes: {enable: true, port: 9444}
+  metrics: {port: 9445}
+debugging: {enableProfiling: false}
+controllers:
+  podCliqueSet: {concurrentSyncs: 3}
+  podClique: {concurrentSyncs: 3}
+  podCliqueScalingGroup: {concurrentSyncs: 3}
+logLevel: info
+logFormat: json
+authorizer:
+  enabled: false
+  exemptServiceAccountUserNames: ["system:serviceaccount:kube-system:generic-garbage-collector"]
+  reconcilerServiceAccountUserName: system:serviceaccount:grove-system:grove-operator
+topologyAwareScheduling: {enabled: false}
+network: {autoMNNVLEnabled: false}
+scheduler:
+  profiles:
+    - name: default-scheduler
+    - name: kai-scheduler
+"""
+
+
 def test_defaults_are_groves() -> None:
-    """Ports, periods and concurrency that are not written are Grove's."""
-    written = load("").written
-    assert (written.server.webhooks.port, written.server.health_probes.port, written.server.metrics.port) == (
-        2750,
-        2751,
-        2752,
+    """Every field that is not written has Grove's default."""
+    found = yaml.safe_load(effective(load("")))
+    assert {key: found[key] for key in GROVES_DEFAULTS} == GROVES_DEFAULTS
+    server = found["server"]
+    assert (server["webhooks"]["port"], server["healthProbes"]["port"], server["metrics"]["port"]) == (2750, 2751, 2752)
+    assert server["webhooks"]["serverCertDir"] == "/etc/grove-operator/webhook-certs"
+    assert server["webhooks"]["secretName"] == "grove-webhook-server-cert"
+    assert server["webhooks"]["certProvisionMode"] == "auto"
+    assert found["authorizer"]["enabled"] is False
+
+
+def test_the_file_of_groves_chart_is_valid() -> None:
+    """A configuration as Grove's chart renders it is read whole, and means the same."""
+    loaded = load(GROVES_CHART)
+    assert loaded.profiles.names() == ["default-scheduler", "kai-scheduler"]
+    assert loaded.profiles.default == "default-scheduler"
+    settings = Settings.of(loaded)
+    assert (settings.set_workers, settings.clique_workers, settings.group_workers, settings.gang_workers) == (
+        3,
+        3,
+        3,
+        5,
     )
-    assert written.leader_election.lease_duration == timedelta(seconds=15)
-    assert written.leader_election.resource_name == "grove-operator-leader-election"
-    assert written.runtime_client_connection.qps == 100
-    assert written.log_level == "info"
+    assert loaded.written.leader_election.enabled
+    assert loaded.written.server.webhooks.port == 9443
+
+
+@pytest.mark.parametrize(
+    ("text", "path"),
+    [
+        ("runtimeClientConnection: {burst: -1}", "runtimeClientConnection.burst"),
+        ("leaderElection: {enabled: true, leaseDuration: 10s}", "leaderElection.leaseDuration"),
+        ("leaderElection: {enabled: true, retryPeriod: 0s}", "leaderElection.retryPeriod"),
+        ("leaderElection: {enabled: true, resourceName: ''}", "leaderElection.resourceName"),
+        ("leaderElection: {enabled: true, resourceLock: ''}", "leaderElection.resourceLock"),
+        ("server: {webhooks: {certProvisionMode: sometimes}}", "server.webhooks.certProvisionMode"),
+        ("controllers: {podClique: {concurrentSyncs: 0}}", "controllers.podClique.concurrentSyncs"),
+        ("logLevel: loud", "logLevel"),
+        ("logFormat: xml", "logFormat"),
+        ("apiVersion: v2", "apiVersion"),
+        ("kind: ConfigMap", "kind"),
+    ],
+)
+def test_every_rule_of_groves_names_its_field(text: str, path: str) -> None:
+    """Each validation of Grove's configuration refuses what Grove refuses, with the field's path."""
+    (found,) = problems(text)
+    assert found.startswith(f"operator.yaml:1: {path}: ")
+
+
+def test_leader_election_is_only_checked_where_it_is_used() -> None:
+    """Periods of an election that is switched off do not matter."""
+    assert not load("leaderElection: {leaseDuration: 1s, resourceName: ''}").written.leader_election.enabled
 
 
 @pytest.mark.parametrize(

@@ -96,9 +96,8 @@ class KubeScheduler(SchedulerBackend):
                 if value:
                     raise BackendUnavailable(f"{key} is on and gangScheduling is not; switch both on, or neither")
             return
-        self._native = await self._discover()
+        self._native = await self._look_around()
         await self._try_pod(self._native)
-        self._topology = self._native.topology and await self._try_topology(self._native)
         if self.config.composites and not await serves(self.context.client, COMPOSITE_POD_GROUP):
             raise BackendUnavailable(
                 f"composites is on, and the cluster serves no composite pod groups; it needs {composites.FLAGS}"
@@ -163,14 +162,16 @@ class KubeScheduler(SchedulerBackend):
             await self._sync(self._native, gang)
         except NotFound:
             # The cluster was upgraded and serves another form now.
-            self._native = await self._discover()
+            self._native = await self._look_around()
             await self._sync(self._native, gang)
 
     # -- finding out ---------------------------------------------------------------------------------------------------
 
-    async def _discover(self) -> NativeGangs:
+    async def _look_around(self) -> NativeGangs:
+        """Return the form of native gangs that the cluster serves, and note whether it has topology constraints."""
         for native in NEWEST_FIRST:
             if await serves(self.context.client, native.resource):
+                self._topology = native.topology and await self._try_topology(native)
                 return native
         wanted = "; or ".join(f"Kubernetes {each.release} with {each.flags}" for each in NEWEST_FIRST)
         raise BackendUnavailable(f"gangScheduling is on, and the cluster serves no native gangs; it needs {wanted}")
