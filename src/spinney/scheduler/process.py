@@ -41,6 +41,7 @@ from spinney.scheduler.inventory import Inventory, Snapshot
 from spinney.scheduler.plugin import PluginRegistry, default_registry
 from spinney.scheduler.pod_group_conditions import PodGroupConditions
 from spinney.scheduler.queue_statuses import QueueStatuses
+from spinney.scheduler.recovering import give_back_claims
 from spinney.scheduler.releasing import Releases
 from spinney.scheduler.results import CycleResult
 from spinney.scheduler.scheduler import Scheduler
@@ -107,12 +108,13 @@ class SchedulerProcess:
         self._volumes = LateVolumes(
             client, self.inventory.cluster, timeout_seconds=config.volume_binding_timeout_seconds
         )
+        self._device_claims = DeviceClaims(client)
         self._writing = effects is None
         self._effects: Effects = effects or ClusterEffects(
             client,
             self.inventory,
             evictor=evictor,
-            binder=Binder(client, events, pre_bind=(self._volumes, DeviceClaims(client))),
+            binder=Binder(client, events, pre_bind=(self._volumes, self._device_claims)),
             reporter=reporter,
             conditions=self._conditions,
             pod_groups=self._pod_groups,
@@ -216,6 +218,8 @@ class SchedulerProcess:
     # -- cycles ------------------------------------------------------------------------------------------------------
 
     async def _cycle_for_ever(self) -> None:
+        if self._writing:
+            await give_back_claims(self.inventory, self._device_claims)
         try:
             while True:
                 await self._until_woken()

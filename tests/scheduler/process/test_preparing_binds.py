@@ -11,6 +11,9 @@ from spinney.api.resource_claims import DEVICE_CLASS, RESOURCE_CLAIM, RESOURCE_S
 from spinney.api.storage import SELECTED_NODE, STORAGE_CLASS
 from spinney.api.struct import JSON
 from spinney.api.workload_v1beta1 import POD_GROUP
+from spinney.binding.device_claims import DeviceClaims
+from spinney.binding.placement import ChosenDevice, ClaimAllocation, Placement
+from spinney.kube.keys import Key
 from spinney.kube.transport import Response
 from spinney.scheduler.config import SchedulerConfig
 from spinney.scheduler.process import SchedulerProcess
@@ -314,3 +317,28 @@ async def test_claims_of_a_pod_that_is_not_bound_are_given_back(cluster: Cluster
             return refused > 0 and not found.get("allocation") and not found.get("reservedFor")
 
         await eventually(cluster, is_given_back)
+
+
+async def test_a_restart_gives_back_what_was_prepared_for_pods_that_were_not_bound(cluster: Cluster) -> None:
+    """A claim that a predecessor allocated on a node that is closed by now does not keep the pod from another."""
+    closed, open_ = await a_node(cluster, "n1"), await a_node(cluster, "n2")
+    of = await some_devices(cluster, closed, 1)
+    spec = {"driver": "gpu.example.com", "pool": {"name": open_, "generation": 1, "resourceSliceCount": 1}}
+    devices = [{"name": "gpu-0", "attributes": {"index": {"int": 0}}}]
+    body = {"metadata": {"name": f"{open_}-gpus"}, "spec": {**spec, "nodeName": open_, "devices": devices}}
+    await cluster.client.create(RESOURCE_SLICE, body)
+    await a_device_claim(cluster, "gpu", of, "true")
+    await a_pod(cluster, "p", **using("gpu"))
+    pod = await cluster.client.get(POD, "p", cluster.namespace, type=Pod)
+    chosen = ClaimAllocation(Key(cluster.namespace, "gpu"), (ChosenDevice("r", "gpu.example.com", closed, "gpu-0"),))
+    placement = Placement(Key(cluster.namespace, "p"), pod.metadata.uid or "", closed, claims=(chosen,))
+    await DeviceClaims(cluster.client).prepare(placement)
+    await cluster.client.patch(NODE, closed, {"spec": {"unschedulable": True}})
+    async with scheduling(cluster):
+
+        async def is_bound() -> bool:
+            return await node_of(cluster, "p") == open_
+
+        await eventually(cluster, is_bound)
+        claim = await cluster.client.get(RESOURCE_CLAIM, "gpu", cluster.namespace)
+        assert [each["pool"] for each in claim["status"]["allocation"]["devices"]["results"]] == [open_]

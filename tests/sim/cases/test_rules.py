@@ -128,7 +128,7 @@ def test_a_queue_of_higher_priority_has_the_surplus(profile: str) -> None:
 
 
 def test_shares_hold_at_every_depth(profile: str) -> None:
-    """Three levels deep: what one organisation holds beyond its quota is the other's, from the leaf that has no claim."""
+    """Three levels deep, what one organisation holds beyond its quota is taken from the leaf that has no claim."""
     queues = [
         queue("org0", 2, parent=None),
         queue("org1", 2, parent=None, rank=1),
@@ -175,8 +175,8 @@ def test_a_part_of_a_device_waits_for_another_to_go(profile: str) -> None:
 def test_slices_are_preempted_youngest_first(profile: str) -> None:
     """A job of higher priority takes one MIG slice from the younger of two."""
     offered = {"cpu_milli": 20000000, "memory_bytes": 20000000000, "gpus": 0, "pods": 110, "mig": {SLICE: 2}}
-    facts = {"allocatable": offered, "gpus_device_plugin": 0, "physical_gpus": 1}
-    node = a_node(gpus=0, mig_enabled=True, mig_strategy="mixed", **facts)
+    facts: JSON = {"allocatable": offered, "gpus_device_plugin": 0, "physical_gpus": 1}
+    node = a_node("node0", gpus=0, mig_enabled=True, mig_strategy="mixed", **facts)
     jobs = [
         a_job("p", priority=75, tasks=[sliced("p-0")]),
         *(
