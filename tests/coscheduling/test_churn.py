@@ -1,8 +1,9 @@
-"""What must hold whatever happens: pods and nodes come and go, and the scheduler is restarted in the middle."""
+"""What must hold whatever happens: pods and nodes come and go, writes fail, the scheduler stops or dies half-way."""
 
 import asyncio
 import random
 from collections import Counter
+from typing import Any
 
 import pytest
 
@@ -11,7 +12,10 @@ from spinney.api.coscheduling import POD_GROUP
 from spinney.api.quantity import milli
 from spinney.kube.client import Client
 from spinney.kube.crds import install_crds
-from spinney.kube.errors import NotFound
+from spinney.kube.errors import ConnectionFailed, NotFound
+from spinney.kube.guarding import GuardedTransport
+from spinney.kube.retrying import SAFE_METHODS
+from spinney.kube.transport import Response, Transport
 from spinney.runtime import Runtime, run_virtual
 from spinney.server import ApiServer
 from spinney.sim.transport import InProcessTransport
@@ -19,6 +23,29 @@ from spinney.sim.transport import InProcessTransport
 from .world import World, a_node, a_pod, configured, followed
 
 CPUS = 4
+
+
+class Weather(GuardedTransport):
+    """Between a scheduler and its API server: writes fail, answers are lost, and in the end the line is cut."""
+
+    def __init__(self, transport: Transport, chance: random.Random, *, failing: float) -> None:
+        super().__init__(transport)
+        self._chance = chance
+        self._failing = failing
+        self.cut = False
+
+    def admit(self, method: str, path: str, timeout: float | None) -> float | None:
+        """Let nothing through once the line is cut, and now and then nothing before."""
+        if self.cut or self._chance.random() < self._failing / 2:
+            raise ConnectionFailed(f"{method} {path} was not sent")
+        return timeout
+
+    async def request(self, method: str, path: str, **rest: Any) -> Response:
+        """Send a request; now and then the answer to a write is lost."""
+        answer = await super().request(method, path, **rest)
+        if method not in SAFE_METHODS and self._chance.random() < self._failing / 2:
+            raise ConnectionFailed(f"{method} {path} was not answered")
+        return answer
 
 
 class Life:
@@ -41,6 +68,12 @@ class Life:
                 used[pod.spec.node_name] += sum(milli(each.resources.requests["cpu"]) for each in pod.spec.containers)
         for node, amount in used.items():
             assert amount <= CPUS * 1000, f"{node} was given {amount}m of {CPUS} cpus"
+
+    def note_torn(self) -> None:
+        """Note the gangs that a scheduler that died left bound in part: its successor may have no room for the rest."""
+        for group, minimum in self.minimums.items():
+            if 0 < len(self.world.bound(f"{group}-")) < minimum:
+                self.disturbed.add(group)
 
     def check_gangs(self) -> None:
         """Check what must hold at rest: no gang that nobody disturbed is bound in part."""
@@ -110,7 +143,7 @@ class Life:
             await self.world.nodes(a_node(f"n{self.number}", cpu=str(CPUS)))
 
 
-async def live(seed: int) -> list[str]:
+async def live(seed: int, *, failing: float = 0.0, dying: bool = False) -> list[str]:
     """Live through some churn with restarts; return where every pod is in the end."""
     runtime = Runtime.virtual(seed)
     server = ApiServer(runtime)
@@ -123,11 +156,15 @@ async def live(seed: int) -> list[str]:
             world.configuration = configured(podGroupBackoffSeconds=2)
             life = Life(world, chance)
             for _ in range(3):
+                world.transport = weather = Weather(client.transport, random.Random(chance.random()), failing=failing)
                 async with world.scheduling():
                     for _ in range(15):
                         await life.step()
                     if chance.random() < 0.5:
                         await asyncio.sleep(chance.choice([0.05, 30.0]))
+                    weather.cut = dying
+                life.note_torn()
+            world.transport = None
             async with world.scheduling():
                 await asyncio.sleep(30)
                 life.check_gangs()
@@ -153,6 +190,12 @@ def _everything_that_can_run_does(world: World, life: Life) -> None:
 def test_invariants_hold_under_churn_and_restarts(seed: int) -> None:
     """No node is over-committed at any revision, no gang is left bound in part, and what can run does in the end."""
     run_virtual(live(seed))
+
+
+@pytest.mark.parametrize("seed", range(100, 103))
+def test_invariants_hold_when_writes_fail_and_schedulers_die(seed: int) -> None:
+    """The same when writes fail, answers are lost, and a scheduler dies without a word: its successor sets it right."""
+    run_virtual(live(seed, failing=0.1, dying=True))
 
 
 def test_a_seed_replays_a_life() -> None:

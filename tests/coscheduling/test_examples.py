@@ -1,6 +1,7 @@
 """The files people start from work as they are, and so does the command."""
 
 import importlib.util
+import shutil
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -13,6 +14,7 @@ from spinney.api.struct import convert
 from spinney.cli.coscheduler import coscheduler
 from spinney.coscheduling.configuration import load_configuration
 from spinney.coscheduling.framework import PluginRegistry
+from spinney.coscheduling.framework.registry import ENTRY_POINTS
 from spinney.coscheduling.plugins import BUILT_IN
 from spinney.runtime import VirtualClock
 
@@ -56,6 +58,38 @@ async def test_the_plugin_filters(cluster_name: str, hour: int, node: str) -> No
         found = bench.refused["p"].found
         assert found is not None
         assert found.refusals[-1].reason == "node(s) only work at night"
+
+
+def installed(directory: Path, name: str) -> None:
+    """Lay out a package as pip would: the example's module, and the entry point that offers its plugin."""
+    shutil.copy(EXAMPLES / "night_shift.py", directory)
+    described = directory / "night_shift-1.0.dist-info"
+    described.mkdir()
+    (described / "METADATA").write_text("Metadata-Version: 2.1\nName: night-shift\nVersion: 1.0\n")
+    (described / "entry_points.txt").write_text(f"[{ENTRY_POINTS}]\n{name} = night_shift:NightShift\n")
+
+
+@pytest.mark.parametrize("cluster_name", ["embedded"], indirect=True)
+async def test_a_plugin_that_is_installed_is_there(
+    cluster_name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A package that offers a plugin as an entry point only has to be installed; a profile enables it by name."""
+    installed(tmp_path, "NightShift")
+    monkeypatch.syspath_prepend(tmp_path)
+    everywhere = {"multiPoint": {"enabled": [{"name": "NightShift"}]}}
+    arguments = [{"name": "NightShift", "args": {"from": 0, "to": 0}}]
+    bench = Bench(registry=PluginRegistry.installed(BUILT_IN), plugins=everywhere, plugin_config=arguments)
+    bench.put(a_node("owl", labels={"example.com/night-only": "true"}), a_pod("p"))
+    await bench.run()
+    assert bench.binds == {"p": "owl"}
+
+
+def test_a_name_that_is_taken_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A package whose plugin has the name of a built-in one is refused, naming the entry point."""
+    installed(tmp_path, "Coscheduling")
+    monkeypatch.syspath_prepend(tmp_path)
+    with pytest.raises(ValueError, match=r"night_shift:NightShift.* 'Coscheduling' is taken"):
+        PluginRegistry.installed(BUILT_IN)
 
 
 def test_the_command_names_what_is_wrong(tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 
 from spinney.api.core import Affinity, PodAffinity, PodAffinityTerm
 from spinney.api.selectors import LabelSelector
+from spinney.coscheduling.configuration import parse_configuration
 from spinney.runtime import run_virtual
 from tests.conftest import Cluster
 
@@ -98,6 +99,18 @@ async def test_members_of_two_scheduler_names(cluster: Cluster) -> None:
         await world.create(a_real_pod("pair-0", group="pair"))
         await world.create(a_real_pod("pair-1", group="pair", scheduler="default-scheduler"))
         await world.until(lambda: len(world.bound("pair")) == 2)
+
+
+async def test_profiles_differ_by_scheduler_name(cluster: Cluster) -> None:
+    """Each scheduler name has its own plugins: what one profile filters another one allows."""
+    heedless = {"schedulerName": "heedless", "plugins": {"filter": {"disabled": [{"name": "TaintToleration"}]}}}
+    configuration = parse_configuration({"profiles": [{"schedulerName": "coscheduling"}, heedless]})
+    async with a_world(cluster, configuration) as world, world.scheduling():
+        taint = {"key": "kept", "value": "free", "effect": "NoSchedule"}
+        await world.nodes(a_real_node("n1", taints=[taint]))
+        await world.create(a_real_pod("careful"), a_real_pod("bold", scheduler="heedless"))
+        await world.until(lambda: world.node_of("bold") == "n1")
+        await world.until(lambda: "had untolerated taint(s)" in world.message("careful"))
 
 
 @given(
