@@ -1,0 +1,1 @@
+"""The operator at Grove's published scale, against a client that makes only the writes that cannot be avoided."""

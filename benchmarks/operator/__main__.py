@@ -1,0 +1,216 @@
+"""How fast a large PodCliqueSet comes up on a real kube-apiserver, as a ratio to a client that makes the fewest writes.
+
+Run with ``python -m benchmarks.operator``. ``scale-test-1000`` is applied, and an onlooker's watch says when all pods
+exist and when all gates are gone. Before and after, in the same run and on the same API server, a bare client makes
+PodCliques, gangs, pods and gate patches as fast as it can. Then five times as many, for linearity; then a thousand
+small sets, and what the operator does when nothing happens.
+"""
+
+import argparse
+import asyncio
+import subprocess
+import sys
+import time
+from collections import Counter
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from benchmarks.load.cluster import for_each
+from benchmarks.load.contenders import cpu_seconds
+from benchmarks.operator.observing import Onlooker, writes_so_far
+from benchmarks.operator.shape import NAMESPACE, SIZE, a_set
+from spinney.api.core import NAMESPACE as NAMESPACES
+from spinney.api.core import POD, SERVICE, SERVICE_ACCOUNT
+from spinney.api.grove import POD_CLIQUE, POD_CLIQUE_SET
+from spinney.api.podgang import POD_GANG
+from spinney.kube.client import Client
+from spinney.kube.crds import install_crds
+from spinney.runtime import Runtime
+from spinney.testing.controlplane import BinariesMissing, ControlPlane
+
+GOAL, LIMIT = 1.3, 2.0
+IDLE_LIMIT = 0.01
+CONFIGURATION = """
+logLevel: error
+server: {healthProbes: {enable: false}, metrics: {port: 0}}
+scheduler: {profiles: [{name: default-scheduler, default: true}]}
+"""
+
+
+@dataclass(frozen=True)
+class Run:
+    """One workload brought up: seconds to created and to released, processor seconds, writes by resource."""
+
+    created: float
+    released: float
+    cpu: float
+    writes: Counter[str]
+
+
+@dataclass(frozen=True)
+class Bench:
+    """A control plane, an administrator's client and an onlooker."""
+
+    plane: ControlPlane
+    client: Client
+    onlooker: Onlooker
+    configuration: Path
+
+    async def bare(self, replicas: int) -> Run:
+        """Let the bare client write a workload of this size."""
+        before = await writes_so_far(self.client)
+        command = ("-m", "benchmarks.operator.bare", str(self.plane.kubeconfig), str(replicas))
+        process = await asyncio.create_subprocess_exec(sys.executable, *command)
+        # The clock starts with its first write, not with its interpreter.
+        while not self.onlooker.created:
+            self.onlooker.changed.clear()
+            await self.onlooker.changed.wait()
+        started = _cpu(process.pid)
+        created, released = await self.onlooker.times(SIZE * replicas)
+        used = _cpu(process.pid) - started
+        await process.wait()
+        writes = await writes_so_far(self.client) - before
+        await self.clear()
+        return Run(created, released, used, writes)
+
+    async def operator(self, replicas: int) -> Run:
+        """Let the operator bring up a workload of this size."""
+        with self.running() as process:
+            await self.idle(process)
+            before, used = await writes_so_far(self.client), _cpu(process.pid)
+            await self.client.create(POD_CLIQUE_SET, a_set("scale-test", replicas))
+            created, released = await self.onlooker.times(SIZE * replicas)
+            used = _cpu(process.pid) - used
+            await self.idle(process)
+            writes = await writes_so_far(self.client) - before
+        await self.clear()
+        return Run(created, released, used, writes)
+
+    async def resting(self, sets: int, seconds: float) -> tuple[float, Counter[str]]:
+        """Return the part of a core that an operator with so many workloads and nothing to do uses, and its writes."""
+        with self.running() as process:
+            names = [f"small-{n}" for n in range(sets)]
+            await for_each(names, lambda name: self.client.create(POD_CLIQUE_SET, a_set(name, 1, size=1)))
+            await self.onlooker.times(sets)
+            await self.idle(process)
+            before, used = await writes_so_far(self.client), _cpu(process.pid)
+            await asyncio.sleep(seconds)
+            share = (_cpu(process.pid) - used) / seconds
+            writes = await writes_so_far(self.client) - before
+        await self.clear()
+        return share, writes
+
+    @contextmanager
+    def running(self) -> Iterator[subprocess.Popen[bytes]]:
+        """Run the operator for the time of the block."""
+        command = [sys.executable, "-c", "from spinney.cli import main; main()", "operator"]
+        command += ["--config", str(self.configuration), "--kubeconfig", str(self.plane.kubeconfig)]
+        with (self.plane.directory / "operator.log").open("ab") as log:
+            process = subprocess.Popen(command, stdout=log, stderr=log)
+        try:
+            yield process
+        finally:
+            process.terminate()
+            process.wait()
+
+    async def idle(self, process: subprocess.Popen[bytes]) -> None:
+        """Wait until a process that has started has used next to nothing for two seconds."""
+        used = -1.0
+        while (now := _cpu(process.pid)) - used > 0.05 or now < 0.2:
+            if process.poll() is not None:
+                raise RuntimeError(f"the operator ended: {self.plane.log('operator')[-2000:]}")
+            used = now
+            await asyncio.sleep(2)
+
+    async def clear(self) -> None:
+        """Remove everything; nobody collects garbage here."""
+        for resource in (POD_CLIQUE_SET, POD_CLIQUE, POD_GANG, SERVICE):
+            await self.client.delete_collection(resource, NAMESPACE)
+        await self.client.delete_collection(POD, NAMESPACE, grace_period_seconds=0)
+        await self.onlooker.until_gone()
+
+
+def _cpu(pid: int) -> float:
+    """Return what a process has used; what one that has ended used is not known any more."""
+    try:
+        return cpu_seconds(pid)
+    except (FileNotFoundError, ProcessLookupError):
+        return 0.0
+
+
+@asynccontextmanager
+async def a_bench() -> AsyncIterator[Bench]:
+    """Run a control plane, without controllers, for the time of the block."""
+    runtime = Runtime.system()
+    with ControlPlane(controller_manager=False) as plane:
+        client = plane.connect(runtime)
+        await client.create(NAMESPACES, {"metadata": {"name": NAMESPACE}})
+        await client.create(SERVICE_ACCOUNT, {"metadata": {"name": "default", "namespace": NAMESPACE}})
+        await install_crds(client)
+        configuration = plane.directory / "operator.yaml"
+        configuration.write_text(CONFIGURATION)
+        onlooker = Onlooker(client)
+        async with asyncio.TaskGroup() as tasks:
+            following = tasks.create_task(onlooker.follow())
+            yield Bench(plane, client, onlooker, configuration)
+            following.cancel()
+        await client.close()
+    runtime.executor.close()
+
+
+async def measure(replicas: int, factor: int, sets: int, seconds: float) -> bool:
+    """Print what is measured; returns whether it is within the limits."""
+    pods = SIZE * replicas
+    async with a_bench() as bench:
+        print(f"{pods} pods            created   gates gone   CPU ms/pod   writes/pod")
+        first = shown("bare client", await bench.bare(replicas), pods)
+        ours = shown("operator", await bench.operator(replicas), pods)
+        second = shown("bare client", await bench.bare(replicas), pods)
+        ratio = ours.released / ((first.released + second.released) / 2)
+        print(f"ratio to the bare client: {ratio:.2f} (limit {LIMIT}, goal {GOAL})")
+        print("operator's writes:", ", ".join(f"{name} {count}" for name, count in ours.writes.most_common()))
+        good = ratio <= LIMIT
+        if factor > 1:
+            large = await bench.operator(factor * replicas)
+            growth = large.released / ours.released / factor
+            cpu = large.cpu / ours.cpu / factor
+            print(
+                f"{factor * pods} pods: gates gone after {large.released:.2f} s, linear x {growth:.2f}, CPU x {cpu:.2f}"
+            )
+        if sets:
+            share, writes = await bench.resting(sets, seconds)
+            written = sum(writes.values())
+            print(f"idle with {sets} workloads for {seconds:.0f} s: {100 * share:.2f} % of a core, {written} writes")
+            good = good and not written and share < IDLE_LIMIT
+    return good
+
+
+def shown(name: str, run: Run, pods: int) -> Run:
+    """Print a row of the table."""
+    per_pod, cpu = sum(run.writes.values()) / pods, 1000 * run.cpu / pods
+    print(f"  {name:12} {run.created:12.2f} s {run.released:10.2f} s {cpu:12.2f} {per_pod:12.2f}", flush=True)
+    return run
+
+
+def main() -> None:
+    """Run from the command line; the exit code says whether the limits are kept."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--replicas", type=int, default=500, help="of scale-test-1000; two pods each")
+    parser.add_argument("--factor", type=int, default=5, help="how much larger the second workload is; 1 for none")
+    parser.add_argument("--sets", type=int, default=1000, help="workloads of the idle operator; 0 for none")
+    parser.add_argument("--seconds", type=float, default=30.0, help="how long it is watched")
+    arguments = parser.parse_args()
+    started = time.perf_counter()
+    try:
+        good = asyncio.run(measure(arguments.replicas, arguments.factor, arguments.sets, arguments.seconds))
+    except BinariesMissing as error:
+        print(f"SKIPPED: this benchmark runs on a real control plane. {error}")
+        return
+    print(f"took {time.perf_counter() - started:.0f} s")
+    sys.exit(0 if good else 1)
+
+
+if __name__ == "__main__":
+    main()

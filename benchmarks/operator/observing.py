@@ -1,0 +1,71 @@
+"""What an onlooker sees: pods as they are created and released, and what the API server was asked to do meanwhile."""
+
+import asyncio
+import re
+import time
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from benchmarks.operator.shape import NAMESPACE
+from spinney.api.core import POD, Pod
+from spinney.kube.client import Client
+from spinney.operator.pod_states import has_gate
+
+_REQUESTS = re.compile(r"^apiserver_request_total\{(?P<labels>[^}]*)\} (?P<count>\S+)$", re.MULTILINE)
+_LABEL = re.compile(r'(\w+)="([^"]*)"')
+_WRITES = {"POST", "PUT", "PATCH", "APPLY", "DELETE"}
+_OURS = {"podcliquesets", "podcliques", "podcliquescalinggroups", "podgangs", "pods", "services", "serviceaccounts"}
+_ALSO = {"roles", "rolebindings", "secrets", "horizontalpodautoscalers", "events"}
+
+
+@dataclass
+class Onlooker:
+    """Counts pods from a watch. Mutable."""
+
+    client: Client
+    created: set[str] = field(default_factory=set)
+    released: set[str] = field(default_factory=set)
+    changed: asyncio.Event = field(default_factory=asyncio.Event)
+
+    async def follow(self) -> None:
+        """Watch until cancelled."""
+        async for event in self.client.watch(POD, NAMESPACE, type=Pod):
+            name = event.object.metadata.name
+            if event.type == "DELETED":
+                self.created.discard(name)
+                self.released.discard(name)
+            else:
+                self.created.add(name)
+                if not has_gate(event.object):
+                    self.released.add(name)
+            self.changed.set()
+
+    async def times(self, pods: int) -> tuple[float, float]:
+        """Return after how many seconds so many pods existed, and had no gate any more."""
+        started = time.perf_counter()
+        await self._until(lambda: len(self.created) >= pods)
+        created = time.perf_counter() - started
+        await self._until(lambda: len(self.released) >= pods)
+        return created, time.perf_counter() - started
+
+    async def until_gone(self) -> None:
+        """Wait until no pod is left."""
+        await self._until(lambda: not self.created)
+
+    async def _until(self, holds: Callable[[], bool]) -> None:
+        while not holds():
+            self.changed.clear()
+            await self.changed.wait()
+
+
+async def writes_so_far(client: Client) -> Counter[str]:
+    """Return how many writes the API server has answered, by resource, as its metrics count them."""
+    response = await client.raw("GET", "/metrics")
+    counts: Counter[str] = Counter()
+    for found in _REQUESTS.finditer(response.body.decode()):
+        labels = dict(_LABEL.findall(found["labels"]))
+        if labels["verb"] in _WRITES and labels["resource"] in _OURS | _ALSO:
+            name = labels["resource"] + (f"/{labels['subresource']}" if labels["subresource"] else "")
+            counts[name] += int(float(found["count"]))
+    return counts
