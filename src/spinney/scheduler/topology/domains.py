@@ -114,7 +114,8 @@ class Domains:
         """The deepest level where all nodes are in one domain; -1 if there is none."""
         self._table = table
         self._sums: dict[Hashable, Sums] = {}
-        self._position = table.usage.position
+        self._span = (-1, -1)
+        self._dirty: Rows | None = None
 
     def common(self, rows: Rows, deepest: int) -> int:
         """Return the deepest level, down to ``deepest``, where all ``rows`` are in one domain; -1 if there is none."""
@@ -133,12 +134,16 @@ class Domains:
     def sums(self, key: Hashable, amounts: Callable[[Rows], Vector]) -> "Sums":
         """Return sums of ``amounts``, a function of rows that only what is on them changes, over the whole cluster.
 
-        The sums are kept under ``key`` and corrected where something changed.
+        The sums are kept under ``key`` and corrected where something changed since they were last asked for.
         """
-        self._follow()
         known = self._sums.get(key)
-        if known is None:
+        position = self._table.usage.position
+        dirty = None if known is None or known.position == position else self._dirty_since(known.position)
+        if known is None or (dirty is None and known.position != position):
             known = self._sums[key] = Sums(self, amounts, self._table.capacity)
+        elif dirty is not None:
+            known.correct(dirty)
+        known.position = position
         return known
 
     def free_by_row(self, column: int, rows: Rows) -> Vector:
@@ -148,18 +153,13 @@ class Domains:
         free: Vector = self._table.idle[rows, column] + self._table.releasing[rows, column]
         return free
 
-    def _follow(self) -> None:
-        usage = self._table.usage
-        if usage.position == self._position:
-            return
-        dirty = usage.since(self._position)
-        self._position = usage.position
-        if dirty is None:
-            self._sums.clear()
-            return
-        dirty = dirty[self.inside[dirty]]
-        for sums in self._sums.values():
-            sums.correct(dirty)
+    def _dirty_since(self, position: int) -> Rows | None:
+        """Return the rows inside that changed after ``position``; ``None`` means: any may have."""
+        span = (position, self._table.usage.position)
+        if self._span != span:
+            dirty = self._table.usage.since(position)
+            self._span, self._dirty = span, None if dirty is None else dirty[self.inside[dirty]]
+        return self._dirty
 
 
 class Sums:
@@ -169,6 +169,8 @@ class Sums:
         self._domains = domains
         self._amounts = amounts
         self._levels: dict[int, Numbers] = {}
+        self.position = -1
+        """Up to where the usage journal was followed; whoever keeps the sums sees to it."""
         self.by_row = np.zeros(capacity, dtype=np.int64)
         self.by_row[domains.rows] = amounts(domains.rows)
         self.total = int(self.by_row.sum())
@@ -183,6 +185,7 @@ class Sums:
         return known
 
     def correct(self, rows: Rows) -> None:
+        """Take in what changed on ``rows``."""
         change = self._amounts(rows) - self.by_row[rows]
         self.by_row[rows] += change
         self.total += int(change.sum())
