@@ -8,6 +8,7 @@ of a process share one state for the same reason.
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import Final
 
 import msgspec
 
@@ -36,6 +37,10 @@ class Assumption:
     node: str
     gpu_groups: tuple[str, ...]
     uid: str
+
+
+_HOLDING: Final = frozenset({PodStatus.BINDING, PodStatus.BOUND, PodStatus.RUNNING})
+"""Statuses of pods that hold what they use, and go on doing so."""
 
 
 class UnknownPod(LookupError):  # noqa: N818 - named for the situation
@@ -166,10 +171,14 @@ class ClusterState:
         return msgspec.structs.replace(record, **changes)
 
     def _replace(self, old: PodRecord | None, new: PodRecord | None) -> None:
-        if old is not None:
+        row = self._row_kept(old, new) if old is not None and new is not None else None
+        if old is not None and row is None:
             self._unbook(old)
             self._releasing.pop(old.key, None)
-        if new is not None:
+        if new is not None and row is not None:
+            self._pods[new.key] = new
+            self.on_node.add(row, new)
+        elif new is not None:
             self._pods[new.key] = new
             self._book(new)
             if new.status is PodStatus.RELEASING:
@@ -203,6 +212,14 @@ class ClusterState:
         self.on_node.remove(row, record.key)
         self.view.pods.remove(record.key)
         self.rule_carriers -= record.request.carries_rules
+
+    def _row_kept(self, old: PodRecord, new: PodRecord) -> int | None:
+        """Return the row of a pod that goes on holding there what it held, as after our own bind; else ``None``."""
+        if old.status not in _HOLDING or new.status not in _HOLDING or old.node != new.node or old.uid != new.uid:
+            return None
+        if old.request is not new.request or old.gpu_groups != new.gpu_groups or old.labels != new.labels:
+            return None
+        return self.table.find(new.node)
 
     def _sharers(self, row: int) -> list[PodRecord]:
         return [record for record in self.on_node.of_row(row).values() if record.request.share is not None]

@@ -68,10 +68,12 @@ class GangSnapshot(msgspec.Struct, frozen=True, eq=False):
 class _Entry:
     """A gang being kept. ``gang`` is ``None`` while pods name it and its object has not been seen."""
 
-    __slots__ = ("counts", "gang", "pending", "pods", "shared", "view")
+    __slots__ = ("context", "counts", "gang", "pending", "pods", "shared", "view")
 
     def __init__(self) -> None:
         self.gang: Gang | None = None
+        self.context: SourceContext | None = None
+        """What the gang of a single pod was made in."""
         self.pods: dict[PodKey, tuple[str, PodRecord]] = {}
         self.pending = 0
         self.counts: dict[tuple[str, PodStatus], int] = {}
@@ -149,12 +151,15 @@ class GangBook:
 
     def pod_changed(self, change: PodChange) -> None:
         """Take in what happened to a pod that this scheduler serves."""
-        old = self._membership(change.old) if change.old is not None else None
-        new = self._membership(change.new) if change.new is not None else None
-        if change.old is not None and old is not None:
-            self._take_out(change.old, old, leaving=new is None or new[0] != old[0])
-        if change.new is not None and new is not None:
-            self._put_in(change.new, new)
+        before, after = change.old, change.new
+        old = self._membership(before) if before is not None else None
+        new = self._membership(after) if after is not None else None
+        if before is not None and after is not None and old == new and self._update(before, after, new):
+            return
+        if before is not None and old is not None:
+            self._take_out(before, old, leaving=new is None or new[0] != old[0])
+        if after is not None and new is not None:
+            self._put_in(after, new)
 
     # -- snapshots ---------------------------------------------------------------------------------------------------
 
@@ -198,11 +203,34 @@ class GangBook:
             entry = self._entries[key] = _Entry()
         return entry
 
+    def _update(self, old: PodRecord, new: PodRecord, membership: Membership | None) -> bool:
+        """Take in a pod that stays in its gang; ``False`` if the gang may not stay what it is."""
+        if membership is None:
+            return False
+        key, pod_set = membership
+        entry = self._entries.get(key)
+        if entry is None or entry.gang is None:
+            return False
+        if key.source == bare.SOURCE and not (entry.context is self.context and bare.makes_same_gang(old, new)):
+            return False
+        self._dirty[key] = None
+        entry.writable()[new.key] = (pod_set, new)
+        if old.status is not new.status:
+            entry.pending += (new.status is PodStatus.PENDING) - (old.status is PodStatus.PENDING)
+            entry.count(pod_set, old.status, -1)
+            entry.count(pod_set, new.status, 1)
+        before, after = _kind_of(entry.gang, old), _kind_of(entry.gang, new)
+        if before != after:
+            self._count(entry.gang, before, -1)
+            self._count(entry.gang, after, 1)
+        return True
+
     def _put_in(self, record: PodRecord, membership: Membership) -> None:
         key, pod_set = membership
         entry = self._entry(key)
         if key.source == bare.SOURCE:
             entry.gang = bare.gang(record, self.context)
+            entry.context = self.context
         elif entry.gang is None:
             derived = self._derive(key, self.context)
             if derived is not None:
@@ -236,17 +264,26 @@ class GangBook:
                 self._charge(entry.gang, record, sign)
 
     def _charge(self, gang: Gang, record: PodRecord, sign: int) -> None:
-        charged = record.status in CHARGED
-        if not charged and record.status is not PodStatus.PENDING:
+        self._count(gang, _kind_of(gang, record), sign)
+
+    def _count(self, gang: Gang, kind: HoldingKind | None, step: int) -> None:
+        if kind is None:
             return
-        by_node = charged and record.request.share is not None and record.request.share.memory > 0
-        kind = HoldingKind(record.request, gang.preemptible, charged, record.node if by_node else "")
         holdings = self._holdings.setdefault(gang.queue, {})
-        count = holdings.get(kind, 0) + sign
+        count = holdings.get(kind, 0) + step
         if count:
             holdings[kind] = count
         else:
             del holdings[kind]
+
+
+def _kind_of(gang: Gang, record: PodRecord) -> HoldingKind | None:
+    """Return as what a pod counts in its queue's books; ``None`` if it does not."""
+    charged = record.status in CHARGED
+    if not charged and record.status is not PodStatus.PENDING:
+        return None
+    by_node = charged and record.request.share is not None and record.request.share.memory > 0
+    return HoldingKind(record.request, gang.preemptible, charged, record.node if by_node else "")
 
 
 def _view_of(entry: _Entry, gang: Gang) -> GangMembers:

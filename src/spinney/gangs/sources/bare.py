@@ -38,3 +38,13 @@ def gang(record: PodRecord, context: SourceContext) -> Gang:
         created=record.created,
         last_start=timestamp_of(record.annotations, LAST_START_ANNOTATION),
     )
+
+
+def makes_same_gang(old: PodRecord, new: PodRecord) -> bool:
+    """Tell whether nothing that :func:`gang` reads differs between two states of a pod."""
+    return old.pod is new.pod or _aspects(old) == _aspects(new)
+
+
+def _aspects(record: PodRecord) -> tuple[object, ...]:
+    spec = record.pod.spec
+    return (record.uid, record.labels, record.annotations, spec.priority, spec.priority_class_name, record.created)
