@@ -14,8 +14,9 @@ Each test runs on a fresh embedded cluster in virtual time. This module is the o
 """
 
 import copy
+import re
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
@@ -46,11 +47,19 @@ from spinney.backends.profiles import Profiles, SchedulerConfiguration, resolve
 from spinney.kube.client import Client
 from spinney.kube.crds import install_crds
 from spinney.kube.events import EventRecorder
+from spinney.kube.transport import Response, StreamingResponse, Transport
 from spinney.runtime import Runtime, run_virtual
 from spinney.server import ApiServer, ServerOptions
 from spinney.testing.builders import a_clique, a_pod_clique_set, a_scaling_group
 
 NAME_OF_GANG = "model-0"
+
+OPERATORS_OWN = {"", "grove.io", "scheduler.grove.io", "apiextensions.k8s.io"}
+"""API groups in which the operator has rights of its own: pods, its own kinds, and reading CRDs."""
+CREATED = 201
+RESOURCE_PATH = re.compile(
+    r"/api(?:s/(?P<group>[^/]+))?/[^/]+/(?:namespaces/[^/]+/)?(?P<resource>[^/]+)(?:/(?P<name>[^/]+)(?:/.*)?)?"
+)
 
 
 @dataclass
@@ -78,6 +87,39 @@ class Lookup:
         return []
 
 
+@dataclass
+class Overheard:
+    """A transport that notes what is asked of the API server. Mutable: the notes grow."""
+
+    inner: Transport
+    asked: set[tuple[str, str, str]] = field(default_factory=set)
+
+    async def request(self, method: str, path: str, **options: Any) -> Response:
+        """Pass a request on."""
+        response = await self.inner.request(method, path, **options)
+        self._note(method, path, created=response.status == CREATED)
+        return response
+
+    def stream(self, method: str, path: str, **options: Any) -> AbstractAsyncContextManager[StreamingResponse]:
+        """Pass a watch on."""
+        self._note(method, path, created=False)
+        return self.inner.stream(method, path, **options)
+
+    async def close(self) -> None:
+        """Leave the connection to its owner."""
+
+    def _note(self, method: str, path: str, *, created: bool) -> None:
+        found = RESOURCE_PATH.fullmatch(path)
+        if found is None:
+            return
+        group, resource = found["group"] or "", found["resource"]
+        named = found["name"] is not None
+        verb = {"GET": "get" if named else "list", "POST": "create", "PUT": "update"}.get(method, method.lower())
+        self.asked.add((verb, group, resource))
+        if created:
+            self.asked.add(("create", group, resource))
+
+
 @dataclass(frozen=True)
 class Bench:
     """A backend on a cluster, ready to be asked."""
@@ -86,6 +128,8 @@ class Bench:
     client: Client
     lookup: Lookup
     gang: PodGang
+    asked: set[tuple[str, str, str]]
+    """What the backend asked of the API server: verb, API group, resource."""
 
     async def revision(self) -> int:
         """Return a number that grows with every write to the cluster."""
@@ -208,6 +252,26 @@ class BackendContract:
 
         self._run(story)
 
+    def test_its_rights_cover_what_it_does(self) -> None:
+        """Every request to the API server, beyond what the operator may do anyhow, is among the declared rights."""
+
+        async def story(bench: Bench) -> None:
+            await bench.backend.sync_pod_gang(bench.gang)
+            smaller = msgspec.structs.replace(bench.gang.spec, pod_groups=bench.gang.spec.pod_groups[:1])
+            await bench.backend.sync_pod_gang(msgspec.structs.replace(bench.gang, spec=smaller))
+            await bench.backend.validate_pod_clique_set(self.workload(), None)
+            await bench.backend.on_pod_gang_delete(bench.gang)
+            granted = {
+                (verb, right.group, resource)
+                for right in self.backend.rights
+                for resource in right.resources
+                for verb in right.verbs
+            }
+            needed = {each for each in bench.asked if each[1] not in OPERATORS_OWN}
+            assert needed <= granted, f"add to {self.backend.__name__}.rights: {sorted(needed - granted)}"
+
+        self._run(story)
+
     def test_what_it_makes_goes_with_the_gang(self) -> None:
         """After a gang has been deleted nothing is left of what was made for it."""
 
@@ -311,7 +375,9 @@ class BackendContract:
             pcs = self.workload()
             gang = await client.apply(POD_GANG, a_gang(pcs), type=PodGang)
             lookup = Lookup({gang.metadata.name: gang}, {pcs.metadata.name: pcs})
-            context = BackendContext(client, EventRecorder(client, "contract"), runtime.clock, lookup)
+            overheard = Overheard(client.transport)
+            theirs = Client(overheard, runtime)
+            context = BackendContext(theirs, EventRecorder(client, "contract"), runtime.clock, lookup)
             registry = Registry()
             catalogue = Catalogue()
             catalogue.register(self.backend)
@@ -319,7 +385,7 @@ class BackendContract:
             profiles = self._profiles(profile)
             wanted = tuple(each for each in profiles.enabled if each.name == self.backend.name)
             await registry.initialize(catalogue, context, Profiles(wanted, self.backend.name))
-            yield Bench(registry.get_default(), client, lookup, gang)
+            yield Bench(registry.get_default(), client, lookup, gang, overheard.asked)
 
 
 class _Kube(SchedulerBackend):

@@ -18,6 +18,7 @@ from spinney.backends import (
     Degradation,
     PodManifest,
     Rejected,
+    Right,
     SchedulerBackend,
 )
 from spinney.backends.ensuring import serves
@@ -36,6 +37,7 @@ class AcmeScheduler(SchedulerBackend):
     """Gangs on ACME: all or nothing, without topology."""
 
     name: ClassVar[str] = "acme-scheduler"
+    rights: ClassVar[tuple[Right, ...]] = (Right(ACME_GANG.group, (ACME_GANG.plural,), ("get", "create", "patch")),)
     config_type: ClassVar[type[msgspec.Struct] | None] = AcmeConfig
     config: AcmeConfig
 
