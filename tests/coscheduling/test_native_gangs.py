@@ -21,7 +21,8 @@ from spinney.kube.keys import Key
 from spinney.runtime import Runtime
 from spinney.server import ApiServer, ServerOptions
 from spinney.sim.transport import InProcessTransport
-from tests.conftest import Cluster
+from spinney.testing.controlplane import ControlPlane
+from tests.conftest import Cluster, _real_cluster
 
 from .bench import Bench
 from .bench import a_node as a_bench_node
@@ -210,6 +211,53 @@ async def test_kubernetes_1_35_on_a_server(cluster_name: str) -> None:
         assert len({name.split("-")[0] for name in world.bound()}) == 1
         await world.nodes(a_node("n2", cpu="1"))
         await world.until(lambda: len(world.bound()) == 4)
+
+
+@asynccontextmanager
+async def a_world_on(plane: ControlPlane) -> AsyncIterator[World]:
+    """A world with its scheduler in a fresh namespace of a real control plane."""
+    clusters = _real_cluster(plane)
+    try:
+        async with a_world(await anext(clusters)) as world, world.scheduling():
+            yield world
+    finally:
+        await anext(clusters, None)
+
+
+@pytest.mark.real
+async def test_a_real_1_36(controlplane_136: ControlPlane) -> None:
+    """On a real server of 1.36 a gang waits for its last member, is bound whole, and its condition says so."""
+    async with a_world_on(controlplane_136) as world:
+        await world.nodes(a_node("n1", cpu="2"))
+        await world.client.create(workload_v1alpha2.POD_GROUP, a_native_group("gang", 2), world.namespace)
+        await world.create(a_native_pod("gang-0", "gang"))
+        await world.settle()
+        assert world.bound() == []
+        await world.create(a_native_pod("gang-1", "gang"))
+        await world.until(lambda: len(world.bound("gang")) == 2)
+        async with asyncio.timeout(30):
+            found = None
+            while found is None or found.status != "True":
+                group = await world.client.get(
+                    workload_v1alpha2.POD_GROUP, "gang", world.namespace, type=workload_v1alpha2.PodGroup
+                )
+                found = find_condition(group.status.conditions, workload_v1alpha2.SCHEDULED)
+
+
+@pytest.mark.real
+async def test_a_real_1_35(controlplane_135: ControlPlane) -> None:
+    """On a real server of 1.35 the members of a Workload's group are bound together, once there are enough."""
+    async with a_world_on(controlplane_135) as world:
+        await world.nodes(a_node("n1", cpu="2"))
+        policy = {"gang": {"minCount": 2}}
+        workload = {"metadata": {"name": "work"}, "spec": {"podGroups": [{"name": "workers", "policy": policy}]}}
+        await world.client.create(workload_v1alpha1.WORKLOAD, workload, world.namespace)
+        reference = {"name": "work", "podGroup": "workers"}
+        await world.create(a_pod("work-0", scheduler="default-scheduler", workloadRef=reference))
+        await world.settle()
+        assert world.bound() == []
+        await world.create(a_pod("work-1", scheduler="default-scheduler", workloadRef=reference))
+        await world.until(lambda: len(world.bound("work")) == 2)
 
 
 @embedded
