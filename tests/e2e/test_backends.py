@@ -27,6 +27,7 @@ GROVES = [
     "resource_sharing/rs1_*",
     "lifecycle/cascade_delete",
     "lifecycle/crd_installer_all_crds_exist",
+    "lifecycle/crd_installer_completes",
     "lifecycle/crd_installer_is_idempotent",
     "lifecycle/upgrade_*",
     "nvlink_domains/without_annotation_*",

@@ -52,6 +52,16 @@ async def test_crd_installer_all_crds_exist(a_stage: Stages) -> None:
             assert established["status"] == "True"
 
 
+async def test_crd_installer_completes(a_stage: Stages) -> None:
+    """The installer ends once everything it installed is served, which is what its exit code stands for."""
+    async with a_stage(1) as stage:
+        installed = {
+            crd["metadata"]["name"]: condition_of(crd, "Established") for crd in await install_crds(stage.client)
+        }
+        assert set(GROVE) <= installed.keys()
+        assert all(each is not None and each["status"] == "True" for each in installed.values())
+
+
 async def test_crd_installer_is_idempotent(a_stage: Stages) -> None:
     """Installing again, and starting the operator again, leaves the CRDs and what they describe as they were."""
     async with a_stage(10, keep=True) as stage:
