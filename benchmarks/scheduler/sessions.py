@@ -56,7 +56,7 @@ def measure(nodes: int = 4_000, pods: int = 140_000, events: int = 1_000) -> Ope
     scheduler = Scheduler(SchedulerConfig(), inventory)
     scheduler.open_session().close()
     news = []
-    for number in range(events):
+    for number in range(events // 2):  # each pod goes and comes again
         gang, member = gangs[number % len(gangs)], number % PODS_PER_GANG
         key = PodKey(shapes.NAMESPACE, f"{gang.name}-{member:03d}")
         record = inventory.cluster.pod(key)

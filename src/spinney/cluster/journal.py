@@ -19,7 +19,7 @@ class Journal:
     """An append-only log of row indices. Mutable; owned by one table."""
 
     def __init__(self, position: int = 0) -> None:
-        self._entries: list[Rows] = []
+        self._entries: list[Rows | int] = []
         self._base = position
 
     @property
@@ -29,14 +29,11 @@ class Journal:
 
     def mark(self, rows: Rows) -> None:
         """Record that ``rows``, all different, changed."""
-        if len(self._entries) >= 2 * _KEEP:
-            del self._entries[:_KEEP]
-            self._base += _KEEP
-        self._entries.append(rows)
+        self._append(rows)
 
     def mark_row(self, row: int) -> None:
         """Record that one row changed."""
-        self.mark(np.array([row], dtype=np.intp))
+        self._append(int(row))
 
     def since(self, position: int) -> Rows | None:
         """Return the rows dirtied after ``position``, without repeats; ``None`` means: any may have been."""
@@ -47,11 +44,23 @@ class Journal:
         if not entries:
             return np.empty(0, dtype=np.intp)
         if len(entries) == 1:
-            return entries[0]
-        return np.unique(np.concatenate(entries))
+            return _rows(entries[0])
+        single = [entry for entry in entries if isinstance(entry, int)]
+        several = [entry for entry in entries if not isinstance(entry, int)]
+        return np.unique(np.concatenate([np.array(single, dtype=np.intp), *several]))
+
+    def _append(self, entry: Rows | int) -> None:
+        if len(self._entries) >= 2 * _KEEP:
+            del self._entries[:_KEEP]
+            self._base += _KEEP
+        self._entries.append(entry)
 
     def fork(self) -> "Journal":
         """Return a journal for a copy of the table: same position, with what was recorded so far."""
         copy = Journal(self._base)
         copy._entries = list(self._entries)
         return copy
+
+
+def _rows(entry: Rows | int) -> Rows:
+    return np.array([entry], dtype=np.intp) if isinstance(entry, int) else entry

@@ -8,7 +8,7 @@ of a process share one state for the same reason.
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 import msgspec
 
@@ -22,8 +22,7 @@ from spinney.cluster.statuses import ACTIVE_USED, PodStatus
 from spinney.cluster.table import Holding, NodeTable
 
 
-@dataclass(frozen=True, slots=True)
-class PodChange:
+class PodChange(NamedTuple):
     """A pod as it was and as it is; ``None`` for one that did not exist, or exists no longer."""
 
     old: PodRecord | None

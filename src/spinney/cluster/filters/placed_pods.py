@@ -14,7 +14,7 @@ All of it is integer arithmetic, so removing what was placed restores every coun
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import Final
+from typing import Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -62,8 +62,7 @@ class CarriedRule:
         return self.rule.selector
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _Placed:
+class _Placed(NamedTuple):
     row: int
     kind: PodKind
     carried: tuple[CarriedRule, ...]
@@ -100,12 +99,11 @@ class PlacedPods:
         key = _key(pod)
         self.remove(key)
         self.reserve(row + 1)
-        candidate = Candidate(pod, _NO_REQUESTS)
         terminating = pod.metadata.deletion_timestamp is not None
         placed = _Placed(
             row=row,
             kind=self._kinds.kind(key[0], pod.metadata.labels, terminating=terminating),
-            carried=_carried_by(candidate) if pod.spec.affinity is not None else (),
+            carried=_carried_by(Candidate(pod, _NO_REQUESTS)) if pod.spec.affinity is not None else (),
             ports=tuple(
                 (port.host_ip or ANY_ADDRESS, port.protocol or "TCP", port.host_port) for port in host_ports(pod)
             ),
@@ -217,7 +215,9 @@ class PlacedPods:
             self._claims[claim] = self._claims.get(claim, 0) + sign
             if not self._claims[claim]:
                 del self._claims[claim]
-        self._weights[row] += np.multiply(placed.weight, sign)
+        cpu, memory = placed.weight
+        self._weights[row, 0] += sign * cpu
+        self._weights[row, 1] += sign * memory
 
     def _book_rule(self, carried: CarriedRule, row: int, sign: int) -> None:
         counts = self._carried.get(carried)
