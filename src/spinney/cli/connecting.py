@@ -97,7 +97,7 @@ def with_cluster(choice: ClusterChoice, use: Callable[[Connection], Awaitable[T]
 def snapshot_of(choice: ClusterChoice, from_file: Path | None) -> "tuple[ClusterSnapshot, str | None]":
     """Return a snapshot of the chosen cluster or file, and the namespace to look in; ``None`` is all of them."""
     # Here, because schedulers and operators connect as well, and ought not to wait for what only readers need.
-    from spinney.sim.snapshot import take  # noqa: PLC0415
+    from spinney.sim.snapshot import KINDS, take  # noqa: PLC0415
     from spinney.sim.snapshot_files import UnreadableSnapshot, read_snapshot  # noqa: PLC0415
 
     log_to_stderr()
@@ -109,7 +109,7 @@ def snapshot_of(choice: ClusterChoice, from_file: Path | None) -> "tuple[Cluster
             raise click.ClickException(str(error)) from error
 
     async def use(connection: Connection) -> "tuple[ClusterSnapshot, str | None]":
-        with progress(f"reading {connection.source}") as say:
+        with progress(f"reading {connection.source}", steps=len(KINDS)) as say:
             snapshot = await take(
                 connection.client,
                 namespace=connection.namespace,

@@ -60,18 +60,30 @@ def shortened(text: str, limit: int) -> str:
 
 
 @contextmanager
-def progress(text: str) -> Iterator[Callable[[str], None]]:
-    """Show that something is under way while the block runs, if standard error is a terminal.
+def progress(text: str, *, steps: int | None = None) -> Iterator[Callable[[str], None]]:
+    """Show what is under way and for how long, while the block runs and if standard error is a terminal.
 
-    The block is given a function that changes the text.
+    The block is given a function to call at the beginning of each step, with its text; with ``steps`` there is a bar.
     """
     if not sys.stderr.isatty():
         yield lambda _: None
         return
     from rich.console import Console  # noqa: PLC0415 - commands that finish at once do not pay for it
+    from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn  # noqa: PLC0415
 
-    with Console(stderr=True).status(text) as status:
-        yield status.update
+    shown = [SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn()]
+    if steps is not None:
+        shown.insert(1, BarColumn(24))
+    with Progress(*shown, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task(text, total=steps)
+        begun = 0
+
+        def say(what: str) -> None:
+            nonlocal begun
+            bar.update(task, description=what, completed=begun)
+            begun += 1
+
+        yield say
 
 
 def _cell(value: object) -> str:

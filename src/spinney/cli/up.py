@@ -36,6 +36,13 @@ from spinney.cli.options import TEXT_FILE, done_by
     type=click.Path(path_type=Path, file_okay=False),
     help="Keep the cluster's objects in this directory and go on from what is there; by default nothing is kept.",
 )
+@click.option(
+    "--authorization",
+    type=click.Choice(["AlwaysAllow", "RBAC"]),
+    default="AlwaysAllow",
+    show_default=True,
+    help="Whether everybody may do everything, or roles and bindings decide.",
+)
 @click.option("-v", "--verbose", count=True, help="Say more; twice for everything.")
 @done_by("spinney.cli.bodies.up:up")
 def up() -> None:

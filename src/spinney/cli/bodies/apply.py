@@ -4,6 +4,7 @@ from pathlib import Path
 
 import click
 
+from spinney.api.struct import JSON
 from spinney.cli.connecting import ClusterChoice, Connection, advice, with_cluster
 from spinney.cli.objects import Manifest, read, resource_for
 from spinney.kube.errors import Conflict, Invalid, KubeError, NotFound
@@ -44,13 +45,19 @@ async def _apply_one(
         raise click.ClickException(f"{manifest}: is in namespace {manifest.namespace}, and -n says {namespace}")
     where = (manifest.namespace or connection.namespace) if resource.namespaced else None
     try:
-        before = (await client.get(resource, manifest.name, where))["metadata"]["resourceVersion"]
+        before = _written(await client.get(resource, manifest.name, where))
     except NotFound:
         before = None
     applied = await client.apply(resource, manifest.value, where, force=force, dry_run=dry_run)
     if before is None:
         return "created"
-    return "unchanged" if applied["metadata"]["resourceVersion"] == before else "configured"
+    return "unchanged" if _written(applied) == before else "configured"
+
+
+def _written(found: JSON) -> JSON:
+    """Return what people write of an object: controllers may change its status while it is being applied."""
+    metadata = {key: part for key, part in found["metadata"].items() if key not in ("resourceVersion", "managedFields")}
+    return {key: part for key, part in found.items() if key != "status"} | {"metadata": metadata}
 
 
 def _refusal(error: KubeError) -> str:

@@ -8,9 +8,10 @@ import click
 from rich.console import Console
 
 from spinney.cli.logs import log_to_stderr
+from spinney.cli.output import progress
 from spinney.sim.cases import InvalidCase, read_cases
 from spinney.sim.cases.reporting import as_json, print_reports
-from spinney.sim.cases.running import run_case
+from spinney.sim.cases.running import CaseReport, run_case
 from spinney.sim.cases.scheduling import SessionScheduler, UnknownProfile
 
 _WIDTH = 120  # of tables that are not printed to a terminal
@@ -42,7 +43,11 @@ def cases(
         scheduler = SessionScheduler(profile=profile, verbosity=verbosity)
     except UnknownProfile as error:
         raise click.BadParameter(str(error), param_hint="--profile") from error
-    reports = [(path, run_case(case, scheduler, built_actions_only=built_actions_only)) for path, case in chosen]
+    reports: list[tuple[Path, CaseReport]] = []
+    with progress("running cases", steps=len(chosen)) as say:
+        for path, case in chosen:
+            say(case.id)
+            reports.append((path, run_case(case, scheduler, built_actions_only=built_actions_only)))
     if print_json:
         click.echo(json.dumps([as_json(report) for _, report in reports], indent=1))
         return

@@ -56,7 +56,7 @@ def simulate(
     cluster = _with_workload(taken, files, runtime)
     runs = []
     try:
-        with progress("simulating") as say:
+        with progress("simulating", steps=len(contenders)) as say:
             for name, config, registry in contenders:
                 say(f"simulating {name}")
                 simulation = Simulation(cluster, config, runtime=runtime, registry=registry)

@@ -2,21 +2,26 @@
 
 import asyncio
 import shlex
+from contextlib import AsyncExitStack
 from pathlib import Path
 
 import click
 
 from spinney.api.topology_binding import CLUSTER_TOPOLOGY_BINDING
 from spinney.cli.logs import log_to_stderr
+from spinney.cli.output import progress
 from spinney.cli.running import until_interrupted
 from spinney.cli.settings import embedded_settings
 from spinney.nodes import ClusterSpec, InvalidClusterSpec
 from spinney.runtime import Runtime
 from spinney.server import ServerOptions
 from spinney.server.http import HttpServer, Listening
+from spinney.server.options import AuthorizationMode
 from spinney.server.store import JournalUnusable
 from spinney.sim.embedded import EmbeddedCluster, StackOptions
 from spinney.sim.shapes import TOPOLOGY, InvalidShape, gpu_cluster, parse_shape, topology_binding
+
+_IN_MEMORY = ServerOptions()
 
 
 def up(
@@ -27,6 +32,7 @@ def up(
     kubeconfig: Path,
     data_dir: Path | None,
     configs: tuple[Path, ...],
+    authorization: AuthorizationMode,
     verbose: int,
 ) -> None:
     """Run an embedded cluster until Ctrl-C."""
@@ -34,21 +40,26 @@ def up(
     spec = _described(nodes, cluster_file)
     directory = data_dir.expanduser() if data_dir else None
     options = embedded_settings(spec, configs)
-    until_interrupted(run(options, port=port, kubeconfig=kubeconfig.expanduser(), data_dir=directory))
+    server = ServerOptions(data_directory=directory, authorization=authorization)
+    until_interrupted(run(options, server=server, port=port, kubeconfig=kubeconfig.expanduser()))
 
 
-async def run(options: StackOptions, *, port: int, kubeconfig: Path, data_dir: Path | None = None) -> None:
+async def run(options: StackOptions, *, port: int, kubeconfig: Path, server: ServerOptions = _IN_MEMORY) -> None:
     """Run the cluster until cancelled; say how to reach it once it is ready."""
     runtime, ready = Runtime.system(), False
     try:
-        cluster = EmbeddedCluster(runtime, options, server=ServerOptions(data_directory=data_dir))
+        cluster = EmbeddedCluster(runtime, options, server=server)
         try:
-            async with HttpServer(cluster.server, Listening(port=port)) as http, cluster.running(), cluster.reviewing():
-                await cluster.client.apply(CLUSTER_TOPOLOGY_BINDING, topology_binding())
+            async with AsyncExitStack() as parts:
+                with progress("starting the cluster"):
+                    http = await parts.enter_async_context(HttpServer(cluster.server, Listening(port=port)))
+                    await parts.enter_async_context(cluster.running())
+                    await parts.enter_async_context(cluster.reviewing())
+                    await cluster.client.apply(CLUSTER_TOPOLOGY_BINDING, topology_binding())
                 kubeconfig.parent.mkdir(parents=True, exist_ok=True)
                 http.write_kubeconfig(kubeconfig)
                 nodes = len(options.nodes.expanded())
-                click.echo(_greeting(http.url, kubeconfig, nodes=nodes, data_dir=data_dir))
+                click.echo(_greeting(http.url, kubeconfig, nodes=nodes, data_dir=server.data_directory))
                 ready = True
                 await asyncio.get_running_loop().create_future()
         finally:

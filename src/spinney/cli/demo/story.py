@@ -2,11 +2,13 @@
 
 import asyncio
 import sys
+from contextlib import AsyncExitStack
 from pathlib import Path
 
 from spinney.cli.demo.screen import Screen
 from spinney.cli.demo.stage import Stage, a_stage
 from spinney.cli.demo.workloads import INFERENCE_PODS, inference, training
+from spinney.cli.output import progress
 from spinney.explain.amounts import counted
 from spinney.nodes import PodTimes
 from spinney.server.http import HttpServer
@@ -18,7 +20,9 @@ _KUBECONFIG = Path("~/.spinney/demo-kubeconfig").expanduser()
 async def tell(screen: Screen, *, keep: bool) -> None:
     """Tell the whole story; with ``keep`` leave the cluster to the reader until Ctrl-C."""
     times = PodTimes(start="200ms..1200ms", ready="100ms..600ms")
-    async with a_stage(gpu_cluster(32, 8, rack=4, block=16, pods=times), screen) as stage:
+    async with AsyncExitStack() as parts:
+        with progress("starting a cluster"):
+            stage = await parts.enter_async_context(a_stage(gpu_cluster(32, 8, pods=times), screen))
         clock = stage.cluster.runtime.clock
         began = clock.monotonic()
         with screen:
