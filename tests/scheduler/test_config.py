@@ -1,5 +1,6 @@
 """The scheduler's configuration, in our own form and in KAI's."""
 
+import math
 from pathlib import Path
 
 import pytest
@@ -114,3 +115,18 @@ def test_the_compatible_profile_is_greedy_and_tries_everybody() -> None:
 
     assert not config.use_scheduling_signatures
     assert not config.backtracking
+
+
+def test_a_shard_says_how_long_searches_may_take() -> None:
+    """KAI's search budgets bound ours; its 0 is unlimited."""
+    budgets = {"maxActionSearchDuration": {"default": "2m"}, "maxJobSearchDuration": "0s"}
+    config = parse_config({"kind": "SchedulingShard", "spec": {"scenarioSearchBudgets": budgets}})
+    assert (config.victim_search.action_seconds, config.victim_search.job_seconds) == (120, math.inf)
+
+
+def test_a_misspelt_field_of_a_shard_is_named() -> None:
+    """An unknown field is an error with the nearest one that exists, not silence."""
+    with pytest.raises(
+        InvalidConfiguration, match=r"spec.placementStrateg: no such field; did you mean placementStrategy"
+    ):
+        parse_config({"kind": "SchedulingShard", "spec": {"placementStrateg": {}}})

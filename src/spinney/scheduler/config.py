@@ -4,13 +4,19 @@ Two forms are accepted. Our own lists plugins and actions in order. KAI's Schedu
 name, each plugin with a priority that gives its place, and derives some from the placement strategy.
 """
 
+import math
 from collections.abc import Mapping
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, Final
 
 import msgspec
+import structlog
 import yaml
+
+from spinney.api.durations import parse_duration
+
+log = structlog.get_logger()
 
 DEFAULT_PLUGINS: Final = (
     "predicates",
@@ -63,6 +69,27 @@ _SHARD_ACTIONS: Final = {
 }
 _IGNORED_PLUGINS: Final = frozenset({"snapshot", "sg-nodelocalgreedy", "sg-multinodegang", "reflectjoborder"})
 """Parts of KAI that are no plugins here: what they do is built in."""
+
+
+_SHARD_WITHOUT_EFFECT: Final = {
+    "usageDBConfig": "usage over time is not taken into account",
+    "args": "flags of KAI's process are not ours",
+    "goMemLimit": "this process is not written in Go",
+    "goMemLimitRatio": "this process is not written in Go",
+}
+_SHARD_KEYS: Final = frozenset(
+    {
+        "partitionLabelValue",
+        "placementStrategy",
+        "queueDepthPerAction",
+        "minRuntime",
+        "kValue",
+        "scenarioSearchBudgets",
+        "plugins",
+        "actions",
+        *_SHARD_WITHOUT_EFFECT,
+    }
+)
 
 
 _NOT_IN_KAI: Final = (
@@ -191,6 +218,11 @@ def _plugin_list(found: object) -> list[Any]:
 
 
 def _from_shard(spec: Mapping[str, Any]) -> SchedulerConfig:
+    for key in spec:
+        if key not in _SHARD_KEYS:
+            raise InvalidConfiguration(f"spec.{key}: no such field{_nearest(key, sorted(_SHARD_KEYS))}")
+        if key in _SHARD_WITHOUT_EFFECT:
+            log.warning("field of the shard has no effect here", field=f"spec.{key}", why=_SHARD_WITHOUT_EFFECT[key])
     strategy = spec.get("placementStrategy") or {}
     gpu, cpu = strategy.get("gpu", "binpack"), strategy.get("cpu", "binpack")
     for field, value in (("gpu", gpu), ("cpu", cpu)):
@@ -221,7 +253,30 @@ def _from_shard(spec: Mapping[str, Any]) -> SchedulerConfig:
         actions=tuple(actions),
         node_pool=str(spec.get("partitionLabelValue") or ""),
         queue_depth_per_action=dict(spec.get("queueDepthPerAction") or {}),
+        victim_search=_search_budgets(spec.get("scenarioSearchBudgets") or {}),
     )
+
+
+def _search_budgets(found: Mapping[str, Any]) -> VictimSearch:
+    """Return how long searches may take; KAI's figures for single actions and generators have no counterpart here."""
+    defaults = VictimSearch()
+    action = found.get("maxActionSearchDuration")
+    if isinstance(action, Mapping):
+        action = action.get("default")
+    return VictimSearch(
+        action_seconds=_seconds("maxActionSearchDuration", action, defaults.action_seconds),
+        job_seconds=_seconds("maxJobSearchDuration", found.get("maxJobSearchDuration"), defaults.job_seconds),
+    )
+
+
+def _seconds(field: str, duration: object, default: float) -> float:
+    """Return a duration in seconds; KAI's 0 is unlimited."""
+    if duration is None:
+        return default
+    try:
+        return parse_duration(str(duration)).total_seconds() or math.inf
+    except ValueError as error:
+        raise InvalidConfiguration(f"spec.scenarioSearchBudgets.{field}: {error}") from error
 
 
 def _overlaid(
