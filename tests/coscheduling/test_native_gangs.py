@@ -261,6 +261,30 @@ async def test_a_real_1_35(controlplane_135: ControlPlane) -> None:
 
 
 @embedded
+@pytest.mark.parametrize("whole", [True, False])
+async def test_a_group_that_is_disrupted_whole(bench: Bench, whole: bool) -> None:
+    """Preemption takes all pods of a group that says so, wherever they are, and of others only those it needs."""
+    mode = workload_v1beta1.DisruptionMode(
+        all=workload_v1beta1.DisruptAll() if whole else None,
+        single=None if whole else workload_v1beta1.DisruptSingle(),
+    )
+    group = workload_v1beta1.PodGroup(
+        metadata=ObjectMeta(name="gang", namespace="ns"),
+        spec=workload_v1beta1.PodGroupSpec(
+            scheduling_policy=SchedulingPolicy(gang=GangPolicy(min_count=2)), disruption_mode=mode
+        ),
+    )
+    bench.intake.native_group(Change(Key("ns", "gang"), None, group, "1"))
+    bench.put(a_bench_node("n1", cpu=1), a_bench_node("n2", cpu=1), a_bench_node("n3", cpu=1))
+    membership = PodSchedulingGroup(pod_group_name="gang")
+    bench.put(*(a_bench_pod(f"gang-{n}", node=f"n{n}", scheduling_group=membership) for n in (1, 2)))
+    bench.put(a_bench_pod("other", node="n3", priority=5), a_bench_pod("high", priority=9))
+    await bench.run()
+    taken = sorted(victim for victim, _ in bench.preempted)
+    assert taken == (["gang-1", "gang-2"] if whole else ["gang-1"])
+
+
+@embedded
 async def test_priorities_of_pods_and_group_must_agree(bench: Bench) -> None:
     """A pod whose priority is not its native group's is refused, with both named."""
     policy = SchedulingPolicy(gang=GangPolicy(min_count=1))

@@ -30,6 +30,8 @@ class Terms:
     """Seconds members wait at Permit; ``None``: as the plugin is configured."""
     priority: int | None = None
     """What its pods' priority must be, where the object says so."""
+    disrupted_whole: bool = False
+    """Whether preemption takes all of its pods or none."""
 
 
 GroupOrder = tuple[int, float, GangKey]

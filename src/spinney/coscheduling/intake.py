@@ -169,7 +169,8 @@ class Intake:
         if change.new is None:
             self._groups.remove(GangKey(native.SOURCE, *change.key))
         else:
-            self._groups.put(native.gang(change.new, self._context), Terms(priority=change.new.spec.priority))
+            terms = Terms(priority=change.new.spec.priority, disrupted_whole=_disrupted_whole(change.new))
+            self._groups.put(native.gang(change.new, self._context), terms)
 
     def workload(self, change: Change[workload_v1alpha1.Workload]) -> None:
         """Take in a Workload of Kubernetes 1.35: each of its groups, per replica key that pods name."""
@@ -237,6 +238,11 @@ def _keep(book: dict[Any, Any], key: object, value: object) -> None:
         book.pop(key, None)
     else:
         book[key] = value
+
+
+def _disrupted_whole(group: NativeGroup) -> bool:
+    mode = group.spec.disruption_mode
+    return mode == "PodGroup" or (isinstance(mode, workload_v1beta1.DisruptionMode) and mode.all is not None)
 
 
 def _workload_of(key: GangKey) -> Key:

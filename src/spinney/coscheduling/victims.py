@@ -2,8 +2,9 @@
 
 On a node all pods of lower priority are taken away; if the pod then fits, they are given back one by one, those first
 whose loss would break a disruption budget and then the most important, as long as the pod still fits. What could not
-be given back are the victims. Nodes are compared as kube-scheduler does: fewest broken budgets, least important top
-victim, smallest sum of priorities, fewest victims, the top victim that started last; then by name.
+be given back are the victims; a group that is only disrupted as a whole is one with all its pods, wherever they are.
+Nodes are compared as kube-scheduler does: fewest broken budgets, least important top victim, smallest sum of
+priorities, fewest victims, the top victim that started last; then by name.
 
 For a pod that only lacks room this is arithmetic on one row of the ledger; for others every rule is asked again.
 """
@@ -21,6 +22,7 @@ from spinney.cluster.state import holding_of
 from spinney.cluster.table import Mask
 from spinney.coscheduling.budgets import Budgets
 from spinney.coscheduling.framework import CycleState
+from spinney.coscheduling.groups import Groups
 from spinney.coscheduling.judging import Judge
 from spinney.coscheduling.rows import TableRows
 from spinney.coscheduling.trial import Trial
@@ -59,10 +61,11 @@ class Sacrifice:
 class VictimSearch:
     """Looks for the cheapest sacrifice on a trial, which it leaves as it was."""
 
-    def __init__(self, judge: Judge, trial: Trial, budgets: Budgets) -> None:
+    def __init__(self, judge: Judge, trial: Trial, budgets: Budgets, groups: Groups) -> None:
         self._judge = judge
         self._trial = trial
         self._budgets = budgets
+        self._groups = groups
 
     def cheapest(
         self, state: CycleState, record: PodRecord, priority: int, found: FilterResult, within: Mask | None = None
@@ -111,7 +114,25 @@ class VictimSearch:
                 violations += each in protected
         for each in victims:
             place.restore(each)
-        return Sacrifice(row, self._trial.view.table.names[row], tuple(sorted(victims, key=importance)), violations)
+        whole = self._with_groups(victims)
+        if len(whole) > len(victims):
+            if any(priority_of(each) >= priority for each in whole):
+                return None
+            violations = sum(self._budgets.violated_by(whole))
+        return Sacrifice(row, self._trial.view.table.names[row], tuple(sorted(whole, key=importance)), violations)
+
+    def _with_groups(self, victims: list[PodRecord]) -> list[PodRecord]:
+        """Return victims together with the pods that go where they go: those of groups disrupted as a whole."""
+        found = {victim.key: victim for victim in victims}
+        for victim in victims:
+            group = self._groups.of(victim.key)
+            if group is not None and group.terms.disrupted_whole:
+                found |= {key: each for key, each in group.members.items() if self._is_there(each)}
+        return list(found.values())
+
+    def _is_there(self, record: PodRecord) -> bool:
+        row = self._trial.view.table.find(record.node) if record.node else None
+        return row is not None and record.key in self._trial.pods_on(row)
 
 
 class _Place(Protocol):

@@ -93,7 +93,7 @@ class GroupPreemption(PostFilter):
         own = {record.key for record in members}
         others = [each for each in services.nominations.binding_on(members[0]) if each.record.key not in own]
         trial = Trial(services.cluster, others)
-        search = VictimSearch(judge, trial, services.budgets)
+        search = VictimSearch(judge, trial, services.budgets, services.groups)
         plan = _Plan()
         for record in members:
             found = judge.feasible(state, record, trial.view, within)
