@@ -1,10 +1,9 @@
 """What a pod requests, by Kubernetes' rules.
 
-Containers and sidecars (restartable init containers) run together, so their requests add up. An ordinary init
-container runs alone beside the sidecars started before it, so it only matters where it needs more than the rest
-together. Pod-level requests replace the aggregate of the resources they name; overhead comes on top. While a resize is
-under way a container counts with the most of what its spec asks for, what the kubelet has set aside and what is in
-force. Limits play no part. Every pod takes one of its node's pod slots.
+Containers add up as :mod:`spinney.api.pod_requests` says. Pod-level requests replace the aggregate of the resources
+they name; overhead comes on top. While a resize is under way a container counts with the most of what its spec asks
+for, what the kubelet has set aside and what is in force. Limits play no part. Every pod takes one of its node's pod
+slots.
 """
 
 from functools import reduce
@@ -12,6 +11,7 @@ from functools import reduce
 import numpy as np
 
 from spinney.api.core import Container, ContainerStatus, Pod
+from spinney.api.pod_requests import peak_of_containers
 from spinney.cluster.resources import PODS, ResourceAxis, Vector, padded
 
 
@@ -20,17 +20,17 @@ def pod_requests(pod: Pod, axis: ResourceAxis) -> Vector:
     spec = pod.spec
     statuses = {status.name: status for status in (*pod.status.init_container_statuses, *pod.status.container_statuses)}
     infeasible = pod.status.resize == "Infeasible"
-    together = axis.zeros()
-    peak = axis.zeros()
-    for container in spec.init_containers:
-        own = _requests(container, statuses.get(container.name), axis, infeasible=infeasible)
-        beside = _sum(together, own)
-        peak = _maximum(peak, beside)
-        if container.restart_policy == "Always":
-            together = beside
-    for container in spec.containers:
-        together = _sum(together, _requests(container, statuses.get(container.name), axis, infeasible=infeasible))
-    total = _maximum(together, peak)
+
+    def needs(container: Container) -> Vector:
+        return _requests(container, statuses.get(container.name), axis, infeasible=infeasible)
+
+    total = peak_of_containers(
+        [(needs(each), each.restart_policy == "Always") for each in spec.init_containers],
+        [needs(each) for each in spec.containers],
+        nothing=axis.zeros(),
+        plus=_sum,
+        most=_maximum,
+    )
     if spec.resources is not None:
         for name, quantity in spec.resources.requests.items():
             column = axis.column(name)

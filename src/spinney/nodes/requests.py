@@ -1,12 +1,12 @@
 """What a pod takes from its node, summed as a kubelet sums it when the pod arrives.
 
-CPU counts in millicores, everything else in whole units. Containers and sidecars run together and add up; another init
-container runs alone beside the sidecars started before it, so it counts only where it needs more.
+CPU counts in millicores, everything else in whole units.
 """
 
 from collections.abc import Mapping
 
 from spinney.api.core import ResourceList
+from spinney.api.pod_requests import peak_of_containers
 from spinney.api.quantity import milli, value
 from spinney.nodes.pods import BoundPod
 
@@ -20,21 +20,17 @@ def amounts(resources: ResourceList) -> dict[str, int]:
 
 def pod_requests(pod: BoundPod) -> dict[str, int]:
     """Return what ``pod`` takes, with one of the node's pod slots."""
-    together: dict[str, int] = {}
-    peak: dict[str, int] = {}
-    for container in pod.spec.init_containers:
-        own = amounts(container.resources.requests)
-        if container.sidecar:
-            together = _sum(together, own)
-            peak = _maximum(peak, together)
-        else:
-            peak = _maximum(peak, _sum(together, own))
-    for container in pod.spec.containers:
-        together = _sum(together, amounts(container.resources.requests))
-    total = _maximum(together, peak)
-    if pod.spec.resources is not None:
-        total |= amounts(pod.spec.resources.requests)
-    return _sum(_sum(total, amounts(pod.spec.overhead)), {"pods": 1})
+    spec = pod.spec
+    total = peak_of_containers(
+        [(amounts(each.resources.requests), each.sidecar) for each in spec.init_containers],
+        [amounts(each.resources.requests) for each in spec.containers],
+        nothing={},
+        plus=_sum,
+        most=_maximum,
+    )
+    if spec.resources is not None:
+        total |= amounts(spec.resources.requests)
+    return _sum(_sum(total, amounts(spec.overhead)), {"pods": 1})
 
 
 def _sum(left: Amounts, right: Amounts) -> dict[str, int]:
