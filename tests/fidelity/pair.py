@@ -30,7 +30,6 @@ _VARYING = (
 )
 _UNIQUE = re.compile(r"(?<=kube-api-access-)\w{5}\Z|[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 _PASSING = ("Age", "Last Seen", "First Seen", "Created At", "Duration")
-_NOT_CHECKED = "<nil>"  # the cause by which kube-apiserver says that CEL rules were not run after other errors
 
 
 class Pair:
@@ -91,7 +90,7 @@ async def comparable(transport: Transport, exchange: Exchange, namespace: str) -
             "status": answer.status,
             "reason": content.get("reason"),
             "about": [details.get(name) for name in ("group", "kind", "name")],
-            "causes": sorted(f"{field} {reason}" for field, reason in causes if field != _NOT_CHECKED),
+            "causes": sorted(f"{field} {reason}" for field, reason in causes),
         }
     if content.get("kind") == "Table":
         return {"status": answer.status, **_table(content, exchange.ignoring)}

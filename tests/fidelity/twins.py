@@ -6,12 +6,11 @@ Requests are written once. What only one server knows (an object's uid, its reso
 
 import asyncio
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from spinney.api.struct import JSON
 from spinney.kube.transport import Transport
-from tests.fidelity.differences import ONLY_REAL
 from tests.fidelity.exchanges import Exchange
 from tests.fidelity.pair import stable
 
@@ -82,7 +81,7 @@ class Twin:
     def _learn(self, path: str, body: JSON) -> None:
         metadata = body.get("metadata") or {}
         if "items" in body:
-            self._pages[path] = metadata.get("continue", "none")
+            self._pages[path] = metadata.get("continue") or "none"
         elif metadata.get("uid") and metadata.get("resourceVersion"):
             name = f"{body['kind']}/{metadata['name']}"
             self._known[name] = (metadata["uid"], metadata["resourceVersion"])
@@ -106,8 +105,7 @@ class Twins:
         loop = asyncio.get_running_loop()
         deadline = loop.time() + _PATIENCE
         while loop.time() < deadline:
-            real = [comparable(item) for item in await self.real.listed(path)]
-            ours = [comparable(item) for item in await self.embedded.listed(path)]
+            real, ours = shown(await self.real.listed(path)), shown(await self.embedded.listed(path))
             if real == ours:
                 break
             await asyncio.sleep(0.05)
@@ -123,26 +121,34 @@ def normal(answer: Mapping[str, Any]) -> JSON:
         about = {name: details.get(name) for name in ("group", "kind", "name")}
         return {"status": answer["status"], "reason": body.get("reason"), **about, "causes": sorted(causes)}
     if "items" in body:
-        more = "continue" in body["metadata"]
-        return {"status": answer["status"], "items": [comparable(item) for item in body["items"]], "more": more}
+        more = bool(body["metadata"].get("continue"))
+        return {"status": answer["status"], "items": shown(body["items"]), "more": more}
     return {"status": answer["status"], "object": comparable(body)}
 
 
+def shown(items: list[JSON]) -> list[Any]:
+    """Return the comparable part of a list, without what every namespace has."""
+    return [comparable(item) for item in items if item["metadata"]["name"] not in {"default", "kube-root-ca.crt"}]
+
+
 def comparable(obj: JSON) -> Any:
-    """Return an object without what differs from run to run; who manages which field is kept, as text."""
-    managed = (obj.get("metadata") or {}).get("managedFields") or ()
-    owners = sorted(
-        " ".join(
-            [
-                entry["manager"],
-                entry["operation"],
-                entry.get("subresource", "-"),
-                entry["apiVersion"],
-                json.dumps(entry["fieldsV1"], sort_keys=True),
-            ]
-        )
-        for entry in managed
-        if entry["manager"] not in ONLY_REAL
-    )
-    shown = {name: value for name, value in obj.items() if name not in {"apiVersion", "kind"}}
-    return {**stable(shown), "managed": owners}
+    """Return an object without what differs from run to run; who manages which field is kept, path by path."""
+    content = {name: value for name, value in obj.items() if name not in {"apiVersion", "kind"}}
+    return {**stable(content), "managed": _managed((obj.get("metadata") or {}).get("managedFields") or ())}
+
+
+def _managed(entries: Iterable[JSON]) -> JSON:
+    """Return the fields of every manager, without the marks of those that have fields of their own."""
+    found: JSON = {}
+    for entry in entries:
+        writer = " ".join(entry.get(name, "-") for name in ("manager", "operation", "subresource", "apiVersion"))
+        found[writer] = {stable(path): True for path in _leaves(entry["fieldsV1"], "")}
+    return found
+
+
+def _leaves(fields: JSON, path: str) -> Iterator[str]:
+    below = {name: child for name, child in fields.items() if name != "."}
+    if not below:
+        yield path
+    for name, child in below.items():
+        yield from _leaves(child, f"{path}/{name}")

@@ -41,7 +41,7 @@ def test_json_patch(document: Any, patch: Any, expected: Any) -> None:
     [
         {"op": "test", "path": "/a", "value": 2},
         {"op": "remove", "path": "/nowhere"},
-        {"op": "replace", "path": "/nowhere", "value": 1},
+        {"op": "replace", "path": "/nowhere/at", "value": 1},
         {"op": "add", "path": "/a/b", "value": 1},
         {"op": "add", "path": "/list/7", "value": 1},
         {"op": "add", "path": "/b"},

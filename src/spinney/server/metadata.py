@@ -79,6 +79,14 @@ def _check_metadata(obj: JSON) -> None:
             raise bad_request(f"metadata.{field}: Invalid value: must be an array")
 
 
+def drop_empty(obj: JSON) -> None:
+    """Drop what is empty from an object's metadata: Kubernetes does not tell that from nothing."""
+    metadata = obj["metadata"]
+    for field in ("labels", "annotations", "ownerReferences", "finalizers"):
+        if field in metadata and not metadata[field]:
+            del metadata[field]
+
+
 def begin(kind: Kind, obj: JSON, namespace: str | None, runtime: Runtime) -> None:
     """Give a new object what the server decides: uid, creation time, first generation, namespace."""
     metadata = obj["metadata"]

@@ -111,7 +111,7 @@ class ApiError(Exception):
             "metadata": {},
             "status": "Failure",
             "message": self.message,
-            "reason": self.reason,
+            **({"reason": self.reason} if self.reason else {}),
             "code": self.code,
         }
         if self.details:
@@ -192,6 +192,12 @@ def forbidden(resource: Resource, name: str, why: str, *, causes: Iterable[Cause
     return ApiError(
         403, "Forbidden", f'{resource} "{name}" is forbidden: {why}', details=_details(resource, name, causes=causes)
     )
+
+
+def untyped_patch(resource: Resource, namespace: str, name: str, why: str) -> ApiError:
+    """500, as Kubernetes has it: an applied configuration does not have the form of its kind."""
+    about = f"({namespace}/{name}; {resource.group}/{resource.version}, Kind={resource.kind})"
+    return ApiError(500, "", f"failed to create typed patch object {about}: {why}")
 
 
 def bad_request(message: str) -> ApiError:

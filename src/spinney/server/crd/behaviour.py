@@ -7,6 +7,20 @@ from spinney.server.crd.validation import SchemaValidator
 from spinney.server.kinds.kind import Behaviour
 from spinney.server.status import Cause
 
+_BLOCKING = (  # what leaves an object so wrong that rules about it make no sense
+    "FieldValueNotSupported",
+    "FieldValueRequired",
+    "FieldValueTooLong",
+    "FieldValueTooMany",
+    "FieldValueTypeInvalid",
+)
+_NOT_CHECKED = Cause(
+    "FieldValueInvalid",
+    "<nil>",
+    "Invalid value: null: some validation rules were not checked because the object was invalid; correct the existing"
+    " errors to complete validation",
+)
+
 
 class CustomBehaviour(Behaviour):
     """The schema of one version, applied to its objects."""
@@ -26,7 +40,9 @@ class CustomBehaviour(Behaviour):
 
     def validate(self, obj: JSON, old: JSON | None, subresource: str) -> list[Cause]:
         causes = self._validator.validate(obj, old)
-        return causes or self._rules.validate(obj, old)
+        if any(cause.reason in _BLOCKING for cause in causes):
+            return [*causes, _NOT_CHECKED] if self._rules.any else causes
+        return [*causes, *self._rules.validate(obj, old)]
 
     def warnings(self, obj: JSON) -> list[str]:
         return [*self._deprecation, *self._rules.not_evaluated]

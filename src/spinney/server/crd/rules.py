@@ -69,6 +69,11 @@ class SchemaRules:
                 f"{count} CEL validation rules were not evaluated: the package cel-expr-python is not installed"
             ]
 
+    @property
+    def any(self) -> bool:
+        """Whether there are rules at all."""
+        return self._tree is not None
+
     def validate(self, obj: JSON, old: JSON | None) -> list[Cause]:
         """Return the rules that ``obj`` breaks. Rules about parts that an update did not touch are not run."""
         if self._tree is None:

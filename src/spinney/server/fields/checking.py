@@ -1,7 +1,8 @@
 """Holding objects of built-in kinds to their fields: unknown ones are dropped and reported, wrong types refused.
 
-Kubernetes decodes into typed structures, which has three effects that clients see: a field nobody declared is gone, a
-null is the same as nothing, and a value of the wrong type is a 400 before anything else looks at the object.
+Kubernetes decodes into typed structures, which has effects that clients see: a field nobody declared is gone, a null
+or an empty collection is the same as nothing, and a value of the wrong type is a 400 before anything else looks at the
+object.
 """
 
 import base64
@@ -13,6 +14,9 @@ from typing import Any, Final
 
 from spinney.api.struct import JSON
 from spinney.server.fields.table import FieldTable, FieldType, Message
+
+_EMPTY: Final[tuple[object, ...]] = ([], {})  # which Go does not write where a field says so
+_COLLECTIONS: Final = ("list", "map")
 
 
 class WrongType(ValueError):  # noqa: N818 - named for the fault
@@ -40,6 +44,8 @@ def conform(table: FieldTable, obj: JSON, old: JSON | None = None) -> list[str]:
         if field is None:
             del obj[name]
             unknown.append(name)
+        elif field.omit_empty and obj[name] in _EMPTY and field.type.form in _COLLECTIONS:
+            del obj[name]
         elif obj[name] is not None:
             _check(table, field.type, obj[name], name, unknown)
     return unknown
@@ -76,7 +82,7 @@ def _check_message(table: FieldTable, message: Message, obj: JSON, path: str, un
         if field is None:
             unknown.append(f"{path}.{name}")
             absent.append(name)
-        elif value is None:
+        elif value is None or (field.omit_empty and value in _EMPTY and field.type.form in _COLLECTIONS):
             absent.append(name)
         else:
             _check(table, field.type, value, f"{path}.{name}", unknown)

@@ -4,7 +4,7 @@ from spinney.server.kinds.shape import ATOMIC, ATOMIC_ITEMS, Shape, fields, item
 
 METADATA = fields(
     labels=Shape(),
-    ownerReferences=items_by("uid"),
+    ownerReferences=Shape(merge="map", keys=("uid",), items=ATOMIC),
     finalizers=values(),
 )
 CONDITIONS = items_by("type")
@@ -48,7 +48,9 @@ CRON_JOB = fields(
 )
 INGRESS = fields(
     metadata=METADATA,
-    spec=fields(defaultBackend=fields(resource=ATOMIC), rules=ATOMIC_ITEMS, tls=ATOMIC_ITEMS),
+    spec=fields(
+        defaultBackend=fields(resource=ATOMIC, service=fields(port=ATOMIC)), rules=ATOMIC_ITEMS, tls=ATOMIC_ITEMS
+    ),
 )
 POD = fields(
     metadata=METADATA,

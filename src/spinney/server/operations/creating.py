@@ -2,6 +2,8 @@
 
 from typing import Any
 
+import msgspec
+
 from spinney.api.struct import JSON
 from spinney.server.admission.attributes import Attributes
 from spinney.server.background.furnishing import furnish
@@ -46,19 +48,23 @@ async def create(
     if kind.status and not kind.status_at_create:
         obj.pop("status", None)
     kind.behaviour.fill_defaults(obj)
+    now = context.runtime.clock.now()
+    own_created(
+        kind, obj, options.manager, now, always=context.options.track_all_managers
+    )  # what admission adds is not
+    if managed:
+        obj["metadata"]["managedFields"] = managed
     await admit(context, attributes, options)
     assert attributes.obj is not None, "only a deletion has no object"
     obj = attributes.obj
-    now = context.runtime.clock.now()
     kind.behaviour.prepare_create(obj, now)
-    own_created(kind, obj, options.manager, now, always=context.options.track_all_managers)
-    if managed:
-        obj["metadata"]["managedFields"] = managed
     key = Key(target.namespace or "", obj["metadata"]["name"])
     if collection.get(key) is not None:
         raise already_exists(kind.resource, key.name)
     if options.dry_run:
-        return record(key, context.store.revision, obj, kind.field_values(obj))
+        tried = record(key, context.store.revision, obj, kind.field_values(obj))
+        del obj["metadata"]["resourceVersion"]  # what was not stored has none
+        return msgspec.structs.replace(tried, raw=msgspec.json.encode(obj))
     written = context.store.write(collection, key, obj)
     if kind.storage == "namespaces":
         furnish(context, key.name)

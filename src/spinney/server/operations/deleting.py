@@ -147,7 +147,11 @@ def finish_if_released(context: Context, kind: Kind, key: Key, obj: JSON) -> Rec
         return None
     if metadata.get("deletionGracePeriodSeconds") or _namespace_in_use(kind, obj):
         return None
-    return context.store.remove(context.collection(kind), key, obj)
+    collection = context.collection(kind)
+    last = collection.get(key)
+    assert last is not None, f"{collection.name} {key} is not there to be released"
+    removed = context.store.remove(collection, key, last.decode())  # watchers are sent what was stored last
+    return record(key, removed.revision, obj, kind.field_values(obj))
 
 
 def _check_preconditions(kind: Kind, found: Record, options: DeleteOptions) -> None:

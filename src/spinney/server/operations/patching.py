@@ -13,6 +13,7 @@ from spinney.server.operations.creating import create
 from spinney.server.operations.updating import Change, update
 from spinney.server.operations.write import WriteOptions
 from spinney.server.patches.apply import apply, apply_to_nothing, without_nulls
+from spinney.server.patches.fieldset import repeated_item, shown
 from spinney.server.patches.json import PatchFailed, apply_json_patch
 from spinney.server.patches.merge import merge
 from spinney.server.patches.strategic import strategic_merge
@@ -24,6 +25,7 @@ from spinney.server.status import (
     not_found,
     required,
     unsupported_media_type,
+    untyped_patch,
 )
 from spinney.server.store import Record
 
@@ -78,6 +80,11 @@ async def _apply(context: Context, target: Target, request: Request, options: Wr
     metadata = config["metadata"]
     if metadata.get("managedFields"):
         raise bad_request("metadata.managedFields must be nil")
+    if repeated_at := repeated_item(config, target.kind.shape):
+        path, step = repeated_at
+        why = f"{shown(path)}: duplicate entries for key {shown((step,))}"
+        raise untyped_patch(target.resource, metadata.get("namespace", ""), metadata["name"], why)
+    options.applying = True
     if context.collection(target.kind).get(target.key) is None:
         return await _create_by_apply(context, target, config, options), True
     return await update(context, target, _applying(context, target, config, options), options, applied=True), False
@@ -102,7 +109,8 @@ async def _create_by_apply(context: Context, target: Target, config: JSON, optio
     if config["metadata"].get("uid"):
         why = "uid mismatch: the provided object specified a uid, and no existing object was found"
         raise conflict(target.resource, target.key.name, why)
-    config = without_nulls(config)
+    if not target.kind.custom:
+        config = without_nulls(config)
     managed = apply_to_nothing(target.kind, config, options.manager, context.runtime.clock.now())
     config["metadata"].pop("resourceVersion", None)
     return await create(context, target, config, options, managed=managed)

@@ -50,6 +50,8 @@ async def replace(context: Context, target: Target, body: Any, options: WriteOpt
         raise bad_request("the namespace of the provided object does not match the namespace sent on the request")
     if kind.create_on_update and not target.subresource and context.collection(kind).get(target.key) is None:
         return await create(context, target, wanted, options), True
+    if context.collection(kind).get(target.key) is None:
+        raise not_found(target.resource, target.key.name)
     if not kind.unconditional_update and not wanted["metadata"].get("resourceVersion"):
         cause = invalid_value("metadata.resourceVersion", 0, "must be specified for an update")
         raise invalid(replace_fields(kind.resource, kind=kind.resource.plural), target.key.name, [cause])
@@ -104,20 +106,19 @@ async def _update_once(
     check_unknown_fields(context, attributes, options)
     _keep_other_endpoints(target, obj, old)
     kind.behaviour.fill_defaults(obj)
-    await admit(context, attributes, options)
-    admitted = attributes.obj
-    assert admitted is not None
-    bump_generation(kind, admitted, old)
     if not applied:
         own_updated(
             kind,
-            admitted,
+            obj,
             old,
             options.manager,
             context.runtime.clock.now(),
             subresource=target.subresource,
-            always=context.options.track_all_managers,
         )
+    await admit(context, attributes, options)
+    admitted = attributes.obj
+    assert admitted is not None
+    bump_generation(kind, admitted, old)
     admitted["metadata"]["resourceVersion"] = old["metadata"]["resourceVersion"]
     if admitted == old:
         return current

@@ -8,8 +8,16 @@ from spinney.server.admission.attributes import Attributes
 from spinney.server.authentication.user import ADMIN, User
 from spinney.server.context import Context
 from spinney.server.fields.checking import WrongType, conform
-from spinney.server.metadata import validate_metadata
-from spinney.server.status import ApiError, Cause, bad_request, invalid, invalid_options, unsupported_value
+from spinney.server.metadata import drop_empty, validate_metadata
+from spinney.server.status import (
+    ApiError,
+    Cause,
+    bad_request,
+    invalid,
+    invalid_options,
+    unsupported_value,
+    untyped_patch,
+)
 
 _DEFAULT_MANAGER = "unknown"
 _OPTIONS = {"create": "CreateOptions", "update": "UpdateOptions", "patch": "PatchOptions"}
@@ -25,6 +33,7 @@ class WriteOptions:
     field_validation: str = "Warn"
     force: bool = False
     patching: bool = False  # the object is what a patch makes of the present one
+    applying: bool = False  # or what an applied configuration makes of it
     user: User = ADMIN
     repeated: list[str] = field(default_factory=list)  # what is to be said about fields that stand twice in the body
     warnings: list[str] = field(default_factory=list)
@@ -76,9 +85,14 @@ def check_unknown_fields(context: Context, attributes: Attributes, options: Writ
     obj = attributes.obj
     if obj is None:
         return
+    unknown = _drop_unknown(context, attributes, obj, options)
+    if unknown and options.applying:
+        told = [f".{path}: field not declared in schema" for path in unknown]
+        why = told[0] if len(told) == 1 else "errors:\n" + "\n".join(f"  {each}" for each in told)
+        raise untyped_patch(attributes.kind.resource, attributes.namespace, attributes.name, why)
     texts = [
         *options.repeated,
-        *(f'unknown field "{path}"' for path in _drop_unknown(context, attributes, obj, options)),
+        *(f'unknown field "{path}"' for path in unknown),
     ]
     if not texts or options.field_validation == "Ignore":
         return
@@ -92,6 +106,7 @@ def check_unknown_fields(context: Context, attributes: Attributes, options: Writ
 def _drop_unknown(context: Context, attributes: Attributes, obj: JSON, options: WriteOptions) -> list[str]:
     kind = attributes.kind
     if kind.custom:
+        drop_empty(obj)
         return kind.behaviour.unknown_fields(obj)
     try:
         return conform(context.fields, obj, attributes.old)

@@ -28,7 +28,8 @@ def apply_to_nothing(kind: Kind, config: JSON, manager: str, now: datetime) -> l
 def apply(kind: Kind, live: JSON, config: JSON, manager: str, now: datetime, *, force: bool, subresource: str) -> JSON:
     """Return ``live`` with ``config`` applied and ownership updated; raise a 409 that names every conflict."""
     shape = kind.shape
-    config = without_nulls(config)
+    if not kind.custom:
+        config = without_nulls(config)
     wanted = _wanted(kind, config, subresource)
     part = owned_part(config)
     if subresource:

@@ -49,13 +49,27 @@ def fields_of(value: Any, shape: Shape) -> set[Path]:
 def _collect(value: Any, shape: Shape, path: Path, found: set[Path]) -> None:
     parts = parts_of(value, shape)
     if not parts:
-        if path:
+        if path and not (isinstance(value, list) and shape.associative):  # a list of no items sets nothing
             found.add(path)
         return
     for step, (child, child_shape) in parts.items():
         if isinstance(value, list):
             found.add((*path, step))
         _collect(child, child_shape, (*path, step), found)
+
+
+def repeated_item(value: Any, shape: Shape, path: Path = ()) -> tuple[Path, str] | None:
+    """Return where a list has two items with one key, and the step to them; ``None`` if no list has."""
+    parts = parts_of(value, shape)
+    if parts is None:
+        return None
+    if isinstance(value, list) and len(parts) < len(value):
+        steps = [item_step(item, shape) for item in value]
+        return path, next(step for index, step in enumerate(steps) if step in steps[:index])
+    for step, (child, child_shape) in parts.items():
+        if isinstance(child, dict | list) and (found := repeated_item(child, child_shape, (*path, step))):
+            return found
+    return None
 
 
 def parts_of(value: Any, shape: Shape) -> dict[str, tuple[Any, Shape]] | None:

@@ -35,8 +35,7 @@ def _apply(holder: dict[str, Any], operation: dict[str, Any]) -> None:
         case "add":
             _add(holder, path, _value(operation))
         case "replace":
-            _get(holder, path)
-            _remove_or_set(holder, path, _value(operation))
+            _replace(holder, path, _value(operation))
         case "remove":
             _remove(holder, path)
         case "move":
@@ -90,12 +89,15 @@ def _add(holder: dict[str, Any], path: list[str], value: Any) -> None:
         raise PatchFailed("the parent is neither an object nor an array")
 
 
-def _remove_or_set(holder: dict[str, Any], path: list[str], value: Any) -> None:
+def _replace(holder: dict[str, Any], path: list[str], value: Any) -> None:
+    """Put a value in the place of another; of an object, also where there was none, as kube-apiserver does it."""
     parent = _get(holder, path[:-1])
     if isinstance(parent, list):
         parent[_index(parent, path[-1], end=False)] = value
-    else:
+    elif isinstance(parent, dict):
         parent[path[-1]] = value
+    else:
+        raise PatchFailed("the parent is neither an object nor an array")
 
 
 def _remove(holder: dict[str, Any], path: list[str]) -> None:

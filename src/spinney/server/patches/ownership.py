@@ -184,14 +184,12 @@ def own_created(kind: Kind, obj: JSON, manager: str, now: datetime, *, always: b
         obj["metadata"]["managedFields"] = [creator.entry(tree)]
 
 
-def own_updated(
-    kind: Kind, obj: JSON, old: JSON, manager: str, now: datetime, *, subresource: str, always: bool
-) -> None:
+def own_updated(kind: Kind, obj: JSON, old: JSON, manager: str, now: datetime, *, subresource: str) -> None:
     """Record the fields that an update changed as the updater's, if ownership of the object is kept."""
     metadata = obj["metadata"]
     given = metadata.pop("managedFields", None)
     kept = old["metadata"].get("managedFields")
-    if given == [{}] or not (kept or always):
+    if given == [{}] or not kept:
         return
     if kept:
         metadata["managedFields"] = kept

@@ -13,8 +13,9 @@ def fill_pod_defaults(spec: JSON) -> None:
     """Fill in the spec of a pod, in place."""
     fill_template_defaults(spec)
     spec.setdefault("enableServiceLinks", True)
-    account = spec.get("serviceAccountName") or spec.get("serviceAccount") or "default"
-    spec["serviceAccountName"] = spec["serviceAccount"] = account
+    account = spec.get("serviceAccountName") or spec.get("serviceAccount")
+    if account:
+        spec["serviceAccountName"] = spec["serviceAccount"] = account
 
 
 def fill_template_defaults(spec: JSON) -> None:

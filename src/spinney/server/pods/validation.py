@@ -89,6 +89,9 @@ def validate_pod_update(pod: JSON, old: JSON, subresource: str) -> list[Cause]:
     new_spec, old_spec = pod.get("spec") or {}, old.get("spec") or {}
     if new_spec == old_spec:
         return []
+    for field in ("containers", "initContainers"):
+        if subresource != "ephemeralcontainers" and len(new_spec.get(field) or ()) != len(old_spec.get(field) or ()):
+            return [forbidden_value(f"spec.{field}", "pod updates may not add or remove containers")]
     causes: list[Cause] = []
     old_gates = [gate.get("name") for gate in old_spec.get("schedulingGates") or ()]
     for index, gate in enumerate(new_spec.get("schedulingGates") or ()):
