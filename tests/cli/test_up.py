@@ -16,6 +16,7 @@ from spinney.cli import main
 from spinney.kube.client import Client
 from spinney.kube.config import load_kubeconfig
 from spinney.kube.errors import Invalid
+from spinney.nodes import ClusterSpec
 from spinney.runtime import Runtime
 from spinney.sim.embedded import EmbeddedCluster
 
@@ -81,3 +82,15 @@ async def test_what_is_applied_is_reviewed_by_the_operator() -> None:
     runtime.executor.close()
 
     assert "spec.template.cliques[0].spec.minAvailable" in str(refused.value)
+
+
+def test_the_cluster_file_of_the_handbook_describes_a_cluster(tmp_path: Path) -> None:
+    """The file that the documentation shows for ``-f`` is one."""
+    page = (Path(__file__).parents[2] / "docs" / "embedded-cluster.md").read_text()
+    file = tmp_path / "cluster.yaml"
+    file.write_text(page.partition("$ cat > cluster.yaml <<'EOT'\n")[2].partition("\nEOT")[0])
+
+    nodes = ClusterSpec.load(file).expanded()
+
+    assert len(nodes) == 18
+    assert nodes[15].labels["topology.kubernetes.io/rack"] == "rack-3"
