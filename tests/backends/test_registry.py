@@ -19,6 +19,7 @@ from spinney.backends import (
     UnusableBackend,
     every_backend,
 )
+from spinney.backends.interface import deprecations
 from spinney.runtime import run_virtual
 
 
@@ -119,6 +120,13 @@ def test_every_caller_gets_a_catalogue_of_its_own() -> None:
     """What one caller adds to its catalogue, another does not see."""
     every_backend().register(Theirs)
     assert every_backend().get("theirs") is None
+
+
+def test_what_is_deprecated_is_said_with_what_to_do() -> None:
+    """A backend that overrides a method that is to go is told what to implement instead; others are not."""
+    deprecated = {"prepare_pod": "implement something better", "may_release": "it is not asked any more"}
+    assert deprecations(Theirs, deprecated) == ["prepare_pod is deprecated: implement something better"]
+    assert deprecations(Theirs) == []
 
 
 def test_the_registry_is_initialised_once() -> None:

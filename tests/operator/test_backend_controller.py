@@ -208,6 +208,22 @@ def test_a_backend_that_does_not_answer_holds_up_nobody_else() -> None:
     run_virtual(story())
 
 
+def test_stopping_does_not_wait_for_a_backend() -> None:
+    """An operator that stops ends the calls under way: whoever comes after it must be the only one that writes."""
+
+    async def story() -> None:
+        chosen, catalogue = settings()
+        async with a_world(chosen, catalogue=catalogue) as world:
+            Recorder.hanging = ("model-",)
+            await world.apply(a_pod_clique_set("model"))
+            await world.settle(5)
+            before = world.runtime.clock.monotonic()
+        assert world.runtime.clock.monotonic() - before < 1
+        assert not [task for task in asyncio.all_tasks() if task.get_name().startswith("recorder for")]
+
+    run_virtual(story())
+
+
 def test_a_set_forgets_the_failures_of_gangs_that_are_gone() -> None:
     """Scaling the failing replica away clears the condition."""
 

@@ -10,7 +10,11 @@ from collections.abc import Iterable
 from functools import cache
 from importlib.metadata import EntryPoint, entry_points
 
-from spinney.backends.interface import INTERFACE_VERSION, SchedulerBackend, is_compatible
+import structlog
+
+from spinney.backends.interface import INTERFACE_VERSION, SchedulerBackend, deprecations, is_compatible
+
+log = structlog.get_logger()
 
 GROUP = "spinney.backends"
 
@@ -43,6 +47,8 @@ class Catalogue:
             )
         self._claim(backend.name, f"{backend.__module__}.{backend.__qualname__}")
         self._classes[backend.name] = backend
+        for text in deprecations(backend):
+            log.warning("backend implements what is to go", backend=backend.name, deprecation=text)
         for alias in backend.aliases:
             self._claim(alias, f"{backend.__module__}.{backend.__qualname__}")
             self._aliases[alias] = backend.name

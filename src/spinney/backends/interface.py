@@ -14,7 +14,7 @@ with a default; a backend written for another major version stops the operator w
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar, Final, Protocol
 
 import msgspec
 
@@ -28,6 +28,9 @@ from spinney.kube.events import EventRecorder
 from spinney.runtime import Clock
 
 INTERFACE_VERSION = "1.0"
+
+DEPRECATED: Final[Mapping[str, str]] = {}
+"""Methods that are to go, and what to implement instead. Each stays for a minor version at least; there is none."""
 
 PodManifest = JSON
 """The whole pod to be, as JSON: a backend may change anything in it before it is created."""
@@ -212,3 +215,12 @@ class TopologyAware(ABC):
 def is_compatible(version: str) -> bool:
     """Say whether a backend written for ``version`` of this interface can be served."""
     return version.split(".", 1)[0] == INTERFACE_VERSION.split(".", 1)[0]
+
+
+def deprecations(backend: type[SchedulerBackend], deprecated: Mapping[str, str] = DEPRECATED) -> list[str]:
+    """Return what a backend implements that is to go, each with what to do instead."""
+    return [
+        f"{name} is deprecated: {instead}"
+        for name, instead in deprecated.items()
+        if getattr(backend, name, None) is not getattr(SchedulerBackend, name, None)
+    ]
