@@ -171,3 +171,4 @@ def test_a_missing_claim_is_named() -> None:
     (unschedulable,) = run(inventory).unschedulable
 
     assert "ghost does not exist" in unschedulable.errors[0].message
+    assert "ghost does not exist" in unschedulable.message, "what the user reads must say so too"

@@ -38,6 +38,8 @@ class Placement:
     node: str
     annotations: Mapping[str, str] = field(default_factory=dict)
     claims: tuple[ClaimAllocation, ...] = ()
+    gpu_groups: tuple[str, ...] = ()
+    """The shared devices it was given."""
 
 
 @dataclass(frozen=True, slots=True)

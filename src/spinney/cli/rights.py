@@ -57,7 +57,7 @@ MNNVL: Final = Right("resource.nvidia.com", ("computedomains",), OWN)
 SCHEDULER: Final = (
     Right("", ("pods", "nodes", "namespaces", "persistentvolumes", "persistentvolumeclaims"), READ),
     Right("", ("pods/binding", "pods/eviction"), ("create",)),
-    Right("", ("pods/status", "persistentvolumes", "persistentvolumeclaims"), ("patch",)),
+    Right("", ("pods", "pods/status", "persistentvolumes", "persistentvolumeclaims"), ("patch",)),
     Right("storage.k8s.io", ("storageclasses", "csinodes"), READ),
     Right("scheduling.k8s.io", ("priorityclasses", "workloads", "podgroups"), READ),
     Right("policy", ("poddisruptionbudgets",), READ),

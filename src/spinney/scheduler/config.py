@@ -142,6 +142,8 @@ class SchedulerConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_
     """How long a gang may stay below its minimum; negative is for ever."""
     part_gang_grace_seconds: float = 60.0
     """How long a gang that was never complete may stay part-bound before what was bound of it is evicted."""
+    device_reservation: bool = False
+    """A component of the cluster reserves shared GPUs on nodes; without one, pods that ask for a part are refused."""
     volume_binding_timeout_seconds: float = 600.0
     """How long a placed pod waits for its volumes to be provisioned before its gang is placed anew."""
     stuck_in_releasing_seconds: float = 120.0

@@ -143,13 +143,15 @@ class ClusterEffects:
 
     def _placement(self, bind: Bind) -> Placement:
         if not bind.claims:
-            return Placement(bind.pod, bind.uid, bind.node, annotations=bind.annotations)
+            return Placement(bind.pod, bind.uid, bind.node, annotations=bind.annotations, gpu_groups=bind.gpu_groups)
         book = self._inventory.claims
         claims = tuple(
             ClaimAllocation(Key(*key), tuple(ChosenDevice(*device) for device in devices), book.config(key, devices))
             for key, devices in bind.claims.items()
         )
-        return Placement(bind.pod, bind.uid, bind.node, annotations=bind.annotations, claims=claims)
+        return Placement(
+            bind.pod, bind.uid, bind.node, annotations=bind.annotations, claims=claims, gpu_groups=bind.gpu_groups
+        )
 
     def _give_back_later(self, gang: GangKey, failed: Sequence[BindFailure], binds: Sequence[Bind]) -> None:
         """Hold the room of pods that were not bound for a while, longer each time, and then place them anew."""

@@ -85,11 +85,17 @@ def explain(session: Session, job: PodGroupInfo, errors: Sequence[FitError]) -> 
     places = _Places(session, tasks)
     level = places.required_level(job.root)
     domains, count = places.nearest_domains(level)
+    placed = max((report.fits for report in domains), default=0)
+    needed = level.ask.count if level is not None else len(tasks)
+    if placed >= needed:
+        # There is room, so what refused the job did so before any node was looked at: a claim, a rule of a plugin.
+        ruled_out = dict.fromkeys(filter(None, map(session.pre_predicate, places.one_of_each)))
+        placed, others = (0, (*others, *ruled_out)) if ruled_out else (placed, others)
     return Explanation(
         subject=_name(job),
         kind=kind,
-        placed=max((report.fits for report in domains), default=0),
-        needed=level.ask.count if level is not None else len(tasks),
+        placed=placed,
+        needed=needed,
         pods=places.pod_reports,
         domains=domains,
         domain_count=count,
@@ -131,6 +137,7 @@ class _Places:
         alike: dict[int, list[PodInfo]] = {}
         for task in tasks:
             alike.setdefault(task.request.number, []).append(task)
+        self.one_of_each = [group[0] for group in alike.values()]
         results = [(group, self._diagnose(group[0])) for group in alike.values()]
         self.pod_reports = tuple(self._pod_report(group, result) for group, result in results)
         self._usable = np.logical_or.reduce([_usable(self._table.alive, result) for _, result in results])

@@ -25,6 +25,7 @@ from spinney.binding.device_claims import DeviceClaims
 from spinney.binding.evicting import Evictor
 from spinney.binding.repair import PartGangs
 from spinney.binding.reporting import Reporter
+from spinney.binding.shared_devices import SharedDevices
 from spinney.binding.volumes import LateVolumes
 from spinney.kube.cache import Change, WatchCache
 from spinney.kube.client import Client
@@ -48,6 +49,7 @@ from spinney.scheduler.scheduler import Scheduler
 from spinney.scheduler.session import Session
 from spinney.scheduler.sources import OPTIONAL_KINDS, available
 from spinney.scheduler.waking import confirms, may_change_decisions
+from spinney.scheduler.whole_devices import without_shares
 
 log = structlog.get_logger()
 
@@ -109,12 +111,13 @@ class SchedulerProcess:
             client, self.inventory.cluster, timeout_seconds=config.volume_binding_timeout_seconds
         )
         self._device_claims = DeviceClaims(client)
+        steps = (self._volumes, self._device_claims, SharedDevices(client))
         self._writing = effects is None
         self._effects: Effects = effects or ClusterEffects(
             client,
             self.inventory,
             evictor=evictor,
-            binder=Binder(client, events, pre_bind=(self._volumes, self._device_claims)),
+            binder=Binder(client, events, pre_bind=steps),
             reporter=reporter,
             conditions=self._conditions,
             pod_groups=self._pod_groups,
@@ -123,6 +126,8 @@ class SchedulerProcess:
             wake=self._woken.set,
         )
         ordered = completing_first(config, registry, self._part_gangs)
+        if self._writing:
+            ordered = without_shares(ordered, registry)
         self._scheduler = Scheduler(
             ordered, self.inventory, runtime=self._runtime, registry=registry, metrics=self._metrics.registry
         )

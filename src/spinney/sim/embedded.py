@@ -52,7 +52,7 @@ class StackOptions:
 
     nodes: ClusterSpec = field(default_factory=ClusterSpec)
     operator: Settings = field(default_factory=lambda: Settings(profiles=OUR_BACKENDS, topology_enabled=True))
-    scheduler: SchedulerConfig = field(default_factory=SchedulerConfig)
+    scheduler: SchedulerConfig = field(default_factory=lambda: SchedulerConfig(device_reservation=True))
     coscheduler: CoschedulerConfiguration | None = None  # None: pods of its names are left to somebody else
 
     @classmethod
@@ -61,7 +61,9 @@ class StackOptions:
         return cls(
             nodes=nodes,
             operator=Settings(profiles=EVERY_BACKEND, topology_enabled=True),
-            scheduler=SchedulerConfig(scheduler_names=("spinney-scheduler", "kai-scheduler", "volcano")),
+            scheduler=SchedulerConfig(
+                scheduler_names=("spinney-scheduler", "kai-scheduler", "volcano"), device_reservation=True
+            ),
             coscheduler=CoschedulerConfiguration(),
         )
 
