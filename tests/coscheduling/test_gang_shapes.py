@@ -64,6 +64,17 @@ async def test_a_smaller_quorum_completes_a_group_short_of_members(bench: Bench)
     assert bench.rejected == []
 
 
+async def test_a_smaller_total_is_a_new_chance(bench: Bench) -> None:
+    """When a group that the cluster is too small for asks for less in total, it is tried at once."""
+    bench.put(a_node("n1", cpu=4), a_group("greedy", 2, min_resources={"cpu": "9"}))
+    bench.put(*(a_pod(f"greedy-{number}", group="greedy") for number in range(2)))
+    await bench.run(seconds=60)
+    assert bench.binds == {}
+    bench.put(a_group("greedy", 2, min_resources={"cpu": "2"}))
+    await bench.run()
+    assert sorted(bench.binds) == ["greedy-0", "greedy-1"]
+
+
 async def test_a_larger_quorum_is_no_reason_to_try_again(bench: Bench) -> None:
     """Raising the minimum of a group that waits for room does not have it tried again."""
     bench.put(a_node("n1", cpu=2))

@@ -198,11 +198,12 @@ class Groups:
         if group.gang == gang and group.terms == terms:
             return
         was_complete, was, needed = group.complete, group.order, group.minimum
+        new_terms = group.gang is not None and group.terms != terms
         group.gang, group.terms = gang, terms
         group.created = seconds(gang.created)
         group.resources_checked = False
-        if group.minimum < needed:
-            # A smaller quorum is a new chance, whatever failed before.
+        if group.minimum < needed or new_terms:
+            # A smaller quorum, or another total, is a new chance, whatever failed before.
             self._resting.pop(group.key, None)
             was_complete = False
         self._after_change(group, was_complete, was)
