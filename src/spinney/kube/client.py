@@ -7,6 +7,7 @@ fields were dropped): write with :meth:`Client.apply` or :meth:`Client.patch`.
 
 # ruff: noqa: A002 - "type" is the word for what an answer is decoded as
 
+import asyncio
 import builtins
 import functools
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Sequence
@@ -156,16 +157,26 @@ class Client:
         field_selector: str | None = None,
         limit: int = PAGE_SIZE,
     ) -> AsyncIterator[Page[T]]:
-        """Yield a collection page by page, all as of one resource version; raises ``Expired`` if that is forgotten."""
+        """Yield a collection page by page, all as of one resource version; raises ``Expired`` if that is forgotten.
+
+        While a page is being read, the server is already asked for the next.
+        """
         query = _query(labelSelector=label_selector, fieldSelector=field_selector, limit=limit or None)
         path = resource.path(namespace)
+        response = await self.raw("GET", path, query=query)
         while True:
-            response = await self.raw("GET", path, query=query)
             page = _decode_page(response.body, type, request=f"GET {path}")
-            yield page
             if not page.token:
+                yield page
                 return
-            query["continue"] = page.token
+            following = asyncio.create_task(self.raw("GET", path, query={**query, "continue": page.token}))
+            try:
+                await asyncio.sleep(0)  # the request goes out before the reader gets to work
+                yield page
+                response = await following
+            finally:
+                if not following.cancel() and not following.cancelled():
+                    following.exception()  # whoever left before may not want to know
 
     async def watch(
         self,
