@@ -23,7 +23,7 @@ from spinney.kube.controller import Controller, Requeue
 from spinney.kube.keys import Key
 from spinney.kube.manager import Manager
 from spinney.scheduler.inventory import Inventory
-from spinney.scheduler.topology.scoring import placement_score
+from spinney.scheduler.topology.scoring import is_constrained, placement_score
 
 BACKEND = "spinney-scheduler"
 WAITING = "Waiting"
@@ -104,6 +104,8 @@ class GangConditions:
         return None
 
     def _score(self, members: GangMembers) -> float:
+        if not is_constrained(members.gang.root):
+            return 1.0  # most gangs are not, and their nodes need not be looked up
         table = self._inventory.cluster.table
         nodes: dict[str, list[Mapping[str, str]]] = {}
         for pod_set, record in members.pods.values():

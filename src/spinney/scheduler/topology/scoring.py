@@ -35,6 +35,13 @@ def placement_score(
     return round(sum(score * count for score, count in scores) / pods, 4) if pods else 1.0
 
 
+def is_constrained(member: Member) -> bool:
+    """Tell whether a constraint holds for a part of a gang."""
+    if member.topology is not None:
+        return True
+    return isinstance(member, GroupSet) and any(map(is_constrained, member.members))
+
+
 def _score(constraint: TopologyConstraint, topology: Topology, nodes: Sequence[Labels]) -> float:
     wanted = topology.depth(constraint.preferred or constraint.required)
     if wanted is None:
