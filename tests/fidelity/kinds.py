@@ -81,7 +81,7 @@ _FIELDS = [
     json_patching(f"{MAPS}/f", {"op": "move", "from": "/metadata/labels/a", "path": "/metadata/labels/d"}),
     putting(f"{MAPS}/f", {"metadata": {"name": "f"}, "data": {"only": "this"}}),
     putting(f"{MAPS}/f", {"metadata": {"name": "f"}, "more": 1}, fieldValidation="Strict"),
-    applying(f"{MAPS}/f", "v1", "ConfigMap", manager="m", force="true", daat={}, known="unknown fields in apply"),
+    applying(f"{MAPS}/f", "v1", "ConfigMap", manager="m", force="true", daat={}),
     getting(f"{MAPS}/f"),
     getting(MAPS, fieldSelector="metadata.name=f"),
     getting(MAPS, fieldSelector="metadata.name!=f,metadata.name!=kube-root-ca.crt"),
@@ -186,7 +186,7 @@ _LIVES = [
     Exchange("PUT", MAPS, {}),
     Exchange("PATCH", MAPS, {}, "application/merge-patch+json"),
     Exchange("POST", f"{MAPS}", {"metadata": {"name": "x"}}, "text/plain"),
-    posting("/apis/authorization.k8s.io/v1/selfsubjectaccessreviews", {"spec": {}}, known="reviews"),
+    posting("/apis/authorization.k8s.io/v1/selfsubjectaccessreviews", {"spec": {}}),
 ]
 
 KIND_STORIES: Mapping[str, list[Exchange]] = {

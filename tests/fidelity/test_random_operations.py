@@ -66,10 +66,12 @@ class Operations(RuleBasedStateMachine):
     @rule(exchange=operations.creating())
     def create(self, exchange: Exchange) -> None:
         self._ask(exchange)
+        self._settle()  # an object whose owner is gone goes, too
 
     @rule(exchange=operations.replacing())
     def replace(self, exchange: Exchange) -> None:
         self._ask(exchange)
+        self._settle()
 
     @rule(exchange=operations.merging())
     def merge(self, exchange: Exchange) -> None:

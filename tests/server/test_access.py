@@ -93,7 +93,7 @@ async def test_a_missing_role_is_named() -> None:
     api = guarded()
     await api.create(BINDINGS, a_binding("gone", "bob", "Role"))
     answer = await as_user(api, "bob", "GET", PODS)
-    assert answer.body["message"].endswith(': RBAC: role.rbac.authorization.k8s.io "gone" not found')
+    assert answer.body["message"].endswith(': rbac: RBAC: role.rbac.authorization.k8s.io "gone" not found')
 
 
 async def test_aggregated_roles_follow_their_parts() -> None:

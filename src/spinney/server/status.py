@@ -114,7 +114,7 @@ class ApiError(Exception):
             **({"reason": self.reason} if self.reason else {}),
             "code": self.code,
         }
-        if self.details:
+        if self.details is not None:
             status["details"] = self.details
         return status
 
@@ -171,7 +171,9 @@ def modified(resource: Resource, name: str) -> ApiError:
 def invalid(resource: Resource, name: str, causes: Iterable[Cause]) -> ApiError:
     """422: the object breaks the rules of its kind."""
     listed = list(causes)
-    details: JSON = {"kind": resource.kind, "causes": [cause.to_json() for cause in listed]}
+    details: JSON = {"causes": [cause.to_json() for cause in listed]}
+    if resource.kind:
+        details["kind"] = resource.kind
     if name:
         details["name"] = name
     if resource.group:

@@ -97,7 +97,7 @@ class Rbac:
         if not missing:
             return Decision(allowed=False)
         told = missing[0] if len(missing) == 1 else f"[{', '.join(missing)}]"
-        return Decision(allowed=False, reason=f"RBAC: {told}")
+        return Decision(allowed=False, reason=f"rbac: RBAC: {told}")
 
     def rules(self, user: User, namespace: str) -> tuple[list[PolicyRule], list[str]]:
         """Return the rules of every role that is bound to a user here."""

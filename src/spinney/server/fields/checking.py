@@ -15,8 +15,7 @@ from typing import Any, Final
 from spinney.api.struct import JSON
 from spinney.server.fields.table import FieldTable, FieldType, Message
 
-_EMPTY: Final[tuple[object, ...]] = ([], {})  # which Go does not write where a field says so
-_COLLECTIONS: Final = ("list", "map")
+_EMPTY: Final[Mapping[str, object]] = {"list": [], "map": {}}  # by form; Go does not write them where a field says so
 
 
 class WrongType(ValueError):  # noqa: N818 - named for the fault
@@ -44,7 +43,7 @@ def conform(table: FieldTable, obj: JSON, old: JSON | None = None) -> list[str]:
         if field is None:
             del obj[name]
             unknown.append(name)
-        elif field.omit_empty and obj[name] in _EMPTY and field.type.form in _COLLECTIONS:
+        elif field.omit_empty and obj[name] is not None and obj[name] == _EMPTY.get(field.type.form):
             del obj[name]
         elif obj[name] is not None:
             _check(table, field.type, obj[name], name, unknown)
@@ -82,7 +81,7 @@ def _check_message(table: FieldTable, message: Message, obj: JSON, path: str, un
         if field is None:
             unknown.append(f"{path}.{name}")
             absent.append(name)
-        elif value is None or (field.omit_empty and value in _EMPTY and field.type.form in _COLLECTIONS):
+        elif value is None or (field.omit_empty and value == _EMPTY.get(field.type.form)):
             absent.append(name)
         else:
             _check(table, field.type, value, f"{path}.{name}", unknown)

@@ -159,6 +159,10 @@ def _keep_other_endpoints(target: Target, obj: JSON, old: JSON) -> None:
         for name, value in old.items():
             if name not in {"status", "metadata"}:
                 obj[name] = value
+        if kind.storage == "pods" and obj["metadata"].get("ownerReferences") != old["metadata"].get("ownerReferences"):
+            obj["metadata"].pop("ownerReferences", None)
+            if "ownerReferences" in old["metadata"]:
+                obj["metadata"]["ownerReferences"] = old["metadata"]["ownerReferences"]
         if kind.custom:
             managed = obj["metadata"].get("managedFields")
             obj["metadata"] = {**old["metadata"]}

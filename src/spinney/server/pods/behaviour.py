@@ -9,6 +9,7 @@ from spinney.server.pods.defaults import fill_pod_defaults, first_status
 from spinney.server.pods.validation import validate_pod, validate_pod_update
 from spinney.server.status import Cause
 
+_TIMES = ("lastProbeTime", "lastTransitionTime")  # which a condition always has, be it null
 _GANG_FIELDS = ("schedulingGroup", "workloadRef")
 
 
@@ -24,6 +25,9 @@ class PodBehaviour(Behaviour):
             for name in self._dropped:
                 spec.pop(name, None)
             fill_pod_defaults(spec)
+        for condition in (obj.get("status") or {}).get("conditions") or ():
+            for name in _TIMES:
+                condition.setdefault(name, None)
 
     def prepare_create(self, obj: JSON, now: datetime) -> None:
         obj["status"] = first_status(obj.get("spec") or {}, now)

@@ -8,6 +8,7 @@ from spinney.api.struct import JSON
 from spinney.server.status import Cause, duplicate_value, forbidden_value, invalid_value, required, unsupported_value
 
 _LABEL = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?\Z")
+_LONGEST = 2**31 - 1  # seconds
 _RESTART_POLICIES = ("Always", "OnFailure", "Never")
 _LABEL_RULE = "must be a DNS label: lower case letters, digits and '-', at most 63 characters"
 _IMMUTABLE = (
@@ -31,11 +32,25 @@ def validate_pod(pod: JSON) -> list[Cause]:
             causes += _validate_container(f"spec.{field}[{index}]", container, seen)
     if spec and spec.get("restartPolicy") not in _RESTART_POLICIES:
         causes.append(unsupported_value("spec.restartPolicy", spec.get("restartPolicy"), _RESTART_POLICIES))
+    causes += _deadline_causes(spec)
     causes += _unique("spec.volumes", spec.get("volumes"), ".name")
     causes += _unique("spec.schedulingGates", spec.get("schedulingGates"), "")
     if spec.get("schedulingGates") and spec.get("nodeName"):
         causes.append(forbidden_value("spec.nodeName", "cannot be set until all schedulingGates have been cleared"))
     return causes
+
+
+def _deadline_causes(spec: JSON, old: JSON | None = None) -> list[Cause]:
+    """Return what is wrong with the time a pod has; it may only become shorter."""
+    field, seconds = "spec.activeDeadlineSeconds", spec.get("activeDeadlineSeconds")
+    before = (old or {}).get("activeDeadlineSeconds")
+    if seconds is not None and not 1 <= seconds <= _LONGEST:
+        return [invalid_value(field, seconds, f"must be between 1 and {_LONGEST}, inclusive")]
+    if before is None or seconds == before:
+        return []
+    if seconds is None:
+        return [invalid_value(field, seconds, "must not update from a positive integer to nil value")]
+    return [] if seconds < before else [invalid_value(field, seconds, "must be less than or equal to previous value")]
 
 
 def _validate_container(path: str, container: Any, seen: set[str]) -> list[Cause]:
@@ -93,6 +108,7 @@ def validate_pod_update(pod: JSON, old: JSON, subresource: str) -> list[Cause]:
         if subresource != "ephemeralcontainers" and len(new_spec.get(field) or ()) != len(old_spec.get(field) or ()):
             return [forbidden_value(f"spec.{field}", "pod updates may not add or remove containers")]
     causes: list[Cause] = []
+    causes += _deadline_causes(new_spec, old_spec)
     old_gates = [gate.get("name") for gate in old_spec.get("schedulingGates") or ()]
     for index, gate in enumerate(new_spec.get("schedulingGates") or ()):
         if gate.get("name") not in old_gates:
