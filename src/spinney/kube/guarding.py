@@ -28,8 +28,8 @@ class GuardedTransport(ABC):
         body: bytes | None = None,
         timeout: float | None = None,
     ) -> Response:
-        """Send one request, a write only when it is admitted."""
-        if method not in SAFE_METHODS:
+        """Send one request, a write only when it is admitted. A dry run writes nothing."""
+        if method not in SAFE_METHODS and "dryRun" not in query:
             timeout = self.admit(method, path, timeout)
         return await self._transport.request(method, path, query=query, headers=headers, body=body, timeout=timeout)
 
