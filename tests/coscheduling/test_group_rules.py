@@ -131,6 +131,17 @@ async def test_a_failed_group_does_not_stand_before_a_newer_one(bench: Bench) ->
     assert not bench.groups.resting(bench.group("older"))
 
 
+async def test_an_interrupted_group_is_completed_first(bench: Bench) -> None:
+    """Controller 3: a gang found half-bound comes before pods without a group and older groups, so it is completed."""
+    bench.put(a_node("n1", cpu=4))
+    bench.gang("older", 2, created=0)
+    bench.put(a_group("torn", 4, created=5))
+    bench.put(*(a_pod(f"torn-{number}", group="torn", node="n1" if number < 2 else "") for number in range(4)))
+    bench.put(a_pod("single"))
+    await bench.run(seconds=30)
+    assert sorted(bench.binds) == ["torn-2", "torn-3"]
+
+
 async def test_an_old_group_is_served_like_a_new_one(bench: Bench) -> None:
     """A group whose pods come days after it is placed all the same."""
     bench.put(a_node("n1"), a_group("old", 2, created=0))

@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
+from typing import Final
 
 from spinney.api.core import Pod
 from spinney.api.quantity import RawQuantity
@@ -19,6 +20,8 @@ from spinney.cluster.statuses import ACTIVE_ALLOCATED, ALIVE, PodStatus
 from spinney.gangs.sources import coscheduling, native
 from spinney.gangs.tree import Gang, GangKey, satisfied
 from spinney.kube.keys import Key
+
+_BOUND: Final = frozenset({PodStatus.BOUND, PodStatus.RUNNING})
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,8 +37,8 @@ class Terms:
     """Whether preemption takes all of its pods or none."""
 
 
-GroupOrder = tuple[int, float, GangKey]
-"""Sorts groups, the first to be served first: priority, creation, identity."""
+GroupOrder = tuple[int, bool, float, GangKey]
+"""Sorts groups, the first to be served first: priority, whether interrupted, creation, identity."""
 
 
 class Group:
@@ -51,6 +54,8 @@ class Group:
         """Pods that exist and have not ended or been deleted."""
         self.assigned = 0
         """Members that have a node, bound to it or waiting at Permit."""
+        self.bound = 0
+        """Members that are bound to a node."""
         self.gated = 0
         self._priorities: Counter[int] = Counter()
         self._last_priority = 0
@@ -109,9 +114,14 @@ class Group:
         return max(self._priorities) if self._priorities else self._last_priority
 
     @property
+    def interrupted(self) -> bool:
+        """Tell whether some members are bound and too few placed: a scheduler died half-way, or members were lost."""
+        return self.bound > 0 and not self.satisfied
+
+    @property
     def order(self) -> GroupOrder:
         """Return the group's place among groups."""
-        return (-self.priority, self.created, self.key)
+        return (-self.priority, not self.interrupted, self.created, self.key)
 
     def pending(self) -> list[PodRecord]:
         """Return the members that want a node, in the order in which they are tried."""
@@ -135,6 +145,7 @@ class Group:
         if self.members.pop(record.key, None) is None:
             return
         self.assigned -= record.status in ACTIVE_ALLOCATED
+        self.bound -= record.status in _BOUND
         self.gated -= record.status is PodStatus.GATED
         if record.status is PodStatus.PENDING:
             self._last_priority = self.priority
@@ -149,6 +160,7 @@ class Group:
             return
         self.members[record.key] = record
         self.assigned += record.status in ACTIVE_ALLOCATED
+        self.bound += record.status in _BOUND
         self.gated += record.status is PodStatus.GATED
         if record.status is PodStatus.PENDING:
             self._priorities[record.pod.spec.priority or 0] += 1

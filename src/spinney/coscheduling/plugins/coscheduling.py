@@ -43,7 +43,7 @@ from spinney.coscheduling.framework.points import (
     StateKey,
 )
 from spinney.coscheduling.framework.status import SUCCESS, Code, Status
-from spinney.coscheduling.groups import Group, seconds
+from spinney.coscheduling.groups import Group, GroupOrder, seconds
 from spinney.coscheduling.plugins.arguments import read
 from spinney.coscheduling.plugins.default_preemption import FILTERED
 from spinney.coscheduling.plugins.in_flight import preempting
@@ -103,12 +103,15 @@ class Coscheduling(QueueSort, PreEnqueue, PreFilter, Filter, PostFilter, Reserve
     # -- QueueSort ---------------------------------------------------------------------------------------------------
 
     def sort_key(self, queued: QueuedPod) -> tuple[Any, ...]:
-        """Return priority, whether grouped, creation of the group, its identity, creation of the pod, its name."""
+        """Return priority, whether grouped, creation of the group, its identity, creation of the pod, its name.
+
+        A group that was interrupted half-bound comes before everything of its priority, so that it is completed.
+        """
         created = seconds(queued.pod.metadata.creation_timestamp)
         group = self._groups.of(queued.key)
         if group is None:
             return (-queued.priority, 0, created, (), created, queued.key)
-        return (-group.priority, 1, group.created, group.key, created, queued.key)
+        return (-group.priority, -1 if group.interrupted else 1, group.created, group.key, created, queued.key)
 
     # -- PreEnqueue --------------------------------------------------------------------------------------------------
 
@@ -374,5 +377,5 @@ class Coscheduling(QueueSort, PreEnqueue, PreFilter, Filter, PostFilter, Reserve
         return record
 
 
-def _order(group: Group) -> tuple[int, float, Any]:
+def _order(group: Group) -> GroupOrder:
     return group.order

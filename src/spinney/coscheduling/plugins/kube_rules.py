@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from spinney.api.core import NODE, PERSISTENT_VOLUME, PERSISTENT_VOLUME_CLAIM, POD, Pod
+from spinney.api.core import NAMESPACE, NODE, PERSISTENT_VOLUME, PERSISTENT_VOLUME_CLAIM, POD, Pod
 from spinney.api.storage import STORAGE_CLASS
 from spinney.cluster.filters import KUBE_FILTERS
 from spinney.cluster.scores import KUBE_SCORES
@@ -32,7 +32,7 @@ _HINTS: Final[dict[str, tuple[EventHint, ...]]] = {
     "VolumeBinding": (_NODES, *_STORAGE),
     "VolumeZone": (_NODES, *_STORAGE),
     "PodTopologySpread": (_NODES, _POD_GONE, _POD_PLACED),
-    "InterPodAffinity": (_NODES, _POD_GONE, _POD_PLACED),
+    "InterPodAffinity": (_NODES, _POD_GONE, _POD_PLACED, EventHint(NAMESPACE, Action.ANY)),
 }
 
 
