@@ -111,7 +111,7 @@ async def _revision(session: aiohttp.ClientSession, url: str) -> int:
         return int((await answer.json())["metadata"]["resourceVersion"])
 
 
-@pytest.mark.timeout(120 + 10 * _KILLS)
+@pytest.mark.timeout(120 + 30 * _KILLS)
 @pytest.mark.parametrize("floor", [20_000, 10], ids=["appending", "writing the journal anew"])
 async def test_no_kill_loses_an_acknowledged_write(tmp_path: Path, floor: int) -> None:
     """Each life begins with what the one before had acknowledged, also if it was killed while tidying its journal."""

@@ -29,6 +29,7 @@ from spinney.server.status import ApiError, too_many_requests, unauthorized
 log = structlog.get_logger()
 
 _SHUTDOWN = 0.5  # for requests under way; watches are cut off then
+_LARGE = 64 * 1024  # more than this may wait for the client
 _OPEN_PATHS = ("/healthz", "/livez", "/readyz", "/version")
 
 
@@ -149,7 +150,7 @@ class HttpServer:
         )
         answer = await self._server.handle(asked)
         if isinstance(answer.body, bytes):
-            return _complete(answer)
+            return await self._deliver(request, _complete(answer))
         return await self._stream(request, answer, answer.body)
 
     def _identify(self, request: web.BaseRequest) -> User:
@@ -183,6 +184,19 @@ class HttpServer:
             message = f"the body did not arrive within {self._listening.body_timeout:g} seconds"
             raise ApiError(408, "Timeout", message, headers={"connection": "close"}) from error
         return b"".join(chunks)
+
+    async def _deliver(self, request: web.BaseRequest, response: web.Response) -> web.Response:
+        """Send a large answer here, where a client that does not read it loses its connection."""
+        if (response.content_length or 0) > _LARGE:
+            try:
+                async with asyncio.timeout(self._listening.write_timeout):
+                    await response.prepare(request)
+                    await response.write_eof()
+            except TimeoutError:
+                log.info("slow reader disconnected", path=request.path)
+                if request.transport is not None:
+                    request.transport.abort()
+        return response
 
     async def _stream(
         self, request: web.BaseRequest, answer: Response, body: AsyncIterator[bytes]

@@ -41,7 +41,7 @@ from spinney.server.openapi_v2 import serve_openapi_v2
 from spinney.server.options import ServerOptions
 from spinney.server.resources import serve_resource
 from spinney.server.responding import failure, reply_json
-from spinney.server.status import ApiError, internal_error, method_not_allowed, no_such_path
+from spinney.server.status import ApiError, bad_request, internal_error, method_not_allowed, no_such_path
 from spinney.server.store import Journal, Store
 from spinney.server.versions import git_version, version_info
 
@@ -123,6 +123,8 @@ class ApiServer:
             return await self._route(self._authorized(request))
         except ApiError as error:
             return failure(error)
+        except RecursionError:
+            return failure(bad_request("the object is nested too deeply"))
         except asyncio.CancelledError:
             raise
         except Exception as error:

@@ -10,7 +10,7 @@ from typing import Any
 import jsonschema_rs
 
 from spinney.api.struct import JSON
-from spinney.server.status import Cause, duplicate_value, invalid_value, required, shown, unsupported_value
+from spinney.server.status import Cause, bad_request, duplicate_value, invalid_value, required, shown, unsupported_value
 
 _ANNOTATIONS = ("default", "description", "example", "externalDocs", "title", "nullable")
 _ABSENT = object()
@@ -27,15 +27,20 @@ class SchemaValidator:
     def validate(self, obj: JSON, old: JSON | None) -> list[Cause]:
         """Return what is wrong with ``obj``, leaving out what ``old`` had wrong in the same place."""
         causes: list[Cause] = []
-        if not self._compiled.is_valid(obj):
-            for error in self._compiled.iter_errors(obj):
-                path = list(error.instance_path)
-                if old is not None and _at(old, path) == _at(obj, path):
-                    continue
-                causes.append(_cause(error, path))
+        for error in self._errors(obj):
+            path = list(error.instance_path)
+            if old is not None and _at(old, path) == _at(obj, path):
+                continue
+            causes.append(_cause(error, path))
         if self._has_unique_lists:
             causes += _duplicates(obj, old, self._schema, "")
         return causes
+
+    def _errors(self, obj: JSON) -> list[jsonschema_rs.ValidationError]:
+        try:
+            return [] if self._compiled.is_valid(obj) else list(self._compiled.iter_errors(obj))
+        except ValueError as error:  # an error is told with its value, which may be too deep to be told
+            raise bad_request(f"the object cannot be validated: {error}") from error
 
 
 def json_schema(schema: JSON) -> JSON:

@@ -69,12 +69,17 @@ def delete_options(body: Mapping[str, Any], query: Mapping[str, str]) -> DeleteO
     if policy is None and orphan is not None:
         policy = "Orphan" if orphan else "Background"
     preconditions = body.get("preconditions") or {}
+    if not isinstance(preconditions, dict):
+        raise bad_request("preconditions: Invalid value: must be an object")
     return DeleteOptions(grace, policy, preconditions.get("uid"), preconditions.get("resourceVersion"))
 
 
 def dry_run_of(body: Mapping[str, Any], query: Mapping[str, str]) -> bool:
     """Return whether a deletion is only to be tried."""
-    return query.get("dryRun") == "All" or "All" in (body.get("dryRun") or ())
+    asked = body.get("dryRun") or []
+    if not isinstance(asked, list):
+        raise bad_request("dryRun: Invalid value: must be a list")
+    return query.get("dryRun") == "All" or "All" in asked
 
 
 async def delete(context: Context, target: Target, options: DeleteOptions, write: WriteOptions) -> Deleted:
