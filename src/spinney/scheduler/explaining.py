@@ -262,8 +262,8 @@ class _Places:
     def _refused_by_plugins(self, task: PodInfo) -> Iterator[Refusal]:
         """Yield the nodes plugins refuse, with the reason each gives for the first of them."""
         nodes, judge = self._session.nodes.all, self._session.judge
-        for plugin, refused in judge.refused_by(task, nodes):
-            if plugin != "predicates" and refused.any():
+        for plugin, refused in judge.refused_by(task, nodes, besides="predicates"):  # whose filters have spoken
+            if refused.any():
                 reason = judge.reason_of(plugin, task, nodes.where(refused)[0])
                 yield Refusal.evictable(plugin, f"node(s) were refused by plugin {plugin}{reason}", self._mask(refused))
 

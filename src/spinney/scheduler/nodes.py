@@ -5,7 +5,7 @@ table. It is a sequence of :class:`NodeInfo`, for a plugin that looks at one nod
 for one that judges all of them at once.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, overload
 
 import numpy as np
@@ -41,6 +41,8 @@ class Nodes:
         self._view = view
         self.rule_carriers = rule_carriers
         """How many placed pods have a say about where other pods go."""
+        self.visitors: Callable[[int], Iterable[PodRecord]] | None = None
+        """Who is on a row besides, while somebody asks what it would be like."""
         self._moves: list[tuple[PodRecord, int]] = []
         self._carrier_moves: list[tuple[PodRecord, int]] = []
         self._infos: dict[int, NodeInfo] = {}
@@ -213,7 +215,9 @@ class NodeInfo:
     @property
     def pods(self) -> Iterable[PodRecord]:
         """Return the pods on the node, those placed in this session included."""
-        return self._nodes.pods.of_row(self.row).values()
+        pods = self._nodes.pods.of_row(self.row).values()
+        visitors = self._nodes.visitors
+        return pods if visitors is None else [*pods, *visitors(self.row)]
 
     def has_available_gpus(self) -> bool:
         """Tell whether a whole GPU is free now."""

@@ -9,7 +9,9 @@ Arguments: ``kValue`` (how strongly recent usage counts, default 1), ``reclaimer
 default 1).
 """
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from operator import attrgetter
 from typing import TYPE_CHECKING
 
 from spinney.cluster.classes import RequestClass
@@ -145,7 +147,8 @@ class ProportionPlugin(Plugin):
 
     def _ask(self, tasks: Iterable[PodInfo], memory: int) -> Amounts:
         """Return what tasks that have no node yet ask for, on devices of that much memory."""
-        return total_of(self._charge(task.request, memory) for task in tasks)
+        asked = Counter(map(attrgetter("request"), tasks))
+        return total_of(self._charge(request, memory).times(count) for request, count in asked.items())
 
     def _next_request(self, job: PodGroupInfo) -> Amounts:
         """Return what the tasks to place next ask for; kept until the job's next tasks are others."""

@@ -147,11 +147,11 @@ class Judge:
                 fits[fits] = found
         return fits, score
 
-    def refused_by(self, task: PodInfo, nodes: NodeSet) -> list[tuple[str, Mask]]:
-        """Return, by plugin, the nodes of ``nodes`` that a predicate refuses, each judged on its own."""
+    def refused_by(self, task: PodInfo, nodes: NodeSet, *, besides: str = "") -> list[tuple[str, Mask]]:
+        """Return, by plugin but for one, the nodes of ``nodes`` that a predicate refuses, each judged on its own."""
         found: list[tuple[str, Mask]] = []
         for rule in self._hooks.predicates:
-            if rule.applies(task):
+            if rule.plugin != besides and rule.applies(task):
                 fits, _ = self._judge(([rule], []), task, task.job, nodes.rows)
                 found.append((rule.plugin, ~fits))
         return found

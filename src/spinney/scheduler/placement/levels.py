@@ -13,6 +13,7 @@ from contextlib import contextmanager
 import numpy as np
 
 from spinney.cluster.journal import Rows
+from spinney.cluster.pods import PodRecord
 from spinney.cluster.resources import Vector
 from spinney.cluster.table import Mask
 from spinney.scheduler.nodes import Scores
@@ -32,6 +33,7 @@ class Levels:
         self._tasks = tasks
         self._rows = rows
         self._counts = np.zeros(len(rows), dtype=np.int64)
+        session.nodes.visitors = self._visitors
         self._levels: list[tuple[Mask, Scores]] = [(np.ones(len(rows), dtype=np.bool_), score)]
 
     def __getitem__(self, level: int) -> tuple[Mask, Scores]:
@@ -45,22 +47,21 @@ class Levels:
         nodes = self._session.nodes
         used = self._counts > 0
         nodes.table.try_many(self._rows[used], -self._counts[used], self._tasks[0].request.requests)
-        for row, count in zip(self._rows.tolist(), self._counts.tolist(), strict=True):
-            for task in self._tasks[:count]:
-                nodes.pods.remove(row, task.key)
+        nodes.visitors = None
+
+    def _visitors(self, row: int) -> list[PodRecord]:
+        """Return the tasks that are on a row for the time being."""
+        count = int(self._counts[self._rows == row].sum())
+        return [task.record for task in self._tasks[:count]]
 
     def _next(self) -> tuple[Mask, Scores]:
         open_rows, _ = self._levels[-1]
-        number = len(self._levels) - 1
         fits = np.zeros(len(self._rows), dtype=np.bool_)
         score = np.full(len(self._rows), -np.inf)
-        if number >= len(self._tasks) or not open_rows.any():
+        if len(self._levels) > len(self._tasks) or not open_rows.any():
             return fits, score
         rows, nodes = self._rows[open_rows], self._session.nodes
         nodes.table.try_many(rows, np.ones(len(rows), dtype=np.int64), self._tasks[0].request.requests)
-        record = self._tasks[number].record
-        for row in rows.tolist():
-            nodes.pods.add(row, record)
         self._counts[open_rows] += 1
         fits[open_rows], score[open_rows] = self._session.judge.ask_again(self._tasks[0], rows, scored=self._scored)
         return fits, score
@@ -78,10 +79,8 @@ def fill_ranked(session: Session, tasks: Sequence[PodInfo], rows: Rows, room: Ve
         end = begin + int(np.searchsorted(np.cumsum(room[begin:]), left)) + 1
         part = slice(begin, min(end, len(rows)))
         with _levels(session, tasks, rows[part]) as levels:
-            level = 0
-            while level < left and (fits := levels[level][0]).any():
-                taken[part] += fits
-                level += 1
+            for level in range(min(left, int(room[part].max()))):
+                taken[part] += levels[level][0]
         left -= int(taken[part].sum())
         begin = end
     surplus = np.cumsum(taken) - len(tasks)
