@@ -115,7 +115,7 @@ def _resource_list(registry: Registry, group: str, version: str) -> Response:
                 "kind": shown["kind"],
                 "verbs": list(verbs),
             }
-            if shown["kind"] != resource.kind:
+            if (shown["group"], shown["version"]) != (group, version):
                 below |= {"group": shown["group"], "version": shown["version"]}
             resources.append(below)
     group_version = f"{group}/{version}" if group else version

@@ -61,7 +61,7 @@ def selection(kind: Kind, query: Mapping[str, str], name: str | None = None) -> 
     for requirement in parsed.requirements:
         if requirement.path == "metadata.name":
             names.append((requirement.value, requirement.equal))
-        elif requirement.path == "metadata.namespace":
+        elif requirement.path == "metadata.namespace" and requirement.path not in kind.hidden_labels:
             namespaces.append((requirement.value, requirement.equal))
         elif (position := kind.label_index.get(requirement.path)) is not None:
             fields.append((position, requirement.value, requirement.equal))

@@ -46,6 +46,7 @@ from spinney.server.pods.behaviour import PodBehaviour
 GangVersion = Literal["v1beta1", "v1alpha3", "v1alpha2", "v1alpha1"]
 
 _REPLICAS = ScalePaths(("spec", "replicas"), ("status", "replicas"), ("spec", "selector"))
+_NO_NAMESPACE = frozenset(("metadata.namespace",))
 _CREATE_ONLY = ("create",)
 
 
@@ -66,6 +67,7 @@ def _kind(
     scale: ScalePaths | None = None,
     subresources: Mapping[str, tuple[str, ...]] | None = None,
     labels: tuple[FieldLabel, ...] = (),
+    hidden: frozenset[str] = frozenset(),
     generation: bool = False,
     unconditional: bool = True,
     create_on_update: bool = False,
@@ -87,6 +89,7 @@ def _kind(
         scale=scale,
         subresources=subresources or {},
         labels=labels,
+        hidden_labels=hidden,
         generation=generation,
         unconditional_update=unconditional,
         create_on_update=create_on_update,
@@ -130,6 +133,7 @@ def _core(pod_gang_fields: tuple[str, ...]) -> list[Kind]:
                 _label("spec.hostNetwork", "false"),
                 _label("status.phase"),
                 _label("status.podIP"),
+                FieldLabel("status.podIPs", ("status", "podIPs", "")),  # known, and equal to nothing
                 _label("status.nominatedNodeName"),
             ),
         ),
@@ -143,6 +147,7 @@ def _core(pod_gang_fields: tuple[str, ...]) -> list[Kind]:
             shape=shapes.NODE,
             behaviour=NodeBehaviour(),
             labels=(_label("spec.unschedulable", "false"),),
+            hidden=_NO_NAMESPACE,
         ),
         _kind(
             "namespaces",
@@ -155,6 +160,7 @@ def _core(pod_gang_fields: tuple[str, ...]) -> list[Kind]:
             subresources={"finalize": ("update",)},
             verbs=("create", "delete", "get", "list", "patch", "update", "watch"),
             labels=(_label("status.phase"),),
+            hidden=_NO_NAMESPACE,
         ),
         _kind("configmaps", "ConfigMap", short="cm", behaviour=ConfigMapBehaviour()),
         _kind("secrets", "Secret", shape=shapes.SECRET, behaviour=SecretBehaviour(), labels=(_label("type"),)),
@@ -256,6 +262,7 @@ def _events() -> list[Kind]:
             if label.name.startswith("involvedObject.")
         }
         | {"reportingController": "reportingComponent"},
+        hidden_labels=frozenset(label.name for label in labels if label.name not in {"reason", "type"}),
         generation=False,
         create_on_update=True,
         behaviour=EventBehaviour(),
@@ -283,7 +290,7 @@ def _workload_controllers() -> list[Kind]:
             )
             for plural, kind, short, scale, labels in (
                 ("deployments", "Deployment", "deploy", _REPLICAS, ()),
-                ("replicasets", "ReplicaSet", "rs", _REPLICAS, (_label("status.replicas", "0"),)),
+                ("replicasets", "ReplicaSet", "rs", _REPLICAS, ()),
                 ("statefulsets", "StatefulSet", "sts", _REPLICAS, ()),
                 ("daemonsets", "DaemonSet", "ds", None, ()),
             )
@@ -421,7 +428,8 @@ def _devices() -> list[Kind]:
             "ResourceSlice",
             namespaced=False,
             generation=True,
-            labels=(_label("spec.nodeName"), _label("spec.driver")),
+            labels=(_label("spec.nodeName"), _label("spec.driver"), _label("spec.pool.name")),
+            hidden=_NO_NAMESPACE,
         ),
         kind("deviceclasses", "DeviceClass", namespaced=False, generation=True),
         kind("devicetaintrules", "DeviceTaintRule", namespaced=False, status=True, generation=True),

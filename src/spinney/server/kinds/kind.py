@@ -94,6 +94,7 @@ class Kind:
     subresources: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # others: name -> verbs
     labels: tuple[FieldLabel, ...] = ()
     label_aliases: Mapping[str, str] = field(default_factory=dict)
+    hidden_labels: frozenset[str] = frozenset()  # which this version, or this kind, does not know
     generation: bool = True
     unconditional_update: bool = True
     create_on_update: bool = False
@@ -115,7 +116,8 @@ class Kind:
     def label_index(self) -> Mapping[str, int]:
         """Position of each selectable field in :attr:`Record.fields`."""
         index = {label.name: position for position, label in enumerate(self.labels)}
-        return index | {alias: index[name] for alias, name in self.label_aliases.items()}
+        known = {name: position for name, position in index.items() if name not in self.hidden_labels}
+        return known | {alias: index[name] for alias, name in self.label_aliases.items()}
 
     def field_values(self, obj: JSON) -> tuple[str, ...]:
         """Return the values of the selectable fields of a stored object."""
