@@ -40,7 +40,7 @@ def up(
     spec = _described(nodes, cluster_file)
     directory = data_dir.expanduser() if data_dir else None
     options = embedded_settings(spec, configs)
-    server = ServerOptions(data_directory=directory, authorization=authorization)
+    server = ServerOptions(data_directory=directory, authorization=authorization, track_all_managers=True)
     until_interrupted(run(options, server=server, port=port, kubeconfig=kubeconfig.expanduser()))
 
 
