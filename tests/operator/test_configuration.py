@@ -271,11 +271,14 @@ def test_config_for_a_backend_that_takes_none_is_refused() -> None:
 
 
 def test_the_command_checks_a_file(tmp_path: Path) -> None:
-    """``spinney operator --check`` says what is wrong with status 2, or names the profiles with status 0."""
+    """``spinney operator --check`` says what is wrong with status 2, or prints what is in force with status 0."""
     file = tmp_path / "operator.yaml"
     file.write_text("scheduler: {profiles: [{name: kai-scheduler, default: true}]}")
     good = CliRunner().invoke(operator, ["--config", str(file), "--check"])
     assert (good.exit_code, "kai-scheduler (default)" in good.output) == (0, True)
+    file.write_text(good.output)
+    again = CliRunner().invoke(operator, ["--config", str(file), "--check"])
+    assert again.output == good.output, "what is printed can be used as it is"
     file.write_text("schduler: {}")
     bad = CliRunner().invoke(operator, ["--config", str(file), "--check"])
     assert (bad.exit_code, "did you mean 'scheduler'?" in bad.output) == (2, True)

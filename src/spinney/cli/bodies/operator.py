@@ -24,7 +24,7 @@ from spinney.kube.lease import LeaderElection, LeaseTimes
 from spinney.kube.manager import ComponentFailed, Manager
 from spinney.kube.metrics import KubeMetrics
 from spinney.kube.serving import HealthServer
-from spinney.operator.configuration import LoadedConfiguration, OperatorConfiguration, check, load
+from spinney.operator.configuration import LoadedConfiguration, OperatorConfiguration, check, effective, load
 from spinney.operator.operator import DEFAULT_INIT_IMAGE, ComputeDomainsMissing, Operator, Settings
 from spinney.operator.webhook_process import WebhookProcess
 from spinney.runtime import Runtime
@@ -51,7 +51,8 @@ def operator(*, config: Path | None, check_only: bool, kubeconfig: Path | None) 
     if check_only:
         default = loaded.profiles.default
         names = [f"{name} (default)" if name == default else name for name in loaded.profiles.names()]
-        click.echo(f"{config or 'no file: defaults'}: valid. Scheduler profiles: {', '.join(names)}.")
+        click.echo(f"# {config or 'no file: defaults'}: valid. Scheduler profiles: {', '.join(names)}.")
+        click.echo(effective(loaded), nl=False)
         return
     _configure_logging(loaded.written)
     try:
