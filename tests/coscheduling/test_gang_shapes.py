@@ -40,6 +40,16 @@ async def test_members_that_exclude_one_another(bench: Bench) -> None:
     assert sorted(bench.binds.values()) == ["n1", "n2", "n3"]
 
 
+async def test_members_that_were_not_tried_say_why_too(bench: Bench) -> None:
+    """When one member fits nowhere, its siblings say the same, so that whoever adds nodes sees how many pods wait."""
+    bench.put(a_node("n1", cpu=2))
+    bench.gang("wide", 4, cpu="3")
+    await bench.run()
+    assert sorted(bench.refused) == ["wide-0", "wide-1", "wide-2", "wide-3"]
+    assert "failed recently" in bench.refused["wide-3"].status.message
+    assert "1 Insufficient cpu" in bench.refused["wide-3"].status.message
+
+
 async def test_any_members_make_the_quorum(bench: Bench) -> None:
     """Members that fit complete the quorum, whichever they are; a sibling that fits nowhere does not hold them up."""
     bench.put(a_node("n1", cpu=2), a_group("mixed", 2))

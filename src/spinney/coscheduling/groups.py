@@ -62,6 +62,8 @@ class Group:
         self.waiting: dict[Key, None] = {}
         """Members that wait at Permit, in the order in which they came."""
         self.resting_until = 0.0
+        self.rejection = ""
+        """Why it was rejected last."""
         self.stirred = False
         """Whether, since it was rejected, something happened that may help it; else to try it again is pointless."""
         self.resources_checked = False

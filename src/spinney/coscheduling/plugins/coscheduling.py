@@ -156,7 +156,7 @@ class Coscheduling(QueueSort, PreEnqueue, PreFilter, Filter, PostFilter, Reserve
                 f"minMember of group: {group.minimum}"
             )
         if self._groups.resting(group):
-            return Status.unresolvable(f"podGroup {group.name} failed recently")
+            return Status.unresolvable(f"podGroup {group.name} failed recently: {group.rejection.rstrip('.')}")
         return SUCCESS
 
     def _lacking_resources(self, group: Group) -> str:
@@ -349,6 +349,7 @@ class Coscheduling(QueueSort, PreEnqueue, PreFilter, Filter, PostFilter, Reserve
         if self._groups.resting(group):
             return
         log.info("pod group rejected", group=group.name, held=group.assigned, minimum=group.minimum, reason=reason)
+        group.rejection = reason
         group.resources_checked = False
         group.domains_tried.clear()
         group.refused_classes.clear()
