@@ -48,6 +48,11 @@ def test_a_narrow_screen_has_them_below() -> None:
     assert max(map(len, lines)) <= 60
 
 
+def test_a_small_screen_leaves_out_what_names_share() -> None:
+    """Where there is little room nodes are told apart by what their names differ in."""
+    assert any("│ 1 ■■■·····" in line for line in _drawn(_scene(), 60))
+
+
 def test_a_queue_holds_what_its_pods_and_children_hold() -> None:
     """Bound pods count as held, pending ones as waiting, both also for the queues above."""
     shares = {share.name: share for share in _scene().queues}

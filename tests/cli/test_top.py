@@ -44,7 +44,7 @@ def test_on_a_terminal_it_follows_until_interrupted(served: ServedCluster) -> No
     process = subprocess.Popen([*command, str(served.kubeconfig)], stdout=theirs, stderr=theirs, env=os.environ)
     os.close(theirs)
     shown = b""
-    while b"gpu-003" not in shown:
+    while b"rack-1" not in shown:
         shown += os.read(ours, 65536)
     process.send_signal(signal.SIGINT)
 

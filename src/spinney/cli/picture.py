@@ -37,7 +37,9 @@ _COLOURS: Final = (
 _FREE: Final = "·"
 _USED: Final = "■"
 _GAP: Final = 2
-_LEFT_AT_LEAST: Final = 40
+_SMALL: Final = 100
+"""Columns of a screen below which every one of them counts."""
+_LEFT_AT_LEAST: Final = 50
 """Columns below which the racks would no longer read as a picture."""
 
 
@@ -56,7 +58,7 @@ class Scene:
 def draw(scene: Scene) -> RenderableType:
     """Return the whole picture: racks, queues beside them, the gangs with the colour each has, and an event line."""
     colours = gang_colours(scene)
-    racks, gangs = _racks(scene, colours), _gangs(scene, colours)
+    racks, gangs = _Racks(scene, colours), _gangs(scene, colours)
     if scene.queues:
         shares = draw_shares(scene.queues, sum(map(gpus_on, scene.nodes)))
         parts: list[RenderableType] = [_Beside(racks, Group(shares, Text(), gangs))]
@@ -111,32 +113,50 @@ def gang_colours(scene: Scene) -> Mapping[str, str]:
     return {name: _COLOURS[index % len(_COLOURS)] for index, name in enumerate(names)}
 
 
-def _racks(scene: Scene, colours: Mapping[str, str]) -> RenderableType:
-    on_node: dict[str, list[Pod]] = {}
-    for pod in scene.pods:
-        if pod.spec.node_name and not pod.terminal:
-            on_node.setdefault(pod.spec.node_name, []).append(pod)
-    racks: dict[tuple[str, str], list[Node]] = {}
-    for node in sorted(scene.nodes, key=lambda node: node.metadata.name):
-        labels = node.metadata.labels
-        racks.setdefault((labels.get(BLOCK, ""), labels.get(RACK, "")), []).append(node)
-    boxes = [
-        Panel(
-            Group(*(_node_line(node, on_node.get(node.metadata.name, []), colours) for node in nodes)),
-            title="/".join(filter(None, domain)) or "nodes",
-            title_align="left",
-            border_style="dim",
-            padding=(0, 1),
-        )
-        for domain, nodes in racks.items()
-    ]
-    return Columns(boxes, padding=(0, 1))
+@dataclass(frozen=True)
+class _Racks:
+    """A box per rack. On a small screen names are short, so that more racks stand in a row."""
+
+    scene: Scene
+    colours: Mapping[str, str]
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        small = console.width < _SMALL
+        shared = _shared([node.metadata.name for node in self.scene.nodes]) if small else 0
+        on_node: dict[str, list[Pod]] = {}
+        for pod in self.scene.pods:
+            if pod.spec.node_name and not pod.terminal:
+                on_node.setdefault(pod.spec.node_name, []).append(pod)
+        racks: dict[tuple[str, str], list[Text]] = {}
+        for node in sorted(self.scene.nodes, key=lambda node: node.metadata.name):
+            name, labels = node.metadata.name, node.metadata.labels
+            line = _node_line(name[shared:], gpus_on(node), on_node.get(name, []), self.colours)
+            racks.setdefault((labels.get(BLOCK, ""), labels.get(RACK, "")), []).append(line)
+        boxes = [
+            Panel(
+                Group(*lines),
+                title="/".join(list(filter(None, domain))[-1 if small else 0 :]) or "nodes",
+                title_align="left",
+                border_style="dim",
+                padding=(0, 1),
+            )
+            for domain, lines in racks.items()
+        ]
+        yield Columns(boxes, padding=(0, 1))
 
 
-def _node_line(node: Node, pods: Iterable[Pod], colours: Mapping[str, str]) -> Text:
-    line = Text.assemble((f"{node.metadata.name} ", "dim"))
+def _shared(names: Sequence[str]) -> int:
+    """Return how many characters all names begin with; of one name, none."""
+    if len(names) < 2:
+        return 0
+    first, last = min(names), max(names)
+    return next((at for at, (one, other) in enumerate(zip(first, last, strict=False)) if one != other), len(first))
+
+
+def _node_line(name: str, gpus: int, pods: Iterable[Pod], colours: Mapping[str, str]) -> Text:
+    line = Text.assemble((f"{name} ", "dim"))
     cells = [colours.get(_gang_of(pod), "white") for pod in sorted(pods, key=_gang_of) for _ in range(gpus_of(pod))]
-    for index in range(gpus_on(node)):
+    for index in range(gpus):
         if index < len(cells):
             line.append(_USED, style=cells[index])
         else:
