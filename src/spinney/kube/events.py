@@ -7,7 +7,8 @@ slowly, so that an object in trouble cannot flood the API server. The budgets ar
 Events are sent in the background, a few at a time: those of one object in the order in which they were recorded, those
 of different objects in any. What waits to be sent is bounded, by far more than the largest gang. An event costs the API
 server more than the bind it tells of, so while somebody has urgent writes to do (:meth:`EventRecorder.giving_way`)
-events go out nearly one by one, as other schedulers always send them, unless so many wait that some could be lost.
+events go out two at a time, unless so many wait that some could be lost. The price is that after a burst of binds the
+last event comes later than it otherwise would.
 """
 
 import asyncio
