@@ -6,6 +6,7 @@ from spinney.api.rbac import CLUSTER_ROLE
 from spinney.api.selectors import LabelSelector
 from spinney.api.struct import JSON, convert
 from spinney.server.background.notes import Notes
+from spinney.server.background.working import work_off
 from spinney.server.context import Context
 from spinney.server.store import Collection, Event, Key
 
@@ -23,8 +24,7 @@ class Aggregation:
 
     async def run(self) -> None:
         """Aggregate until cancelled."""
-        while True:
-            self._sum(await self._notes.take())
+        await work_off(self._notes, self._sum, self._context.runtime.clock)
 
     def settle(self) -> None:
         """Aggregate what is noted now, at once: what the cluster begins with is complete."""

@@ -7,6 +7,7 @@ back.
 from spinney.api.struct import JSON
 from spinney.server.admission.service_accounts import ROOT_CERTIFICATES
 from spinney.server.background.notes import Notes
+from spinney.server.background.working import work_off
 from spinney.server.context import Context
 from spinney.server.metadata import begin
 from spinney.server.store import Collection, Event, Key
@@ -54,10 +55,11 @@ class Furnishing:
 
     async def run(self) -> None:
         """Furnish until cancelled."""
-        while True:
-            namespace = await self._notes.take()
-            if self._alive(namespace):
-                furnish(self._context, namespace)
+        await work_off(self._notes, self._furnish, self._context.runtime.clock)
+
+    def _furnish(self, namespace: str) -> None:
+        if self._alive(namespace):
+            furnish(self._context, namespace)
 
     def furnish_all(self) -> None:
         """Put into every living namespace what it lacks, or has in an old form."""

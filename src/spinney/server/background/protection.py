@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from spinney.api.struct import JSON
 from spinney.server.admission.protection import FINALIZERS, GROUPS, VOLUMES
 from spinney.server.background.notes import Notes
+from spinney.server.background.working import work_off
 from spinney.server.context import Context
 from spinney.server.operations.deleting import finish_if_released
 from spinney.server.store import Collection, Event, Key, Record
@@ -28,8 +29,7 @@ class Protection:
 
     async def run(self) -> None:
         """Release until cancelled."""
-        while True:
-            self._release(*await self._notes.take())
+        await work_off(self._notes, lambda place: self._release(*place), self._context.runtime.clock)
 
     def _on_write(self, collection: Collection, event: Event) -> None:
         record = event.record
