@@ -79,8 +79,8 @@ class _Named(Struct, frozen=True, kw_only=True):
 class CoschedulerProcess:
     """The coscheduler on a cluster. Mutable; runs until :meth:`stop`.
 
-    A ``state`` that is passed in may be shared with another scheduler of the process: both then see what the other has
-    decided, and neither gives away what the other took.
+    A ``state``, and a book of device ``claims``, that are passed in may be shared with another scheduler of the process:
+    both then see what the other has decided, and neither gives away what the other took.
     """
 
     def __init__(
@@ -90,6 +90,7 @@ class CoschedulerProcess:
         *,
         manager: Manager | None = None,
         state: ClusterState | None = None,
+        claims: ClaimBook | None = None,
         registry: PluginRegistry | None = None,
         with_controller: bool = True,
     ) -> None:
@@ -118,7 +119,7 @@ class CoschedulerProcess:
             binder=Binder(client, events),
             volumes=Volumes(),
             late_volumes=LateVolumes(client, self.cluster),
-            claims=ClaimBook(),
+            claims=claims if claims is not None else ClaimBook(),
             device_claims=DeviceClaims(client),
             activate=self._activate,
             preempt=self._preempt,

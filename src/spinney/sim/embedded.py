@@ -78,7 +78,11 @@ class Schedulers:
         self.session = SchedulerProcess(client, options.scheduler, manager=self.manager, inventory=inventory)
         self._coscheduler = (
             CoschedulerProcess(
-                connect("spinney-coscheduler"), options.coscheduler, manager=self.manager, state=inventory.cluster
+                connect("spinney-coscheduler"),
+                options.coscheduler,
+                manager=self.manager,
+                state=inventory.cluster,
+                claims=inventory.claims,
             )
             if options.coscheduler is not None
             else None

@@ -1,0 +1,54 @@
+"""Two schedulers in one process share what they know of devices, so neither gives away what the other took."""
+
+import asyncio
+
+from spinney.api.core import POD
+from spinney.api.resource_claims import DEVICE_CLASS, RESOURCE_CLAIM, RESOURCE_SLICE
+from spinney.coscheduling.configuration import CoschedulerConfiguration
+from spinney.kube.client import Client
+from spinney.scheduler.config import SchedulerConfig
+from spinney.sim.embedded import Schedulers, StackOptions
+from spinney.sim.transport import InProcessTransport
+from tests.scheduler.process.world import NS, World, in_a_world
+
+
+async def a_user(world: World, name: str, scheduler: str) -> None:
+    """Create a claim for a device, and a pod of a scheduler that uses it."""
+    labels = {"kai.scheduler/queue": "default-queue"}
+    devices = {"requests": [{"name": "r", "exactly": {"deviceClassName": "gpu"}}]}
+    metadata = {"name": name, "namespace": NS, "labels": labels}
+    await world.client.create(RESOURCE_CLAIM, {"metadata": metadata, "spec": {"devices": devices}})
+    spec = {
+        "schedulerName": scheduler,
+        "resourceClaims": [{"name": "gpu", "resourceClaimName": name}],
+        "containers": [{"name": "main", "image": "pause", "resources": {"claims": [{"name": "gpu"}]}}],
+    }
+    await world.client.create(POD, {"metadata": {"name": name, "namespace": NS}, "spec": spec})
+
+
+def test_a_device_is_given_out_once_by_both() -> None:
+    """Each scheduler has a pod that wants the only device: one of the two gets it."""
+
+    async def story(world: World) -> None:
+        await world.add_node("n1", gpus=0)
+        await world.client.create(DEVICE_CLASS, {"metadata": {"name": "gpu"}, "spec": {}})
+        pool = {"name": "n1", "generation": 1, "resourceSliceCount": 1}
+        spec = {"driver": "gpu.example.com", "pool": pool, "nodeName": "n1", "devices": [{"name": "gpu-0"}]}
+        await world.client.create(RESOURCE_SLICE, {"metadata": {"name": "n1-gpus"}, "spec": spec})
+        options = StackOptions(scheduler=SchedulerConfig(), coscheduler=CoschedulerConfiguration())
+
+        def connect(field_manager: str) -> Client:
+            return Client(InProcessTransport(world.server), world.runtime, field_manager=field_manager)
+
+        schedulers = Schedulers(connect, options)
+        running = asyncio.create_task(schedulers.run())
+        await schedulers.manager.wait_until_ready()
+        await asyncio.gather(a_user(world, "a", "spinney-scheduler"), a_user(world, "b", "default-scheduler"))
+        await world.settle(30)
+        claims = [(await world.client.get(RESOURCE_CLAIM, name, NS)).get("status", {}) for name in ("a", "b")]
+        assert sum(bool(status.get("allocation")) for status in claims) == 1
+        assert sorted((await world.places()).values()) == ["", "n1"]
+        schedulers.stop()
+        await running
+
+    in_a_world(story)
