@@ -79,7 +79,7 @@ class _Named(Struct, frozen=True, kw_only=True):
 class CoschedulerProcess:
     """The coscheduler on a cluster. Mutable; runs until :meth:`stop`.
 
-    A ``state``, and a book of device ``claims``, that are passed in may be shared with another scheduler of the process:
+    A ``state`` and a book of device ``claims`` that are passed in may be shared with another scheduler of the process:
     both then see what the other has decided, and neither gives away what the other took.
     """
 
