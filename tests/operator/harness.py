@@ -46,6 +46,7 @@ class Witness:
     _full: dict[str, int] = field(default_factory=dict)
     _minimums: dict[str, int] = field(default_factory=dict)
     _placed: set[str] = field(default_factory=set)
+    _former: dict[str, JSON] = field(default_factory=dict)
 
     def saw_clique(self, kind: str, clique: JSON) -> None:
         if kind == "DELETED":
@@ -58,6 +59,7 @@ class Witness:
         name = gang["metadata"]["name"]
         if kind == "DELETED":
             self.gangs.pop(name, None)
+            self._former[name] = gang
             return
         before = self.gangs.get(name)
         if before is not None and _is_true(gang, "Initialized") and not _is_true(before, "Initialized"):
@@ -141,7 +143,9 @@ class Witness:
 
     def _check_release(self, pod: JSON) -> None:
         name = pod["metadata"]["name"]
-        gang = self.gangs.get(pod["metadata"]["labels"][marks.POD_GANG])
+        gang_name = pod["metadata"]["labels"][marks.POD_GANG]
+        # Of a replica that is scaled in the gang may go first, while a release it allowed is on its way.
+        gang = self.gangs.get(gang_name, self._former.get(gang_name))
         if gang is None:
             self.violations.append(f"pod {name} was released without a gang")
             return

@@ -1,7 +1,7 @@
 """What the operator watches, indexed the way its controllers look things up."""
 
-from collections.abc import Callable, Hashable, Iterable
-from dataclasses import dataclass
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
 
 from spinney.api import labels as marks
 from spinney.api.core import POD, Pod
@@ -17,10 +17,11 @@ from spinney.api.grove import (
 )
 from spinney.api.meta import Metadata
 from spinney.api.podgang import POD_GANG, PodGang
-from spinney.kube.cache import WatchCache
+from spinney.kube.cache import Change, WatchCache
 from spinney.kube.keys import Key
 from spinney.kube.manager import Manager
 from spinney.operator import topologies
+from spinney.operator.layout import Layout
 from spinney.operator.topologies import Topology
 
 MANAGED = f"{marks.MANAGED_BY}={marks.MANAGED_BY_GROVE}"
@@ -47,6 +48,7 @@ class Caches:
     pods: WatchCache[Pod]
     bindings: WatchCache[ClusterTopologyBinding]
     topology_enabled: bool
+    _layouts: dict[Key, Layout] = field(default_factory=dict)
 
     @classmethod
     def of(cls, manager: Manager, *, topology_enabled: bool) -> "Caches":
@@ -58,7 +60,7 @@ class Caches:
             BY_BASE_GANG: _by_label(marks.BASE_POD_GANG),
         }
         by_set = {BY_SET: _by_label(marks.PART_OF)}
-        return cls(
+        caches = cls(
             sets=manager.cache(POD_CLIQUE_SET, PodCliqueSet, indexes={BY_TOPOLOGY: _topology_of}),
             cliques=manager.cache(POD_CLIQUE, PodClique, indexes=by_labels),
             groups=manager.cache(POD_CLIQUE_SCALING_GROUP, PodCliqueScalingGroup, indexes=by_set),
@@ -69,6 +71,20 @@ class Caches:
             bindings=manager.cache(CLUSTER_TOPOLOGY_BINDING, ClusterTopologyBinding),
             topology_enabled=topology_enabled,
         )
+        caches.sets.subscribe(caches._forget_layout)
+        return caches
+
+    def layout(self, pcs: PodCliqueSet) -> Layout:
+        """Return the layout of a set, worked out once for each version of it."""
+        key = Key(pcs.metadata.namespace or "", pcs.metadata.name)
+        known = self._layouts.get(key)
+        if known is None or known.pcs is not pcs:
+            known = self._layouts[key] = Layout(pcs)
+        return known
+
+    def _forget_layout(self, change: Change[PodCliqueSet]) -> None:
+        if change.new is None:
+            self._layouts.pop(change.key, None)
 
     def set_of(self, metadata: Metadata) -> PodCliqueSet | None:
         """Return the PodCliqueSet a generated object belongs to, unless that is gone or going."""
@@ -100,13 +116,9 @@ class Caches:
         """Return a PodClique by name."""
         return self.cliques.get(Key(namespace or "", name))
 
-    def live_replicas(self, key: Key) -> dict[str, int]:
-        """Return the replicas of a set's scaling groups that exist, by name."""
-        return {
-            group.metadata.name: group.spec.replicas
-            for group in self.groups_of(key)
-            if group.spec.replicas is not None and not group.metadata.deleting
-        }
+    def live_replicas(self, key: Key) -> Mapping[str, int]:
+        """Return the replicas of a set's scaling groups that exist, by name; each is looked up when asked for."""
+        return _LiveReplicas(self, key)
 
     def topology_of(self, pcs: PodCliqueSet) -> Topology:
         """Return the topology in force for a set."""
@@ -130,6 +142,26 @@ class Caches:
     def pods_of_gang(self, gang: PodGang) -> list[Pod]:
         """Return the pods labelled as a gang's."""
         return self.pods.index(BY_GANG, Key(gang.metadata.namespace or "", gang.metadata.name))
+
+
+class _LiveReplicas(Mapping[str, int]):
+    """The replicas of scaling groups: a gang asks for those of one, and a set may have thousands."""
+
+    def __init__(self, caches: Caches, key: Key) -> None:
+        self._caches = caches
+        self._key = key
+
+    def __getitem__(self, name: str) -> int:
+        group = self._caches.groups.get(Key(self._key.namespace, name))
+        if group is None or group.spec.replicas is None or group.metadata.deleting:
+            raise KeyError(name)
+        return group.spec.replicas
+
+    def __iter__(self) -> Iterator[str]:
+        return (group.metadata.name for group in self._caches.groups_of(self._key) if group.metadata.name in self)
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self)
 
 
 def _by_label(label: str) -> Callable[[Labelled], Iterable[Hashable]]:

@@ -39,7 +39,7 @@ def clique_update(
     recorded = clique.status.current_pod_template_hash
     progress = clique.status.update_progress
     under_way = progress is not None and progress.update_ended_at is None
-    if not under_way and recorded in (None, expected):
+    if not under_way and (recorded == expected or (recorded is None and not _has_old(pods, expected))):
         return CliqueUpdate(progress)
     if on_delete:
         return CliqueUpdate(_opened(generation_hash, expected, now, ended=now))
@@ -48,6 +48,11 @@ def clique_update(
     if progress is None or not under_way or progress.pod_template_hash != expected:
         progress = _opened(generation_hash, expected, now)
     return _step(clique, [pod for pod in pods if is_active(pod)], progress, now)
+
+
+def _has_old(pods: Sequence[Pod], expected: str) -> bool:
+    """Say whether pods were made from another template: before anything was put on record, only they can tell."""
+    return any(is_active(pod) and pod.metadata.labels.get(marks.POD_TEMPLATE_HASH) != expected for pod in pods)
 
 
 def _step(clique: PodClique, active: Sequence[Pod], progress: PodCliqueUpdateProgress, now: datetime) -> CliqueUpdate:

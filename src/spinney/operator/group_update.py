@@ -48,9 +48,11 @@ def group_update(
     recorded = group.status.current_pod_clique_set_generation_hash
     progress = group.status.update_progress
     under_way = progress is not None and progress.update_ended_at is None
-    if not under_way and recorded in (None, hashes.generation):
-        return GroupUpdate(progress)
     members = list(cliques)
+    # Before anything was put on record, only PodCliques of another template tell that there is something to update.
+    unrecorded = recorded is None and _follows((each for each in members if not each.metadata.deleting), hashes)
+    if not under_way and (recorded == hashes.generation or unrecorded):
+        return GroupUpdate(progress)
     if on_delete:
         opened = PodCliqueScalingGroupUpdateProgress(
             update_started_at=now, update_ended_at=now, pod_clique_set_generation_hash=hashes.generation

@@ -11,6 +11,7 @@ from functools import cached_property
 from spinney.api import labels as marks
 from spinney.api.grove import PodCliqueScalingGroupConfig, PodCliqueSet, PodCliqueTemplateSpec
 from spinney.operator import names
+from spinney.operator.hashes import TemplateHashes, template_hashes
 
 
 @dataclass(frozen=True)
@@ -90,6 +91,11 @@ class Layout:
     def groups_of_cliques(self) -> Mapping[str, str]:
         """Return the scaling group of each clique that is in one."""
         return {clique: group.name for group in self.group_configs.values() for clique in group.clique_names}
+
+    @cached_property
+    def hashes(self) -> TemplateHashes:
+        """Return the hashes of the templates in force."""
+        return template_hashes(self.pcs)
 
     @property
     def replicas(self) -> int:

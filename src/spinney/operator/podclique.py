@@ -36,7 +36,6 @@ from spinney.operator.claim_keeping import ClaimKeeper
 from spinney.operator.claims import claims_of_clique
 from spinney.operator.clique_status import clique_status
 from spinney.operator.clique_update import CliqueUpdate, clique_update
-from spinney.operator.hashes import template_hashes
 from spinney.operator.layout import Layout, Place
 from spinney.operator.pod_states import deletion_order, free_indexes, is_active, pod_index
 from spinney.operator.set_update import is_on_delete, is_selected
@@ -137,7 +136,7 @@ class PodCliqueController:
         pcs = self._caches.set_of(clique.metadata)
         if pcs is None:
             return None
-        layout = Layout(pcs)
+        layout = self._caches.layout(pcs)
         place = layout.place(clique.metadata.name, clique.metadata.labels)
         if place is None:
             return None
@@ -147,7 +146,7 @@ class PodCliqueController:
 
     def _update(self, scene: Scene) -> CliqueUpdate:
         pcs = scene.layout.pcs
-        hashes = template_hashes(pcs)
+        hashes = scene.layout.hashes
         known = pcs.status.current_generation_hash == hashes.generation
         current = hashes.cliques[scene.place.template.name] == scene.clique.metadata.labels.get(marks.POD_TEMPLATE_HASH)
         return clique_update(
@@ -245,7 +244,7 @@ class PodCliqueController:
         status = clique_status(
             clique,
             scene.pods,
-            generation_hash=template_hashes(scene.layout.pcs).generation,
+            generation_hash=scene.layout.hashes.generation,
             progress=update.progress,
             settled=update.settled,
             now=self._clock.now(),

@@ -23,7 +23,7 @@ from spinney.operator.claim_keeping import ClaimKeeper
 from spinney.operator.claims import claims_of_group
 from spinney.operator.group_status import by_replica, group_status, replicas_of
 from spinney.operator.group_update import GroupUpdate, group_update
-from spinney.operator.hashes import TemplateHashes, template_hashes
+from spinney.operator.hashes import TemplateHashes
 from spinney.operator.layout import Layout
 from spinney.operator.podclique import same_for_children
 from spinney.operator.set_status import replica_index
@@ -105,11 +105,11 @@ class PodCliqueScalingGroupController:
         i = replica_index(group.metadata.labels)
         if pcs is None or i < 0:
             return None
-        layout = Layout(pcs)
+        layout = self._caches.layout(pcs)
         config = group.metadata.name.removeprefix(f"{layout.name}-{i}-")
         if config not in layout.group_configs:
             return None
-        return Scene(key, group, layout, config, i, template_hashes(pcs), self._caches.members_of(key))
+        return Scene(key, group, layout, config, i, layout.hashes, self._caches.members_of(key))
 
     def _update(self, scene: Scene) -> GroupUpdate:
         pcs = scene.layout.pcs

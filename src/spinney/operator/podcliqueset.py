@@ -42,7 +42,7 @@ from spinney.operator.caches import BY_TOPOLOGY, Caches
 from spinney.operator.claim_keeping import ClaimKeeper, MissingTemplate
 from spinney.operator.claims import claims_of_set
 from spinney.operator.gangs import GangPlan
-from spinney.operator.hashes import TemplateHashes, adoption, template_hashes
+from spinney.operator.hashes import TemplateHashes, adoption
 from spinney.operator.layout import Layout
 from spinney.operator.podgang import FIELD_MANAGER, new_gang
 from spinney.operator.possessions import NameTaken, Possession, Possessions
@@ -161,11 +161,11 @@ class PodCliqueSetController:
             log.info("hashes adopted", podcliqueset=str(key))
             await self._client.patch(POD_CLIQUE_SET, key.name, patch, key.namespace)
             return None
-        layout = Layout(pcs)
+        layout = self._caches.layout(pcs)
         backend = self._backend(pcs)
         if backend is None:
             return None
-        return Scene(key, layout, template_hashes(pcs), self._observed(key, cliques), backend)
+        return Scene(key, layout, layout.hashes, self._observed(key, cliques), backend)
 
     def _observed(self, key: Key, cliques: Iterable[PodClique]) -> ObservedSet:
         standalone: dict[str, PodClique] = {}

@@ -16,7 +16,7 @@ from spinney.api import labels as marks
 from spinney.api.conditions import find_condition, is_true
 from spinney.api.grove import POD_CLIQUE_SET, ClusterTopologyBinding, PodCliqueSet
 from spinney.api.meta import Condition, ObjectMeta, owner_reference
-from spinney.api.podgang import INITIALIZED, POD_GANG, SCHEDULED, PodGang, PodGangSpec, PodGangStatus
+from spinney.api.podgang import BACKEND_READY, INITIALIZED, POD_GANG, SCHEDULED, PodGang, PodGangSpec, PodGangStatus
 from spinney.backends import additions
 from spinney.backends.interface import SchedulerBackend
 from spinney.backends.registry import Registry
@@ -121,14 +121,15 @@ class PodGangController:
         if pcs is None or plan is None:
             return None
         members = self._members(plan, gang.metadata.namespace)
-        desired = self._desired(Layout(pcs), plan, gang, members)
+        desired = self._desired(self._caches.layout(pcs), plan, gang, members)
         gang = await self._bring_up_to_date(key, gang, desired, members)
         answer = await self._sync_backend(key, gang)
         await self._write_status(key, gang, desired, members, answer)
         if answer is None:
             return None
         home = Key(pcs.metadata.namespace or "", pcs.metadata.name)
-        await self._tell_set(home)
+        if not answer.ready or key in self._failing or find_condition(pcs.status.conditions, BACKEND_READY) is not None:
+            await self._tell_set(home)
         if answer.ready:
             self._failing.pop(key, None)
             return None
@@ -138,7 +139,7 @@ class PodGangController:
     # -- deciding ------------------------------------------------------------------------------------------------------
 
     def _plan(self, pcs: PodCliqueSet, gang: PodGang) -> GangPlan | None:
-        layout = Layout(pcs)
+        layout = self._caches.layout(pcs)
         i = replica_index(gang.metadata.labels)
         if not 0 <= i < layout.replicas:
             return None
