@@ -7,7 +7,14 @@ import msgspec
 
 from spinney.api import labels as marks
 from spinney.api.core import POD
-from spinney.api.grove import POD_CLIQUE, POD_CLIQUE_SET, PodClique, PodCliqueSet, PodCliqueTemplateSpec
+from spinney.api.grove import (
+    POD_CLIQUE,
+    POD_CLIQUE_SCALING_GROUP,
+    POD_CLIQUE_SET,
+    PodClique,
+    PodCliqueSet,
+    PodCliqueTemplateSpec,
+)
 from spinney.api.grove_status import PodCliqueSetUpdateProgress
 from spinney.runtime import run_virtual
 from spinney.testing.builders import a_clique, a_pod_clique_set, a_pod_spec, a_scaling_group
@@ -231,5 +238,31 @@ def test_a_template_changed_back_half_way_leaves_no_stray_pods() -> None:
             assert NEW not in found.values()
             assert len(found) == 10
             assert (await progress(world)).update_ended_at is not None
+
+    run_virtual(story())
+
+
+def test_pods_made_before_anything_was_on_record_are_updated() -> None:
+    """A crash between the pods of a PodClique and its first status hides no pod from a change made meanwhile."""
+
+    async def story() -> None:
+        cliques = [a_clique("worker", 2), a_clique("member", 1)]
+        pcs = a_pod_clique_set("model", cliques, [a_scaling_group("sg", ["member"])])
+        async with a_world() as world:
+            await world.apply(pcs)
+            await world.settle()
+            server = world.server
+            before = {pod.metadata.uid for pod in await world.pods()}
+        async with a_world(server=server, placing=False) as bare:
+            bare.operator.stop()
+            await bare.settle(1)
+            for resource, name in ((POD_CLIQUE, "model-0-worker"), (POD_CLIQUE_SCALING_GROUP, "model-0-sg")):
+                nothing = {"status": {"currentPodTemplateHash": None, "currentPodCliqueSetGenerationHash": None}}
+                await bare.client.patch(resource, name, nothing, "test", subresource="status")
+            await bare.apply(changed(pcs, "worker", "member"))
+        async with a_world(server=server) as world:
+            await world.settle(60)
+            assert not {pod.metadata.uid for pod in await world.pods()} & before
+            assert len(await world.pods()) == 3
 
     run_virtual(story())
