@@ -14,13 +14,38 @@ from spinney.testing.controlplane import ControlPlane
 
 pytestmark = [pytest.mark.real, pytest.mark.timeout(300)]
 
-_FIELDS = """
-metadata.name metadata.namespace metadata.labels spec.nodeName spec.restartPolicy spec.schedulerName
-spec.serviceAccountName spec.hostNetwork spec.unschedulable spec.clusterIP spec.type spec.driver spec.pool.name
-status.phase status.podIP status.podIPs status.nominatedNodeName status.successful status.replicas
-type reason source reportingComponent reportingController regarding.kind regarding.name
-involvedObject.kind involvedObject.name involvedObject.uid involvedObject.fieldPath
-""".split()
+_FIELDS = (
+    "metadata.name",
+    "metadata.namespace",
+    "metadata.labels",
+    "spec.nodeName",
+    "spec.restartPolicy",
+    "spec.schedulerName",
+    "spec.serviceAccountName",
+    "spec.hostNetwork",
+    "spec.unschedulable",
+    "spec.clusterIP",
+    "spec.type",
+    "spec.driver",
+    "spec.pool.name",
+    "status.phase",
+    "status.podIP",
+    "status.podIPs",
+    "status.nominatedNodeName",
+    "status.successful",
+    "status.replicas",
+    "type",
+    "reason",
+    "source",
+    "reportingComponent",
+    "reportingController",
+    "regarding.kind",
+    "regarding.name",
+    "involvedObject.kind",
+    "involvedObject.name",
+    "involvedObject.uid",
+    "involvedObject.fieldPath",
+)
 
 
 async def _read(transport: Transport, path: str) -> Any:

@@ -33,7 +33,7 @@ def apply(kind: Kind, live: JSON, config: JSON, manager: str, now: datetime, *, 
     wanted = _wanted(kind, config, subresource)
     part = owned_part(config)
     if subresource:
-        part = {name: value for name, value in part.items() if name == subresource}
+        part = {name: value for name, value in part.items() if name in _reached(kind, subresource)}
     elif kind.status:
         part.pop("status", None)
     merged: JSON = merge_applied(live, part, shape)
@@ -85,10 +85,16 @@ def _without_own(
 def _wanted(kind: Kind, config: JSON, subresource: str) -> frozenset[Path]:
     fields = fields_of(owned_part(config), kind.shape)
     if subresource:
-        return frozenset(path for path in fields if path[0] == f"f:{subresource}")
+        reached = {f"f:{name}" for name in _reached(kind, subresource)}
+        return frozenset(path for path in fields if path[0] in reached)
     if kind.status:
         return frozenset(path for path in fields if path[0] != "f:status")
     return frozenset(fields)
+
+
+def _reached(kind: Kind, subresource: str) -> tuple[str, ...]:
+    """Return what an apply to a subresource reaches; of built-in kinds the metadata, too."""
+    return (subresource,) if kind.custom else (subresource, "metadata")
 
 
 def without_nulls(value: Any) -> Any:
