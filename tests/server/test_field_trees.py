@@ -42,3 +42,5 @@ def test_the_tree_of_an_object_is_that_of_its_fields() -> None:
         },
     }
     assert tree_of(pod, shapes.POD) == to_fields_v1(fields_of(pod, shapes.POD))
+    pod["metadata"] = {"finalizers": []}
+    assert tree_of(pod, shapes.POD) == to_fields_v1(fields_of(pod, shapes.POD))

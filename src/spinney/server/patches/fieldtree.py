@@ -14,15 +14,23 @@ from spinney.server.patches.fieldset import Path, parts_of
 
 def tree_of(value: Any, shape: Shape) -> JSON:
     """Return the fields that ``value`` sets: what ``fields_of`` returns, as a tree."""
+    return _node(value, shape) or {}
+
+
+def _node(value: Any, shape: Shape) -> JSON | None:
+    """Return the tree of a value; ``None`` if it sets nothing, as a list of no items does."""
     parts = parts_of(value, shape)
+    is_list = isinstance(value, list)
     if not parts:
-        return {}
-    is_item = isinstance(value, list)
+        return None if is_list and shape.associative else {}
     tree: JSON = {}
     for step in sorted(parts):
-        below = tree_of(*parts[step])
-        tree[step] = {".": {}, **below} if is_item and below else below
-    return tree
+        below = _node(*parts[step])
+        if is_list:
+            tree[step] = {".": {}, **below} if below else {}
+        elif below is not None:
+            tree[step] = below
+    return tree or None
 
 
 def with_paths(tree: JSON, paths: Iterable[Path]) -> JSON:

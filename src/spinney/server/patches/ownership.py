@@ -12,7 +12,7 @@ from typing import Literal
 from spinney.api.struct import JSON
 from spinney.api.time import timestamp
 from spinney.server.kinds.kind import Kind
-from spinney.server.patches.fieldset import Path, changes, fields_of, from_fields_v1, has_path, owned_part, to_fields_v1
+from spinney.server.patches.fieldset import Path, changes, from_fields_v1, has_path, owned_part, to_fields_v1
 from spinney.server.patches.fieldtree import tree_of, with_paths, without_paths
 
 Operation = Literal["Apply", "Update"]
@@ -87,16 +87,17 @@ class Owner:
         if not (owned := self.owned(paths)):
             return self
         if self.tree is not None and len(owned) <= _FEW:
-            return self._owning_tree(without_paths(self.tree, owned))
+            return self.owning_tree(without_paths(self.tree, owned))
         return self.owning(self.fields - paths)
 
     def after(self, earlier: "Owner", removed: Set[Path]) -> "Owner":
         """Return this writer with what it owned earlier, except for what it has removed now."""
         if earlier.tree is not None and len(self.fields) + len(removed) <= _FEW:
-            return self._owning_tree(with_paths(without_paths(earlier.tree, removed), self.fields))
+            return self.owning_tree(with_paths(without_paths(earlier.tree, removed), self.fields))
         return self.owning(self.fields | (earlier.fields - removed))
 
-    def _owning_tree(self, tree: JSON) -> "Owner":
+    def owning_tree(self, tree: JSON) -> "Owner":
+        """Return this writer with other fields, given as they are stored."""
         if not tree:
             return self.owning(frozenset())
         return Owner(
@@ -150,7 +151,8 @@ def first_owners(kind: Kind, live: JSON, now: datetime) -> list[Owner]:
     recorded = owners_of(live)
     if recorded:
         return recorded
-    return [writer(kind, _FIRST, "Update", now, fields=fields_of(owned_part(live), kind.shape))]
+    first = writer(kind, _FIRST, "Update", now, fields=frozenset())
+    return [first.owning_tree(tree_of(owned_part(live), kind.shape))]
 
 
 def writer(
