@@ -1,8 +1,8 @@
 """The server without sockets: creates, binds, lists and watches per second.
 
-Run with ``python -m benchmarks.server.in_process``. Requests go through ``ApiServer.handle`` as the in-process transport
-sends them: bytes in, bytes out, admission and defaults included. The rate per CPU second says what the server costs
-where other work shares the machine.
+Run with ``python -m benchmarks.server.in_process``. Requests go through ``ApiServer.handle`` as the in-process
+transport sends them: bytes in, bytes out, admission and defaults included. The rate per CPU second says what the
+server costs where other work shares the machine.
 """
 
 import argparse
