@@ -11,7 +11,9 @@ from spinney.cli.options import TEXT_FILE, done_by
 
 @click.command()
 @click.option("--config", type=TEXT_FILE, help="Configuration file.")
-@click.option("--check", "check_only", is_flag=True, help="Only check the configuration, and print it with every default.")
+@click.option(
+    "--check", "check_only", is_flag=True, help="Only check the configuration, and print it with every default."
+)
 @click.option("--kubeconfig", type=TEXT_FILE, help="Cluster to run against.")
 @done_by("spinney.cli.bodies.operator:operator")
 def operator() -> None:
