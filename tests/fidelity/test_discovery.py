@@ -64,7 +64,7 @@ async def test_resources_are_described_alike(controlplane: ControlPlane) -> None
         for found in (await _read(ours, path))["resources"]:
             assert _described(found) == _described(expected[found["name"]]), path
             compared += 1
-    assert compared > 100
+    assert compared > 90
     await real.close()
     runtime.executor.close()
 
