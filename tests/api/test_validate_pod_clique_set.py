@@ -50,9 +50,14 @@ def with_spec(**fields: Any) -> JSON:
     return manifest
 
 
+def a_pod(**fields: Any) -> JSON:
+    """Build a pod spec with more, or other, fields than a container."""
+    return {"containers": [{"name": "main", "image": "busybox"}], **fields}
+
+
 def with_pod(**fields: Any) -> JSON:
     """Build a set whose clique has other fields in its pod spec."""
-    return a_set(a_clique(podSpec={"containers": [{"name": "main"}], **fields}))
+    return a_set(a_clique(podSpec=a_pod(**fields)))
 
 
 def sharing(name: str = "t", scope: str = "AllReplicas", **fields: Any) -> JSON:
@@ -144,15 +149,15 @@ CREATE: dict[str, tuple[JSON, list[tuple[str, str]]]] = {
         [(f"{C}[0].spec.podSpec.topologySpreadConstraints", "Invalid")],
     ),
     "variable without a name": (
-        with_pod(initContainers=[{"env": [{}]}]),
+        with_pod(initContainers=[{"name": "first", "image": "busybox", "env": [{}]}]),
         [(f"{C}[0].spec.podSpec.initContainers[0].env[0].name", "Required")],
     ),
     "bad variable": (
-        with_pod(containers=[{}, {"env": [{"name": "a=b"}]}]),
-        [(f"{C}[0].spec.podSpec.containers[1].env[0].name", "Invalid")],
+        with_pod(containers=[{"name": "main", "image": "busybox", "env": [{"name": "a=b"}]}]),
+        [(f"{C}[0].spec.podSpec.containers[0].env[0].name", "Invalid")],
     ),
     "variable twice": (
-        with_pod(containers=[{"env": [{"name": "A"}, {"name": "A"}]}]),
+        with_pod(containers=[{"name": "main", "image": "busybox", "env": [{"name": "A"}, {"name": "A"}]}]),
         [(f"{C}[0].spec.podSpec.containers[0].env[1].name", "Duplicate")],
     ),
     "unknown scheduler": (
@@ -160,11 +165,11 @@ CREATE: dict[str, tuple[JSON, list[tuple[str, str]]]] = {
         [(f"{C}[0].spec.podSpec.schedulerName", "Invalid")],
     ),
     "two schedulers": (
-        a_set(a_clique("a"), a_clique("b", podSpec={"schedulerName": "kai-scheduler"})),
+        a_set(a_clique("a"), a_clique("b", podSpec=a_pod(schedulerName="kai-scheduler"))),
         [(f"{C}[1].spec.podSpec.schedulerName", "Invalid")],
     ),
     "empty means the default": (
-        a_set(a_clique("a"), a_clique("b", podSpec={"schedulerName": "default-scheduler"})),
+        a_set(a_clique("a"), a_clique("b", podSpec=a_pod(schedulerName="default-scheduler"))),
         [],
     ),
     "unnamed group": (a_set(groups=[a_group(name="")]), [(f"{G}[0].name", "Required")]),

@@ -8,15 +8,20 @@ from spinney.api.schema.validate_metadata import name_faults, validate_annotatio
 from spinney.api.schema.validate_pod_spec import validate_pod_spec
 
 
-def validate_cliques(template: PodCliqueSetTemplateSpec, path: FieldPath, *, creating: bool) -> list[FieldError]:
-    """Check every clique, and what holds between them."""
+def validate_cliques(
+    template: PodCliqueSetTemplateSpec, path: FieldPath, *, old: PodCliqueSetTemplateSpec | None
+) -> list[FieldError]:
+    """Check every clique, as created or as an update of ``old``, and what holds between them."""
     where = path.child("cliques")
     if not template.cliques:
         return [required(where, "at least one clique is needed")]
     members = {name for group in template.pod_clique_scaling_groups for name in group.clique_names}
+    former = {clique.name: clique.spec.pod_spec for clique in old.cliques} if old is not None else {}
     errors = _unique(template.cliques, where)
     for i, clique in enumerate(template.cliques):
-        errors += _clique(clique, where.index(i), member=clique.name in members, creating=creating)
+        errors += _clique(clique, where.index(i), member=clique.name in members)
+        pod_spec_path = where.index(i).child("spec", "podSpec")
+        errors += validate_pod_spec(clique.spec.pod_spec, pod_spec_path, former=former.get(clique.name))
     if template.clique_startup_type == EXPLICIT:
         errors += _starts_after(template.cliques, where)
     return errors
@@ -55,7 +60,7 @@ def validate_auto_scaling(
     return errors
 
 
-def _clique(clique: PodCliqueTemplateSpec, path: FieldPath, *, member: bool, creating: bool) -> list[FieldError]:
+def _clique(clique: PodCliqueTemplateSpec, path: FieldPath, *, member: bool) -> list[FieldError]:
     if clique.name:
         errors = name_faults(clique.name, path.child("name"))
     else:
@@ -73,7 +78,7 @@ def _clique(clique: PodCliqueTemplateSpec, path: FieldPath, *, member: bool, cre
         errors += validate_auto_scaling(
             spec.auto_scaling_config, scaling, replicas=spec.replicas, min_available=spec.min_available
         )
-    return errors + validate_pod_spec(spec.pod_spec, where.child("podSpec"), creating=creating)
+    return errors
 
 
 def _unique(cliques: Sequence[PodCliqueTemplateSpec], path: FieldPath) -> list[FieldError]:

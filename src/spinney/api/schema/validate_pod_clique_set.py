@@ -25,7 +25,7 @@ from spinney.api.names import dns_label_faults
 from spinney.api.schema.field_error import FieldError, FieldPath, immutable, invalid, not_supported, required
 from spinney.api.schema.validate_cliques import validate_cliques
 from spinney.api.schema.validate_metadata import validate_metadata
-from spinney.api.schema.validate_pod_spec import scheduler_name
+from spinney.api.schema.validate_pod_spec import pod_spec_warnings, scheduler_name
 from spinney.api.schema.validate_resource_sharing import validate_resource_sharing
 from spinney.api.schema.validate_scaling_groups import validate_name_budget, validate_scaling_groups
 from spinney.api.schema.validate_topology import (
@@ -67,7 +67,7 @@ def validate_pod_clique_set(
     """
     if old is not None and old.spec == pcs.spec:
         return _mnnvl_update(pcs, old)
-    errors = validate_metadata(pcs.metadata) + _spec(pcs, policy, creating=old is None)
+    errors = validate_metadata(pcs.metadata) + _spec(pcs, policy, old)
     placed = constraints(pcs.spec.template, _TEMPLATE)
     if old is None:
         errors += validate_shape(placed, creating=True)
@@ -90,10 +90,14 @@ def validate_pod_clique_set(
 
 def pod_clique_set_warnings(pcs: PodCliqueSet, policy: AdmissionPolicy) -> list[str]:
     """Return what a user should be told although the object is accepted."""
-    return topology_warnings(constraints(pcs.spec.template, _TEMPLATE), policy.topologies)
+    warnings = topology_warnings(constraints(pcs.spec.template, _TEMPLATE), policy.topologies)
+    for i, clique in enumerate(pcs.spec.template.cliques):
+        where = _TEMPLATE.child("cliques").index(i).child("spec", "podSpec")
+        warnings += pod_spec_warnings(clique.spec.pod_spec, where)
+    return warnings
 
 
-def _spec(pcs: PodCliqueSet, policy: AdmissionPolicy, *, creating: bool) -> list[FieldError]:
+def _spec(pcs: PodCliqueSet, policy: AdmissionPolicy, old: PodCliqueSet | None) -> list[FieldError]:
     spec, template = pcs.spec, pcs.spec.template
     errors: list[FieldError] = []
     if spec.replicas is not None and spec.replicas < 0:
@@ -103,7 +107,7 @@ def _spec(pcs: PodCliqueSet, policy: AdmissionPolicy, *, creating: bool) -> list
         errors.append(not_supported(where, spec.update_strategy.type, UPDATE_STRATEGIES))
     errors += _startup_type(template) + _termination_delay(template)
     errors += validate_resource_sharing(template, _TEMPLATE)
-    errors += validate_cliques(template, _TEMPLATE, creating=creating)
+    errors += validate_cliques(template, _TEMPLATE, old=old.spec.template if old is not None else None)
     errors += validate_scaling_groups(template, _TEMPLATE)
     errors += validate_name_budget(pcs)
     return errors + _schedulers(template, policy)
