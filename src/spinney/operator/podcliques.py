@@ -1,10 +1,11 @@
 """The manifests of PodCliques and PodCliqueScalingGroups, and whether an existing one still agrees.
 
-Both are created once and then changed by an update that carries the version it was made from: ``spec.replicas`` is in
-other hands after creation (an autoscaler's, a user's) and must come from the same version as the rest.
+Both are created once and then changed field by field: ``spec.replicas`` is in other hands after creation (an
+autoscaler's, a user's), and so is the status, whose writers must not hold a new template up.
 """
 
 import copy
+from collections.abc import Mapping
 
 import msgspec
 
@@ -17,7 +18,7 @@ from spinney.api.grove import (
     PodCliqueSpec,
 )
 from spinney.api.meta import ObjectMeta, OwnerReference, owner_reference
-from spinney.api.struct import JSON
+from spinney.api.struct import JSON, to_json
 from spinney.operator import environment, labels, mnnvl, names, startup
 from spinney.operator.layout import Layout, Place, min_available
 
@@ -45,17 +46,35 @@ def desired_clique(layout: Layout, place: Place, template_hash: str, owner: Owne
     )
 
 
-def corrected_clique(existing: PodClique, desired: PodClique) -> PodClique | None:
-    """Return the existing PodClique with the desired template and its own replicas; ``None`` when it agrees."""
+def correction(existing: PodClique, desired: PodClique) -> list[JSON]:
+    """Return the JSON patch that gives a PodClique the desired template and leaves its replicas alone."""
     spec = msgspec.structs.replace(desired.spec, replicas=existing.spec.replicas)
-    metadata = existing.metadata
-    wanted = {**metadata.labels, **desired.metadata.labels}
-    notes = {**metadata.annotations, **desired.metadata.annotations}
-    if spec == existing.spec and wanted == metadata.labels and notes == metadata.annotations:
-        return None
-    return msgspec.structs.replace(
-        existing, metadata=msgspec.structs.replace(metadata, labels=wanted, annotations=notes), spec=spec
-    )
+    patch = [
+        *_additions("/metadata/labels", existing.metadata.labels, desired.metadata.labels),
+        *_additions("/metadata/annotations", existing.metadata.annotations, desired.metadata.annotations),
+    ]
+    if spec == existing.spec:
+        return patch
+    found, wanted = to_json(existing.spec), to_json(spec)
+    for field in sorted(found.keys() | wanted.keys()):
+        if field not in wanted:
+            patch.append({"op": "remove", "path": f"/spec/{field}"})
+        elif found.get(field) != wanted[field]:
+            patch.append({"op": "add", "path": f"/spec/{field}", "value": wanted[field]})
+    return patch
+
+
+def _additions(path: str, found: Mapping[str, str], wanted: Mapping[str, str]) -> list[JSON]:
+    """Return the operations that put what is wanted into a map of texts."""
+    lacking = {key: text for key, text in wanted.items() if found.get(key) != text}
+    if lacking and not found:
+        return [{"op": "add", "path": path, "value": lacking}]
+    return [{"op": "add", "path": f"{path}/{_step(key)}", "value": text} for key, text in lacking.items()]
+
+
+def _step(key: str) -> str:
+    """Return a key as a step of a JSON pointer."""
+    return key.replace("~", "~0").replace("/", "~1")
 
 
 def desired_scaling_group(layout: Layout, i: int, group: str) -> PodCliqueScalingGroup:

@@ -29,7 +29,7 @@ from spinney.operator.podclique import same_for_children
 from spinney.operator.set_status import replica_index
 from spinney.operator.set_update import is_on_delete, is_selected
 from spinney.operator.statuses import write_status
-from spinney.operator.writing import Latest, a_controller, create_once, delete_exactly, write_each
+from spinney.operator.writing import Latest, a_controller, create_once, delete_exactly, patch_exactly, write_each
 
 log = structlog.get_logger()
 
@@ -147,14 +147,13 @@ class PodCliqueScalingGroupController:
         ]
         missing = [each for each in desired if each.metadata.name not in existing]
         await write_each(missing, lambda clique: create_once(self._client, POD_CLIQUE, clique))
-        corrected = [
-            podcliques.corrected_clique(existing[each.metadata.name], each)
-            for each in desired
-            if each.metadata.name in existing and self._may_correct(scene, existing[each.metadata.name], each)
+        pairs = [(existing[each.metadata.name], each) for each in desired if each.metadata.name in existing]
+        patches = [
+            (found, podcliques.correction(found, wanted))
+            for found, wanted in pairs
+            if self._may_correct(scene, found, wanted)
         ]
-        await write_each(
-            [each for each in corrected if each is not None], lambda clique: self._client.replace(POD_CLIQUE, clique)
-        )
+        await write_each(patches, lambda each: patch_exactly(self._client, POD_CLIQUE, *each))
 
     def _may_correct(self, scene: Scene, existing: PodClique, desired: PodClique) -> bool:
         """Say whether a PodClique is edited in place; a rolling update deletes it instead."""

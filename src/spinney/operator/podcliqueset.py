@@ -49,7 +49,15 @@ from spinney.operator.possessions import NameTaken, Possession, Possessions
 from spinney.operator.set_status import ObservedSet, replica_index
 from spinney.operator.set_update import set_update
 from spinney.operator.statuses import write_status
-from spinney.operator.writing import Latest, a_controller, create_once, delete_exactly, gathering, write_each
+from spinney.operator.writing import (
+    Latest,
+    a_controller,
+    create_once,
+    delete_exactly,
+    gathering,
+    patch_exactly,
+    write_each,
+)
 
 log = structlog.get_logger()
 
@@ -253,14 +261,9 @@ class PodCliqueSetController:
         existing = scene.observed.cliques
         missing = [clique for name, clique in desired.items() if name not in existing]
         await write_each(missing, lambda clique: create_once(self._client, POD_CLIQUE, clique))
-        corrected = [
-            podcliques.corrected_clique(existing[name], wanted)
-            for name, wanted in desired.items()
-            if name in existing and not existing[name].metadata.deleting
-        ]
-        await write_each(
-            [each for each in corrected if each is not None], lambda clique: self._client.replace(POD_CLIQUE, clique)
-        )
+        kept = [each for name, each in existing.items() if name in desired and not each.metadata.deleting]
+        patches = [(each, podcliques.correction(each, desired[each.metadata.name])) for each in kept]
+        await write_each(patches, lambda each: patch_exactly(self._client, POD_CLIQUE, *each))
         await self._delete_surplus(POD_CLIQUE, existing, desired.keys())
 
     async def _sync_groups(self, scene: Scene) -> None:

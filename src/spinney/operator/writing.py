@@ -10,8 +10,9 @@ from typing import Any, Generic, Protocol, TypeVar
 
 from spinney.api.meta import Metadata
 from spinney.api.resource import Resource
+from spinney.api.struct import JSON
 from spinney.kube.cache import Change
-from spinney.kube.client import Client
+from spinney.kube.client import Client, PatchKind
 from spinney.kube.controller import Controller, Reconcile
 from spinney.kube.errors import AlreadyExists, NotFound
 from spinney.kube.keys import Key
@@ -100,6 +101,14 @@ async def delete_exactly(client: Client, resource: Resource, found: Stored) -> N
         await client.delete(resource, metadata.name, metadata.namespace, uid=metadata.uid)
     except NotFound:
         return
+
+
+async def patch_exactly(client: Client, resource: Resource, found: Stored, patch: list[JSON]) -> None:
+    """Change this very object by a JSON patch, if it asks for anything; another of its name is not touched."""
+    metadata = found.metadata
+    if patch:
+        same = {"op": "test", "path": "/metadata/uid", "value": metadata.uid}
+        await client.patch(resource, metadata.name, [same, *patch], metadata.namespace, kind=PatchKind.JSON)
 
 
 def a_controller(manager: Manager, name: str, reconcile: Reconcile, *, workers: int = 1) -> Controller:
