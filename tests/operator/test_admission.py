@@ -6,6 +6,7 @@ import ssl
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
+from typing import ClassVar
 
 import aiohttp
 import msgspec
@@ -14,15 +15,16 @@ import pytest
 from spinney.api import labels as marks
 from spinney.api.core import NAMESPACE
 from spinney.api.grove import CLUSTER_TOPOLOGY_BINDING, POD_CLIQUE, POD_CLIQUE_SET, PodCliqueSet
+from spinney.api.podgang import PodGang
 from spinney.api.struct import JSON
-from spinney.backends import Profile, Profiles
+from spinney.backends import Capabilities, Catalogue, Degradation, PodManifest, Profile, Profiles, SchedulerBackend
 from spinney.kube.client import Client
 from spinney.kube.crds import install_crds
-from spinney.kube.errors import Forbidden, Invalid
-from spinney.operator.admission import Admission
+from spinney.kube.errors import ApiError, Forbidden, Invalid
+from spinney.operator.admission import DEFAULT_SET, VALIDATE_SET, VALIDATE_TOPOLOGY, Admission
 from spinney.operator.certificates import new_certificate, provision, service_names
 from spinney.operator.operator import Operator, Settings
-from spinney.operator.webhooks import ServicePlace, WebhookServer, register
+from spinney.operator.webhooks import TIMEOUT_SECONDS, ServicePlace, WebhookServer, register
 from spinney.runtime import Runtime, run_virtual
 from spinney.server import ApiServer
 from spinney.sim.transport import InProcessTransport
@@ -47,8 +49,28 @@ class InProcessCaller:
         """Let go of nothing."""
 
 
+class Thinker(SchedulerBackend):
+    """A backend that never comes to a verdict on a set called ``slow``, and fails on one called ``broken``."""
+
+    name: ClassVar[str] = "thinker"
+
+    @property
+    def capabilities(self) -> Capabilities:
+        return Capabilities()
+
+    def prepare_pod(self, pod: PodManifest, gang: PodGang) -> None:
+        pod["spec"]["schedulerName"] = self.name
+
+    async def validate_pod_clique_set(self, pcs: PodCliqueSet, old: PodCliqueSet | None) -> list[Degradation]:
+        if pcs.metadata.name == "slow":
+            await asyncio.Event().wait()
+        if pcs.metadata.name == "broken":
+            raise LookupError("no map of the racks")
+        return []
+
+
 @asynccontextmanager
-async def a_guarded_cluster(settings: Settings) -> AsyncIterator[Client]:
+async def a_guarded_cluster(settings: Settings, catalogue: Catalogue | None = None) -> AsyncIterator[Client]:
     """Run an operator whose admission the embedded API server asks."""
     runtime, caller = Runtime.virtual(seed=5), InProcessCaller()
     server = ApiServer(runtime, webhooks=caller)
@@ -56,7 +78,7 @@ async def a_guarded_cluster(settings: Settings) -> AsyncIterator[Client]:
     async with server.running():
         await client.create(NAMESPACE, {"metadata": {"name": "test"}})
         await install_crds(client)
-        operator = Operator(Client(InProcessTransport(server), runtime), settings)
+        operator = Operator(Client(InProcessTransport(server), runtime), settings, catalogue=catalogue)
         caller.admission = operator.admission
         running = asyncio.create_task(operator.run())
         await operator.manager.wait_until_ready()
@@ -157,6 +179,76 @@ def test_an_update_that_leaves_the_spec_alone_always_passes() -> None:
     run_virtual(story())
 
 
+def a_review(operation: str, new: JSON, old: JSON | None = None) -> bytes:
+    """Write down a request about a set."""
+    request: JSON = {
+        "uid": "1",
+        "kind": {"group": "grove.io", "version": "v1alpha1", "kind": "PodCliqueSet"},
+        "resource": {"group": "grove.io", "version": "v1alpha1", "resource": "podcliquesets"},
+        "operation": operation,
+        "object": new,
+        "oldObject": old,
+    }
+    return json.dumps({"request": request}).encode()
+
+
+@pytest.mark.parametrize(
+    "spec",
+    [
+        {"replicas": 1, "template": {"cliques": [{"name": "A", "spec": {"podSpec": {"schedulerName": "gone"}}}]}},
+        {"replicas": 1, "template": {"cliques": [{"name": "a", "spec": {"podSpec": {}}}]}},
+        {"replicas": "many", "template": 5},
+        None,
+    ],
+    ids=["breaks the rules", "was never defaulted", "does not decode", "has no spec"],
+)
+async def test_metadata_of_any_stored_set_can_change(spec: JSON | None) -> None:
+    """Labels and finalizers change whatever is stored, without a word from a backend and without a patch."""
+    runtime = Runtime.virtual()
+    # An operator that never ran has no backends to ask, so any look beyond the metadata would fail.
+    operator = Operator(Client(InProcessTransport(ApiServer(runtime)), runtime), Settings())
+    old: JSON = {"metadata": {"name": "model", "namespace": "test", "finalizers": ["grove.io/x"]}, "spec": spec}
+    new: JSON = {"metadata": {"name": "model", "namespace": "test", "labels": {"a": "b"}}, "spec": spec}
+    for path in (DEFAULT_SET, VALIDATE_SET, VALIDATE_TOPOLOGY):
+        answer = json.loads(await operator.admission.answer(path, a_review("UPDATE", new, old)))["response"]
+        assert answer == {"uid": "1", "allowed": True}, path
+
+
+async def test_the_nvlink_group_of_a_set_stays() -> None:
+    """Of all metadata only this annotation is fixed, for pods were placed by it."""
+    runtime = Runtime.virtual()
+    operator = Operator(Client(InProcessTransport(ApiServer(runtime)), runtime), Settings())
+    old: JSON = {"metadata": {"name": "model", "annotations": {marks.MNNVL_GROUP: "a"}}, "spec": {}}
+    new: JSON = {"metadata": {"name": "model"}, "spec": {}}
+    answer = json.loads(await operator.admission.answer(VALIDATE_SET, a_review("UPDATE", new, old)))["response"]
+    causes = answer["status"]["details"]["causes"]
+    assert [cause["field"] for cause in causes] == [f"metadata.annotations[{marks.MNNVL_GROUP}]"]
+
+
+@pytest.mark.parametrize(
+    ("name", "code", "told"),
+    [("slow", 504, "no answer within 7 s"), ("broken", 500, "LookupError: no map of the racks")],
+)
+def test_a_backend_that_gives_no_verdict_is_named(name: str, code: int, told: str) -> None:
+    """A silent or broken backend costs its own sets a bounded wait and an error with its name; others go on."""
+    profiles = Profiles((Profile("thinker"),), "thinker")
+
+    async def story() -> None:
+        catalogue = Catalogue()
+        catalogue.register(Thinker)
+        async with a_guarded_cluster(Settings(profiles=profiles), catalogue) as client:
+            begun = client.runtime.clock.monotonic()
+            with pytest.raises(
+                ApiError, match=f"scheduler backend 'thinker' could not judge .*{name}: {told}"
+            ) as caught:
+                await client.create(POD_CLIQUE_SET, a_pod_clique_set(name))
+            assert caught.value.status == code
+            assert client.runtime.clock.monotonic() - begun < TIMEOUT_SECONDS
+            await client.create(POD_CLIQUE_SET, a_pod_clique_set("model"))
+
+    run_virtual(story())
+
+
 def test_degradations_are_warnings() -> None:
     """What the backend will not honour is said in the answer to a request it accepts."""
 
@@ -168,16 +260,8 @@ def test_degradations_are_warnings() -> None:
             await install_crds(operator.manager.client)
             running = asyncio.create_task(operator.run())
             await operator.manager.wait_until_ready()
-            review = {
-                "request": {
-                    "uid": "1",
-                    "kind": {"group": "grove.io", "version": "v1alpha1", "kind": "PodCliqueSet"},
-                    "resource": {"group": "grove.io", "version": "v1alpha1", "resource": "podcliquesets"},
-                    "operation": "CREATE",
-                    "object": msgspec.to_builtins(a_pod_clique_set("model")),
-                }
-            }
-            body = await operator.admission.answer("/webhooks/validate-podcliqueset", json.dumps(review).encode())
+            review = a_review("CREATE", msgspec.to_builtins(a_pod_clique_set("model")))
+            body = await operator.admission.answer(VALIDATE_SET, review)
             answer = json.loads(body)["response"]
             assert answer["allowed"]
             assert "without gang guarantees" in answer["warnings"][0]

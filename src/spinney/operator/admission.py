@@ -3,12 +3,16 @@
 :meth:`Admission.answer` takes the body of an AdmissionReview and the path it was posted to and returns the review with
 its answer; how it travels is not decided here. A PodCliqueSet is first held to the rules of its kind
 (:mod:`spinney.api.schema`), then its backend is asked: reject, accept, or accept and say what will not be honoured,
-which the user sees as warnings. An update that leaves the spec alone always passes, so that deletion never hangs on a
-backend that is no longer enabled.
+which the user sees as warnings. Its time to answer is bounded and shorter than the API server's patience, so that
+whoever waits learns which backend is silent.
+
+An update that leaves the spec alone is answered without looking into it: labels and finalizers can always change, so
+that deletion never hangs on a backend that is no longer enabled, or on a spec that today's rules would refuse.
 """
 
+import asyncio
 import base64
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -22,11 +26,12 @@ from spinney.api.schema.field_error import FieldError, FieldPath, invalid
 from spinney.api.schema.validate_pod_clique_set import (
     AdmissionPolicy,
     pod_clique_set_warnings,
+    validate_metadata_update,
     validate_pod_clique_set,
 )
 from spinney.api.schema.validate_topology_binding import validate_topology_binding
 from spinney.api.struct import JSON, convert, decode, encode, to_json
-from spinney.backends.interface import Rejected
+from spinney.backends.interface import Degradation, Rejected, SchedulerBackend
 from spinney.backends.registry import Registry
 from spinney.operator.authorization import Authorizer
 from spinney.operator.caches import Caches
@@ -39,7 +44,18 @@ VALIDATE_SET: Final = "/webhooks/validate-podcliqueset"
 VALIDATE_TOPOLOGY: Final = "/webhooks/validate-clustertopology"
 AUTHORIZE: Final = "/webhooks/authorizer-webhook"
 
-BAD_REQUEST, FORBIDDEN, UNPROCESSABLE, INTERNAL = 400, 403, 422, 500
+BACKEND_SECONDS: Final = 7.0
+"""How long a backend may think about a set; the API server waits for 10 s, and then names only the webhook."""
+
+BAD_REQUEST, FORBIDDEN, UNPROCESSABLE, INTERNAL, TIMEOUT = 400, 403, 422, 500, 504
+
+
+class BackendFailed(RuntimeError):  # noqa: N818 - named for the situation
+    """A backend could not judge a set; the message names both."""
+
+    def __init__(self, message: str, code: int) -> None:
+        super().__init__(message)
+        self.code = code
 
 
 @dataclass(frozen=True)
@@ -86,6 +102,9 @@ class Admission:
             verdict = await self._answers[path](request)
         except msgspec.ValidationError as error:
             return _refused(request, BAD_REQUEST, f"the object does not have the expected shape: {error}")
+        except BackendFailed as error:
+            log.warning("backend could not judge", name=request.name, namespace=request.namespace, error=str(error))
+            return _refused(request, error.code, str(error))
         except Exception as error:
             log.exception("admission failed", path=path, name=request.name, namespace=request.namespace)
             return _refused(request, INTERNAL, f"{type(error).__name__}: {error}")
@@ -102,6 +121,8 @@ class Admission:
     # -- PodCliqueSet --------------------------------------------------------------------------------------------------
 
     async def _default_set(self, request: AdmissionRequest) -> Verdict:
+        if _leaves_spec_alone(request):
+            return Verdict()
         written = request.object or {}
         defaulted = to_json(default_pod_clique_set(convert(PodCliqueSet, written)))
         return Verdict(patch=tuple(differences(written.get("spec"), defaulted["spec"], "/spec")))
@@ -109,6 +130,8 @@ class Admission:
     async def _validate_set(self, request: AdmissionRequest) -> Verdict:
         if request.operation not in {"CREATE", "UPDATE"}:
             return Verdict()
+        if _leaves_spec_alone(request):
+            return Verdict(tuple(validate_metadata_update(*map(_annotations, (request.object, request.old_object)))))
         pcs = convert(PodCliqueSet, request.object)
         old = convert(PodCliqueSet, request.old_object) if request.old_object is not None else None
         policy = self._policy()
@@ -118,7 +141,7 @@ class Admission:
         backend = self._registry.named_or_default(scheduler_name(pcs))
         assert backend is not None, "the rules let only enabled schedulers pass"
         try:
-            degradations = await backend.validate_pod_clique_set(pcs, old)
+            degradations = await _judged(backend, pcs, old)
         except Rejected as rejected:
             return Verdict((invalid(FieldPath(rejected.path), backend.name, str(rejected)),))
         warnings = [*pod_clique_set_warnings(pcs, policy), *map(str, degradations)]
@@ -138,6 +161,8 @@ class Admission:
     async def _validate_topology(self, request: AdmissionRequest) -> Verdict:
         if request.operation not in {"CREATE", "UPDATE"}:
             return Verdict()
+        if _leaves_spec_alone(request):
+            return Verdict()
         binding = convert(ClusterTopologyBinding, request.object)
         aware = list(self._registry.topology_aware())
         return Verdict(
@@ -151,6 +176,35 @@ class Admission:
         if refusal is not None:
             return _refused(request, FORBIDDEN, refusal)
         return AdmissionResponse(uid=request.uid, allowed=True, warnings=warnings)
+
+
+async def _judged(backend: SchedulerBackend, pcs: PodCliqueSet, old: PodCliqueSet | None) -> list[Degradation]:
+    """Ask a backend within :data:`BACKEND_SECONDS`; whatever it raises but a refusal is told with its name."""
+    about = f"scheduler backend {backend.name!r} could not judge PodCliqueSet {pcs.metadata.namespace}/{_name(pcs)}"
+    try:
+        async with asyncio.timeout(BACKEND_SECONDS) as limit:
+            return await backend.validate_pod_clique_set(pcs, old)
+    except Rejected:
+        raise
+    except Exception as error:
+        if limit.expired():
+            text = f"no answer within {BACKEND_SECONDS:.0f} s; try again, and see whether its scheduler is healthy"
+            raise BackendFailed(f"{about}: {text}", TIMEOUT) from error
+        raise BackendFailed(f"{about}: {type(error).__name__}: {error}", INTERNAL) from error
+
+
+def _name(pcs: PodCliqueSet) -> str:
+    return pcs.metadata.name or f"{pcs.metadata.generate_name}*"
+
+
+def _leaves_spec_alone(request: AdmissionRequest) -> bool:
+    """Say whether an update is about metadata only; compared as it came, for what is stored may not decode."""
+    new, old = request.object, request.old_object
+    return request.operation == "UPDATE" and new is not None and old is not None and new.get("spec") == old.get("spec")
+
+
+def _annotations(obj: JSON | None) -> Mapping[str, str]:
+    return ((obj or {}).get("metadata") or {}).get("annotations") or {}
 
 
 def differences(written: Any, wanted: Any, path: str) -> Iterator[JSON]:
@@ -182,6 +236,6 @@ def _invalid(request: AdmissionRequest, verdict: Verdict) -> AdmissionResponse:
 
 
 def _refused(request: AdmissionRequest, code: int, message: str) -> AdmissionResponse:
-    reasons = {BAD_REQUEST: "BadRequest", FORBIDDEN: "Forbidden", INTERNAL: "InternalError"}
+    reasons = {BAD_REQUEST: "BadRequest", FORBIDDEN: "Forbidden", INTERNAL: "InternalError", TIMEOUT: "Timeout"}
     status = AdmissionStatus(message=message, reason=reasons[code], code=code)
     return AdmissionResponse(uid=request.uid, allowed=False, status=status)

@@ -66,7 +66,7 @@ def validate_pod_clique_set(
     labelled, and lose its finalizers, whatever has become of the schedulers it names.
     """
     if old is not None and old.spec == pcs.spec:
-        return _mnnvl_update(pcs, old)
+        return validate_metadata_update(pcs.metadata.annotations, old.metadata.annotations)
     errors = validate_metadata(pcs.metadata) + _spec(pcs, policy, old)
     placed = constraints(pcs.spec.template, _TEMPLATE)
     if old is None:
@@ -85,7 +85,14 @@ def validate_pod_clique_set(
     errors += validate_topology_update(placed, former)
     if repaired(placed, former):
         errors += validate_domains(placed, policy.topologies)
-    return errors + _mnnvl_update(pcs, old)
+    return errors + validate_metadata_update(pcs.metadata.annotations, old.metadata.annotations)
+
+
+def validate_metadata_update(annotations: Mapping[str, str], old: Mapping[str, str]) -> list[FieldError]:
+    """Return the faults of an update that leaves the spec alone: of metadata, only the NVLink group is fixed."""
+    return immutable(
+        FieldPath("metadata.annotations").key(MNNVL_GROUP), annotations.get(MNNVL_GROUP), old.get(MNNVL_GROUP)
+    )
 
 
 def pod_clique_set_warnings(pcs: PodCliqueSet, policy: AdmissionPolicy) -> list[str]:
@@ -174,8 +181,3 @@ def _mnnvl(pcs: PodCliqueSet, policy: AdmissionPolicy) -> list[FieldError]:
         if not policy.mnnvl:
             errors.append(invalid(path, group, f"multi-node NVLink is not enabled; only {MNNVL_OPT_OUT!r} is accepted"))
     return errors
-
-
-def _mnnvl_update(pcs: PodCliqueSet, old: PodCliqueSet) -> list[FieldError]:
-    where = FieldPath("metadata.annotations").key(MNNVL_GROUP)
-    return immutable(where, pcs.metadata.annotations.get(MNNVL_GROUP), old.metadata.annotations.get(MNNVL_GROUP))
