@@ -13,6 +13,7 @@ apiVersion: grove.io/v1alpha1
 kind: PodCliqueSet
 metadata:
   name: good
+  labels: {kai.scheduler/queue: test}
 spec:
   replicas: 1
   template:
@@ -52,16 +53,66 @@ def test_every_fault_has_its_line_and_path(tmp_path: Path) -> None:
     answer = validate(tmp_path, "# a comment above\n---\n" + faulty)
 
     assert answer.exit_code == 1
-    assert "set.yaml:12: spec.template.cliques[0].name:" in answer.output
-    assert "set.yaml:15: spec.template.cliques[0].spec.minAvailable:" in answer.output
+    assert "set.yaml:13: spec.template.cliques[0].name:" in answer.output
+    assert "set.yaml:16: spec.template.cliques[0].spec.minAvailable:" in answer.output
 
 
-def test_an_unknown_field_is_suggested(tmp_path: Path) -> None:
-    """A misspelt field is an error with the nearest one that exists."""
-    answer = validate(tmp_path, GOOD.replace("cliques:", "cliqes:"))
+@pytest.mark.parametrize(
+    ("old", "new", "expected"),
+    [
+        ("cliques:", "cliqes:", "set.yaml:10: spec.template.cliqes: unknown key; did you mean 'cliques'?"),
+        (
+            "replicas: 2",
+            "replica: 2",
+            "set.yaml:14: spec.template.cliques[0].spec.replica: unknown key; did you mean 'replicas'?",
+        ),
+        ("  labels:", "  label:", "set.yaml:5: metadata.label: unknown key; did you mean 'labels'?"),
+        (
+            "image: pause",
+            "imagePulPolicy: Never, image: pause",
+            "set.yaml:17: spec.template.cliques[0].spec.podSpec.containers[0].imagePulPolicy: unknown key; "
+            "did you mean 'imagePullPolicy'?",
+        ),
+        (
+            "schedulerName:",
+            "schedulername:",
+            "set.yaml:16: spec.template.cliques[0].spec.podSpec.schedulername: unknown key; "
+            "did you mean 'schedulerName'?",
+        ),
+        (
+            "replicas: 2",
+            "autoScalingConfig: {maxReplicas: 2, metrics: [{type: Resource, resorce: {}}]}",
+            "set.yaml:14: spec.template.cliques[0].spec.autoScalingConfig.metrics[0].resorce: unknown key; "
+            "did you mean 'resource'?",
+        ),
+        (
+            "    cliques:",
+            "    resourceClaimTemplates: [{name: t, templateSpec: {spec: {devices: {request: []}}}}]\n    cliques:",
+            "set.yaml:10: spec.template.resourceClaimTemplates[0].templateSpec.spec.devices.request: unknown key; "
+            "did you mean 'requests'?",
+        ),
+    ],
+)
+def test_an_unknown_field_is_suggested(tmp_path: Path, old: str, new: str, expected: str) -> None:
+    """A misspelt field, at any depth, is an error with its line and the nearest field that exists."""
+    answer = validate(tmp_path, GOOD.replace(old, new, 1))
 
     assert answer.exit_code == 1
-    assert "set.yaml:9: spec.template.cliqes: unknown key; did you mean 'cliques'?" in answer.output
+    assert expected in answer.output
+
+
+def test_unknown_fields_and_broken_rules_are_reported_together(tmp_path: Path) -> None:
+    """A typo does not hide what else is wrong, and every fault has one line."""
+    text = GOOD.replace("replicas: 2", "replica: 2\n        minAvailable: 3").replace("image: pause", "ports: 5")
+    verdict = json.loads(validate(tmp_path, text, "-o", "json").output)[0]
+
+    clique = "spec.template.cliques[0].spec"
+    assert [problem["path"] for problem in verdict["problems"]] == [
+        f"{clique}.replica",
+        f"{clique}.minAvailable",
+        f"{clique}.podSpec.containers[0].image",
+        f"{clique}.podSpec.containers[0].ports",
+    ]
 
 
 @pytest.mark.parametrize(
@@ -89,6 +140,47 @@ def test_a_configuration_narrows_what_is_allowed(tmp_path: Path) -> None:
     assert answer.exit_code == 1
     assert "schedulerName" in answer.output
     assert "topology-aware scheduling is not enabled" in answer.output
+
+
+KAI_BY_DEFAULT = """\
+apiVersion: operator.config.grove.io/v1alpha1
+kind: OperatorConfiguration
+scheduler: {profiles: [{name: kai-scheduler, default: true}]}
+topologyAwareScheduling: {enabled: true}
+"""
+
+
+@pytest.mark.parametrize("named", [True, False], ids=["by name", "by default"])
+def test_kai_needs_a_queue(tmp_path: Path, named: bool) -> None:
+    """A set for KAI, which it names or which is the default, is refused without a queue, as admission refuses it."""
+    config = tmp_path / "config.yaml"
+    config.write_text(KAI_BY_DEFAULT)
+    text = GOOD if named else GOOD.replace("          schedulerName: kai-scheduler\n", "")
+    options = () if named else ("--config", str(config))
+
+    assert validate(tmp_path, text, *options).exit_code == 0
+    answer = validate(tmp_path, text.replace("  labels: {kai.scheduler/queue: test}\n", ""), *options)
+    assert answer.exit_code == 1
+    assert "metadata.labels: Invalid value" in answer.output
+    assert "no queue is named; put the label kai.scheduler/queue on the PodCliqueSet" in answer.output
+
+
+UNNAMED = GOOD.replace("          schedulerName: kai-scheduler\n", "")
+
+
+def test_what_a_backend_will_not_honour_is_a_warning(tmp_path: Path) -> None:
+    """Where the configuration settles what kube-scheduler does, its word is given; else it is listed as open."""
+    config = tmp_path / "config.yaml"
+    config.write_text(KAI_BY_DEFAULT.replace("kai-scheduler", "default-scheduler"))
+    plain = UNNAMED.replace("    topologyConstraint: {topologyName: gpus, pack: {required: rack}}\n", "")
+
+    answer = validate(tmp_path, plain, "--config", str(config))
+    assert answer.exit_code == 0
+    assert "warning: gang_scheduling: the workload is scheduled without gang guarantees" in answer.output
+    assert "'rack' is required" in validate(tmp_path, UNNAMED, "--config", str(config)).output
+    answer = validate(tmp_path, UNNAMED)
+    assert answer.exit_code == 0
+    assert "whether default-scheduler can honour what is asked for" in answer.output
 
 
 def test_a_topology_in_the_same_files_is_checked_against(tmp_path: Path) -> None:

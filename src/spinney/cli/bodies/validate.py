@@ -1,24 +1,26 @@
 """``spinney validate``: everything that can be wrong with a manifest and needs no cluster to be found.
 
-First the shape (unknown fields, wrong types), then the rules of the kind, as admission applies them. Without a
-configuration all built-in backends, topologies and MNNVL count as enabled. What only a cluster can answer is listed.
+First the fields (unknown ones, wrong types), as the API server looks at them for ``kubectl apply``; then the rules
+of the kind and the word of the backend, as admission applies them. Without a configuration all built-in backends,
+topologies and MNNVL count as enabled. What only a cluster can answer is listed.
 """
 
-import re
+import asyncio
 import sys
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
 import click
+import msgspec
 
 from spinney.api import coscheduling, kai
 from spinney.api.grove import CLUSTER_TOPOLOGY_BINDING, POD_CLIQUE_SET, ClusterTopologyBinding, PodCliqueSet
 from spinney.api.resource import Resource
 from spinney.api.schema.crd import KINDS
 from spinney.api.schema.defaults import default_pod_clique_set
-from spinney.api.schema.field_error import FieldError
+from spinney.api.schema.field_error import FieldError, FieldPath, invalid
 from spinney.api.schema.validate_kai import validate_kai_topology, validate_queue
 from spinney.api.schema.validate_pod_clique_set import (
     AdmissionPolicy,
@@ -27,12 +29,18 @@ from spinney.api.schema.validate_pod_clique_set import (
 )
 from spinney.api.schema.validate_pod_groups import validate_coscheduling_pod_group, validate_kai_pod_group
 from spinney.api.schema.validate_topology_binding import validate_topology_binding
-from spinney.backends import TopologyAware, every_backend
+from spinney.api.struct import convert
+from spinney.backends import Profile, Rejected, TopologyAware, every_backend
 from spinney.backends.documents import InvalidDocument, Problem, Step, decode, nearest
+from spinney.backends.kube import KubeScheduler, KubeSchedulerConfig
+from spinney.cli.manifest_fields import field_problems, schema_faults, steps
 from spinney.cli.objects import Manifest, read
+from spinney.cli.offline_backends import NeedsCluster, judge
 from spinney.cli.output import print_data
 from spinney.operator.configuration import load
+from spinney.operator.podcliqueset import scheduler_name
 from spinney.operator.topologies import constraints, topology_name
+from spinney.runtime import Runtime
 from spinney.sim.expanding import UNKNOWN_TOPOLOGY, everything_enabled
 
 _TYPES: Final[Mapping[tuple[str, str], tuple[Resource, type[Any]]]] = {
@@ -45,7 +53,27 @@ _RULES: Final[Mapping[Resource, Callable[[Any], list[FieldError]]]] = {
     kai.TOPOLOGY: validate_kai_topology,
     coscheduling.POD_GROUP: validate_coscheduling_pod_group,
 }
-_STEP: Final = re.compile(r"\.?([^.\[\]]+)|\[([^\]]*)\]")
+_EVERYTHING: Final[Mapping[str, Profile]] = {
+    KubeScheduler.name: Profile(KubeScheduler.name, KubeSchedulerConfig(gang_scheduling=True))
+}
+"""Where no configuration says otherwise: what a backend needs a cluster for counts as enabled, too."""
+
+
+@dataclass(frozen=True)
+class Setting:
+    """The operator a manifest is meant for: what it allows, and how its backends are configured."""
+
+    policy: AdmissionPolicy
+    profiles: Mapping[str, Profile]
+
+
+@dataclass(frozen=True)
+class Judgement:
+    """What the rules of a kind say of one object."""
+
+    faults: list[FieldError]
+    warnings: list[str] = field(default_factory=list)
+    not_done: list[str] = field(default_factory=list)
 
 
 @dataclass(frozen=True)
@@ -60,8 +88,8 @@ class Verdict:
 def validate(*, files: tuple[Path, ...], config: Path | None, output: str) -> None:
     """Check manifests offline: every fault with its file, line and field."""
     manifests = read(files)
-    policy = _policy(config, manifests)
-    verdicts = [(manifest, _verdict(manifest, policy)) for manifest in manifests]
+    setting = _setting(config, manifests)
+    verdicts = [(manifest, _verdict(manifest, setting)) for manifest in manifests]
     faulty = sum(bool(verdict.problems) for _, verdict in verdicts)
     if output != "text":
         print_data([_as_data(*each) for each in verdicts], output)
@@ -77,55 +105,102 @@ def validate(*, files: tuple[Path, ...], config: Path | None, output: str) -> No
         sys.exit(1)
 
 
-def _policy(config: Path | None, manifests: list[Manifest]) -> AdmissionPolicy:
+def _setting(config: Path | None, manifests: list[Manifest]) -> Setting:
     topologies: dict[str, ClusterTopologyBinding] = {}
     for manifest in manifests:
         if _TYPES.get((manifest.api_version, manifest.kind), (None,))[0] is CLUSTER_TOPOLOGY_BINDING:
             try:
-                topologies[manifest.name] = decode(ClusterTopologyBinding, manifest.document)
-            except InvalidDocument:
+                topologies[manifest.name] = convert(ClusterTopologyBinding, manifest.value)
+            except msgspec.ValidationError:
                 continue  # reported when its turn comes
     if config is None:
-        return everything_enabled(topologies)
+        return Setting(everything_enabled(topologies), _EVERYTHING)
     try:
         loaded = load(config, every_backend())
     except InvalidDocument as error:
         raise click.ClickException(str(error)) from error
-    return AdmissionPolicy(
+    policy = AdmissionPolicy(
         schedulers=tuple(loaded.profiles.names()),
         default_scheduler=loaded.profiles.default,
         topology_aware=loaded.written.topology_aware_scheduling.enabled,
         topologies=topologies,
         mnnvl=loaded.written.network.auto_mnnvl_enabled,
     )
+    return Setting(policy, {profile.name: profile for profile in loaded.profiles.enabled})
 
 
-def _verdict(manifest: Manifest, policy: AdmissionPolicy) -> Verdict:
+def _verdict(manifest: Manifest, setting: Setting) -> Verdict:
     known = _TYPES.get((manifest.api_version, manifest.kind))
     if known is None:
         return _unknown(manifest)
     resource, kind = known
+    document = manifest.document
+    shape = field_problems(resource, kind, document)
+    shape += [_problem(manifest, path, text) for path, text in schema_faults(kind, document)]
     try:
-        decoded = decode(kind, manifest.document)
-    except InvalidDocument as error:
-        return Verdict(tuple(error.problems))
-    warnings: tuple[str, ...] = ()
+        decoded = convert(kind, manifest.value)
+    except msgspec.ValidationError:
+        return Verdict(_without_repeats(shape or _undecodable(kind, manifest)))
     not_done = [f"whether a {resource.kind} {manifest.name} exists already and may be changed so"]
     if resource is POD_CLIQUE_SET:
-        pcs = default_pod_clique_set(decoded)
-        faults = validate_pod_clique_set(pcs, policy)
-        faults = [fault for fault in faults if fault.message != UNKNOWN_TOPOLOGY]
-        warnings = tuple(pod_clique_set_warnings(pcs, policy))
-        not_done += _needs_cluster(pcs, policy)
+        found = _judged(default_pod_clique_set(decoded), setting)
     elif resource is CLUSTER_TOPOLOGY_BINDING:
-        faults = validate_topology_binding(decoded, schedulers=policy.schedulers, topology_aware=_topology_aware())
+        schedulers = setting.policy.schedulers
+        faults = validate_topology_binding(decoded, schedulers=schedulers, topology_aware=_topology_aware())
+        found = Judgement(faults)
     else:
         rule = _RULES.get(resource)
-        faults = rule(decoded) if rule is not None else []
-    problems = tuple(
-        manifest.document.problem(steps(fault.path), str(fault).removeprefix(f"{fault.path}: ")) for fault in faults
-    )
-    return Verdict(problems, warnings, tuple(not_done))
+        found = Judgement(rule(decoded) if rule is not None else [])
+    ruled = [_problem(manifest, fault.path, str(fault).removeprefix(f"{fault.path}: ")) for fault in found.faults]
+    # A rule says more of a field than its schema does, so it has the first word.
+    return Verdict(_without_repeats(ruled + shape), tuple(found.warnings), (*not_done, *found.not_done))
+
+
+def _judged(pcs: PodCliqueSet, setting: Setting) -> Judgement:
+    """Apply the rules of admission; where they hold, ask the backend, as admission does."""
+    policy = setting.policy
+    faults = [fault for fault in validate_pod_clique_set(pcs, policy) if fault.message != UNKNOWN_TOPOLOGY]
+    warnings = pod_clique_set_warnings(pcs, policy)
+    not_done = list(_needs_cluster(pcs, policy))
+    name = scheduler_name(pcs) or policy.default_scheduler
+    kind = every_backend().get(name)
+    if faults or kind is None:
+        return Judgement(faults, warnings, not_done)
+    profile = setting.profiles.get(name, Profile(name))
+    runtime = Runtime.system()
+    try:
+        warnings += map(str, asyncio.run(judge(kind, profile.config, pcs, runtime=runtime)))
+    except Rejected as rejected:
+        faults = [invalid(FieldPath(rejected.path), name, str(rejected))]
+    except NeedsCluster:
+        not_done.append(f"whether {name} can honour what is asked for, as it is set up in the cluster")
+    except Exception as error:  # noqa: BLE001 - a backend may raise anything; the rest of the answer stands
+        not_done.append(f"whether {name} can honour what is asked for: {type(error).__name__}: {error}")
+    finally:
+        runtime.executor.close()
+    return Judgement(faults, warnings, not_done)
+
+
+def _undecodable(kind: type[Any], manifest: Manifest) -> list[Problem]:
+    """Return why a manifest does not have the shape of its kind, where its schema does not say so."""
+    try:
+        decode(kind, manifest.document)
+    except InvalidDocument as error:
+        return error.problems
+    return []
+
+
+def _problem(manifest: Manifest, path: str, message: str) -> Problem:
+    """Return a problem whose path reads as admission spells it."""
+    return Problem(manifest.document.source, manifest.document.line(*steps(path)), path, message)
+
+
+def _without_repeats(problems: list[Problem]) -> tuple[Problem, ...]:
+    """Keep what was said first of each field, in the order of the file."""
+    first: dict[tuple[Step, ...], Problem] = {}
+    for problem in problems:
+        first.setdefault(steps(problem.path), problem)
+    return tuple(sorted(first.values(), key=lambda problem: problem.line))
 
 
 def _unknown(manifest: Manifest) -> Verdict:
@@ -150,15 +225,6 @@ def _needs_cluster(pcs: PodCliqueSet, policy: AdmissionPolicy) -> Iterator[str]:
         yield f"whether the ClusterTopologyBinding {name} exists and has the domains that {pcs.metadata.name} names"
     if pcs.spec.template.priority_class_name:
         yield f"whether the PriorityClass {pcs.spec.template.priority_class_name} exists"
-    yield "whether the scheduler of this cluster can honour what is asked for (capabilities of its backend)"
-
-
-def steps(path: str) -> tuple[Step, ...]:
-    """Return the parts of a field path such as ``spec.cliques[0].labels[app]``."""
-    found: list[Step] = []
-    for name, index in _STEP.findall(path):
-        found.append(name if name else int(index) if index.isdecimal() else index)
-    return tuple(found)
 
 
 def _topology_aware() -> list[str]:

@@ -1,0 +1,152 @@
+"""Fields of a manifest that its kind does not have, and values that its fields cannot hold.
+
+The API server, asked strictly (as ``kubectl apply`` does), refuses both before any rule is looked at. Our own kinds are
+held to the schema of their CRD. Parts that are Kubernetes' own (metadata, pod specs, device claims, metrics of an
+autoscaler) are open in that schema, so they are held to the table of fields of the newest Kubernetes we know: a field
+misspelt there would be dropped without a word when the object is made from it.
+"""
+
+import copy
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import cache
+from typing import Any, Final
+
+from spinney.api.grove import POD_CLIQUE, POD_CLIQUE_SET
+from spinney.api.resource import Resource
+from spinney.api.schema.structural import structural_schema
+from spinney.api.struct import JSON
+from spinney.backends.documents import Document, Problem, Step, nearest
+from spinney.server.crd.structure import fill_defaults, prune
+from spinney.server.crd.validation import SchemaValidator
+from spinney.server.fields import FieldTable, field_table
+from spinney.server.fields.checking import WrongType, conform
+from spinney.server.fields.table import FieldType
+
+KUBERNETES: Final = "1.37"
+_STEP: Final = re.compile(r"\.?([^.\[\]]+)|\[([^\]]*)\]")
+
+Report = Callable[[tuple[Step, ...], str], None]
+
+
+@dataclass(frozen=True)
+class Part:
+    """A part of a manifest that belongs to a built-in kind: where it stands, and which field of that kind it is."""
+
+    at: tuple[Step, ...]
+    value: Any
+    api_version: str
+    kind: str
+    field: str
+
+
+def field_problems(resource: Resource, kind: type, document: Document) -> list[Problem]:
+    """Return every unknown field, and every value of the wrong type, in the order of the file."""
+    problems: list[Problem] = []
+
+    def report(path: tuple[Step, ...], message: str) -> None:
+        problems.append(document.problem(path, message))
+
+    _unknown(document.value, _schema(kind), (), report)
+    parts = [Part(("metadata",), document.value.get("metadata"), "v1", "Pod", "metadata"), *_parts(resource, document)]
+    for part in parts:
+        _check_part(part, report)
+    return problems
+
+
+def steps(path: str) -> tuple[Step, ...]:
+    """Return the parts of a field path such as ``spec.cliques[0].labels[app]``."""
+    found: list[Step] = []
+    for name, index in _STEP.findall(path):
+        found.append(name if name else int(index) if index.isdecimal() else index)
+    return tuple(found)
+
+
+def schema_faults(kind: type, document: Document) -> list[tuple[str, str]]:
+    """Return path and text of what the CRD's schema says against a manifest, after its defaults were filled in."""
+    value, schema = copy.deepcopy(document.value), _schema(kind)
+    prune(value, schema, root=True)
+    fill_defaults(value, schema)
+    return [(cause.field, cause.message) for cause in SchemaValidator(schema).validate(value, None)]
+
+
+@cache
+def _schema(kind: type) -> JSON:
+    return structural_schema(kind)
+
+
+def _unknown(value: Any, schema: JSON, path: tuple[Step, ...], report: Report) -> None:
+    if isinstance(value, list):
+        for index, item in enumerate(value):
+            _unknown(item, schema.get("items") or {}, (*path, index), report)
+    elif isinstance(value, dict) and "properties" in schema:
+        known = schema["properties"]
+        for name, item in value.items():
+            if name in known:
+                _unknown(item, known[name], (*path, name), report)
+            else:
+                report((*path, str(name)), f"unknown key; {nearest(str(name), list(known))}")
+
+
+def _parts(resource: Resource, document: Document) -> Iterator[Part]:
+    """Yield the parts of a manifest that our schemas leave open."""
+    if resource is POD_CLIQUE:
+        yield from _of_clique(document, ("spec",))
+    elif resource is POD_CLIQUE_SET:
+        template = ("spec", "template")
+        for where in _items(document, (*template, "cliques")):
+            yield from _of_clique(document, (*where, "spec"))
+        for where in _items(document, (*template, "podCliqueScalingGroups")):
+            yield _metrics(document, (*where, "scaleConfig"))
+        for where in _items(document, (*template, "resourceClaimTemplates")):
+            here = (*where, "templateSpec")
+            yield Part(here, document.at(*here).value, "resource.k8s.io/v1", "ResourceClaimTemplate", "spec")
+
+
+def _of_clique(document: Document, at: tuple[Step, ...]) -> Iterator[Part]:
+    here = (*at, "podSpec")
+    yield Part(here, document.at(*here).value, "v1", "Pod", "spec")
+    yield _metrics(document, (*at, "autoScalingConfig"))
+
+
+def _metrics(document: Document, at: tuple[Step, ...]) -> Part:
+    here = (*at, "metrics")
+    found = document.at(*here).value
+    return Part(at, {"metrics": found} if found else {}, "autoscaling/v2", "HorizontalPodAutoscaler", "spec")
+
+
+def _items(document: Document, at: tuple[Step, ...]) -> Iterator[tuple[Step, ...]]:
+    found = document.at(*at).value
+    for index in range(len(found) if isinstance(found, list) else 0):
+        yield (*at, index)
+
+
+def _check_part(part: Part, report: Report) -> None:
+    table = field_table(KUBERNETES)
+    message = table.kind(part.api_version, part.kind)
+    if message is None or not isinstance(part.value, dict):
+        return
+    _unknown_in(table, message.by_name[part.field].type, part.value, part.at, report)
+    rest = {"apiVersion": part.api_version, "kind": part.kind, part.field: copy.deepcopy(part.value)}
+    try:
+        conform(table, rest)
+    except WrongType as fault:
+        path, _, text = str(fault).partition(": ")
+        report((*part.at, *steps(path.removeprefix(part.field))), text)
+
+
+def _unknown_in(table: FieldTable, kind: FieldType, value: Any, path: tuple[Step, ...], report: Report) -> None:
+    if kind.form == "message" and isinstance(value, dict):
+        known = table.message(kind.name).by_name
+        for name, item in value.items():
+            if name in known:
+                _unknown_in(table, known[name].type, item, (*path, name), report)
+            else:
+                report((*path, str(name)), f"unknown key; {nearest(str(name), list(known))}")
+    elif kind.form == "map" and isinstance(value, dict):
+        for name, item in value.items():
+            _unknown_in(table, kind.element, item, (*path, str(name)), report)
+    elif kind.form in {"list", "items"} and isinstance(value, list):
+        for index, item in enumerate(value):
+            _unknown_in(table, kind.element, item, (*path, index), report)

@@ -1,0 +1,86 @@
+"""Asking a backend about a workload where there is no cluster.
+
+A backend judges a PodCliqueSet by the set alone, or by what it finds in the cluster. It is asked with a client that
+reaches nothing: an answer that came about without a request is the answer admission would give, and everything else
+stays open. A backend whose ``init`` needs the cluster may answer differently after it, so it is only believed where
+``init`` does no more than look whether its scheduler is installed.
+"""
+
+from collections.abc import Mapping
+from contextlib import AbstractAsyncContextManager
+from typing import Any, Final
+
+from spinney.api.core import Pod
+from spinney.api.grove import ClusterTopologyBinding, PodCliqueSet
+from spinney.api.podgang import PodGang
+from spinney.backends import BackendContext, BackendUnavailable, Degradation, SchedulerBackend
+from spinney.backends.kai import KaiScheduler
+from spinney.backends.volcano import Volcano
+from spinney.kube.client import Client
+from spinney.kube.events import EventRecorder
+from spinney.kube.transport import Response, StreamingResponse
+from spinney.runtime import Runtime
+
+_JUDGE_BEFORE_INIT: Final = (KaiScheduler, Volcano)
+
+
+class NeedsCluster(Exception):  # noqa: N818 - named for the situation
+    """A backend wanted to know something that only a cluster knows."""
+
+
+async def judge(kind: type[SchedulerBackend], config: Any, pcs: PodCliqueSet, *, runtime: Runtime) -> list[Degradation]:
+    """Return what a backend says of a set; raises :class:`Rejected`, or :class:`NeedsCluster` where it stays open."""
+    client = Client(_Unreachable(), runtime)
+    backend = kind(BackendContext(client, EventRecorder(client, "validate"), runtime.clock, _Nothing()), config)
+    try:
+        await backend.init()
+    except (NeedsCluster, BackendUnavailable) as error:
+        if not isinstance(backend, _JUDGE_BEFORE_INIT):
+            raise NeedsCluster(backend.name) from error
+    return await backend.validate_pod_clique_set(pcs, None)
+
+
+class _Unreachable:
+    """A transport to no cluster."""
+
+    async def request(
+        self,
+        method: str,
+        path: str,
+        *,
+        query: Mapping[str, str] = {},
+        headers: Mapping[str, str] = {},
+        body: bytes | None = None,
+        timeout: float | None = None,
+    ) -> Response:
+        raise NeedsCluster(path)
+
+    def stream(
+        self,
+        method: str,
+        path: str,
+        *,
+        query: Mapping[str, str] = {},
+        headers: Mapping[str, str] = {},
+        timeout: float | None = None,
+    ) -> AbstractAsyncContextManager[StreamingResponse]:
+        raise NeedsCluster(path)
+
+    async def close(self) -> None:
+        return
+
+
+class _Nothing:
+    """Look-ups where nothing is."""
+
+    def pod_gang(self, namespace: str, name: str) -> PodGang | None:
+        return None
+
+    def pod_clique_set(self, gang: PodGang) -> PodCliqueSet | None:
+        return None
+
+    def topology_binding(self, name: str) -> ClusterTopologyBinding | None:
+        return None
+
+    def pods_of_gang(self, gang: PodGang) -> list[Pod]:
+        return []
