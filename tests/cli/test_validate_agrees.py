@@ -83,7 +83,7 @@ VARIANTS: dict[str, tuple[str, str, set[str]]] = {
     "group field misspelt": (
         "cliqueNames: [worker]",
         "cliques: [worker]",
-        {f"{GROUP}.cliques", f"{GROUP}.cliqueNames"},
+        {f"{GROUP}.cliques"},
     ),
     "nested field misspelt": (
         "{pack: {required: rack}}",
@@ -95,7 +95,7 @@ VARIANTS: dict[str, tuple[str, str, set[str]]] = {
     "no pod spec": (
         "        podSpec:\n          restartPolicy: Always\n",
         "        podspec:\n",
-        {f"{WORKER}.spec.podSpec", f"{WORKER}.spec.podspec"},
+        {f"{WORKER}.spec.podspec"},
     ),
     "label is a number": ("queue: test}", "queue: test, a: 5}", {"metadata.labels.a"}),
     # what admission refuses

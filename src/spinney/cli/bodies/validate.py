@@ -140,7 +140,7 @@ def _verdict(manifest: Manifest, setting: Setting) -> Verdict:
     try:
         decoded = convert(kind, manifest.value)
     except msgspec.ValidationError:
-        return Verdict(_without_repeats(shape or _undecodable(kind, manifest)))
+        return Verdict(_told_once(shape or _undecodable(kind, manifest)))
     not_done = [f"whether a {resource.kind} {manifest.name} exists already and may be changed so"]
     if resource is POD_CLIQUE_SET:
         found = _judged(default_pod_clique_set(decoded), setting)
@@ -153,7 +153,7 @@ def _verdict(manifest: Manifest, setting: Setting) -> Verdict:
         found = Judgement(rule(decoded) if rule is not None else [])
     ruled = [_problem(manifest, fault.path, str(fault).removeprefix(f"{fault.path}: ")) for fault in found.faults]
     # A rule says more of a field than its schema does, so it has the first word.
-    return Verdict(_without_repeats(ruled + shape), tuple(found.warnings), (*not_done, *found.not_done))
+    return Verdict(_told_once(ruled + shape), tuple(found.warnings), (*not_done, *found.not_done))
 
 
 def _judged(pcs: PodCliqueSet, setting: Setting) -> Judgement:
@@ -195,11 +195,14 @@ def _problem(manifest: Manifest, path: str, message: str) -> Problem:
     return Problem(manifest.document.source, manifest.document.line(*steps(path)), path, message)
 
 
-def _without_repeats(problems: list[Problem]) -> tuple[Problem, ...]:
-    """Keep what was said first of each field, in the order of the file."""
+def _told_once(problems: list[Problem]) -> tuple[Problem, ...]:
+    """Keep what was said first of each field, in the order of the file; what was misspelt is not missed as well."""
+    meant = {(steps(each.path)[:-1], each.message.partition("did you mean ")[2]) for each in problems}
     first: dict[tuple[Step, ...], Problem] = {}
     for problem in problems:
-        first.setdefault(steps(problem.path), problem)
+        path = steps(problem.path)
+        if not path or (path[:-1], f"{path[-1]!r}?") not in meant:
+            first.setdefault(path, problem)
     return tuple(sorted(first.values(), key=lambda problem: problem.line))
 
 
