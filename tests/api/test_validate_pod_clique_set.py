@@ -89,6 +89,11 @@ CREATE: dict[str, tuple[JSON, list[tuple[str, str]]]] = {
         [("metadata.annotations", "TooLong")],
     ),
     "negative replicas": (with_spec(replicas=-1), [("spec.replicas", "Invalid")]),
+    "replicas beyond 32 bits": (with_spec(replicas=2**31), [("spec.replicas", "Invalid")]),
+    "clique replicas beyond 32 bits": (
+        a_set(a_clique(replicas=2**31, minAvailable=1)),
+        [(f"{C}[0].spec.replicas", "Invalid")],
+    ),
     "unknown strategy": (with_spec(updateStrategy={"type": "X"}), [("spec.updateStrategy.type", "NotSupported")]),
     "unknown start-up": (a_set(cliqueStartupType="X"), [(f"{T}.cliqueStartupType", "Invalid")]),
     "no delay": (a_set(terminationDelay="0s"), [(f"{T}.terminationDelay", "Invalid")]),
@@ -201,6 +206,15 @@ CREATE: dict[str, tuple[JSON, list[tuple[str, str]]]] = {
         a_set(groups=[a_group(scaleConfig={"minReplicas": 3, "maxReplicas": 2})]),
         [(f"{G}[0].scaleConfig.maxReplicas", "Invalid")],
     ),
+    "group scaled below its replicas": (
+        a_set(groups=[a_group(replicas=3, scaleConfig={"minReplicas": 1, "maxReplicas": 2})]),
+        [(f"{G}[0].scaleConfig.maxReplicas", "Invalid")],
+    ),
+    "group minimum below zero": (a_set(groups=[a_group(minAvailable=-1)]), [(f"{G}[0].minAvailable", "Invalid")]),
+    "generated names too long": (
+        with_metadata(generateName="s" * 36 + "-"),
+        [("metadata.generateName", "TooLong"), (f"{C}[0].name", "TooLong")],
+    ),
     "bad group annotation": (a_set(groups=[a_group(annotations={"": ""})]), [(f"{G}[0].annotations", "Invalid")]),
     "names too long": (
         a_set(a_clique("a" * 41)),
@@ -222,23 +236,6 @@ CREATE: dict[str, tuple[JSON, list[tuple[str, str]]]] = {
     "claim template without requests": (
         a_set(resourceClaimTemplates=[{"name": "t", "templateSpec": {"spec": {}}}]),
         [(f"{T}.resourceClaimTemplates[0].templateSpec.spec.devices.requests", "Required")],
-    ),
-    "unnamed sharing": (a_set(resourceSharing=[sharing("")]), [(f"{T}.resourceSharing[0].name", "Required")]),
-    "sharing twice": (
-        a_set({**a_clique(), "resourceSharing": [sharing(), sharing()]}),
-        [(f"{C}[0].resourceSharing[1].name", "Duplicate")],
-    ),
-    "own template with a namespace": (
-        a_set(resourceClaimTemplates=[a_template()], resourceSharing=[sharing(namespace="ns")]),
-        [(f"{T}.resourceSharing[0].namespace", "Invalid")],
-    ),
-    "unknown scope": (
-        a_set(groups=[a_group(resourceSharing=[sharing(scope="Some")])]),
-        [(f"{G}[0].resourceSharing[0].scope", "NotSupported")],
-    ),
-    "empty filter": (
-        a_set(resourceSharing=[sharing(filter={})]),
-        [(f"{T}.resourceSharing[0].filter", "Required")],
     ),
     "filter names a strange clique": (
         a_set(resourceSharing=[sharing(filter={"childCliqueNames": ["x"]})]),
@@ -263,18 +260,6 @@ CREATE: dict[str, tuple[JSON, list[tuple[str, str]]]] = {
     "clique filter": (
         a_set({**a_clique(), "resourceSharing": [sharing(filter={"childCliqueNames": ["worker"]})]}),
         [(f"{C}[0].resourceSharing[0].filter", "Forbidden")],
-    ),
-    "bad MNNVL group": (
-        with_metadata(name="a", annotations={"grove.io/mnnvl-group": "a b"}),
-        [("metadata.annotations[grove.io/mnnvl-group]", "Invalid")],
-    ),
-    "bad MNNVL group on a clique": (
-        a_set({**a_clique(), "annotations": {"grove.io/mnnvl-group": "A"}}),
-        [(f"{C}[0].annotations[grove.io/mnnvl-group]", "Invalid")],
-    ),
-    "bad MNNVL group on a scaling group": (
-        a_set(groups=[a_group(annotations={"grove.io/mnnvl-group": "A"})]),
-        [(f"{G}[0].annotations[grove.io/mnnvl-group]", "Invalid")],
     ),
 }
 
@@ -327,13 +312,69 @@ def test_without_profiles_only_the_default_scheduler_is_valid() -> None:
     ]
 
 
-def test_multi_node_nvlink_must_be_enabled() -> None:
-    """While the feature is off only the opt-out is accepted."""
-    asked = with_metadata(name="a", annotations={"grove.io/mnnvl-group": "fast"})
-    refused = with_metadata(name="a", annotations={"grove.io/mnnvl-group": "none"})
-    assert faults(asked) == []
-    assert faults(asked, AdmissionPolicy()) == [("metadata.annotations[grove.io/mnnvl-group]", "Invalid")]
-    assert faults(refused, AdmissionPolicy()) == []
+MNNVL = "grove.io/mnnvl-group"
+
+
+def in_nvlink_group(level: str, group: str) -> tuple[JSON, str]:
+    """Build a set with an NVLink group at one level; return it and the path of the annotation."""
+    annotated = {"annotations": {MNNVL: group}}
+    manifests = {
+        "metadata": (with_metadata(name="a", **annotated), f"metadata.annotations[{MNNVL}]"),
+        "group": (a_set(groups=[a_group(**annotated)]), f"{G}[0].annotations[{MNNVL}]"),
+        "clique": (a_set(a_clique() | annotated), f"{C}[0].annotations[{MNNVL}]"),
+    }
+    return manifests[level]
+
+
+@pytest.mark.parametrize("level", ["metadata", "group", "clique"])
+def test_a_group_of_nvlink_is_named_well_and_enabled(level: str) -> None:
+    """At each level a group is a DNS label; while the feature is off only the opt-out is accepted."""
+    for group in ("A", "a b", "a.b", ""):
+        manifest, path = in_nvlink_group(level, group)
+        assert faults(manifest) == [(path, "Invalid")], group
+    manifest, path = in_nvlink_group(level, "fast")
+    assert faults(manifest) == []
+    assert faults(manifest, AdmissionPolicy()) == [(path, "Invalid")]
+    assert faults(in_nvlink_group(level, "none")[0], AdmissionPolicy()) == []
+
+
+def shared(level: str, *entries: JSON) -> tuple[JSON, str]:
+    """Build a set with sharing entries at one level, and its own template ``t``; return it and their path."""
+    manifests = {
+        "set": (a_set(resourceClaimTemplates=[a_template()], resourceSharing=list(entries)), f"{T}.resourceSharing"),
+        "group": (
+            a_set(resourceClaimTemplates=[a_template()], groups=[a_group(resourceSharing=list(entries))]),
+            f"{G}[0].resourceSharing",
+        ),
+        "clique": (
+            a_set(a_clique() | {"resourceSharing": list(entries)}, resourceClaimTemplates=[a_template()]),
+            f"{C}[0].resourceSharing",
+        ),
+    }
+    return manifests[level]
+
+
+@pytest.mark.parametrize("level", ["set", "group", "clique"])
+@pytest.mark.parametrize(
+    ("entries", "field", "kind"),
+    [
+        ([sharing("")], "[0].name", "Required"),
+        ([sharing(), sharing()], "[1].name", "Duplicate"),
+        ([sharing(namespace="ns")], "[0].namespace", "Invalid"),
+        ([sharing(scope="Some")], "[0].scope", "NotSupported"),
+    ],
+)
+def test_sharing_is_checked_at_every_level(level: str, entries: list[JSON], field: str, kind: str) -> None:
+    """An entry that shares a claim is held to the same rules on the set, a group and a clique."""
+    manifest, path = shared(level, *entries)
+    assert faults(manifest) == [(f"{path}{field}", kind)]
+
+
+@pytest.mark.parametrize("level", ["set", "group"])
+def test_a_filter_names_somebody(level: str) -> None:
+    """A filter that is there and empty is refused: leaving it out is how to share with all."""
+    manifest, path = shared(level, sharing(filter={}))
+    assert faults(manifest) == [(f"{path}[0].filter", "Required")]
 
 
 def constrained(level: str, **constraint: Any) -> JSON:
@@ -418,6 +459,21 @@ def test_the_inside_is_not_packed_looser_than_the_outside(kind: str) -> None:
     assert errors == [(f"{C}[0].topologyConstraint.pack.{kind}", "Invalid")] * 2
     errors = faults(nested({"pack": {kind: "rack"}}, {"pack": {kind: "zone"}}, {"pack": {kind: "rack"}}))
     assert errors == [(f"{G}[0].topologyConstraint.pack.{kind}", "Invalid")]
+
+
+@pytest.mark.parametrize("kind", ["required", "preferred"])
+def test_each_pair_of_levels_is_compared(kind: str) -> None:
+    """Also a clique outside all groups with its set, and a clique with its group where the set says nothing."""
+    alone = a_set(
+        a_clique() | {"topologyConstraint": {"pack": {kind: "zone"}}},
+        topologyConstraint={"topologyName": "cluster", "pack": {kind: "rack"}},
+    )
+    assert faults(alone) == [(f"{C}[0].topologyConstraint.pack.{kind}", "Invalid")]
+    member = a_set(
+        a_clique() | {"topologyConstraint": {"pack": {kind: "zone"}}},
+        groups=[a_group(topologyConstraint={"topologyName": "cluster", "pack": {kind: "rack"}})],
+    )
+    assert faults(member) == [(f"{C}[0].topologyConstraint.pack.{kind}", "Invalid")]
 
 
 def test_a_preference_without_effect_is_warned_about() -> None:

@@ -49,7 +49,10 @@ def bound(*names: str) -> list[JSON]:
     ],
 )
 def test_topology_bindings(spec: JSON, expected: list[tuple[str, str]]) -> None:
-    """Levels are unique and well named; a scheduler is bound once, enabled, and knows topologies."""
+    """Levels are unique and well named; a scheduler is bound once, enabled, and knows topologies.
+
+    A fault of a binding also has the path by which Grove names it.
+    """
     manifest = a_binding()
     manifest["spec"] |= spec
     errors = validate_topology_binding(
@@ -58,6 +61,9 @@ def test_topology_bindings(spec: JSON, expected: list[tuple[str, str]]) -> None:
         topology_aware=("kai-scheduler",),
     )
     assert found(errors) == expected
+    for error in errors:
+        if error.path.startswith(S):
+            assert error.path.replace(S, "spec.schedulerTopologyReferences") in error.message
 
 
 @pytest.mark.parametrize(

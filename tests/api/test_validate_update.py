@@ -80,6 +80,18 @@ FIXED: dict[str, tuple[Callable[[JSON], object], list[tuple[str, str]]]] = {
         [(f"{C}[0].spec.podSpec.schedulerName", "Invalid")],
     ),
     "clique added": (lambda m: m["spec"]["template"]["cliques"].append(a_clique("c")), [(C, "Forbidden")]),
+    "clique removed": (
+        lambda m: (
+            m["spec"]["template"]["cliques"].pop(),
+            m["spec"]["template"].pop("podCliqueScalingGroups"),
+        ),
+        [(C, "Forbidden"), (G, "Forbidden")],
+    ),
+    "group added": (
+        lambda m: m["spec"]["template"]["podCliqueScalingGroups"].append({"name": "h", "cliqueNames": ["a"]}),
+        [(G, "Forbidden")],
+    ),
+    "group renamed": (template("podCliqueScalingGroups", 0, "name", to="h"), [(G, "Forbidden")]),
     "clique renamed": (template("cliques", 0, "name", to="z"), [(C, "Forbidden")]),
     "group removed": (template("podCliqueScalingGroups", to=[]), [(G, "Forbidden")]),
     "group members": (
@@ -155,6 +167,42 @@ def test_metadata_can_change_whatever_became_of_the_schedulers() -> None:
     old = a_set(a_clique(podSpec={"schedulerName": "gone"}))
     assert faults(old, set_at("metadata", "finalizers", to=[])) == []
     assert faults(old, set_at("spec", "replicas", to=3)) == [(f"{C}[0].spec.podSpec.schedulerName", "Invalid")]
+
+
+ANNOTATED: dict[str, tuple[tuple[str | int, ...], str]] = {
+    "set": (("metadata", "annotations"), f"metadata.annotations[{MNNVL}]"),
+    "clique": (("spec", "template", "cliques", 0, "annotations"), f"{C}[0].annotations[{MNNVL}]"),
+    "group": (("spec", "template", "podCliqueScalingGroups", 0, "annotations"), f"{G}[0].annotations[{MNNVL}]"),
+}
+
+
+@pytest.mark.parametrize("level", ANNOTATED)
+@pytest.mark.parametrize(
+    ("before", "after"), [({}, {MNNVL: "a"}), ({MNNVL: "a"}, {MNNVL: "b"}), ({MNNVL: "a"}, {}), ({MNNVL: "none"}, {})]
+)
+def test_the_nvlink_group_is_fixed_at_every_level(level: str, before: JSON, after: JSON) -> None:
+    """It can be neither added, nor changed, nor removed, on the set, a clique or a group."""
+    place, path = ANNOTATED[level]
+    old = a_pair()
+    set_at(*place, to=before)(old)
+    assert faults(old, set_at(*place, to=after)) == [(path, "Invalid")]
+    assert faults(old, set_at("spec", "replicas", to=3)) == []
+
+
+@pytest.mark.parametrize(
+    ("place", "path"),
+    [(("cliques", 0), f"{C}[0]"), (("podCliqueScalingGroups", 0), f"{G}[0]")],
+    ids=["clique", "group"],
+)
+def test_constraints_of_parts_are_fixed(place: tuple[str | int, ...], path: str) -> None:
+    """On a clique or a group, too, a constraint is neither added, nor changed, nor removed."""
+    old, where = a_pair(), f"{path}.topologyConstraint"
+    add = template(*place, "topologyConstraint", to={"topologyName": "cluster", "pack": {"required": "rack"}})
+    assert faults(old, add) == [(where, "Forbidden")]
+    add(old)
+    narrow = template(*place, "topologyConstraint", to={"topologyName": "cluster", "pack": {"required": "host"}})
+    assert faults(old, narrow) == [(where, "Forbidden")]
+    assert faults(old, template(*place, "topologyConstraint", to=None)) == [(where, "Forbidden")]
 
 
 PINNED = {"topologyName": "cluster", "pack": {"required": "rack"}}

@@ -13,15 +13,28 @@ import msgspec
 import pytest
 
 from spinney.api import labels as marks
+from spinney.api.admission import AdmissionRequest
 from spinney.api.core import NAMESPACE
 from spinney.api.grove import CLUSTER_TOPOLOGY_BINDING, POD_CLIQUE, POD_CLIQUE_SET, PodCliqueSet
 from spinney.api.podgang import PodGang
-from spinney.api.struct import JSON
-from spinney.backends import Capabilities, Catalogue, Degradation, PodManifest, Profile, Profiles, SchedulerBackend
+from spinney.api.struct import JSON, convert
+from spinney.backends import (
+    Capabilities,
+    Catalogue,
+    Degradation,
+    PodManifest,
+    Profile,
+    Profiles,
+    Rejected,
+    SchedulerBackend,
+    every_backend,
+)
 from spinney.kube.client import Client
 from spinney.kube.crds import install_crds
 from spinney.kube.errors import ApiError, Forbidden, Invalid
+from spinney.kube.keys import Key
 from spinney.operator.admission import DEFAULT_SET, VALIDATE_SET, VALIDATE_TOPOLOGY, Admission
+from spinney.operator.authorization import Authorizer
 from spinney.operator.certificates import new_certificate, provision, service_names
 from spinney.operator.operator import Operator, Settings
 from spinney.operator.webhooks import TIMEOUT_SECONDS, ServicePlace, WebhookServer, register
@@ -50,7 +63,7 @@ class InProcessCaller:
 
 
 class Thinker(SchedulerBackend):
-    """A backend that never comes to a verdict on a set called ``slow``, and fails on one called ``broken``."""
+    """A backend that gives sets called ``slow`` no verdict, fails on ``broken`` and refuses ``unwanted`` ones."""
 
     name: ClassVar[str] = "thinker"
 
@@ -66,6 +79,8 @@ class Thinker(SchedulerBackend):
             await asyncio.Event().wait()
         if pcs.metadata.name == "broken":
             raise LookupError("no map of the racks")
+        if pcs.metadata.name == "unwanted":
+            raise Rejected("gangs of this size are not taken")
         return []
 
 
@@ -249,6 +264,36 @@ def test_a_backend_that_gives_no_verdict_is_named(name: str, code: int, told: st
     run_virtual(story())
 
 
+def test_a_refusal_stands_at_the_field_the_backend_names() -> None:
+    """A backend's word against a set is a fault of that field, or of the spec where the backend names none."""
+    profiles = Profiles((Profile("thinker"), Profile("kai-scheduler")), "thinker")
+
+    async def story() -> None:
+        catalogue = every_backend()
+        catalogue.register(Thinker)
+        async with a_guarded_cluster(Settings(profiles=profiles), catalogue) as client:
+            with pytest.raises(Invalid, match="gangs of this size are not taken") as caught:
+                await client.create(POD_CLIQUE_SET, a_pod_clique_set("unwanted"))
+            assert [(each.field, each.reason) for each in caught.value.causes] == [("spec", "FieldValueInvalid")]
+            cliques = [a_clique("worker", pod_spec=a_pod_spec(scheduler="kai-scheduler"))]
+            with pytest.raises(Invalid, match="no queue is named") as caught:
+                await client.create(POD_CLIQUE_SET, a_pod_clique_set("model", cliques))
+            assert [(each.field, each.reason) for each in caught.value.causes] == [
+                ("metadata.labels", "FieldValueInvalid")
+            ]
+
+    run_virtual(story())
+
+
+@pytest.mark.parametrize("path", [VALIDATE_SET, VALIDATE_TOPOLOGY])
+async def test_deleting_is_never_refused(path: str) -> None:
+    """A set can go whatever it holds, and a topology although sets refer to it."""
+    runtime = Runtime.virtual()
+    operator = Operator(Client(InProcessTransport(ApiServer(runtime)), runtime), Settings())
+    answer = json.loads(await operator.admission.answer(path, a_review("DELETE", {}, {"spec": 5})))["response"]
+    assert answer == {"uid": "1", "allowed": True}
+
+
 def test_degradations_are_warnings() -> None:
     """What the backend will not honour is said in the answer to a request it accepts."""
 
@@ -307,6 +352,50 @@ def test_generated_objects_are_protected() -> None:
             await client.create(POD_CLIQUE, stray)
 
     run_virtual(story())
+
+
+MANAGED = {marks.PART_OF: "model"}
+
+
+@pytest.mark.parametrize(
+    ("asked", "allowed", "warned"),
+    [
+        ({"operation": "CREATE", "object": MANAGED}, False, False),
+        ({"operation": "UPDATE", "object": {}, "oldObject": MANAGED}, False, False),
+        ({"operation": "UPDATE", "object": MANAGED, "oldObject": {}}, True, True),
+        ({"operation": "DELETE", "oldObject": MANAGED}, False, False),
+        ({"operation": "DELETE", "oldObject": MANAGED, "resource": "pods"}, True, False),
+        ({"operation": "UPDATE", "oldObject": MANAGED, "resource": "pods"}, False, False),
+        ({"operation": "CONNECT", "object": MANAGED}, True, False),
+        ({"operation": "DELETE", "oldObject": {}}, True, True),
+        ({"operation": "DELETE", "oldObject": {marks.PART_OF: "gone"}}, True, True),
+        ({"operation": "DELETE", "oldObject": {marks.PART_OF: "open"}}, True, False),
+        ({"operation": "DELETE", "oldObject": MANAGED, "user": OPERATOR}, True, False),
+        ({"operation": "DELETE", "oldObject": MANAGED, "user": "trusted"}, True, False),
+    ],
+)
+def test_who_may_touch_managed_objects(asked: JSON, allowed: bool, warned: bool) -> None:
+    """The operator and the exempt may, others only what belongs to no set or to one that lifts the protection."""
+    lifted = {marks.DISABLE_PROTECTION: "true"}
+    sets = {
+        Key("test", "model"): a_pod_clique_set("model"),
+        Key("test", "open"): a_pod_clique_set("open", annotations=lifted),
+    }
+    review: JSON = {
+        "uid": "1",
+        "kind": {"version": "v1", "kind": "X"},
+        "resource": {"version": "v1", "resource": asked.get("resource", "podcliques")},
+        "operation": asked["operation"],
+        "namespace": "test",
+        "name": "x",
+        "userInfo": {"username": asked.get("user", "somebody")},
+    }
+    for each in ("object", "oldObject"):
+        if each in asked:
+            review[each] = {"metadata": {"labels": asked[each]}}
+    judge = Authorizer(sets.get, operator=OPERATOR, exempt=("trusted",)).judge
+    refusal, warnings = judge(convert(AdmissionRequest, review))
+    assert (refusal is None, bool(warnings)) == (allowed, warned)
 
 
 def test_certificates_are_shared_and_renewed() -> None:

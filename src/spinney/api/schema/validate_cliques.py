@@ -1,11 +1,14 @@
 """Rules for the cliques of a PodCliqueSet: names, sizes, start-up order and autoscaling."""
 
 from collections.abc import Mapping, Sequence
+from typing import Final
 
 from spinney.api.grove import EXPLICIT, AutoScalingConfig, PodCliqueSetTemplateSpec, PodCliqueTemplateSpec
 from spinney.api.schema.field_error import FieldError, FieldPath, duplicate, invalid, not_found, required
 from spinney.api.schema.validate_metadata import name_faults, validate_annotations, validate_labels
 from spinney.api.schema.validate_pod_spec import validate_pod_spec
+
+MAX_INT32: Final = 2**31 - 1
 
 
 def validate_cliques(
@@ -32,6 +35,8 @@ def validate_replicas(replicas: int | None, min_available: int | None, path: Fie
     errors = []
     if replicas is None or replicas <= 0:
         errors.append(invalid(path.child("replicas"), replicas, "must be greater than 0"))
+    elif replicas > MAX_INT32:
+        errors.append(invalid(path.child("replicas"), replicas, f"must be at most {MAX_INT32}"))
     if min_available is None:
         errors.append(required(path.child("minAvailable"), "minAvailable is needed"))
     elif min_available <= 0:

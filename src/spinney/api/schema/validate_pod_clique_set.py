@@ -23,7 +23,7 @@ from spinney.api.grove import (
 from spinney.api.labels import MNNVL_GROUP
 from spinney.api.names import dns_label_faults
 from spinney.api.schema.field_error import FieldError, FieldPath, immutable, invalid, not_supported, required
-from spinney.api.schema.validate_cliques import validate_cliques
+from spinney.api.schema.validate_cliques import MAX_INT32, validate_cliques
 from spinney.api.schema.validate_metadata import validate_metadata
 from spinney.api.schema.validate_pod_spec import pod_spec_warnings, scheduler_name
 from spinney.api.schema.validate_resource_sharing import validate_resource_sharing
@@ -107,8 +107,9 @@ def pod_clique_set_warnings(pcs: PodCliqueSet, policy: AdmissionPolicy) -> list[
 def _spec(pcs: PodCliqueSet, policy: AdmissionPolicy, old: PodCliqueSet | None) -> list[FieldError]:
     spec, template = pcs.spec, pcs.spec.template
     errors: list[FieldError] = []
-    if spec.replicas is not None and spec.replicas < 0:
-        errors.append(invalid(FieldPath("spec.replicas"), spec.replicas, "must not be negative"))
+    if spec.replicas is not None and not 0 <= spec.replicas <= MAX_INT32:
+        fault = "must not be negative" if spec.replicas < 0 else f"must be at most {MAX_INT32}"
+        errors.append(invalid(FieldPath("spec.replicas"), spec.replicas, fault))
     if spec.update_strategy is not None and spec.update_strategy.type not in (None, *UPDATE_STRATEGIES):
         where = FieldPath("spec.updateStrategy.type")
         errors.append(not_supported(where, spec.update_strategy.type, UPDATE_STRATEGIES))

@@ -1,4 +1,8 @@
-"""Validation of a ClusterTopologyBinding."""
+"""Validation of a ClusterTopologyBinding.
+
+Grove names a fault of ``spec.schedulerTopologyBindings`` by what the field was called before. People who look for that
+path, or programs that match it, find it in the message; the path is where the fault is.
+"""
 
 import re
 from collections.abc import Collection
@@ -12,6 +16,7 @@ from spinney.api.topology_constraint import DOMAIN_PATTERN
 
 _DOMAIN: Final = re.compile(DOMAIN_PATTERN)
 _MAX_DOMAIN: Final = 63
+_FORMER_PATH: Final = "spec.schedulerTopologyReferences"
 
 
 def validate_topology_binding(
@@ -54,11 +59,13 @@ def _bindings(
     seen: set[str] = set()
     for i, each in enumerate(binding.spec.scheduler_topology_bindings):
         where, name = path.index(i).child("schedulerName"), each.scheduler_name
+        formerly = f"(in Grove {_FORMER_PATH}[{i}].schedulerName)"
         if name in seen:
-            errors.append(duplicate(where, name))
+            errors.append(duplicate(where, name, f"a scheduler is bound once {formerly}"))
         elif name not in schedulers:
-            errors.append(invalid(where, name, f"is not an enabled scheduler; enabled are: {', '.join(schedulers)}"))
+            enabled = ", ".join(schedulers)
+            errors.append(invalid(where, name, f"is not an enabled scheduler; enabled are: {enabled} {formerly}"))
         elif name not in topology_aware:
-            errors.append(invalid(where, name, "is enabled but manages no topology"))
+            errors.append(invalid(where, name, f"is enabled but manages no topology {formerly}"))
         seen.add(name)
     return errors
