@@ -59,7 +59,7 @@ controlplane: $(REAL)  ## build what the real suite runs on: Kubernetes 1.35, 1.
 test-real: $(REAL)  ## the suites that claim Kubernetes behaviour, on a real control plane
 	$(BIN)/pytest -q -m real
 
-BENCHMARKS := objects runtime nodes server scheduler operator coscheduling
+BENCHMARKS := objects runtime nodes server scheduler operator coscheduling cli
 
 .PHONY: bench
 bench: $(REAL)  ## every benchmark; each prints a ratio measured in one run
