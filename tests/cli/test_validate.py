@@ -74,6 +74,12 @@ def test_every_fault_has_its_line_and_path(tmp_path: Path) -> None:
             "did you mean 'imagePullPolicy'?",
         ),
         (
+            "image: pause",
+            "gadgets: 5, image: pause",
+            "set.yaml:17: spec.template.cliques[0].spec.podSpec.containers[0].gadgets: unknown key; "
+            "Kubernetes 1.37 has no such field here",
+        ),
+        (
             "schedulerName:",
             "schedulername:",
             "set.yaml:16: spec.template.cliques[0].spec.podSpec.schedulername: unknown key; "

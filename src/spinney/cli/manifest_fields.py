@@ -143,7 +143,10 @@ def _unknown_in(table: FieldTable, kind: FieldType, value: Any, path: tuple[Step
             if name in known:
                 _unknown_in(table, known[name].type, item, (*path, name), report)
             else:
-                report((*path, str(name)), f"unknown key; {nearest(str(name), list(known))}")
+                hint = nearest(str(name), list(known))
+                # Kubernetes' own objects have too many fields to list, and another release may have more.
+                hint = hint if hint.startswith("did you mean") else f"Kubernetes {KUBERNETES} has no such field here"
+                report((*path, str(name)), f"unknown key; {hint}")
     elif kind.form == "map" and isinstance(value, dict):
         for name, item in value.items():
             _unknown_in(table, kind.element, item, (*path, str(name)), report)
