@@ -210,6 +210,14 @@ def test_other_kinds_are_left_to_the_cluster(tmp_path: Path) -> None:
     assert "apps/v1 Deployment web: not one of our kinds" in answer.output
 
 
+def test_fields_of_kubernetes_own_kinds_are_looked_at(tmp_path: Path) -> None:
+    """What a workload brings along is not judged by rules, and still a misspelt field of it is found."""
+    answer = validate(tmp_path, "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: web}\nspec: {replica: 1}\n")
+
+    assert answer.exit_code == 1
+    assert "set.yaml:4: spec.replica: unknown key; did you mean 'replicas'?" in answer.output
+
+
 @pytest.mark.parametrize("text", ["a: [1, 2", "just text", "a: 1\na: 2\n"])
 def test_a_file_that_holds_no_object_is_refused(tmp_path: Path, text: str) -> None:
     """Broken YAML, or YAML that is no object, is one sentence with its place."""

@@ -55,6 +55,24 @@ def field_problems(resource: Resource, kind: type, document: Document) -> list[P
     return problems
 
 
+def builtin_field_problems(api_version: str, kind: str, document: Document) -> list[Problem]:
+    """Return the same of an object of Kubernetes' own; nothing of a kind that is not in the table of fields."""
+    message = field_table(KUBERNETES).kind(api_version, kind)
+    if message is None:
+        return []
+    problems: list[Problem] = []
+
+    def report(path: tuple[Step, ...], text: str) -> None:
+        problems.append(document.problem(path, text))
+
+    for name, value in document.value.items():
+        if name in message.by_name:
+            _check_part(Part((name,), value, api_version, kind, name), report)
+        elif name not in {"apiVersion", "kind"}:
+            report((str(name),), f"unknown key; {nearest(str(name), list(message.by_name))}")
+    return problems
+
+
 def steps(path: str) -> tuple[Step, ...]:
     """Return the parts of a field path such as ``spec.cliques[0].labels[app]``."""
     found: list[Step] = []

@@ -33,7 +33,7 @@ from spinney.api.struct import convert
 from spinney.backends import Profile, Rejected, TopologyAware, every_backend
 from spinney.backends.documents import InvalidDocument, Problem, Step, decode, nearest
 from spinney.backends.kube import KubeScheduler, KubeSchedulerConfig
-from spinney.cli.manifest_fields import field_problems, schema_faults, steps
+from spinney.cli.manifest_fields import builtin_field_problems, field_problems, schema_faults, steps
 from spinney.cli.objects import Manifest, read
 from spinney.cli.offline_backends import NeedsCluster, judge
 from spinney.cli.output import print_data
@@ -218,7 +218,8 @@ def _unknown(manifest: Manifest) -> Verdict:
         problem = manifest.document.problem(("apiVersion",), f"found {version!r}, expected {expected}")
         return Verdict((problem,))
     return Verdict(
-        not_done=(f"{version} {kind} {manifest.name}: not one of our kinds, so only a cluster can check it",)
+        _told_once(builtin_field_problems(version, kind, manifest.document)),
+        not_done=(f"{version} {kind} {manifest.name}: not one of our kinds, so only a cluster can check it",),
     )
 
 
