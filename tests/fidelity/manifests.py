@@ -200,7 +200,8 @@ _POLICY = [
     *_life(_HPAS, _named("default", spec={"maxReplicas": 5, "scaleTargetRef": _TARGET})),
     posting(_HPAS, _named("bad", spec={"maxReplicas": 0, "scaleTargetRef": _TARGET})),
     posting(_HPAS, _named("bad", spec={"minReplicas": 3, "maxReplicas": 2, "scaleTargetRef": _TARGET})),
-    *_life(f"{_CORE}/resourcequotas", _named("q", spec={"hard": {"pods": "10", "requests.cpu": "4"}})),
+    # What a quota's columns show is a controller's work, and comes when it comes.
+    posting(f"{_CORE}/resourcequotas", _named("q", spec={"hard": {"pods": "10", "requests.cpu": "4"}})),
     *_life(
         f"{_CORE}/limitranges",
         _named("l", spec={"limits": [{"type": "Container", "default": {"cpu": "1"}, "max": {"cpu": "2"}}]}),

@@ -22,7 +22,7 @@ from tests.server.api import DEFINITIONS, Api, a_definition
 pytestmark = [pytest.mark.real, pytest.mark.timeout(900)]
 schemathesis = pytest.importorskip("schemathesis", reason="schemathesis is not installed: `make test-real` does")
 
-_EXAMPLES = int(os.environ.get("SPINNEY_FUZZ_EXAMPLES", "6"))
+_EXAMPLES = int(os.environ.get("SPINNEY_FUZZ_EXAMPLES", "2"))
 _DOCUMENTS = (
     "api/v1",
     "apis/scheduling.k8s.io/v1beta1",

@@ -4,6 +4,7 @@ Gangs come first, then what fills them. A new template is announced in the statu
 nobody starts to roll before it is his turn. Replicas that have lost their minimum for too long are recycled here.
 """
 
+import asyncio
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
@@ -45,6 +46,7 @@ from spinney.operator.gangs import GangPlan
 from spinney.operator.hashes import TemplateHashes, adoption
 from spinney.operator.layout import Layout
 from spinney.operator.podgang import FIELD_MANAGER, new_gang
+from spinney.operator.podgang_calls import TIMEOUT_SECONDS
 from spinney.operator.possessions import NameTaken, Possession, Possessions
 from spinney.operator.set_status import ObservedSet, replica_index
 from spinney.operator.set_update import set_update
@@ -331,7 +333,8 @@ class PodCliqueSetController:
         if known is None or known[:2] != identity:
             answer: list[Degradation] | str
             try:
-                answer = await scene.backend.validate_pod_clique_set(scene.pcs, None)
+                async with asyncio.timeout(TIMEOUT_SECONDS):
+                    answer = await scene.backend.validate_pod_clique_set(scene.pcs, None)
             except Rejected as rejected:
                 answer = str(rejected)
             except Exception as error:  # noqa: BLE001 - a backend may raise anything; the workload must not wait for it

@@ -13,24 +13,19 @@ from spinney.server.patches.fieldset import Path, parts_of
 
 
 def tree_of(value: Any, shape: Shape) -> JSON:
-    """Return the fields that ``value`` sets: what ``fields_of`` returns, as a tree."""
-    return _node(value, shape) or {}
+    """Return the fields of a value that is new: what ``fields_of`` returns, as a tree, and lists of no items too.
 
-
-def _node(value: Any, shape: Shape) -> JSON | None:
-    """Return the tree of a value; ``None`` if it sets nothing, as a list of no items does."""
+    To apply a list of no items sets nothing; to create an object with one does.
+    """
     parts = parts_of(value, shape)
-    is_list = isinstance(value, list)
     if not parts:
-        return None if is_list and shape.associative else {}
+        return {}
+    is_item = isinstance(value, list)
     tree: JSON = {}
     for step in sorted(parts):
-        below = _node(*parts[step])
-        if is_list:
-            tree[step] = {".": {}, **below} if below else {}
-        elif below is not None:
-            tree[step] = below
-    return tree or None
+        below = tree_of(*parts[step])
+        tree[step] = {".": {}, **below} if is_item and below else below
+    return tree
 
 
 def with_paths(tree: JSON, paths: Iterable[Path]) -> JSON:
