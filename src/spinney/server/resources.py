@@ -135,6 +135,7 @@ async def _delete_collection(
     for record in listed.records:
         each = Target(target.kind, record.key.namespace or None, record.key.name)
         if context.collection(target.kind).get(record.key) is not None:
-            deleted.append((await delete(context, each, wanted, options)).record)
+            await delete(context, each, wanted, options)
+            deleted.append(record)  # as it was listed, not as deletion has left it
     metadata: JSON = {"resourceVersion": str(context.store.revision)}
     return reply(representation.many(deleted, metadata), warnings=options.warnings)
