@@ -26,12 +26,12 @@ from spinney.api.coscheduling import PodGroup, PodGroupSpec
 from spinney.api.labels import COSCHEDULING_GROUP
 from spinney.api.meta import Metadata, ObjectMeta
 from spinney.binding.binder import Binder
+from spinney.binding.budgets import Budgets
 from spinney.binding.device_claims import DeviceClaims
 from spinney.binding.volumes import LateVolumes
 from spinney.cluster.dra.book import ClaimBook
 from spinney.cluster.pods import PodKey, PodRecord
 from spinney.cluster.state import ClusterState
-from spinney.coscheduling.budgets import Budgets
 from spinney.coscheduling.configuration import CoschedulerConfiguration, make_profile, parse_configuration
 from spinney.coscheduling.framework import SUCCESS, Bind, CycleState, Handle, PluginRegistry, Services, Status
 from spinney.coscheduling.groups import Group, Groups

@@ -1,10 +1,11 @@
 """Disruption budgets over whole sets of victims.
 
 A budget says how many more of its pods may be disrupted now. The API server checks evictions one by one; a set that is
-only worth evicting as a whole has to be counted before the first one goes.
+only worth evicting as a whole has to be counted before the first one goes. Preemption of single pods weighs budgets
+instead: they are avoided where possible and never a reason not to preempt.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 from spinney.api.policy import PodDisruptionBudget
 from spinney.cluster.pods import PodRecord
@@ -41,10 +42,22 @@ class Budgets:
     def refusal(self, victims: Iterable[PodRecord]) -> str | None:
         """Return which budget forbids that all of ``victims`` go, or None if they may."""
         for key, count in self._counted(victims).items():
-            allowed = self._budgets[key.namespace][key].status.disruptions_allowed - self._spent.get(key, 0)
+            allowed = self._allowed(key)
             if count > allowed:
                 return f"disruption budget {key} allows {max(allowed, 0)} more disruptions, and {count} are needed"
         return None
+
+    def violated_by(self, victims: Iterable[PodRecord]) -> list[bool]:
+        """Tell for each victim whether taking it, after those before it, takes more than some budget allows."""
+        left: dict[Key, int] = {}
+        answers = []
+        for victim in victims:
+            violates = False
+            for key in self._protecting(victim):
+                left[key] = left.get(key, self._allowed(key)) - 1
+                violates |= left[key] < 0
+            answers.append(violates)
+        return answers
 
     def spend(self, victims: Iterable[PodRecord]) -> None:
         """Count ``victims`` as gone."""
@@ -55,10 +68,19 @@ class Budgets:
         """Return how many of ``victims`` each budget protects; those that are on their way out count already."""
         counts: dict[Key, int] = {}
         for victim in victims:
-            for key, budget in self._budgets.get(victim.namespace, {}).items():
-                selector = budget.spec.selector
-                if selector is None or victim.name in budget.status.disrupted_pods:
-                    continue
-                if selector.matches(victim.labels):
-                    counts[key] = counts.get(key, 0) + 1
+            for key in self._protecting(victim):
+                counts[key] = counts.get(key, 0) + 1
         return counts
+
+    def _protecting(self, victim: PodRecord) -> Iterator[Key]:
+        """Yield the budgets that count the disruption of a pod."""
+        for key, budget in self._budgets.get(victim.namespace, {}).items():
+            selector = budget.spec.selector
+            if selector is None or victim.name in budget.status.disrupted_pods:
+                continue
+            if selector.matches(victim.labels):
+                yield key
+
+    def _allowed(self, key: Key) -> int:
+        """Return how many more disruptions a budget allows."""
+        return self._budgets[key.namespace][key].status.disruptions_allowed - self._spent.get(key, 0)

@@ -27,12 +27,12 @@ from spinney.api.resource_claims import (
 from spinney.api.storage import STORAGE_CLASS, PersistentVolume, PersistentVolumeClaim, StorageClass
 from spinney.api.struct import Struct
 from spinney.binding.binder import Binder
+from spinney.binding.budgets import Budgets
 from spinney.binding.device_claims import DeviceClaims
 from spinney.binding.volumes import LateVolumes
 from spinney.cluster.dra.book import ClaimBook
 from spinney.cluster.pods import PodKey, PodRecord
 from spinney.cluster.state import ClusterState, PodChange
-from spinney.coscheduling.budgets import Budgets
 from spinney.coscheduling.configuration import CoschedulerConfiguration, InvalidConfiguration, make_profile
 from spinney.coscheduling.disruption import Disruption
 from spinney.coscheduling.framework import EventHint, Handle, PluginRegistry, Profile, Services, room_freed

@@ -15,12 +15,12 @@ from typing import Final, Protocol
 
 import numpy as np
 
+from spinney.binding.budgets import Budgets
 from spinney.cluster.filters import FilterResult
 from spinney.cluster.ledger import fits_on
 from spinney.cluster.pods import PodRecord
 from spinney.cluster.state import holding_of
 from spinney.cluster.table import Mask
-from spinney.coscheduling.budgets import Budgets
 from spinney.coscheduling.framework import CycleState
 from spinney.coscheduling.groups import Groups
 from spinney.coscheduling.judging import Judge

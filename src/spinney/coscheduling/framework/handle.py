@@ -12,9 +12,9 @@ from spinney.runtime import Runtime
 
 if TYPE_CHECKING:
     from spinney.binding.binder import Binder
+    from spinney.binding.budgets import Budgets
     from spinney.binding.device_claims import DeviceClaims
     from spinney.binding.volumes import LateVolumes
-    from spinney.coscheduling.budgets import Budgets
     from spinney.coscheduling.groups import Group, Groups
     from spinney.coscheduling.judging import Judge
     from spinney.coscheduling.nominations import Nominations
