@@ -1,47 +1,24 @@
-"""Telling people: the PodScheduled condition and events of pods, and the Scheduled condition of gangs.
+"""Telling people: the PodScheduled condition and events of pods, and the Scheduled condition of gangs."""
 
-A verdict is written when it is new and not again while it stays the same: a gang that waits for hours costs one write
-per pod, not one per cycle. Verdicts on pods are written in the background, a few at a time; one that is overtaken by a
-newer verdict on the same pod is not written at all. What was said about a pod is forgotten with the pod.
-"""
-
-import asyncio
-from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-import structlog
-
 from spinney.api.conditions import find_condition
-from spinney.api.core import POD
 from spinney.api.meta import Condition
 from spinney.api.podgang import DISRUPTION_TARGET, POD_GANG, SCHEDULED, PodGang
 from spinney.api.struct import JSON
 from spinney.api.time import timestamp
-from spinney.binding.placement import pod_reference
-from spinney.kube.client import Client, PatchKind
-from spinney.kube.errors import Conflict, Invalid, KubeError, NotFound
+from spinney.binding.pod_status import UNSCHEDULABLE, PodStatusWriter, PodVerdict
+from spinney.kube.client import Client
+from spinney.kube.errors import NotFound
 from spinney.kube.events import EventRecorder, reference
-from spinney.kube.keys import Key, key_of
+from spinney.kube.keys import key_of
 from spinney.runtime import Clock
 
-log = structlog.get_logger()
+__all__ = ["EVICTED", "UNSCHEDULABLE", "GangVerdict", "PodVerdict", "Reporter", "gang_status"]
 
-UNSCHEDULABLE = "Unschedulable"
 EVICTED = "EvictedByScheduler"
-
-_IN_FLIGHT = 8
-
-
-@dataclass(frozen=True, slots=True)
-class PodVerdict:
-    """Why a pod was not placed. ``message`` goes into its condition, ``event`` into an event on it."""
-
-    pod: Key
-    uid: str
-    message: str
-    event: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,39 +33,17 @@ class GangVerdict:
     """For whom pods of the gang were evicted, while it has not recovered."""
 
 
-class Reporter:
-    """Writes verdicts of one scheduler. Mutable: it remembers what it said."""
+class Reporter(PodStatusWriter):
+    """Writes verdicts of one scheduler, on pods and on gangs. Mutable: it remembers what it said about pods."""
 
     def __init__(self, client: Client, clock: Clock, events: EventRecorder, *, event_reason: str) -> None:
-        self._client = client
+        super().__init__(client, events, event_reason=event_reason)
         self._clock = clock
-        self._events = events
-        self._event_reason = event_reason
-        self._said: dict[Key, tuple[str, str]] = {}
-        self._outbox: OrderedDict[Key, PodVerdict] = OrderedDict()
-        self._being_written: set[Key] = set()
-        self._writers: set[asyncio.Task[None]] = set()
 
     def unschedulable(self, verdicts: Sequence[PodVerdict]) -> None:
         """Say why pods wait, where that was not said before; returns at once."""
         for verdict in verdicts:
-            if self._said.get(verdict.pod) == (verdict.uid, verdict.message):
-                continue
-            self._said[verdict.pod] = (verdict.uid, verdict.message)
-            self._events.event(pod_reference(verdict.pod, verdict.uid), "Warning", self._event_reason, verdict.event)
-            self._outbox[verdict.pod] = verdict
-            if len(self._writers) < _IN_FLIGHT:
-                self._writers.add(asyncio.create_task(self._write(), name="pod conditions"))
-
-    def forget(self, pod: Key) -> None:
-        """Drop what was said, or was still to be said, about a pod that was bound or is gone."""
-        self._said.pop(pod, None)
-        self._outbox.pop(pod, None)
-
-    async def flush(self) -> None:
-        """Wait until every verdict has been written."""
-        while self._writers:
-            await asyncio.wait(self._writers)
+            self.waits(verdict)
 
     async def gang(self, gang: PodGang, verdict: GangVerdict) -> None:
         """Write how far a PodGang has come, unless its status says so already."""
@@ -106,40 +61,6 @@ class Reporter:
             self._events.event(reference(POD_GANG, gang), "Normal", SCHEDULED, verdict.message)
         elif verdict.reason == UNSCHEDULABLE and (was is None or was.message != verdict.message):
             self._events.event(reference(POD_GANG, gang), "Warning", UNSCHEDULABLE, verdict.message)
-
-    async def _write(self) -> None:
-        """Write what waits; of one pod there is only ever one verdict being written."""
-        try:
-            while (pod := next((pod for pod in self._outbox if pod not in self._being_written), None)) is not None:
-                verdict = self._outbox.pop(pod)
-                self._being_written.add(pod)
-                try:
-                    await self._write_pod_condition(verdict)
-                finally:
-                    self._being_written.remove(pod)
-        finally:
-            self._writers.remove(asyncio.current_task())  # type: ignore[arg-type]
-
-    async def _write_pod_condition(self, verdict: PodVerdict) -> None:
-        condition = {
-            "type": "PodScheduled",
-            "status": "False",
-            "reason": UNSCHEDULABLE,
-            "message": verdict.message,
-            "lastTransitionTime": timestamp(self._clock.now()),
-        }
-        # The uid makes the write fail for a pod of the same name that came later.
-        patch = {"metadata": {"uid": verdict.uid}, "status": {"conditions": [condition]}}
-        try:
-            await self._client.patch(
-                POD, verdict.pod.name, patch, verdict.pod.namespace, kind=PatchKind.STRATEGIC, subresource="status"
-            )
-        except (NotFound, Conflict, Invalid):
-            # Another uid is a conflict to one API server and an attempt to change an immutable field to another.
-            self.forget(verdict.pod)
-        except KubeError as error:
-            self.forget(verdict.pod)
-            log.warning("condition not written", pod=str(verdict.pod), error=str(error))
 
 
 def gang_status(gang: PodGang, verdict: GangVerdict, *, now: datetime) -> JSON | None:

@@ -16,9 +16,11 @@ from spinney.api.meta import Condition
 from spinney.api.resource import Resource
 from spinney.api.struct import JSON, to_json
 from spinney.api.time import timestamp
+from spinney.binding.pod_status import UNSCHEDULABLE
 from spinney.cluster.statuses import PodStatus
 from spinney.coscheduling.disruption import Disruption
 from spinney.coscheduling.groups import Group, Groups
+from spinney.coscheduling.reporting import FAILED_SCHEDULING
 from spinney.explain.rendering import EVENT_BYTES, bounded
 from spinney.gangs.sources import coscheduling as coscheduling_source
 from spinney.gangs.sources import native
@@ -58,8 +60,6 @@ KINDS: Final = {
 """The kinds of group whose status the scheduler writes to; an API server serves at most one of Kubernetes' own."""
 
 SCHEDULED: Final = "Scheduled"
-UNSCHEDULABLE: Final = "Unschedulable"
-FAILED_SCHEDULING: Final = "FailedScheduling"
 
 _BOUND: Final = frozenset({PodStatus.BINDING, PodStatus.BOUND, PodStatus.RUNNING})
 

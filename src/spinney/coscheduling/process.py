@@ -29,6 +29,7 @@ from spinney.api.struct import Struct
 from spinney.binding.binder import Binder
 from spinney.binding.budgets import Budgets
 from spinney.binding.device_claims import DeviceClaims
+from spinney.binding.pod_status import PodStatusWriter
 from spinney.binding.volumes import LateVolumes
 from spinney.cluster.dra.book import ClaimBook
 from spinney.cluster.pods import PodKey, PodRecord
@@ -44,9 +45,8 @@ from spinney.coscheduling.metrics import CoschedulingMetrics
 from spinney.coscheduling.nominations import Nominations
 from spinney.coscheduling.plugins import BUILT_IN, DEFAULT_PLUGINS
 from spinney.coscheduling.pod_group_controller import PodGroupController
-from spinney.coscheduling.pod_status import PodStatusWriter
 from spinney.coscheduling.queue import BackoffTimes, SchedulingQueue
-from spinney.coscheduling.reporting import Reports
+from spinney.coscheduling.reporting import FAILED_SCHEDULING, Reports
 from spinney.coscheduling.scheduler import FLUSH_SECONDS, Scheduler
 from spinney.coscheduling.victims import priority_of
 from spinney.coscheduling.volumes import Volumes
@@ -104,7 +104,7 @@ class CoschedulerProcess:
         self._with_controller = with_controller
         self._woken = asyncio.Event()
         self._events = events = self.manager.recorder(COMPONENT)
-        self._pod_status = PodStatusWriter(client, events)
+        self._pod_status = PodStatusWriter(client, events, event_reason=FAILED_SCHEDULING)
         self._reports = Reports(self._pod_status, self.cluster)
         waiting = WaitingPods()
         leaving: dict[PodKey, None] = {}
@@ -294,7 +294,7 @@ class CoschedulerProcess:
             nominations.remove(Key(*record.key))
         if promised:
             self.queue.notify(room_freed(record.pod, promised), but_not=frozenset({Key(*record.key)}))
-        self._pod_status.nominate(record, node)
+        self._pod_status.nominate(Key(*record.key), record.uid, node)
 
     def _completed(self, group: Group) -> None:
         self.queue.activate(Key(*record.key) for record in group.pending())

@@ -1,12 +1,19 @@
 """Telling people why a pod waits, in kube-scheduler's words."""
 
+from typing import Final
+
+from spinney.binding.pod_status import POD_SCHEDULED, SCHEDULER_ERROR, UNSCHEDULABLE, PodStatusWriter, PodVerdict
 from spinney.cluster.filters import FilterResult
 from spinney.cluster.pods import PodRecord
 from spinney.cluster.state import ClusterState
 from spinney.coscheduling.framework import Code
-from spinney.coscheduling.pod_status import SCHEDULER_ERROR, UNSCHEDULABLE, PodStatusWriter
 from spinney.coscheduling.scheduler import Refused
 from spinney.coscheduling.wording import nodes_counted
+from spinney.explain.rendering import EVENT_BYTES, bounded
+from spinney.kube.keys import Key
+
+FAILED_SCHEDULING: Final = "FailedScheduling"
+"""The reason of the events that say why a pod or group waits."""
 
 
 class Reports:
@@ -20,11 +27,11 @@ class Reports:
     def put(self, refused: Refused) -> None:
         """Report that a pod found no node, or that trying to place it failed."""
         reason = SCHEDULER_ERROR if refused.status.code is Code.ERROR else UNSCHEDULABLE
-        self._writer.waits(refused.record, reason, self.message(refused))
+        self._say(refused.record, reason, self.message(refused))
 
     def held(self, record: PodRecord, message: str) -> None:
         """Report why a pod is not tried."""
-        self._writer.waits(record, UNSCHEDULABLE, message)
+        self._say(record, UNSCHEDULABLE, message)
 
     def message(self, refused: Refused) -> str:
         """Return the text: nodes counted by reason, or why the pod was refused as a whole."""
@@ -37,3 +44,15 @@ class Reports:
             self._counted = (found, nodes_counted(refused.record, self._cluster.table, found))
         counted = self._counted[1]
         return f"{counted} {refused.tail}" if refused.tail else counted
+
+    def _say(self, record: PodRecord, reason: str, message: str) -> None:
+        condition = record.pod.condition(POD_SCHEDULED)
+        verdict = PodVerdict(
+            Key(*record.key),
+            record.uid,
+            message,
+            bounded(message, EVENT_BYTES),
+            reason=reason,
+            known_to_wait=condition is not None and condition.status == "False",
+        )
+        self._writer.waits(verdict)

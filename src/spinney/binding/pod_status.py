@@ -3,6 +3,9 @@
 Of one pod there is only ever one write under way, and what changes meanwhile is combined into the next, so the newest
 word is the one that stays. A bind waits for the write under way and drops what was still to be said: the API server
 says PodScheduled itself then, and nobody contradicts it afterwards.
+
+A verdict is written when it is new and not again while it stays the same: a pod that waits for hours costs one write,
+not one per attempt.
 """
 
 import asyncio
@@ -17,8 +20,6 @@ from spinney.api.core import POD
 from spinney.api.struct import JSON
 from spinney.api.time import timestamp
 from spinney.binding.placement import pod_reference
-from spinney.cluster.pods import PodRecord
-from spinney.explain.rendering import EVENT_BYTES, bounded
 from spinney.kube.client import Client, PatchKind
 from spinney.kube.errors import Conflict, Invalid, KubeError, NotFound
 from spinney.kube.events import EventRecorder
@@ -29,9 +30,21 @@ log = structlog.get_logger()
 POD_SCHEDULED: Final = "PodScheduled"
 UNSCHEDULABLE: Final = "Unschedulable"
 SCHEDULER_ERROR: Final = "SchedulerError"
-FAILED_SCHEDULING: Final = "FailedScheduling"
 
 _IN_FLIGHT: Final = 8
+
+
+@dataclass(frozen=True, slots=True)
+class PodVerdict:
+    """Why a pod was not placed. ``message`` goes into its condition, ``event`` into an event on it."""
+
+    pod: Key
+    uid: str
+    message: str
+    event: str
+    reason: str = UNSCHEDULABLE
+    known_to_wait: bool = False
+    """Whether the condition is False already, so that this is not the time of its transition."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,40 +55,38 @@ class _News:
     condition: tuple[str, str] | None = None
     """Reason and message."""
     turned: bool = False
-    """Whether the condition was not False before, so that this is the time of its transition."""
+    """Whether the condition was not False before."""
     nominated: str | None = None
 
 
 class PodStatusWriter:
     """Writes the status of pending pods in the background. Mutable: it remembers what it said."""
 
-    def __init__(self, client: Client, events: EventRecorder) -> None:
+    def __init__(self, client: Client, events: EventRecorder, *, event_reason: str) -> None:
         self._client = client
         self._events = events
+        self._event_reason = event_reason
         self._said: dict[Key, tuple[str, str, str]] = {}
         self._outbox: OrderedDict[Key, _News] = OrderedDict()
         self._being_written: dict[Key, asyncio.Future[None]] = {}
         self._writers: set[asyncio.Task[None]] = set()
 
-    def waits(self, record: PodRecord, reason: str, message: str) -> None:
+    def waits(self, verdict: PodVerdict) -> None:
         """Say why a pod waits, in its condition and an event, unless that was the last thing said; returns at once."""
-        key = Key(*record.key)
-        said = (record.uid, reason, message)
+        key, uid = verdict.pod, verdict.uid
+        said = (uid, verdict.reason, verdict.message)
         before = self._said.get(key)
         if before == said:
             return
         self._said[key] = said
-        about = pod_reference(key, record.uid)
-        self._events.event(about, "Warning", FAILED_SCHEDULING, bounded(message, EVENT_BYTES))
-        was = record.pod.condition(POD_SCHEDULED)
-        turned = (was is None or was.status != "False") and (before is None or before[0] != record.uid)
-        news = self._news(key, record.uid)
-        self._put(key, replace(news, condition=(reason, message), turned=news.turned or turned))
+        self._events.event(pod_reference(key, uid), "Warning", self._event_reason, verdict.event)
+        turned = not verdict.known_to_wait and (before is None or before[0] != uid)
+        news = self._news(key, uid)
+        self._put(key, replace(news, condition=(verdict.reason, verdict.message), turned=news.turned or turned))
 
-    def nominate(self, record: PodRecord, node: str) -> None:
+    def nominate(self, pod: Key, uid: str, node: str) -> None:
         """Say which node a pod was promised; an empty one takes the promise back."""
-        key = Key(*record.key)
-        self._put(key, replace(self._news(key, record.uid), nominated=node))
+        self._put(pod, replace(self._news(pod, uid), nominated=node))
 
     def about_to_bind(self, pod: Key) -> Awaitable[None] | None:
         """Drop what was to be said about a pod; what is returned, if anything, is to be awaited before it is bound."""
@@ -83,7 +94,7 @@ class PodStatusWriter:
         return self._being_written.get(pod)
 
     def forget(self, pod: Key) -> None:
-        """Drop what was said, or was to be said, about a pod that is gone."""
+        """Drop what was said, or was to be said, about a pod that was bound or is gone."""
         self._said.pop(pod, None)
         self._outbox.pop(pod, None)
 
