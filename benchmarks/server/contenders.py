@@ -14,6 +14,7 @@ from tempfile import TemporaryDirectory
 import yaml
 
 from spinney.testing.controlplane import ControlPlane
+from spinney.testing.controlplane.tether import Tether
 
 _EMBEDDED = """
 import asyncio, sys
@@ -69,7 +70,7 @@ def _peak(pid: int) -> int:
 @asynccontextmanager
 async def embedded(*, keeping: bool) -> AsyncIterator[Contender]:
     """Run the embedded server, in memory or with a data directory."""
-    with TemporaryDirectory() as home:
+    with TemporaryDirectory() as home, Tether(Path(home)) as tether:
         kubeconfig = Path(home) / "kubeconfig"
         arguments = [str(kubeconfig), *([str(Path(home) / "data")] if keeping else [])]
         process = await asyncio.create_subprocess_exec(
@@ -79,6 +80,7 @@ async def embedded(*, keeping: bool) -> AsyncIterator[Contender]:
             *arguments,
             stdout=asyncio.subprocess.DEVNULL,
             stderr=asyncio.subprocess.PIPE,
+            process_group=tether.group,
         )
         assert process.stderr is not None
         said = await process.stderr.readline()

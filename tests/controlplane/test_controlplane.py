@@ -10,6 +10,7 @@ import pytest
 from spinney.runtime import SystemClock
 from spinney.testing.controlplane import ControlPlane, GoMissing, ProcessFailed, find_binaries, gang_api
 from spinney.testing.controlplane.process import Ports, Process
+from spinney.testing.controlplane.tether import Tether
 
 
 def kubectl(plane: ControlPlane, *arguments: str, kubeconfig: Path | None = None) -> str:
@@ -123,9 +124,11 @@ def test_given_assets_are_used_and_nothing_is_built(tmp_path: Path, monkeypatch:
 
 def test_a_program_that_exits_is_told_at_once(tmp_path: Path) -> None:
     """A program that ends before it is ready is an error with its exit code and its last words."""
-    process = Process("short", ["/bin/sh", "-c", "echo farewell; exit 7"], directory=tmp_path, clock=SystemClock())
-    with pytest.raises(ProcessFailed, match=r"short exited with code 7(?s:.*)farewell"):
-        process.wait_until_ready("http://127.0.0.1:9/", within=60)
+    command = ["/bin/sh", "-c", "echo farewell; exit 7"]
+    with Tether() as tether:
+        process = Process("short", command, directory=tmp_path, clock=SystemClock(), tether=tether)
+        with pytest.raises(ProcessFailed, match=r"short exited with code 7(?s:.*)farewell"):
+            process.wait_until_ready("http://127.0.0.1:9/", within=60)
 
 
 def test_ports_are_held_for_their_programs() -> None:

@@ -13,6 +13,7 @@ from spinney.server import ApiServer
 from spinney.server.http import HttpServer
 from spinney.testing.controlplane.binaries import Binaries, GoMissing, find_binaries
 from spinney.testing.controlplane.process import Process
+from spinney.testing.controlplane.tether import Tether
 from tests.server.api import Api
 
 CONTENT_TYPES = pytest.mark.parametrize(
@@ -34,11 +35,13 @@ async def with_component(directory: Path, command: Command) -> AsyncIterator[Api
     async with server.running(), HttpServer(server) as http:
         kubeconfig = directory / "kubeconfig"
         http.write_kubeconfig(kubeconfig)
-        process = Process("component", command(binaries, kubeconfig), directory=directory, clock=runtime.clock)
-        try:
-            yield Api(server)
-        finally:
-            process.stop()
+        with Tether() as tether:
+            started = command(binaries, kubeconfig)
+            process = Process("component", started, directory=directory, clock=runtime.clock, tether=tether)
+            try:
+                yield Api(server)
+            finally:
+                process.stop()
     runtime.executor.close()
 
 

@@ -1,7 +1,8 @@
 """The control plane itself: what is started, in which order, with which flags.
 
 Data live on a memory file system where the machine has room on one, and etcd does not sync: a plane is thrown away, and
-a suite's time is mostly writes. The node lifecycle controller is off, so that simulated nodes alone say how nodes fare.
+a suite's time is mostly writes. All programs end with the process that started them, however that ends
+(:mod:`.tether`). The node lifecycle controller is off, so that simulated nodes alone say how nodes fare.
 """
 
 import asyncio
@@ -25,6 +26,7 @@ from spinney.testing.controlplane.binaries import Binaries, find_binaries
 from spinney.testing.controlplane.certificates import CertificateFiles
 from spinney.testing.controlplane.features import MINORS, GangApi, gang_api
 from spinney.testing.controlplane.process import Ports, Process
+from spinney.testing.controlplane.tether import Tether
 
 _LOOPBACK = "127.0.0.1"
 _START = 120.0  # seconds a program may take to become ready: a busy two-core machine needs a fraction of it
@@ -76,6 +78,7 @@ class ControlPlane:
         self._ports = Ports()
         self._processes: list[Process] = []
         self._directory: Path | None = None
+        self._tether: Tether | None = None
 
     @property
     def directory(self) -> Path:
@@ -88,6 +91,7 @@ class ControlPlane:
         """Start everything and return when it is ready; on failure end what was started and say what went wrong."""
         self._binaries = find_binaries(self.minor)
         self._directory = Path(tempfile.mkdtemp(prefix=f"spinney-{self.minor}-", dir=_memory_directory()))
+        self._tether = Tether(self._directory)
         try:
             self._write_credentials()
             self._start_etcd()
@@ -105,6 +109,9 @@ class ControlPlane:
         while self._processes:
             self._processes.pop().stop()
         self._ports.release()
+        if self._tether is not None:
+            self._tether.release()
+            self._tether = None
         if self._directory is not None:
             shutil.rmtree(self._directory)
             self._directory = None
@@ -295,7 +302,9 @@ class ControlPlane:
 
     def _launch(self, name: str, binary: Path, /, **flags: object) -> Process:
         arguments = [f"--{flag.replace('_', '-')}={value}" for flag, value in flags.items()]
-        process = Process(name, [binary, *arguments], directory=self.directory, clock=self._clock)
+        assert self._tether is not None, "a running plane has a tether"
+        command: list[str | Path] = [binary, *arguments]
+        process = Process(name, command, directory=self.directory, clock=self._clock, tether=self._tether)
         self._processes.append(process)
         return process
 

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from spinney.runtime import Clock
+from spinney.testing.controlplane.tether import Tether
 
 _TAIL = 4000  # characters of a log that go into an error
 _PROBE_PAUSE = 0.05  # seconds between two probes; a program that exits ends the pause at once
@@ -19,9 +20,11 @@ class ProcessFailed(RuntimeError):  # noqa: N818 - named for the situation
 
 
 class Process:
-    """A running program. Mutable; not shared between threads."""
+    """A running program, which ends with whoever holds its tether. Mutable; not shared between threads."""
 
-    def __init__(self, name: str, command: Sequence[str | Path], *, directory: Path, clock: Clock) -> None:
+    def __init__(
+        self, name: str, command: Sequence[str | Path], *, directory: Path, clock: Clock, tether: Tether
+    ) -> None:
         self.name = name
         self.log = directory / f"{name}.log"
         self._clock = clock
@@ -32,7 +35,8 @@ class Process:
                 stdout=output,
                 stderr=subprocess.STDOUT,
                 cwd=directory,
-                start_new_session=True,  # an interrupt at the terminal ends the plane in order, not all at once
+                # Not the terminal's group: an interrupt there ends the plane in order, not all at once.
+                process_group=tether.group,
             )
 
     @property
