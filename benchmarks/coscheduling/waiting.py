@@ -12,7 +12,7 @@ from rich.table import Table
 
 from benchmarks.load import cluster
 from benchmarks.load.contenders import Contender, cpu_seconds
-from benchmarks.scheduler.end_to_end import Bench
+from benchmarks.load.measuring import Bench, progress
 from spinney.api.core import EVENT, POD
 from spinney.api.resource import Resource
 from spinney.api.workload_v1beta1 import POD_GROUP
@@ -35,6 +35,7 @@ class Idleness:
 
 async def measure_waiting(bench: Bench, contender: Contender, gangs: int, size: int) -> Idleness:
     """Create gangs that fit nowhere, let the contender say so, and read what it uses from then on."""
+    progress(f"{gangs} gangs that wait: {contender.name}")
     await create_hopeless(bench.client, gangs, size, contender.scheduler)
     with contender.running(bench.plane, bench.kubeconfig) as pid:
         await _still(bench.client)

@@ -3,9 +3,13 @@
 The watch asks for pods that have a node and for their metadata only: a form no scheduler asks for, so that what it
 costs the API server is the same whoever schedules.
 
-usage: python -m benchmarks.load.bindings KUBECONFIG COUNT   (prints "ready", then one JSON object of pod -> time)
+    python -m benchmarks.load.bindings KUBECONFIG COUNT [--limit SECONDS] [--name NAME]
+
+prints "ready", then, when so many are bound or the time is over, one JSON object of pod -> time. How far it has come is
+said on standard error.
 """
 
+import argparse
 import asyncio
 import json
 import sys
@@ -21,6 +25,8 @@ from spinney.kube.transport import Transport
 from spinney.kube.watching import lines
 from spinney.runtime import Runtime
 
+_TOLD = 10.0
+"""Seconds between two words on how far it has come."""
 _METADATA_ONLY = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1"
 
 
@@ -74,16 +80,35 @@ class Bindings:
                 self.seen.setdefault(event.object.metadata.name, now)
 
 
-async def main(kubeconfig: Path, count: int) -> None:
+async def main(options: argparse.Namespace) -> None:
     """Follow and print."""
-    transport = load_kubeconfig(kubeconfig, runtime=Runtime.system())
+    transport = load_kubeconfig(options.kubeconfig, runtime=Runtime.system())
     bindings = Bindings(transport)
+    telling = asyncio.create_task(_tell(bindings, options))
     try:
-        await bindings.follow(count)
+        async with asyncio.timeout(options.limit):
+            await bindings.follow(options.count)
+    except TimeoutError:
+        print(f"{options.name}: stopped after {options.limit:.0f} s", file=sys.stderr, flush=True)
     finally:
+        telling.cancel()
         await transport.close()
     print(json.dumps(bindings.seen), flush=True)
 
 
+async def _tell(bindings: Bindings, options: argparse.Namespace) -> None:
+    start = time.monotonic()
+    while True:
+        await asyncio.sleep(_TOLD)
+        passed = time.monotonic() - start
+        text = f"{options.name}: {len(bindings.seen)} of {options.count} pods bound after {passed:.0f} s"
+        print(text, file=sys.stderr, flush=True)
+
+
 if __name__ == "__main__":
-    asyncio.run(main(Path(sys.argv[1]), int(sys.argv[2])))
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("kubeconfig", type=Path)
+    parser.add_argument("count", type=int)
+    parser.add_argument("--limit", type=float, help="seconds after which to stop")
+    parser.add_argument("--name", default="bindings", help="whose binds they are, for standard error")
+    asyncio.run(main(parser.parse_args()))

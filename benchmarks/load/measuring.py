@@ -1,0 +1,176 @@
+"""One contender on one load: from the start of its process to the last bind, and what that cost.
+
+Pods are created first; then the contender is started as a process of its own, and a watcher in another process notes
+when each pod is seen to be bound. Every run has a limit: a contender that has not bound everything by then is stopped,
+and what it would have reached is only known to be less than all pods in that time. What happens is said on standard
+error as it happens.
+"""
+
+import asyncio
+import json
+import subprocess
+import sys
+import time
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from rich.table import Table
+
+from benchmarks.load import cluster
+from benchmarks.load.contenders import BARE_SILENT, Contender, cpu_seconds
+from spinney.kube.client import Client
+from spinney.testing.controlplane import ControlPlane
+
+LIMIT = 900.0
+"""Seconds after which a contender is stopped."""
+_DRAINED = 3.0  # seconds without a further event
+_REST = 5.0  # seconds over which API server and etcd are watched at rest
+_POLL = 0.25
+
+
+@dataclass(frozen=True)
+class Figures:
+    """What one run measured, in seconds; processor time is of the whole run."""
+
+    pods: int
+    bound: int
+    """Fewer than ``pods``: it was stopped."""
+    first: float
+    p50: float
+    p99: float
+    last: float
+    """The time of the last bind, or at which it was stopped."""
+    events: int
+    last_event: float
+    cpu: float
+    server_cpu: float
+
+    @property
+    def stopped(self) -> bool:
+        """Tell whether the limit came before the last bind."""
+        return self.bound < self.pods
+
+    @property
+    def rate(self) -> float:
+        """Return pods bound per second; more than it would have been, if it was stopped."""
+        return self.pods / self.last
+
+
+@dataclass(frozen=True)
+class Load:
+    """Pods to be created for a scheduler."""
+
+    name: str
+    pods: int
+    create: Callable[[Client, str], Awaitable[None]]
+    target: float
+
+
+@dataclass(frozen=True)
+class Bench:
+    """A control plane with nodes, and what is known about it."""
+
+    plane: ControlPlane
+    client: Client
+    kubeconfig: Path
+    at_rest: float  # processor seconds per second
+
+    def server_cpu(self) -> float:
+        """Return the processor time that API server and etcd have used."""
+        return sum(cpu_seconds(process.pid) for process in self.plane._processes)
+
+
+async def measure(bench: Bench, contender: Contender, load: Load, *, limit: float = LIMIT) -> Figures:
+    """Create the load, start the contender, and watch until everything is bound and said, or the limit is reached."""
+    plane, client = bench.plane, bench.client
+    progress(f"{load.name}: creating {load.pods} pods")
+    await load.create(client, contender.scheduler)
+    command = [sys.executable, "-m", "benchmarks.load.bindings", str(plane.kubeconfig), str(load.pods)]
+    watcher = subprocess.Popen(  # noqa: ASYNC220 - nothing else runs here
+        [*command, "--limit", str(limit), "--name", f"{load.name}: {contender.name}"], stdout=subprocess.PIPE, text=True
+    )
+    assert watcher.stdout is not None
+    assert watcher.stdout.readline() == "ready\n"
+    start, server_cpu = time.monotonic(), bench.server_cpu()
+    with contender.running(plane, bench.kubeconfig) as pid:
+        said = await asyncio.to_thread(watcher.stdout.read)
+        ended = time.monotonic() - start
+        seen: dict[str, float] = json.loads(said.splitlines()[-1])
+        watcher.wait()
+        expected = 0 if contender is BARE_SILENT else len(seen)
+        events, last_event = await drained(client, expected) if expected else (0, start)
+        cpu = cpu_seconds(pid)
+        server_cpu = bench.server_cpu() - server_cpu - (cpu if not contender.command else 0.0)
+        server_cpu -= bench.at_rest * (time.monotonic() - start)
+    progress(f"{load.name}: clearing")
+    await cluster.clear(client)
+    times = sorted(moment - start for moment in seen.values()) or [ended]
+    return Figures(
+        pods=load.pods,
+        bound=len(seen),
+        first=times[0],
+        p50=times[len(times) // 2],
+        p99=times[len(times) * 99 // 100],
+        last=times[-1] if len(seen) == load.pods else ended,
+        events=events,
+        last_event=last_event - start,
+        cpu=cpu,
+        server_cpu=server_cpu,
+    )
+
+
+async def rested(bench: Bench) -> Bench:
+    """Return the bench with what its servers use at rest."""
+    before = bench.server_cpu()
+    await asyncio.sleep(_REST)
+    return replace(bench, at_rest=(bench.server_cpu() - before) / _REST)
+
+
+async def drained(client: Client, expected: int) -> tuple[int, float]:
+    """Wait until there are as many events as expected, or no more come; return how many and when the last was seen."""
+    count, since = 0, time.monotonic()
+    while count < expected and time.monotonic() - since < _DRAINED:
+        found = await cluster.count_events(client)
+        if found != count:
+            count, since = found, time.monotonic()
+        await asyncio.sleep(_POLL)
+    return count, since
+
+
+def compared(ours: Figures, stock: Figures, name: str) -> str:
+    """Return how much faster ``ours`` is, as far as that is known."""
+    ratio = f"{ours.rate / stock.rate:.2f}x {name}"
+    stops = [
+        f"{who} stopped after {run.last:.0f} s with {run.bound} of {run.pods} pods bound"
+        for who, run in (("ours", ours), (name, stock))
+        if run.stopped
+    ]
+    if ours.stopped and stock.stopped:
+        return f"no ratio: {'; '.join(stops)}"
+    if not stops:
+        return ratio
+    return f"at {'most' if ours.stopped else 'least'} {ratio} ({stops[0]})"
+
+
+def table(load: Load, runs: dict[str, Figures], reference: str) -> Table:
+    """Show a run of each contender, and its ratio to ``reference``."""
+    shown = Table(title=f"{load.name}: {load.pods} pods", title_justify="left")
+    columns = ("", "pods/s", "ratio", "first", "p50", "p99", "last", "events", "CPU-ms/pod", "server's", "both")
+    for column in columns:
+        shown.add_column(column, justify="right" if column else "left")
+    for name, run in runs.items():
+        less = "< " if run.stopped else ""
+        ratio = f"{less}{run.rate / runs[reference].rate:.2f}x" if reference in runs else ""
+        said = f"{run.events} in {run.last_event:.1f} s" if run.events else "none"
+        times = [f"{moment:.1f} s" for moment in (run.first, run.p50, run.p99)]
+        last = f"{run.bound} after {run.last:.0f} s" if run.stopped else f"{run.last:.1f} s"
+        used = (run.cpu, run.server_cpu, run.cpu + run.server_cpu)
+        each = [f"{1000 * seconds / max(run.bound, 1):.2f}" for seconds in used]
+        shown.add_row(name, f"{less}{run.rate:.0f}", ratio, *times, last, said, *each)
+    return shown
+
+
+def progress(text: str) -> None:
+    """Say on standard error what is being done."""
+    print(f"{time.strftime('%H:%M:%S')} {text}", file=sys.stderr, flush=True)
