@@ -21,15 +21,21 @@ class SchedulerProfile(Struct, frozen=True, kw_only=True):
     """One enabled backend, as written."""
 
     name: str
+    """The backend: `kube-scheduler`, `kai-scheduler`, `coscheduling`, `volcano`, `spinney-scheduler`, or one of a
+    third party."""
     config: JSON | None = None
+    """Settings of the backend; what each takes is below."""
     default: bool = False
+    """Workloads that name no scheduler get this one; at most one profile says so."""
 
 
 class SchedulerConfiguration(Struct, frozen=True, kw_only=True):
     """The ``scheduler`` block, as written."""
 
     profiles: tuple[SchedulerProfile, ...] = ()
+    """The enabled backends; kube-scheduler is enabled even if it is not listed."""
     default_profile_name: str | None = None
+    """Another way to say which profile is the default; absent: kube-scheduler."""
 
 
 @dataclass(frozen=True)

@@ -46,29 +46,38 @@ class PluginChoice(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     """A plugin by name and, for scores, how much it counts."""
 
     name: str
+    """The plugin; `*` in `disabled` is all of them."""
     weight: int | None = None
+    """How much its scores count; absent: the plugin's own default."""
 
 
 class PluginSet(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, rename="camel"):
     """What is added to, and taken from, the defaults of an extension point."""
 
     enabled: tuple[PluginChoice, ...] = ()
+    """What is added, in this order."""
     disabled: tuple[PluginChoice, ...] = ()
+    """Which defaults are taken away."""
 
 
 class PluginArguments(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, rename="camel"):
     """The arguments of one plugin."""
 
     name: str
+    """The plugin the arguments are for."""
     args: dict[str, Any] = {}
+    """Its settings; what Coscheduling takes is below."""
 
 
 class ProfileConfiguration(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, rename="camel"):
     """Plugins for the pods of one scheduler name."""
 
     scheduler_name: str
+    """Pods with this `schedulerName` are placed by the profile."""
     plugins: dict[str, PluginSet] = {}
+    """Changes to the default plugins, by extension point (`filter`, `score`, ...); `multiPoint` is all points."""
     plugin_config: tuple[PluginArguments, ...] = ()
+    """Arguments of plugins."""
 
 
 class CoschedulerConfiguration(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, rename="camel"):
@@ -77,8 +86,11 @@ class CoschedulerConfiguration(msgspec.Struct, frozen=True, kw_only=True, forbid
     profiles: tuple[ProfileConfiguration, ...] = tuple(
         ProfileConfiguration(scheduler_name=name) for name in DEFAULT_NAMES
     )
+    """A scheduler name and its plugins each."""
     pod_initial_backoff_seconds: float = 1.0
+    """How long a pod rests after it was refused for the first time; twice as long after each further time."""
     pod_max_backoff_seconds: float = 10.0
+    """The longest a pod rests."""
     burst_milliseconds: float = 10.0
     """How long scheduling cycles may run before watches and binds get their turn."""
 

@@ -45,7 +45,9 @@ class TopologyLevel(_Strict, frozen=True, kw_only=True):
     """One level of the topology: every ``size`` consecutive nodes of the group share a label value."""
 
     label: str
+    """The node label of the level, such as topology.kubernetes.io/rack."""
     size: int
+    """How many consecutive nodes of the group share a value."""
     value: str = ""  # pattern with {index}; default: the last part of the label key, "-" and the index
 
     def domain(self, node_index: int) -> str:
@@ -58,8 +60,11 @@ class NodeTaint(_Strict, frozen=True, kw_only=True):
     """A mark that repels pods."""
 
     key: str
+    """The taint's key; pods need a toleration for it."""
     effect: Literal["NoSchedule", "PreferNoSchedule", "NoExecute"]
+    """What happens to pods without one."""
     value: str = ""
+    """The taint's value."""
 
 
 class NodeSpec(_Strict, frozen=True, kw_only=True):
@@ -76,12 +81,18 @@ class NodeGroup(_Strict, frozen=True, kw_only=True):
     """Nodes of one kind."""
 
     name: str
+    """What the nodes are called; with more than one a pattern with {index}, such as gpu-{index:03}."""
     count: int = 1
+    """How many nodes."""
     capacity: Mapping[str, RawQuantity] = {}
+    """What each node has: cpu, memory, nvidia.com/gpu, ...; 110 pods unless it says otherwise."""
     allocatable: Mapping[str, RawQuantity] = {}  # what is not named here is wholly allocatable
     labels: Mapping[str, str] = {}
+    """Labels of every node of the group."""
     taints: tuple[NodeTaint, ...] = ()
+    """Taints of every node of the group."""
     topology: tuple[TopologyLevel, ...] = ()
+    """Labels that consecutive nodes share, level by level."""
 
     def nodes(self) -> Iterator[NodeSpec]:
         """Yield the nodes of this group in order of their index."""
@@ -108,7 +119,9 @@ class Heartbeats(_Strict, frozen=True, kw_only=True):
     """How often nodes say that they are alive; ``lease: 0s`` is never."""
 
     lease: str = "10s"
+    """How often a node renews its lease; 0s is never."""
     status: str = "5m"
+    """How often a node writes its status when nothing changed; 0s is never."""
 
     @property
     def lease_seconds(self) -> float:
@@ -125,6 +138,7 @@ class ClusterSpec(_Strict, frozen=True, kw_only=True):
     """A simulated cluster."""
 
     nodes: tuple[NodeGroup, ...] = ()
+    """Groups of nodes of one kind."""
     pods: PodTimes = PodTimes()
     heartbeats: Heartbeats = Heartbeats()
 

@@ -32,39 +32,58 @@ class ClientConnection(Struct, frozen=True, kw_only=True):
     """
 
     qps: float = 100.0
+    """Without effect here; Grove's limit on requests per second."""
     burst: int = 120
+    """Without effect here; Grove's limit on requests at once."""
     content_type: str = ""
+    """Without effect here; requests are sent as JSON."""
     accept_content_types: str = ""
+    """Without effect here; answers are read as JSON."""
 
 
 class LeaderElectionConfiguration(Struct, frozen=True, kw_only=True):
     """Which of several operators acts. The lease has Grove's name, so the two never act at the same time."""
 
     enabled: bool = False
+    """Act only while holding the lease; needed as soon as two operators may run, as in a rolling upgrade."""
     lease_duration: timedelta = timedelta(seconds=15)
+    """How long others wait after the last renewal before they take over."""
     renew_deadline: timedelta = timedelta(seconds=10)
+    """How long the leader tries to renew before it stops acting; less than leaseDuration."""
     retry_period: timedelta = timedelta(seconds=2)
+    """How long to wait between two attempts to get or renew the lease."""
     resource_lock: str = "leases"
+    """What kind of object the lease is; only `leases` exists."""
     resource_name: str = "grove-operator-leader-election"
+    """What the Lease is called; operators with the same name and namespace exclude each other."""
     resource_namespace: str = ""
+    """Where the Lease is; by default the namespace the operator runs in."""
 
 
 class WebhookServer(Struct, frozen=True, kw_only=True):
     """Where admission reviews are answered, and with which certificate."""
 
     bind_address: str = ""
+    """Address to listen on; empty is all."""
     port: int = 2750
+    """Port to listen on; the Service of the webhooks points at it."""
     server_cert_dir: str = "/etc/grove-operator/webhook-certs"
+    """Where certificate and key are, as tls.crt and tls.key, in mode manual; read again now and then."""
     secret_name: str = "grove-webhook-server-cert"  # noqa: S105 - the name of a Secret
+    """The Secret that holds the certificate in mode auto."""
     cert_provision_mode: Literal["auto", "manual"] = "auto"
+    """`auto`: the operator makes, renews and registers its own certificate; `manual`: somebody else does."""
 
 
 class Endpoint(Struct, frozen=True, kw_only=True):
     """A port to listen on; ``enable`` is written by Grove's chart for the probes."""
 
     bind_address: str = ""
+    """Address to listen on; empty is all."""
     port: int = 0
+    """Port to listen on."""
     enable: bool = True
+    """Whether to listen at all."""
 
 
 class ServerConfiguration(Struct, frozen=True, kw_only=True):
@@ -79,14 +98,18 @@ class Debugging(Struct, frozen=True, kw_only=True):
     """Go profiling endpoints; read so that Grove's files are valid, and without effect here."""
 
     enable_profiling: bool | None = None
+    """Without effect here; Go's profiler."""
     pprof_bind_host: str = "127.0.0.1"
+    """Without effect here; where Go's profiler listens."""
     pprof_bind_port: int = 2753
+    """Without effect here; where Go's profiler listens."""
 
 
 class Concurrency(Struct, frozen=True, kw_only=True):
     """How many objects of a kind are reconciled at the same time."""
 
     concurrent_syncs: int | None = None
+    """How many objects of the kind are reconciled at the same time; absent: 10, and 5 for scaling groups and gangs."""
 
 
 class Controllers(Struct, frozen=True, kw_only=True):
@@ -102,7 +125,9 @@ class Authorizer(Struct, frozen=True, kw_only=True):
     """Protection of generated objects against others than the operator."""
 
     enabled: bool = False
+    """Refuse changes to generated objects by anybody but the operator and those exempted."""
     exempt_service_account_user_names: tuple[str, ...] = ()
+    """Users who may change generated objects, as system:serviceaccount:NAMESPACE:NAME."""
     reconciler_service_account_user_name: str = ""
     """Written by Grove's chart, read by nobody."""
 
@@ -111,26 +136,33 @@ class TopologyAwareScheduling(Struct, frozen=True, kw_only=True):
     """Whether topology constraints are honoured."""
 
     enabled: bool = False
+    """Honour topology constraints; off: a PodCliqueSet that has one is refused."""
 
 
 class Network(Struct, frozen=True, kw_only=True):
     """Multi-node NVLink."""
 
     auto_mnnvl_enabled: bool = msgspec.field(default=False, name="autoMNNVLEnabled")
+    """Give workloads that use GPUs a ComputeDomain per replica, for multi-node NVLink; its CRD must be there."""
 
 
 class OperatorConfiguration(Struct, frozen=True, kw_only=True):
     """The whole file."""
 
     api_version: str = API_VERSION
+    """Always this."""
     kind: str = KIND
+    """Always this."""
     runtime_client_connection: ClientConnection = ClientConnection()
     leader_election: LeaderElectionConfiguration = LeaderElectionConfiguration()
     server: ServerConfiguration = ServerConfiguration()
     debugging: Debugging | None = None
+    """Go profiling; read so that Grove's files are valid, and without effect here."""
     controllers: Controllers = Controllers()
     log_level: Literal["debug", "info", "error"] = "info"
+    """How much to log."""
     log_format: Literal["json", "text"] = "json"
+    """One JSON object per line, or text for people."""
     authorizer: Authorizer = Authorizer()
     topology_aware_scheduling: TopologyAwareScheduling = TopologyAwareScheduling()
     network: Network = Network()

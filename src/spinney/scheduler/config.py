@@ -111,14 +111,18 @@ class PluginOption(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A plugin and its arguments."""
 
     name: str
+    """The plugin: a built-in one, or one that an installed package declares (docs/plugins.md)."""
     arguments: dict[str, str] = {}
+    """Settings of the plugin, as text; what the built-in ones take is below."""
     enabled: bool = True
+    """Off: the plugin is left out, which is shorter than to list all others."""
 
 
 class VictimSearch(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, rename="camel"):
     """How long actions may search for victims; looked at between scenarios."""
 
     action_seconds: float = 20.0
+    """For all jobs of one action in one cycle."""
     job_seconds: float = 5.0
     """For one job, and never more than half of what the action has left."""
 
@@ -127,13 +131,17 @@ class SchedulerConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_
     """What a scheduler is configured with."""
 
     plugins: tuple[PluginOption, ...] = tuple(PluginOption(name) for name in DEFAULT_PLUGINS)
+    """The rules, in the order in which they are asked."""
     actions: tuple[str, ...] = DEFAULT_ACTIONS
+    """What a cycle does, in this order."""
     scheduler_names: tuple[str, ...] = ("spinney-scheduler", "kai-scheduler")
+    """Pods whose `schedulerName` is one of these are placed."""
     use_scheduling_signatures: bool = True
     """Jobs that ask for exactly what another job was just refused are not tried."""
     backtracking: bool = True
     """A gang that greedy placement fails, but that may fit, is tried in other ways."""
     inference_preemptible: bool = False
+    """Jobs of priority class `inference` may be disturbed; off: they may not."""
     max_consolidation_preemptees: int = 16
     """At most that many jobs are moved for one; -1 is unlimited."""
     allow_consolidating_reclaim: bool = True
