@@ -147,6 +147,31 @@ def test_defaults_are_filled_in() -> None:
     run_virtual(story())
 
 
+@pytest.mark.parametrize(
+    ("field", "value", "path"),
+    [
+        ("replicas", "two", "spec.replicas"),
+        ("template", None, "spec.template"),
+        (
+            "template",
+            {"cliques": [{"name": "a", "spec": {"replicas": 1}}]},
+            "spec.template.cliques\\[0\\].spec.podSpec",
+        ),
+        ("template", {"cliques": [], "terminationDelay": 5}, "spec.template.terminationDelay"),
+    ],
+)
+def test_a_set_of_the_wrong_shape_is_refused_at_its_path(field: str, value: object, path: str) -> None:
+    """Defaulting leaves what it cannot read to the schema, whose answer names the field."""
+
+    async def story() -> None:
+        async with a_guarded_cluster(Settings(profiles=KAI_TOO)) as client:
+            spec: JSON = {"replicas": 1, "template": {"cliques": []}} | {field: value}
+            with pytest.raises(Invalid, match=f"{path}: "):
+                await client.create(POD_CLIQUE_SET, {"metadata": {"name": "odd", "namespace": "test"}, "spec": spec})
+
+    run_virtual(story())
+
+
 def test_a_scheduler_that_is_not_enabled_is_refused() -> None:
     """The refusal names the clique's field and the schedulers that are enabled."""
     pcs = a_pod_clique_set("model", [a_clique("worker", pod_spec=a_pod_spec(scheduler="volcano"))])

@@ -21,6 +21,7 @@ import structlog
 
 from spinney.api.admission import AdmissionRequest, AdmissionResponse, AdmissionReview, AdmissionStatus
 from spinney.api.grove import ClusterTopologyBinding, PodCliqueSet
+from spinney.api.pointer import pointer
 from spinney.api.schema.defaults import default_pod_clique_set
 from spinney.api.schema.field_error import FieldError, FieldPath, invalid
 from spinney.api.schema.validate_pod_clique_set import (
@@ -124,7 +125,11 @@ class Admission:
         if _leaves_spec_alone(request):
             return Verdict()
         written = request.object or {}
-        defaulted = to_json(default_pod_clique_set(convert(PodCliqueSet, written)))
+        try:
+            pcs = convert(PodCliqueSet, written)
+        except msgspec.ValidationError:
+            return Verdict()  # the API server refuses it next, by its schema and with the path of every fault
+        defaulted = to_json(default_pod_clique_set(pcs))
         return Verdict(patch=tuple(differences(written.get("spec"), defaulted["spec"], "/spec")))
 
     async def _validate_set(self, request: AdmissionRequest) -> Verdict:
@@ -211,7 +216,7 @@ def differences(written: Any, wanted: Any, path: str) -> Iterator[JSON]:
     """Yield the JSON patch that adds what is missing and replaces what differs; nothing is ever removed."""
     if isinstance(written, dict) and isinstance(wanted, dict):
         for key, value in wanted.items():
-            place = f"{path}/{key.replace('~', '~0').replace('/', '~1')}"
+            place = pointer(path, key)
             if key not in written:
                 yield {"op": "add", "path": place, "value": value}
             else:

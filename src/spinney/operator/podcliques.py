@@ -18,6 +18,7 @@ from spinney.api.grove import (
     PodCliqueSpec,
 )
 from spinney.api.meta import ObjectMeta, OwnerReference, owner_reference
+from spinney.api.pointer import pointer
 from spinney.api.struct import JSON, to_json
 from spinney.operator import environment, labels, mnnvl, names, startup
 from spinney.operator.layout import Layout, Place, min_available
@@ -69,12 +70,7 @@ def _additions(path: str, found: Mapping[str, str], wanted: Mapping[str, str]) -
     lacking = {key: text for key, text in wanted.items() if found.get(key) != text}
     if lacking and not found:
         return [{"op": "add", "path": path, "value": lacking}]
-    return [{"op": "add", "path": f"{path}/{_step(key)}", "value": text} for key, text in lacking.items()]
-
-
-def _step(key: str) -> str:
-    """Return a key as a step of a JSON pointer."""
-    return key.replace("~", "~0").replace("/", "~1")
+    return [{"op": "add", "path": pointer(path, key), "value": text} for key, text in lacking.items()]
 
 
 def desired_scaling_group(layout: Layout, i: int, group: str) -> PodCliqueScalingGroup:
