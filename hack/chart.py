@@ -11,7 +11,7 @@ import yaml
 from spinney.api.schema.crd import KINDS, manifest_text
 from spinney.api.struct import JSON
 from spinney.backends import Right, every_backend
-from spinney.cli.rights import LEASES, MNNVL, OPERATOR, SCHEDULER, rules
+from spinney.cli.rights import COSCHEDULER, LEASES, MNNVL, OPERATOR, SCHEDULER, rules
 
 CHART = Path(__file__).resolve().parent.parent / "deploy" / "helm" / "spinney"
 _RBAC = "rbac.authorization.k8s.io"
@@ -20,7 +20,16 @@ _RBAC = "rbac.authorization.k8s.io"
 def files() -> Mapping[str, str]:
     """Return the text of every generated file by its path in the chart."""
     crds = {f"crds/{kind.file_name}": manifest_text(kind) for kind in KINDS}
-    return {**crds, "templates/operator-rbac.yaml": _operator(), "templates/scheduler-rbac.yaml": _scheduler()}
+    return {
+        **crds,
+        "templates/operator-rbac.yaml": _operator(),
+        "templates/scheduler-rbac.yaml": _scheduler(
+            "spinney-scheduler", SCHEDULER, 'include "spinney.deploysScheduler" .'
+        ),
+        "templates/coscheduler-rbac.yaml": _scheduler(
+            "spinney-coscheduler", COSCHEDULER, ".Values.coscheduler.enabled"
+        ),
+    }
 
 
 def _operator() -> str:
@@ -31,13 +40,17 @@ def _operator() -> str:
         backend = catalogue.get(name)
         if backend is not None and backend.name == name and backend.__module__.startswith("spinney."):
             text += _when(_profile(name), backend.rights) if backend.rights else ""
-    return f"{_NOTE}{text}\n---\n{_bindings('grove-operator')}"
+    return _file(f"{text}\n---\n{_bindings('grove-operator')}", ".Values.operator.enabled")
 
 
-def _scheduler() -> str:
-    role = _yaml([_role("ClusterRole", "spinney-scheduler", SCHEDULER)])
-    body = f"{role}---\n{_bindings('spinney-scheduler')}"
-    return f"{_NOTE}{{{{- if {_profile('spinney-scheduler')} }}}}\n{body}{{{{- end }}}}\n"
+def _scheduler(name: str, rights: Iterable[Right], condition: str) -> str:
+    role = _yaml([_role("ClusterRole", name, rights)])
+    return _file(f"{role}---\n{_bindings(name)}", condition)
+
+
+def _file(body: str, condition: str) -> str:
+    """Return a template that is there only under a condition."""
+    return f"{_NOTE}{{{{- if {condition} }}}}\n{body}{{{{- end }}}}\n"
 
 
 def _profile(name: str) -> str:

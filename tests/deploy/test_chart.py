@@ -1,10 +1,7 @@
 """The Helm chart grants what the code asks for, and renders to what ``spinney manifests`` prints."""
 
 import asyncio
-import os
 import runpy
-import shutil
-import subprocess
 from pathlib import Path
 
 import pytest
@@ -12,10 +9,8 @@ import yaml
 from click.testing import CliRunner
 from structlog.testing import capture_logs
 
-from spinney.api.core import NAMESPACE, POD, Pod
+from spinney.api.core import POD, Pod
 from spinney.api.grove import EXPLICIT, POD_CLIQUE_SET
-from spinney.api.resource import Resource
-from spinney.api.struct import JSON
 from spinney.backends import every_backend
 from spinney.cli import main
 from spinney.kube.client import Client
@@ -26,10 +21,8 @@ from spinney.operator.operator import Operator, Settings
 from spinney.testing.builders import a_clique, a_pod_clique_set, a_scaling_group
 from tests.conftest import Cluster
 
-SYSTEM = "spinney-system"
-NO_GO = 3
-ROOT = Path(__file__).resolve().parents[2]
-CHART = ROOT / "deploy" / "helm" / "spinney"
+from .rendering import CHART, ROOT, SYSTEM, installed, names, printed, rendered, rules_by_role
+
 FILES: dict[str, str] = runpy.run_path(str(ROOT / "hack" / "chart.py"))["files"]()
 
 
@@ -51,19 +44,6 @@ def test_the_default_configuration_can_be_used(tmp_path: Path) -> None:
     assert "spinney-scheduler (default)" in answer.output
 
 
-@pytest.fixture(scope="session")
-def helm() -> str:
-    """The helm of this machine, or the pinned one, built on first use."""
-    found = os.environ.get("HELM") or shutil.which("helm")
-    if found is not None:
-        return found
-    built = subprocess.run([str(ROOT / "hack" / "helm" / "build.sh")], capture_output=True, text=True, check=False)
-    if built.returncode == NO_GO:
-        pytest.skip("NO HELM: install it, name it in HELM, or install Go to build it")
-    assert built.returncode == 0, built.stderr
-    return built.stdout.strip()
-
-
 @pytest.mark.real
 @pytest.mark.parametrize("profile", ["spinney-scheduler", "kai-scheduler", "kube-scheduler", "volcano", "coscheduling"])
 def test_it_renders_to_the_same_rights(profile: str, helm: str, tmp_path: Path) -> None:
@@ -72,13 +52,12 @@ def test_it_renders_to_the_same_rights(profile: str, helm: str, tmp_path: Path) 
     configuration = tmp_path / "config.yaml"
     configuration.write_text(yaml.safe_dump({"scheduler": scheduler}))
 
-    objects = rendered(helm, tmp_path, {"scheduler": scheduler})
+    objects = rendered(helm, tmp_path, {"config": {"scheduler": scheduler}})
 
-    answer = CliRunner().invoke(main, ["manifests", "--no-crds", "--config", str(configuration)])
-    printed = [each for each in yaml.safe_load_all(answer.output) if each]
-    assert _rules(objects) == _rules(printed)
+    expected = printed("--config", str(configuration))
+    assert rules_by_role(objects) == rules_by_role(expected)
     for kind in ("Deployment", "ServiceAccount", "ClusterRoleBinding", "RoleBinding"):
-        assert _names(objects, kind) == _names(printed, kind)
+        assert names(objects, kind) == names(expected, kind)
 
 
 @pytest.mark.real
@@ -86,7 +65,7 @@ def test_the_configuration_given_reaches_the_operator(helm: str, tmp_path: Path)
     """``config.scheduler`` of the values is the scheduler block of the configuration the operator mounts."""
     profiles = [{"name": "kube-scheduler", "config": {"gangScheduling": True}}, {"name": "volcano", "default": True}]
 
-    objects = rendered(helm, tmp_path, {"scheduler": {"profiles": profiles}})
+    objects = rendered(helm, tmp_path, {"config": {"scheduler": {"profiles": profiles}}})
 
     (config,) = [each for each in objects if each["kind"] == "ConfigMap"]
     (deployment,) = [each for each in objects if each["kind"] == "Deployment"]
@@ -103,11 +82,9 @@ def test_the_configuration_given_reaches_the_operator(helm: str, tmp_path: Path)
 async def test_the_operator_runs_on_what_was_rendered(cluster: Cluster, helm: str, tmp_path: Path) -> None:
     """Applied to a real API server with RBAC on, the chart lets the operator do its work."""
     assert cluster.plane is not None
-    objects = rendered(helm, tmp_path, {"scheduler": {"profiles": [{"name": "spinney-scheduler", "default": True}]}})
+    scheduler = {"profiles": [{"name": "spinney-scheduler", "default": True}]}
+    objects = rendered(helm, tmp_path, {"config": {"scheduler": scheduler}})
     await install_crds(cluster.client)
-    await cluster.client.apply(NAMESPACE, {"metadata": {"name": SYSTEM}})
-    for each in objects:
-        await cluster.client.apply(_resource(each), each)
     account = f"system:serviceaccount:{SYSTEM}:grove-operator"
     transport = load_kubeconfig(cluster.plane.kubeconfig_for(account), runtime=cluster.runtime)
     profiles = check(yaml.safe_dump({"scheduler": {"profiles": [{"name": "spinney-scheduler"}]}}), every_backend())
@@ -115,22 +92,21 @@ async def test_the_operator_runs_on_what_was_rendered(cluster: Cluster, helm: st
     cliques = [a_clique("leader", 1), a_clique("worker", 2, after=["leader"])]
     groups = [a_scaling_group("sg", ["worker"], 2)]
     pcs = a_pod_clique_set("model", cliques, groups, startup=EXPLICIT, namespace=cluster.namespace)
-    with capture_logs() as logs:
-        async with asyncio.timeout(60), asyncio.TaskGroup() as tasks:
-            tasks.create_task(operator.run())
-            await cluster.client.apply(POD_CLIQUE_SET, pcs)
-            await _until(cluster, 5)
-            await cluster.client.patch(POD_CLIQUE_SET, "model", {"spec": {"replicas": 2}}, cluster.namespace)
-            await _until(cluster, 10)
-            await cluster.client.patch(POD_CLIQUE_SET, "model", {"spec": {"replicas": 1}}, cluster.namespace)
-            await _until(cluster, 5)
-            await cluster.client.delete(POD_CLIQUE_SET, "model", cluster.namespace)
-            await _until(cluster, 0)
-            operator.stop()
+    async with installed(cluster.client, objects):
+        with capture_logs() as logs:
+            async with asyncio.timeout(60), asyncio.TaskGroup() as tasks:
+                tasks.create_task(operator.run())
+                await cluster.client.apply(POD_CLIQUE_SET, pcs)
+                await _until(cluster, 5)
+                await cluster.client.patch(POD_CLIQUE_SET, "model", {"spec": {"replicas": 2}}, cluster.namespace)
+                await _until(cluster, 10)
+                await cluster.client.patch(POD_CLIQUE_SET, "model", {"spec": {"replicas": 1}}, cluster.namespace)
+                await _until(cluster, 5)
+                await cluster.client.delete(POD_CLIQUE_SET, "model", cluster.namespace)
+                await _until(cluster, 0)
+                operator.stop()
     await transport.close()
     assert [each for each in logs if each.get("status") == 403] == []
-    for each in reversed(objects):
-        await cluster.client.delete(_resource(each), each["metadata"]["name"], each["metadata"].get("namespace"))
 
 
 async def _until(cluster: Cluster, count: int) -> None:
@@ -143,29 +119,3 @@ async def _until(cluster: Cluster, count: int) -> None:
             return
         if not count and not (await cluster.client.list(POD, cluster.namespace)).items:
             return
-
-
-def rendered(helm: str, tmp_path: Path, config: JSON) -> list[JSON]:
-    """Return the objects that the chart renders to with this configuration."""
-    values = tmp_path / "values.yaml"
-    values.write_text(yaml.safe_dump({"config": config}))
-    command = [helm, "template", "spinney", str(CHART), "--namespace", SYSTEM, "--values", str(values)]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
-    return [each for each in yaml.safe_load_all(done.stdout) if each]
-
-
-def _rules(objects: list[JSON]) -> dict[str, list[JSON]]:
-    roles = [each for each in objects if each["kind"] in {"ClusterRole", "Role"}]
-    return {f"{role['kind']} {role['metadata']['name']}": role["rules"] for role in roles}
-
-
-def _names(objects: list[JSON], kind: str) -> set[str]:
-    return {each["metadata"]["name"] for each in objects if each["kind"] == kind}
-
-
-def _resource(manifest: JSON) -> Resource:
-    group, _, version = manifest["apiVersion"].rpartition("/")
-    kind = manifest["kind"]
-    namespaced = kind not in {"Namespace", "ClusterRole", "ClusterRoleBinding"}
-    return Resource(group, version, kind, f"{kind.lower()}s", namespaced=namespaced)

@@ -8,15 +8,22 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final
 
+from spinney.api.coscheduling import POD_GROUP
 from spinney.api.schema.crd import manifests as crd_manifests
 from spinney.api.struct import JSON
 from spinney.backends import Catalogue, Right
-from spinney.cli.rights import LEASES, MNNVL, OPERATOR, SCHEDULER, rules
+from spinney.cli.rights import COSCHEDULER, LEASES, MNNVL, OPERATOR, SCHEDULER, rules
 from spinney.operator.configuration import LoadedConfiguration
 
 OPERATOR_NAME: Final = "grove-operator"
 SCHEDULER_NAME: Final = "spinney-scheduler"
+COSCHEDULER_NAME: Final = "spinney-coscheduler"
+COSCHEDULER_CONFIG: Final = "profiles:\n- schedulerName: coscheduling\n"
+"""What the coscheduler serves in a cluster, whose own scheduler has the default name."""
 GROVE_GROUPS: Final = frozenset({"grove.io", "scheduler.grove.io"})
+
+_CONFIG_DIRECTORY: Final = "/etc/spinney"
+_CONFIGURED: Final = ("--config", f"{_CONFIG_DIRECTORY}/config.yaml")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -30,21 +37,37 @@ class Installation:
     image: str = "spinney:latest"
     replicas: int = 1
     crds: bool = True
+    operator: bool = True
+    """Whether the operator and, where its profile is enabled, the session scheduler are installed."""
+    coscheduler: str = ""
+    """The configuration of the coscheduler, as written; empty: it is not installed."""
 
 
 def installation(options: Installation, catalogue: Catalogue) -> list[JSON]:
     """Return every object of the installation, in the order in which to apply them."""
-    enabled = set(options.configuration.profiles.names())
-    ours = SCHEDULER_NAME in enabled
-    objects = [crd for crd in crd_manifests() if options.crds and (ours or crd["spec"]["group"] in GROVE_GROUPS)]
+    ours = options.operator and SCHEDULER_NAME in options.configuration.profiles.names()
+    objects = [crd for crd in crd_manifests() if options.crds and _is_used(crd, options, ours)]
     objects.append({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": options.namespace}})
-    objects += _identity(OPERATOR_NAME, options.namespace, operator_rights(options, catalogue))
-    configuration = _config_map(options)
-    objects += [configuration, _webhook_service(options), _operator(options, configuration["metadata"]["name"])]
+    if options.operator:
+        objects += _identity(OPERATOR_NAME, options.namespace, operator_rights(options, catalogue))
+        configuration = _config_map(OPERATOR_NAME, options.text, options)
+        objects += [configuration, _webhook_service(options), _operator(options, configuration)]
     if ours:
         objects += _identity(SCHEDULER_NAME, options.namespace, SCHEDULER)
-        objects.append(_scheduler(options))
+        objects.append(_scheduler(SCHEDULER_NAME, "scheduler", options))
+    if options.coscheduler:
+        configuration = _config_map(COSCHEDULER_NAME, options.coscheduler, options)
+        objects += [*_identity(COSCHEDULER_NAME, options.namespace, COSCHEDULER), configuration]
+        objects.append(_scheduler(COSCHEDULER_NAME, "coscheduler", options, configuration))
     return objects
+
+
+def _is_used(crd: JSON, options: Installation, ours: bool) -> bool:
+    """Tell whether somebody of the installation needs a CRD; our own scheduler reads all of them."""
+    group = crd["spec"]["group"]
+    if options.operator and (ours or group in GROVE_GROUPS):
+        return True
+    return bool(options.coscheduler) and group == POD_GROUP.group
 
 
 def operator_rights(options: Installation, catalogue: Catalogue) -> list[Right]:
@@ -84,15 +107,15 @@ def _identity(name: str, namespace: str, rights: Iterable[Right]) -> list[JSON]:
     ]
 
 
-def _config_map(options: Installation) -> JSON:
-    """Return the configuration under a name that changes with it, so that a change rolls the operator."""
-    digest = hashlib.sha256(options.text.encode()).hexdigest()[:8]
+def _config_map(name: str, text: str, options: Installation) -> JSON:
+    """Return a configuration under a name that changes with it, so that a change rolls the process that reads it."""
+    digest = hashlib.sha256(text.encode()).hexdigest()[:8]
     return {
         "apiVersion": "v1",
         "kind": "ConfigMap",
-        "metadata": {"name": f"{OPERATOR_NAME}-cm-{digest}", "namespace": options.namespace},
+        "metadata": {"name": f"{name}-cm-{digest}", "namespace": options.namespace},
         "immutable": True,
-        "data": {"config.yaml": options.text},
+        "data": {"config.yaml": text},
     }
 
 
@@ -106,12 +129,12 @@ def _webhook_service(options: Installation) -> JSON:
     }
 
 
-def _operator(options: Installation, config_map: str) -> JSON:
+def _operator(options: Installation, configuration: JSON) -> JSON:
     server = options.configuration.written.server
     container = {
         "name": "operator",
         "image": options.image,
-        "args": ["operator", "--config", "/etc/spinney/config.yaml"],
+        "args": ["operator", *_CONFIGURED],
         "env": [
             {"name": "GROVE_OPERATOR_SERVICE_ACCOUNT_NAME", "value": OPERATOR_NAME},
             {"name": "GROVE_INIT_CONTAINER_IMAGE", "value": options.image},
@@ -122,20 +145,19 @@ def _operator(options: Installation, config_map: str) -> JSON:
             {"name": "metrics", "containerPort": server.metrics.port},
         ],
         **_probes("health"),
-        "volumeMounts": [{"name": "config", "mountPath": "/etc/spinney", "readOnly": True}],
         **_confined("128Mi"),
     }
-    volumes = [{"name": "config", "configMap": {"name": config_map}}]
-    return _deployment(OPERATOR_NAME, options, container, volumes)
+    return _deployment(OPERATOR_NAME, options, container, configuration)
 
 
-def _scheduler(options: Installation) -> JSON:
+def _scheduler(name: str, command: str, options: Installation, configuration: JSON | None = None) -> JSON:
     port = 8080
     container = {
-        "name": "scheduler",
+        "name": command,
         "image": options.image,
         "args": [
-            "scheduler",
+            command,
+            *(_CONFIGURED if configuration is not None else ()),
             "--leader-elect",
             f"--lease-namespace={options.namespace}",
             f"--metrics-port={port}",
@@ -145,10 +167,19 @@ def _scheduler(options: Installation) -> JSON:
         **_probes("metrics"),
         **_confined("512Mi"),
     }
-    return _deployment(SCHEDULER_NAME, options, container, [])
+    return _deployment(name, options, container, configuration)
 
 
-def _deployment(name: str, options: Installation, container: JSON, volumes: list[JSON]) -> JSON:
+def _deployment(name: str, options: Installation, container: JSON, configuration: JSON | None) -> JSON:
+    pod: JSON = {
+        "serviceAccountName": name,
+        "securityContext": {"runAsNonRoot": True, "seccompProfile": {"type": "RuntimeDefault"}},
+        "containers": [container],
+    }
+    if configuration is not None:
+        mount = {"name": "config", "mountPath": _CONFIG_DIRECTORY, "readOnly": True}
+        pod["containers"] = [{**container, "volumeMounts": [mount]}]
+        pod["volumes"] = [{"name": "config", "configMap": {"name": configuration["metadata"]["name"]}}]
     return {
         "apiVersion": "apps/v1",
         "kind": "Deployment",
@@ -156,15 +187,7 @@ def _deployment(name: str, options: Installation, container: JSON, volumes: list
         "spec": {
             "replicas": options.replicas,
             "selector": {"matchLabels": _labels(name)},
-            "template": {
-                "metadata": {"labels": _labels(name)},
-                "spec": {
-                    "serviceAccountName": name,
-                    "securityContext": {"runAsNonRoot": True, "seccompProfile": {"type": "RuntimeDefault"}},
-                    "containers": [container],
-                    "volumes": volumes,
-                },
-            },
+            "template": {"metadata": {"labels": _labels(name)}, "spec": pod},
         },
     }
 

@@ -15,10 +15,14 @@ from spinney.cli.options import TEXT_FILE, done_by
 @click.option("--image", default="spinney:latest", show_default=True, help="The container image.")
 @click.option("--replicas", default=1, show_default=True, help="Of each process; with more, configure leader election.")
 @click.option("--crds/--no-crds", default=True, show_default=True, help="Whether the CRDs are among them.")
+@click.option("--operator/--no-operator", default=True, show_default=True, help="Whether the operator is among them.")
+@click.option("--coscheduler", is_flag=True, help="The coscheduler too, for the scheduler name coscheduling.")
+@click.option("--coscheduler-config", type=TEXT_FILE, help="The coscheduler's configuration; implies --coscheduler.")
 @done_by("spinney.cli.bodies.manifests:manifests")
 def manifests() -> None:
     """Print the manifests of an installation.
 
     CRDs, least-privilege RBAC for the enabled profiles, configuration, deployments and the webhook service. The
-    operator makes its own webhook certificate and registers its webhooks.
+    operator makes its own webhook certificate and registers its webhooks. With --no-operator --coscheduler there is
+    only the coscheduler, for pods that name a PodGroup themselves.
     """

@@ -54,6 +54,12 @@ OPERATOR: Final = (
 
 MNNVL: Final = Right("resource.nvidia.com", ("computedomains",), OWN)
 
+_DEVICES: Final = (
+    Right("resource.k8s.io", ("resourceclaims", "resourceslices", "deviceclasses"), READ),
+    # Since 1.36 writing an allocation also asks for the right to `binding`, which is no subresource.
+    Right("resource.k8s.io", ("resourceclaims", "resourceclaims/status", "resourceclaims/binding"), ("patch",)),
+)
+
 SCHEDULER: Final = (
     Right("", ("pods", "nodes", "namespaces", "persistentvolumes", "persistentvolumeclaims"), READ),
     Right("", ("pods/binding", "pods/eviction"), ("create",)),
@@ -61,9 +67,7 @@ SCHEDULER: Final = (
     Right("storage.k8s.io", ("storageclasses", "csinodes"), READ),
     Right("scheduling.k8s.io", ("priorityclasses", "workloads", "podgroups"), READ),
     Right("policy", ("poddisruptionbudgets",), READ),
-    Right("resource.k8s.io", ("resourceclaims", "resourceslices", "deviceclasses"), READ),
-    # Since 1.36 writing an allocation also asks for the right to `binding`, which is no subresource.
-    Right("resource.k8s.io", ("resourceclaims", "resourceclaims/status", "resourceclaims/binding"), ("patch",)),
+    *_DEVICES,
     Right("grove.io", ("clustertopologybindings",), READ),
     Right("scheduler.grove.io", ("podgangs",), READ),
     Right("scheduler.grove.io", ("podgangs/status",), ("patch",)),
@@ -72,6 +76,21 @@ SCHEDULER: Final = (
     Right("kai.scheduler", ("topologies",), READ),
     Right("scheduling.x-k8s.io", ("podgroups",), READ),
     Right("scheduling.volcano.sh", ("podgroups",), READ),
+    EVENTS,
+)
+
+COSCHEDULER: Final = (
+    Right("", ("pods",), (*READ, "delete")),  # preemption deletes, as kube-scheduler's does
+    Right("", ("nodes", "namespaces", "persistentvolumes", "persistentvolumeclaims"), READ),
+    Right("", ("pods/binding",), ("create",)),
+    Right("", ("pods/status", "persistentvolumes", "persistentvolumeclaims"), ("patch",)),
+    Right("storage.k8s.io", ("storageclasses",), READ),
+    Right("scheduling.k8s.io", ("workloads", "podgroups"), READ),
+    Right("scheduling.k8s.io", ("podgroups/status",), ("patch",)),
+    Right("scheduling.x-k8s.io", ("podgroups",), READ),
+    Right("scheduling.x-k8s.io", ("podgroups/status",), ("patch",)),
+    Right("policy", ("poddisruptionbudgets",), READ),
+    *_DEVICES,
     EVENTS,
 )
 

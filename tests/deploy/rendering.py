@@ -1,0 +1,65 @@
+"""What the chart renders to, what ``spinney manifests`` prints, and how both are put into a cluster."""
+
+import subprocess
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import yaml
+from click.testing import CliRunner
+
+from spinney.api.core import NAMESPACE
+from spinney.api.resource import Resource
+from spinney.api.struct import JSON
+from spinney.cli import main
+from spinney.kube.client import Client
+
+SYSTEM = "spinney-system"
+ROOT = Path(__file__).resolve().parents[2]
+CHART = ROOT / "deploy" / "helm" / "spinney"
+
+
+def rendered(helm: str, tmp_path: Path, values: JSON) -> list[JSON]:
+    """Return the objects that the chart renders to with these values."""
+    file = tmp_path / "values.yaml"
+    file.write_text(yaml.safe_dump(values))
+    command = [helm, "template", "spinney", str(CHART), "--namespace", SYSTEM, "--values", str(file)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return [each for each in yaml.safe_load_all(done.stdout) if each]
+
+
+def printed(*options: str) -> list[JSON]:
+    """Return the objects that ``spinney manifests`` prints, without CRDs."""
+    answer = CliRunner().invoke(main, ["manifests", "--no-crds", *options])
+    assert answer.exit_code == 0, answer.output
+    return [each for each in yaml.safe_load_all(answer.output) if each]
+
+
+def rules_by_role(objects: Sequence[JSON]) -> dict[str, list[JSON]]:
+    """Return the rules of every role."""
+    roles = [each for each in objects if each["kind"] in {"ClusterRole", "Role"}]
+    return {f"{role['kind']} {role['metadata']['name']}": role["rules"] for role in roles}
+
+
+def names(objects: Sequence[JSON], kind: str) -> set[str]:
+    """Return the names of all objects of a kind."""
+    return {each["metadata"]["name"] for each in objects if each["kind"] == kind}
+
+
+@asynccontextmanager
+async def installed(client: Client, objects: Sequence[JSON]) -> AsyncIterator[None]:
+    """Have objects in a cluster for the time of the block."""
+    await client.apply(NAMESPACE, {"metadata": {"name": SYSTEM}})
+    for each in objects:
+        await client.apply(_resource(each), each)
+    yield
+    for each in reversed(objects):
+        await client.delete(_resource(each), each["metadata"]["name"], each["metadata"].get("namespace"))
+
+
+def _resource(manifest: JSON) -> Resource:
+    group, _, version = manifest["apiVersion"].rpartition("/")
+    kind = manifest["kind"]
+    namespaced = kind not in {"Namespace", "ClusterRole", "ClusterRoleBinding"}
+    return Resource(group, version, kind, f"{kind.lower()}s", namespaced=namespaced)
