@@ -212,3 +212,17 @@ def test_another_restart_policy_is_warned_about(policy: str | None, warned: bool
     pcs = defaulted(a_set(a_clique(podSpec=pod_spec)))
     assert validate_pod_clique_set(pcs, POLICY) == []
     assert [f"{P}.restartPolicy" in each for each in pod_clique_set_warnings(pcs, POLICY)] == [True] * warned
+
+
+def test_gates_in_a_template_are_warned_about() -> None:
+    """Pods are made with the gate of their gang alone, which the author of another one is told."""
+    pcs = defaulted(a_set(a_clique(podSpec={"containers": [a_container()], "schedulingGates": [{"name": "mine"}]})))
+    assert validate_pod_clique_set(pcs, POLICY) == []
+    (warning,) = pod_clique_set_warnings(pcs, POLICY)
+    assert warning.startswith(f"{P}.schedulingGates has no effect")
+
+
+def test_no_pod_begins_with_ephemeral_containers() -> None:
+    """A template with ephemeral containers is refused: no pod could be made from it."""
+    pcs = defaulted(a_set(a_clique(podSpec={"containers": [a_container()], "ephemeralContainers": [a_container()]})))
+    assert found(validate_pod_clique_set(pcs, POLICY)) == [(f"{P}.ephemeralContainers", "Forbidden")]

@@ -59,7 +59,7 @@ def test_group_members_know_their_group() -> None:
 
 
 def test_the_users_spec_is_kept_verbatim() -> None:
-    """Unknown fields, gates and variables of the user survive; ours come first and win by name."""
+    """Unknown fields and variables of the user survive, ours win by name; the only gate is the gang's."""
     spec = a_pod_spec(fieldOfTheFuture={"a": 1}, schedulingGates=[{"name": "theirs"}])
     own = {"name": "OWN", "value": "$(GROVE_PCS_NAME)"}
     spec["containers"][0]["env"] = [{"name": "GROVE_PCS_NAME", "value": "x"}, own]
@@ -68,7 +68,7 @@ def test_the_users_spec_is_kept_verbatim() -> None:
     pod = manifest(pcs, Layout(pcs).standalone(0)[0])
     assert spec == written
     assert pod["spec"]["fieldOfTheFuture"] == {"a": 1}
-    assert pod["spec"]["schedulingGates"] == [{"name": marks.POD_GANG_GATE}, {"name": "theirs"}]
+    assert pod["spec"]["schedulingGates"] == [{"name": marks.POD_GANG_GATE}]
     found = environment(pod)
     assert found["GROVE_PCS_NAME"] == "model"
     assert list(found)[-1] == "OWN"

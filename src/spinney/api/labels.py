@@ -1,4 +1,4 @@
-"""Labels, annotations, gates and finalizers that are part of the contract with Grove, KAI and Kubernetes."""
+"""Labels, annotations, gates, finalizers and names that are part of the contract with Grove, KAI and Kubernetes."""
 
 from typing import Final
 
@@ -29,6 +29,11 @@ POD_GANG_GATE: Final = "grove.io/podgang-pending-creation"
 POD_CLIQUE_SET_FINALIZER: Final = "grove.io/podcliqueset.grove.io"
 POD_CLIQUE_FINALIZER: Final = "grove.io/podclique.grove.io"
 SCALING_GROUP_FINALIZER: Final = "grove.io/podcliquescalinggroup.grove.io"
+
+# Grove: what a pod that waits for others waits with
+INIT_CONTAINER: Final = "grove-initc"
+TOKEN_VOLUME: Final = "sa-token-secret-vol"  # noqa: S105 - the name of a volume
+POD_INFO_VOLUME: Final = "pod-info-vol"
 
 # KAI
 KAI_QUEUE: Final = "kai.scheduler/queue"

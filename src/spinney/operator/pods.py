@@ -14,11 +14,8 @@ from spinney.api.struct import JSON, to_json
 from spinney.operator import claims, environment, hashes, labels, names, startup
 from spinney.operator.layout import Layout, Place
 
-INIT_CONTAINER = "grove-initc"
 POD_INFO_PATH = "/var/grove/pod-info"
 TOKEN_PATH = "/var/run/secrets/kubernetes.io/serviceaccount"  # noqa: S105 - where Kubernetes puts it
-TOKEN_VOLUME = "sa-token-secret-vol"  # noqa: S105 - the name of a volume
-POD_INFO_VOLUME = "pod-info-vol"
 
 
 def pod_manifest(clique: PodClique, layout: Layout, place: Place, pod_index: int, *, name: str, image: str) -> JSON:
@@ -27,7 +24,7 @@ def pod_manifest(clique: PodClique, layout: Layout, place: Place, pod_index: int
     spec: JSON = copy.deepcopy(clique.spec.pod_spec)
     spec["hostname"] = names.pod_hostname(clique.metadata.name, pod_index)
     spec["subdomain"] = names.headless_service(layout.name, place.replica)
-    spec["schedulingGates"] = [{"name": marks.POD_GANG_GATE}, *spec.get("schedulingGates", ())]
+    spec["schedulingGates"] = [{"name": marks.POD_GANG_GATE}]
     if layout.pcs.spec.template.priority_class_name and not spec.get("priorityClassName"):
         spec["priorityClassName"] = layout.pcs.spec.template.priority_class_name
     environment.prepend(spec, environment.of_pod(layout.name, place.replica, clique.metadata.name, namespace))
@@ -73,22 +70,22 @@ def _use_claims(spec: JSON, names_of_claims: list[str]) -> None:
 def _wait_for(spec: JSON, layout: Layout, place: Place, image: str) -> None:
     parents = startup.required_ready(layout, place)
     container = {
-        "name": INIT_CONTAINER,
+        "name": marks.INIT_CONTAINER,
         "image": image,
         "command": ["spinney", "wait-for"],
         "args": [f"--podcliques={name}:{minimum}" for name, minimum in parents],
         "volumeMounts": [
-            {"name": TOKEN_VOLUME, "mountPath": TOKEN_PATH, "readOnly": True},
-            {"name": POD_INFO_VOLUME, "mountPath": POD_INFO_PATH, "readOnly": True},
+            {"name": marks.TOKEN_VOLUME, "mountPath": TOKEN_PATH, "readOnly": True},
+            {"name": marks.POD_INFO_VOLUME, "mountPath": POD_INFO_PATH, "readOnly": True},
         ],
     }
     spec.setdefault("initContainers", []).append(container)
     gang = f"metadata.labels['{marks.POD_GANG}']"
     spec.setdefault("volumes", []).extend(
         [
-            {"name": TOKEN_VOLUME, "secret": {"secretName": names.token_secret(layout.name), "defaultMode": 420}},
+            {"name": marks.TOKEN_VOLUME, "secret": {"secretName": names.token_secret(layout.name), "defaultMode": 420}},
             {
-                "name": POD_INFO_VOLUME,
+                "name": marks.POD_INFO_VOLUME,
                 "downwardAPI": {
                     "items": [
                         {"path": "namespace", "fieldRef": {"fieldPath": "metadata.namespace"}},

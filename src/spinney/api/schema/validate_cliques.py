@@ -6,6 +6,7 @@ from typing import Final
 from spinney.api.grove import EXPLICIT, AutoScalingConfig, PodCliqueSetTemplateSpec, PodCliqueTemplateSpec
 from spinney.api.schema.field_error import FieldError, FieldPath, duplicate, invalid, not_found, required
 from spinney.api.schema.validate_metadata import name_faults, validate_annotations, validate_labels
+from spinney.api.schema.validate_metrics import validate_metrics
 from spinney.api.schema.validate_pod_spec import validate_pod_spec
 
 MAX_INT32: Final = 2**31 - 1
@@ -51,7 +52,7 @@ def validate_replicas(replicas: int | None, min_available: int | None, path: Fie
 def validate_auto_scaling(
     config: AutoScalingConfig, path: FieldPath, *, replicas: int | None, min_available: int | None
 ) -> list[FieldError]:
-    """Check the bounds of an autoscaler against each other and against what it scales."""
+    """Check the bounds of an autoscaler against each other and against what it scales, and its metrics."""
     errors = []
     low, high = config.min_replicas, config.max_replicas
     if low is not None and min_available is not None and low < min_available:
@@ -62,7 +63,7 @@ def validate_auto_scaling(
         errors.append(invalid(path.child("maxReplicas"), high, f"must be at least minReplicas ({low})"))
     if replicas is not None and high < replicas:
         errors.append(invalid(path.child("maxReplicas"), high, f"must be at least replicas ({replicas})"))
-    return errors
+    return [*errors, *validate_metrics(config.metrics, path.child("metrics"))]
 
 
 def _clique(clique: PodCliqueTemplateSpec, path: FieldPath, *, member: bool) -> list[FieldError]:

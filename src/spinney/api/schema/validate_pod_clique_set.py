@@ -24,10 +24,15 @@ from spinney.api.labels import MNNVL_GROUP
 from spinney.api.names import dns_label_faults
 from spinney.api.schema.field_error import FieldError, FieldPath, immutable, invalid, not_supported, required
 from spinney.api.schema.validate_cliques import MAX_INT32, validate_cliques
+from spinney.api.schema.validate_generated_names import (
+    validate_generated_names,
+    validate_name_budget,
+    validate_reserved_names,
+)
 from spinney.api.schema.validate_metadata import validate_metadata
 from spinney.api.schema.validate_pod_spec import pod_spec_warnings, scheduler_name
 from spinney.api.schema.validate_resource_sharing import validate_resource_sharing
-from spinney.api.schema.validate_scaling_groups import validate_name_budget, validate_scaling_groups
+from spinney.api.schema.validate_scaling_groups import validate_scaling_groups
 from spinney.api.schema.validate_topology import (
     constraints,
     repaired,
@@ -70,6 +75,7 @@ def validate_pod_clique_set(
     errors = validate_metadata(pcs.metadata) + _spec(pcs, policy, old)
     placed = constraints(pcs.spec.template, _TEMPLATE)
     if old is None:
+        errors += validate_generated_names(pcs)
         errors += validate_shape(placed, creating=True)
         if policy.topology_aware:
             errors += validate_domains(placed, policy.topologies)
@@ -115,9 +121,11 @@ def _spec(pcs: PodCliqueSet, policy: AdmissionPolicy, old: PodCliqueSet | None) 
         errors.append(not_supported(where, spec.update_strategy.type, UPDATE_STRATEGIES))
     errors += _startup_type(template) + _termination_delay(template)
     errors += validate_resource_sharing(template, _TEMPLATE)
-    errors += validate_cliques(template, _TEMPLATE, old=old.spec.template if old is not None else None)
+    former = old.spec.template if old is not None else None
+    errors += validate_cliques(template, _TEMPLATE, old=former)
     errors += validate_scaling_groups(template, _TEMPLATE)
     errors += validate_name_budget(pcs)
+    errors += validate_reserved_names(template, former)
     return errors + _schedulers(template, policy)
 
 

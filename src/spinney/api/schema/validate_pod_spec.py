@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 from spinney.api.names import dns_label_faults
-from spinney.api.schema.field_error import FieldError, FieldPath, invalid
+from spinney.api.schema.field_error import FieldError, FieldPath, forbidden, invalid
 from spinney.api.schema.validate_containers import (
     not_a_list,
     objects,
@@ -42,11 +42,16 @@ def validate_pod_spec(pod_spec: JSON, path: FieldPath, *, former: JSON | None) -
 
 
 def pod_spec_warnings(pod_spec: JSON, path: FieldPath) -> list[str]:
-    """Return what is accepted and probably not meant: containers of a gang that stay down once they end."""
+    """Return what is accepted and probably not meant: containers that stay down once they end, gates without effect."""
+    warnings = []
     policy = pod_spec.get("restartPolicy")
-    if policy in (None, "", RESTART_ALWAYS):
-        return []
-    return [f"{path.child('restartPolicy')}: {policy!r} is kept: a pod that ends is lost to its gang, not restarted"]
+    if policy not in (None, "", RESTART_ALWAYS):
+        where = path.child("restartPolicy")
+        warnings.append(f"{where}: {policy!r} is kept: a pod that ends is lost to its gang, not restarted")
+    if pod_spec.get("schedulingGates"):
+        where = path.child("schedulingGates")
+        warnings.append(f"{where} has no effect: pods are created with the gate of their gang and no other")
+    return warnings
 
 
 def scheduler_name(pod_spec: JSON) -> str:
@@ -80,6 +85,8 @@ def _as_a_pod(pod_spec: JSON, path: FieldPath) -> Iterator[FieldError]:
     grace = pod_spec.get("terminationGracePeriodSeconds")
     if grace is not None and not _is_whole(grace):
         yield invalid(path.child("terminationGracePeriodSeconds"), grace, "must be a whole number of seconds")
+    if pod_spec.get("ephemeralContainers"):
+        yield forbidden(path.child("ephemeralContainers"), "a pod is not created with ephemeral containers")
     yield from _tolerations(pod_spec, path.child("tolerations"))
 
 

@@ -1,0 +1,161 @@
+"""Rules for the names that are made from those a user chooses.
+
+The operator makes names by joining: ``set-0-group-1-clique`` is a PodClique, and with an index the host name of a pod.
+So the parts must be short enough together, each must do as a piece of a host name, and no two ways of joining may come
+to the same name. A pod that waits for others also gets an init container and volumes whose names are taken.
+
+Only the length is looked at when a set changes, too: names cannot change, and what has them exists.
+"""
+
+import re
+from collections.abc import Iterator
+from itertools import permutations
+from typing import Final
+
+from spinney.api import labels as marks
+from spinney.api.grove import EXPLICIT, IN_ORDER, PodCliqueSet, PodCliqueSetTemplateSpec, ResourceSharing
+from spinney.api.names import MAX_LABEL, dns_label_faults
+from spinney.api.schema.field_error import FieldError, FieldPath, duplicate, invalid, too_long
+from spinney.api.schema.validate_containers import objects
+from spinney.api.struct import JSON
+
+# Pod names are made of set, group, clique, two indexes and a random suffix, and must stay below 63 characters.
+NAME_BUDGET: Final = 45
+_GENERATED_SUFFIX: Final = 5
+_INDEX: Final = r"(?:0|[1-9][0-9]*)"
+
+_TEMPLATE: Final = FieldPath("spec.template")
+_CLIQUES: Final = _TEMPLATE.child("cliques")
+_GROUPS: Final = _TEMPLATE.child("podCliqueScalingGroups")
+
+
+def validate_generated_names(pcs: PodCliqueSet) -> list[FieldError]:
+    """Check a new set: its parts make host names, every name is made once, and claims have names a pod can use."""
+    return [*_hosts(pcs), *_collisions(pcs.spec.template), *_claims(pcs)]
+
+
+def validate_name_budget(pcs: PodCliqueSet) -> list[FieldError]:
+    """Check that the names the operator will make fit; each field that contributes to one that does not is named."""
+    template, length, name_path = pcs.spec.template, _length(pcs), _name_path(pcs)
+    positions = {clique.name: i for i, clique in enumerate(template.cliques)}
+    errors = []
+    members: set[str] = set()
+    for i, group in enumerate(template.pod_clique_scaling_groups):
+        for name in group.clique_names:
+            members.add(name)
+            if name in positions and length + len(group.name) + len(name) > NAME_BUDGET:
+                total = length + len(group.name) + len(name)
+                message = f"set, scaling group {group.name!r} and clique {name!r} together have {total} characters"
+                paths = (
+                    name_path,
+                    _GROUPS.index(i).child("name"),
+                    _CLIQUES.index(positions[name]).child("name"),
+                )
+                errors += [too_long(path, total, f"{message}, may have {NAME_BUDGET}") for path in paths]
+    for i, clique in enumerate(template.cliques):
+        total = length + len(clique.name)
+        if clique.name not in members and total > NAME_BUDGET:
+            message = f"set and clique {clique.name!r} together have {total} characters, may have {NAME_BUDGET}"
+            errors += [too_long(path, total, message) for path in (name_path, _CLIQUES.index(i).child("name"))]
+    return list(dict.fromkeys(errors))
+
+
+def validate_reserved_names(
+    template: PodCliqueSetTemplateSpec, old: PodCliqueSetTemplateSpec | None
+) -> list[FieldError]:
+    """Check that pods which wait for others leave free the names of what they wait with."""
+    former = {clique.name: clique.spec.pod_spec for clique in old.cliques} if old is not None else {}
+    errors: list[FieldError] = []
+    for i, clique in enumerate(template.cliques):
+        in_order = template.clique_startup_type == IN_ORDER and i > 0
+        explicit = template.clique_startup_type == EXPLICIT and bool(clique.spec.starts_after)
+        if (in_order or explicit) and clique.spec.pod_spec != former.get(clique.name):
+            errors += _reserved(clique.spec.pod_spec, _CLIQUES.index(i).child("spec", "podSpec"))
+    return errors
+
+
+def _length(pcs: PodCliqueSet) -> int:
+    metadata = pcs.metadata
+    return len(metadata.name) or len(metadata.generate_name or "") + _GENERATED_SUFFIX
+
+
+def _name_path(pcs: PodCliqueSet) -> FieldPath:
+    return FieldPath("metadata.name" if pcs.metadata.name else "metadata.generateName")
+
+
+def _hosts(pcs: PodCliqueSet) -> Iterator[FieldError]:
+    """Check that every part may stand in a host name; what is no object name at all is reported elsewhere."""
+    template = pcs.spec.template
+    own = pcs.metadata.name or (pcs.metadata.generate_name or "").removesuffix("-")
+    parts = [(_name_path(pcs), own)]
+    parts += [(_CLIQUES.index(i).child("name"), clique.name) for i, clique in enumerate(template.cliques)]
+    groups = template.pod_clique_scaling_groups
+    parts += [(_GROUPS.index(i).child("name"), group.name) for i, group in enumerate(groups)]
+    for path, name in parts:
+        if "." in name:
+            yield invalid(path, name, "must not contain '.': it is part of the host names of pods")
+
+
+def _collisions(template: PodCliqueSetTemplateSpec) -> Iterator[FieldError]:
+    """Find names that two parts of a set would both have, at whatever index."""
+    groups = template.pod_clique_scaling_groups
+    positions = {clique.name: i for i, clique in enumerate(template.cliques)}
+    members = [(group.name, clique) for group in groups for clique in group.clique_names]
+    grouped = {clique for _, clique in members}
+    for name, i in positions.items():
+        if name in grouped:
+            continue
+        where = _CLIQUES.index(i).child("name")
+        for group, clique in members:
+            if re.fullmatch(f"{re.escape(group)}-{_INDEX}-{re.escape(clique)}", name):
+                text = f"its PodClique would be called as those of clique {clique!r} in scaling group {group!r}"
+                yield duplicate(where, name, text)
+        for each in groups:
+            if each.topology_constraint and re.fullmatch(f"{re.escape(each.name)}-{_INDEX}", name):
+                yield duplicate(where, name, f"a replica of scaling group {each.name!r} would be called the same")
+            scaled = template.cliques[i].spec.auto_scaling_config is not None and each.scale_config is not None
+            if each.name == name and scaled:
+                yield duplicate(where, name, f"its autoscaler would be called as that of scaling group {name!r}")
+    for (outer, one), (inner, other) in permutations(members, 2):
+        begun = re.fullmatch(f"{re.escape(outer)}-{_INDEX}(-.*)?", inner)
+        if begun is None:
+            continue
+        between = f"{begun[1][1:]}-" if begun[1] else ""
+        if re.fullmatch(f"{re.escape(between)}{_INDEX}-{re.escape(other)}", one):
+            text = f"in scaling group {outer!r}, its PodClique would be called as that of {other!r} in {inner!r}"
+            yield duplicate(_CLIQUES.index(positions.get(one, 0)).child("name"), one, text)
+
+
+def _claims(pcs: PodCliqueSet) -> Iterator[FieldError]:
+    """Check that the name of each shared claim, with its lowest index, may stand in a pod."""
+    template, stem = pcs.spec.template, "x" * _length(pcs)
+    groups_of = {name: group.name for group in template.pod_clique_scaling_groups for name in group.clique_names}
+    yield from _claims_of(stem, template.resource_sharing, _TEMPLATE)
+    for i, group in enumerate(template.pod_clique_scaling_groups):
+        yield from _claims_of(f"{stem}-0-{group.name}", group.resource_sharing, _GROUPS.index(i))
+    for i, clique in enumerate(template.cliques):
+        within = f"{groups_of[clique.name]}-0-" if clique.name in groups_of else ""
+        yield from _claims_of(f"{stem}-0-{within}{clique.name}", clique.resource_sharing, _CLIQUES.index(i))
+
+
+def _claims_of(owner: str, sharers: tuple[ResourceSharing, ...], path: FieldPath) -> Iterator[FieldError]:
+    for i, sharer in enumerate(sharers):
+        where = path.child("resourceSharing").index(i).child("name")
+        total = len(owner) + len("-all-" if sharer.scope == "AllReplicas" else "-0-") + len(sharer.name)
+        if sharer.name and total > MAX_LABEL:
+            yield too_long(where, sharer.name, f"the claim's name would have {total} characters, may have {MAX_LABEL}")
+        elif sharer.name:
+            yield from (invalid(where, sharer.name, fault) for fault in dns_label_faults(sharer.name))
+
+
+def _reserved(pod_spec: JSON, path: FieldPath) -> Iterator[FieldError]:
+    taken = {
+        "initContainers": (marks.INIT_CONTAINER,),
+        "containers": (marks.INIT_CONTAINER,),
+        "volumes": (marks.TOKEN_VOLUME, marks.POD_INFO_VOLUME),
+    }
+    for kind, names in taken.items():
+        for i, item in enumerate(objects(pod_spec.get(kind))):
+            if item.get("name") in names:
+                where = path.child(kind).index(i).child("name")
+                yield invalid(where, item["name"], "is the name of what the pod waits with for those it starts after")
