@@ -193,6 +193,7 @@ EVENTS: Final = (
 """Every reason, as the reference lists it."""
 
 COMPUTED: Final = {
+    "spinney.binding.pod_status": {"Unschedulable", "FailedScheduling"},  # the scheduler's word, given by its process
     "spinney.binding.reporting": {"Unschedulable", "FailedScheduling"},  # the scheduler's word, given by its process
     "spinney.binding.evicting": {"Evict", "GangReleased"},  # the disruption's word
     "spinney.coscheduling.group_status": {"Preempting"},  # what the process tells about

@@ -18,9 +18,12 @@ import msgspec
 from prometheus_client import CollectorRegistry
 
 from spinney.api.schema.crd import manifests
+from spinney.backends.builtin import BACKENDS
 from spinney.cli import COMMANDS, main
+from spinney.cli.options import Told
 from spinney.coscheduling.configuration import CoschedulerConfiguration
 from spinney.coscheduling.metrics import CoschedulingMetrics
+from spinney.coscheduling.plugins.coscheduling import CoschedulingArguments
 from spinney.kube.metrics import KubeMetrics
 from spinney.nodes import ClusterSpec
 from spinney.operator.configuration import OperatorConfiguration
@@ -29,6 +32,7 @@ from spinney.scheduler.cycle_metrics import CycleMetrics
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 import pictures
+from arguments import ARGUMENTS
 from events import EVENTS
 
 DIRECTORY = Path(__file__).resolve().parent.parent / "docs" / "reference"
@@ -44,6 +48,20 @@ def pages() -> Mapping[str, str]:
         "metrics.md": _page("Metrics", _metrics()),
         "events.md": _page("Events", _events()),
     }
+
+
+def unexplained(text: str) -> list[str]:
+    """Return the rows of a page that leave the column ``meaning`` empty."""
+    found, column = [], -1
+    for line in text.splitlines():
+        cells = [cell.strip() for cell in line.replace("\\|", "").strip("|").split("|")]
+        if not line.startswith("|"):
+            column = -1
+        elif column < 0:
+            column = cells.index("meaning")
+        elif not cells[column]:
+            found.append(cells[0])
+    return found
 
 
 def _page(title: str, lines: Iterator[str]) -> str:
@@ -74,7 +92,7 @@ def _commands() -> Iterator[str]:
 
 def _parameter(parameter: click.Parameter) -> list[str] | None:
     if isinstance(parameter, click.Argument):
-        return [f"`{parameter.human_readable_name}`", "argument", ""]
+        return [f"`{parameter.human_readable_name}`", parameter.meaning if isinstance(parameter, Told) else "", ""]
     assert isinstance(parameter, click.Option)
     if parameter.hidden:
         return None
@@ -95,7 +113,7 @@ def _custom_resources() -> Iterator[str]:
             yield f"{spec['scope']}, plural `{names['plural']}`, short names: {short}."
             yield ""
             schema = version["schema"]["openAPIV3Schema"]
-            yield from _table(["field", "type", "default", "rules"], list(_fields(schema, "")))
+            yield from _table(["field", "type", "default", "rules", "meaning"], list(_fields(schema, "")))
 
 
 def _fields(schema: Mapping[str, Any], path: str) -> Iterator[list[str]]:
@@ -106,7 +124,8 @@ def _fields(schema: Mapping[str, Any], path: str) -> Iterator[list[str]]:
         here = f"{path}.{name}" if path else name
         item = field.get("items")
         shown = f"{here}[]" if item is not None else here
-        yield [f"`{shown}`", _type(field), _literal(field), _rules(field, required=name in required)]
+        rules, meaning = _rules(field, required=name in required), " ".join(field.get("description", "").split())
+        yield [f"`{shown}`", _type(field), _literal(field), rules, meaning]
         yield from _fields(item if item is not None else field, shown)
 
 
@@ -133,34 +152,59 @@ def _rules(field: Mapping[str, Any], *, required: bool) -> str:
     if "pattern" in field:
         rules.append(f"matches `{field['pattern']}`")
     rules += [str(rule.get("message", rule["rule"])) for rule in field.get("x-kubernetes-validations", ())]
-    if "description" in field:
-        rules.append(" ".join(str(field["description"]).split()))
     return "; ".join(rules)
 
 
 def _configuration() -> Iterator[str]:
-    for title, kind in (
+    sections: list[tuple[str, type]] = [
         ("OperatorConfiguration (`spinney operator --config`)", OperatorConfiguration),
+        *(
+            (f"`scheduler.profiles[].config` of {backend.name}", backend.config_type)
+            for backend in BACKENDS
+            if backend.config_type is not None
+        ),
         ("Scheduler (`spinney scheduler --config`)", SchedulerConfig),
         ("Coscheduler (`spinney coscheduler --config`)", CoschedulerConfiguration),
+        ("`profiles[].pluginConfig[].args` of Coscheduling", CoschedulingArguments),
         ("Embedded cluster (`spinney up -f`)", ClusterSpec),
-    ):
+    ]
+    for title, kind in sections:
         yield f"## {title}"
         yield ""
         yield from _table(["key", "type", "default", "meaning"], list(_keys(kind, "")))
+        if kind is SchedulerConfig:
+            yield "## `plugins[].arguments` of the built-in plugins"
+            yield ""
+            rows = [[each.plugin, f"`{each.key}`", f"`{each.default}`", each.meaning] for each in ARGUMENTS]
+            yield from _table(["plugin", "argument", "default", "meaning"], rows)
 
 
-def _keys(kind: type, path: str) -> Iterator[list[str]]:
+def _keys(kind: type, path: str, written: msgspec.Struct | None = None) -> Iterator[list[str]]:
+    """Yield a row per key; ``written`` is what the key above has by default, where that is not the type's own."""
     meanings = _meanings(kind)
     for field in msgspec.structs.fields(kind):
         here = f"{path}.{field.encode_name}" if path else field.encode_name
-        nested = next((each for each in (field.type, *get_args(field.type)) if _is_struct(each)), None)
+        default = getattr(written, field.name) if written is not None else _default_of(field)
+        nested = _nested(field.type)
         if nested is not None and nested is field.type:
-            yield from _keys(nested, here)
+            yield from _keys(nested, here, default)
             continue
-        yield [f"`{here}`", _annotation(field.type), _default(field), meanings.get(field.name, "")]
+        yield [f"`{here}`", _annotation(field.type), _shown_default(default), meanings.get(field.name, "")]
         if nested is not None:
-            yield from _keys(nested, f"{here}[]")
+            yield from _keys(nested, here + _below(field.type))
+
+
+def _nested(kind: Any) -> type[msgspec.Struct] | None:
+    """Return the struct that a key holds: itself, one of it, or a list or map of it."""
+    return next((each for each in (kind, *get_args(kind)) if _is_struct(each)), None)
+
+
+def _below(kind: Any) -> str:
+    """Return how the path goes on into what a key holds: an item of a list, an entry of a map, or the thing itself."""
+    origin = get_origin(kind)
+    if origin in (tuple, list):
+        return "[]"
+    return ".*" if origin is not None and _is_mapping(origin) else ""
 
 
 def _is_struct(kind: object) -> bool:
@@ -216,10 +260,15 @@ def _meanings(kind: type) -> Mapping[str, str]:
     return found
 
 
-def _default(field: msgspec.structs.FieldInfo) -> str:
-    if field.default is msgspec.NODEFAULT and field.default_factory is msgspec.NODEFAULT:
+def _default_of(field: msgspec.structs.FieldInfo) -> Any:
+    if field.default is not msgspec.NODEFAULT:
+        return field.default
+    return field.default_factory() if field.default_factory is not msgspec.NODEFAULT else msgspec.NODEFAULT
+
+
+def _shown_default(default: Any) -> str:
+    if default is msgspec.NODEFAULT:
         return "required"
-    default = field.default if field.default is not msgspec.NODEFAULT else field.default_factory()
     if default in (None, "", ()):
         return ""
     if isinstance(default, timedelta):

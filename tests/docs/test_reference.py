@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-PAGES: dict[str, str] = runpy.run_path(str(ROOT / "hack" / "reference.py"))["pages"]()
+REFERENCE = runpy.run_path(str(ROOT / "hack" / "reference.py"))
+PAGES: dict[str, str] = REFERENCE["pages"]()
 PICTURES: dict[str, str] = sys.modules["pictures"].pictures()
 
 
@@ -16,6 +17,19 @@ PICTURES: dict[str, str] = sys.modules["pictures"].pictures()
 def test_a_page_has_not_drifted(name: str) -> None:
     """A reference page equals what ``make docs`` would write."""
     assert (ROOT / "docs" / "reference" / name).read_text() == PAGES[name], "run `make docs`"
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_everything_has_a_meaning(name: str) -> None:
+    """Every command argument, flag, field, key, metric and event says what it means to a user."""
+    assert not REFERENCE["unexplained"](PAGES[name]), "say it where it is defined, or in spinney.api.schema.meanings"
+
+
+def test_every_argument_of_a_plugin_is_described() -> None:
+    """The table of plugin arguments has those that the built-in plugins ask for, no more and no fewer."""
+    arguments = sys.modules["arguments"]
+
+    assert {(each.plugin, each.key) for each in arguments.ARGUMENTS} == arguments.asked()
 
 
 def test_every_event_is_described() -> None:

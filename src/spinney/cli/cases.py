@@ -4,11 +4,18 @@ from pathlib import Path
 
 import click
 
-from spinney.cli.options import done_by
+from spinney.cli.options import argument, done_by
 
 
 @click.command()
-@click.argument("paths", nargs=-1, required=True, type=click.Path(path_type=Path), metavar="PATH...")
+@argument(
+    "paths",
+    nargs=-1,
+    required=True,
+    type=click.Path(path_type=Path),
+    metavar="PATH...",
+    meaning="Files, or directories of *.json files.",
+)
 @click.option("--json", "print_json", is_flag=True, help="Print one JSON list with the raw outcome of every session.")
 @click.option(
     "--built-actions-only",

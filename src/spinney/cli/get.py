@@ -4,7 +4,8 @@ from typing import Final
 
 import click
 
-from spinney.cli.options import cluster_options, done_by, from_option, meant, namespace_option, output_option
+from spinney.cli import completing
+from spinney.cli.options import argument, cluster_options, done_by, from_option, meant, namespace_option, output_option
 
 WORDS: Final = {
     "gangs": "gangs",
@@ -41,8 +42,8 @@ class Kind(click.Choice[str]):
 
 
 @click.command()
-@click.argument("kind", metavar="gangs|sets|nodes", type=Kind())
-@click.argument("name", required=False)
+@argument("kind", metavar="gangs|sets|nodes", type=Kind(), meaning="What to list; singular and short words will do.")
+@argument("name", required=False, shell_complete=completing.listed, meaning="Only the one of this name.")
 @namespace_option
 @click.option("-A", "--all-namespaces", is_flag=True, help="Gangs and sets of all namespaces.")
 @click.option("--singles", is_flag=True, help="Also pods that are in no gang.")

@@ -12,6 +12,8 @@ from typing import Any, Final, TypeVar
 
 import click
 
+from spinney.cli import completing
+
 _Decorated = TypeVar("_Decorated", bound=Callable[..., Any])
 
 
@@ -38,6 +40,19 @@ FILE: Final = click.Path(exists=True, dir_okay=False, path_type=Path)
 TEXT_FILE: Final = TextFile()
 
 
+class Told(click.Argument):
+    """An argument that says what it means, for the reference; click has a place for that only with options."""
+
+    def __init__(self, *declarations: Any, meaning: str, **attributes: Any) -> None:
+        super().__init__(*declarations, **attributes)
+        self.meaning = meaning
+
+
+def argument(name: str, *, meaning: str, **attributes: Any) -> Callable[[_Decorated], _Decorated]:
+    """Add a positional argument and say what it means."""
+    return click.argument(name, cls=Told, meaning=meaning, **attributes)
+
+
 def done_by(target: str) -> Callable[[Callable[[], None]], Callable[..., None]]:
     """Have a declared command done by ``module:function``, which gets its parameters by name."""
 
@@ -62,7 +77,12 @@ def meant(word: str, known: Iterable[str]) -> str:
 
 def cluster_options(command: _Decorated) -> _Decorated:
     """Add the options that choose a cluster; the command gets ``kubeconfig`` and ``context``."""
-    context = click.option("--context", metavar="NAME", help="Context of the kubeconfig; by default the current one.")
+    context = click.option(
+        "--context",
+        metavar="NAME",
+        shell_complete=completing.contexts,
+        help="Context of the kubeconfig; by default the current one.",
+    )
     return click.option(
         "--kubeconfig",
         type=TEXT_FILE,
@@ -72,7 +92,13 @@ def cluster_options(command: _Decorated) -> _Decorated:
 
 def namespace_option(command: _Decorated) -> _Decorated:
     """Add ``-n``/``--namespace``."""
-    return click.option("-n", "--namespace", metavar="NAME", help="Namespace; by default the context's.")(command)
+    return click.option(
+        "-n",
+        "--namespace",
+        metavar="NAME",
+        shell_complete=completing.namespaces,
+        help="Namespace; by default the context's.",
+    )(command)
 
 
 def from_option(command: _Decorated) -> _Decorated:

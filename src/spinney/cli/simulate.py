@@ -2,11 +2,16 @@
 
 import click
 
-from spinney.cli.options import FILE, TEXT_FILE, cluster_options, done_by, output_option
+from spinney.cli.options import FILE, TEXT_FILE, argument, cluster_options, done_by, output_option
 
 
 @click.command()
-@click.argument("snapshot", required=False, type=FILE)
+@argument(
+    "snapshot",
+    required=False,
+    type=FILE,
+    meaning="A file of 'spinney snapshot', KAI's snapshot zip, or manifests; without it the cluster is read.",
+)
 @click.option("-f", "--file", "files", multiple=True, type=TEXT_FILE, help="Workload to add; may be repeated.")
 @click.option(
     "--config",

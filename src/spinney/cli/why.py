@@ -2,7 +2,9 @@
 
 import click
 
+from spinney.cli import completing
 from spinney.cli.options import (
+    argument,
     cluster_options,
     done_by,
     from_option,
@@ -13,7 +15,12 @@ from spinney.cli.options import (
 
 
 @click.command()
-@click.argument("subject", metavar="[KIND/]NAME")
+@argument(
+    "subject",
+    metavar="[KIND/]NAME",
+    shell_complete=completing.subjects,
+    meaning="What to explain: pod/NAME, podgang/NAME, pcs/NAME, podgroup/NAME, queue/NAME, or just NAME.",
+)
 @namespace_option
 @cluster_options
 @from_option

@@ -3,14 +3,16 @@
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from spinney.api import coscheduling, kai, volcano, workload_v1alpha1, workload_v1alpha2, workload_v1beta1
 from spinney.api.core import POD
 from spinney.api.grove import POD_CLIQUE_SET
 from spinney.api.podgang import POD_GANG
 from spinney.api.resource import Resource
-from spinney.sim.snapshot import ClusterSnapshot
+
+if TYPE_CHECKING:  # shells that complete a name read no snapshot, and do not wait for what one takes
+    from spinney.sim.snapshot import ClusterSnapshot
 
 POD_GROUPS: Final = (
     kai.POD_GROUP,
@@ -74,14 +76,22 @@ class AmbiguousSubject(LookupError):  # noqa: N818 - named for the situation
         self.candidates = candidates
 
 
-def find(snapshot: ClusterSnapshot, text: str, namespace: str | None = None, *, queues: Iterable[str] = ()) -> Subject:
+def kinds_called(word: str) -> tuple[Resource, ...]:
+    """Return the kinds that a word such as ``gang`` stands for, all for none; raises :class:`UnknownKind`."""
+    words = _words(_word(word)) if word else tuple(_WORDS)
+    return tuple(resource for each in words for resource in _WORDS[each])
+
+
+def find(
+    snapshot: "ClusterSnapshot", text: str, namespace: str | None = None, *, queues: Iterable[str] = ()
+) -> Subject:
     """Return what ``text`` (``pod/NAME`` or ``NAME``) names; without a namespace all are looked through.
 
     ``queues`` are further queues that can be asked about: those that gangs name and that have no object.
     Raises :class:`UnknownKind`, :class:`NoSuchSubject` or :class:`AmbiguousSubject`.
     """
     word, name = _parse(text)
-    words = _EITHER.get(word, (word,)) if word else tuple(_WORDS)
+    words = _words(word) if word else tuple(_WORDS)
     known = dict.fromkeys(_candidates(snapshot, words))
     if "queue" in words:
         known |= dict.fromkeys(Subject("queue", "", queue) for queue in queues)
@@ -99,18 +109,24 @@ def find(snapshot: ClusterSnapshot, text: str, namespace: str | None = None, *, 
 
 def _parse(text: str) -> tuple[str, str]:
     word, slash, name = text.rpartition("/")
-    if not slash:
-        return "", name
-    lowered = word.lower().split(".")[0]
+    return (_word(word), name) if slash else ("", name)
+
+
+def _word(written: str) -> str:
+    lowered = written.lower().split(".")[0]
     found = _OTHER_WORDS.get(lowered, lowered)
     if found in _WORDS or found in _EITHER:
-        return found, name
+        return found
     near = get_close_matches(lowered, [*_WORDS, *_OTHER_WORDS], 1)
-    hint = f"; did you mean {near[0]}?" if near else ""
-    raise UnknownKind(f"{word!r} is no kind that can be asked about{hint} Known are {', '.join(_WORDS)}.")
+    hint = f"; did you mean {near[0]}?" if near else "."
+    raise UnknownKind(f"{written!r} is no kind that can be asked about{hint} Known are {', '.join(_WORDS)}.")
 
 
-def _candidates(snapshot: ClusterSnapshot, words: tuple[str, ...]) -> Iterator[Subject]:
+def _words(word: str) -> tuple[str, ...]:
+    return _EITHER.get(word, (word,))
+
+
+def _candidates(snapshot: "ClusterSnapshot", words: tuple[str, ...]) -> Iterator[Subject]:
     seen: set[Subject] = set()
     for word in words:
         for resource in _WORDS[word]:
@@ -122,7 +138,7 @@ def _candidates(snapshot: ClusterSnapshot, words: tuple[str, ...]) -> Iterator[S
 
 
 def _not_found(
-    snapshot: ClusterSnapshot,
+    snapshot: "ClusterSnapshot",
     text: str,
     words: tuple[str, ...],
     *,
@@ -138,6 +154,6 @@ def _not_found(
     if near:
         return f"{message}; did you mean {' or '.join(near)}?"
     unlisted = [str(each) for word in words for each in _WORDS[word] if not snapshot.sees(each)]
-    return message + (
-        f"; not served or not allowed here: {', '.join(unlisted)}" if unlisted and len(words) == 1 else ""
-    )
+    if unlisted and len(words) == 1:
+        return f"{message}; not served or not allowed here: {', '.join(unlisted)}"
+    return f"{message}; 'spinney get gangs -A' and 'spinney get sets -A' list what there is"

@@ -4,7 +4,7 @@ Kubernetes accepts a subset of OpenAPI for custom resources: every node has a ty
 exist only as ``x-kubernetes-int-or-string``. Struct types map onto that subset directly: an optional field loses its
 ``None``, a tuple becomes an array, a mapping an object with ``additionalProperties``, a quantity an int-or-string. What
 a type cannot say (bounds, enums, list keys, CEL rules, defaults) comes from the field's annotations, see
-:mod:`spinney.api.fields`.
+:mod:`spinney.api.fields`; what a field means, from :mod:`spinney.api.schema.meanings`.
 """
 
 import inspect as python_inspect
@@ -12,6 +12,7 @@ from typing import Any, Final
 
 from msgspec import inspect
 
+from spinney.api.schema.meanings import MEANINGS
 from spinney.api.struct import JSON
 
 QUANTITY_PATTERN: Final = r"^[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([KMGTPE]i|[numkMGTPE]|[eE][+-]?[0-9]+)?$"
@@ -90,8 +91,15 @@ def _object(node: inspect.StructType) -> JSON:
     required = [field.encode_name for field in node.fields if field.required]
     if required:
         schema["required"] = sorted(required)
-    schema["properties"] = {field.encode_name: _schema(field.type) for field in node.fields}
+    schema["properties"] = {field.encode_name: _field(node.cls, field) for field in node.fields}
     return _ordered(schema)
+
+
+def _field(owner: type, field: inspect.Field) -> JSON:
+    """Return the schema of a field, with what it means there instead of what its type says of itself."""
+    meaning = MEANINGS.get(owner, {}).get(field.name)
+    schema = _schema(field.type)
+    return _ordered({**schema, "description": meaning}) if meaning is not None else schema
 
 
 def _ordered(schema: JSON) -> JSON:

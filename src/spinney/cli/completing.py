@@ -1,0 +1,66 @@
+"""Names for shells to complete: gangs, sets, queues and pods of the chosen cluster, namespaces, contexts.
+
+Only what is needed is listed, and for at most :data:`PATIENCE` seconds: somebody has pressed tab and waits. Whatever
+goes wrong means that nothing is offered; a shell has no place for an error.
+"""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import click
+from click.shell_completion import CompletionItem
+
+if TYPE_CHECKING:
+    from spinney.cli.connecting import ClusterChoice
+
+PATIENCE: Final = 3.0
+"""Seconds after which nothing is offered."""
+MOST: Final = 200
+"""Names that are offered at most."""
+
+
+def contexts(context: click.Context, _: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    """Offer the contexts of the kubeconfig."""
+    from spinney.cli import names  # noqa: PLC0415 - help must not wait for an HTTP stack
+
+    return _offered(names.contexts(_path(context, "kubeconfig")), incomplete)
+
+
+def namespaces(context: click.Context, _: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    """Offer the namespaces of the cluster."""
+    from spinney.cli import names  # noqa: PLC0415
+
+    return _offered(names.listed(_choice(context), names.NAMESPACES, seconds=PATIENCE), incomplete)
+
+
+def subjects(context: click.Context, _: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    """Offer what ``why`` can be asked about; pods only where the word says that one is meant."""
+    from spinney.cli import names  # noqa: PLC0415
+
+    word, slash, _rest = incomplete.partition("/")
+    found = names.subjects(_choice(context), word if slash else "", file=_path(context, "from_file"), seconds=PATIENCE)
+    return _offered([f"{word}/{each}" for each in found] if slash else found, incomplete)
+
+
+def listed(context: click.Context, _: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    """Offer names of what ``get`` lists."""
+    from spinney.cli import names  # noqa: PLC0415
+
+    word = {"gangs": "gang", "sets": "pcs", "nodes": "node"}.get(str(context.params.get("kind")), "gang")
+    found = names.subjects(_choice(context), word, file=_path(context, "from_file"), seconds=PATIENCE)
+    return _offered(found, incomplete)
+
+
+def _offered(found: list[str], incomplete: str) -> list[CompletionItem]:
+    return [CompletionItem(name) for name in found if name.startswith(incomplete)][:MOST]
+
+
+def _choice(context: click.Context) -> "ClusterChoice":
+    from spinney.cli.connecting import ClusterChoice  # noqa: PLC0415
+
+    return ClusterChoice(_path(context, "kubeconfig"), context.params.get("context"), context.params.get("namespace"))
+
+
+def _path(context: click.Context, parameter: str) -> Path | None:
+    found = context.params.get(parameter)
+    return Path(found).expanduser() if found else None

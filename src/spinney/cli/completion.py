@@ -1,0 +1,18 @@
+"""``spinney completion``: what makes a shell complete commands, options and names."""
+
+import click
+
+from spinney.cli.options import argument, done_by
+
+SHELLS = ("bash", "zsh", "fish")
+
+
+@click.command()
+@argument("shell", type=click.Choice(SHELLS), meaning="The shell the script is for.")
+@done_by("spinney.cli.bodies.completion:completion")
+def completion() -> None:
+    """Print a script that makes a shell complete commands, options and the names in your cluster.
+
+    For bash put 'source <(spinney completion bash)' into ~/.bashrc, for zsh 'source <(spinney completion zsh)' into
+    ~/.zshrc after compinit, for fish write it to ~/.config/fish/completions/spinney.fish.
+    """
