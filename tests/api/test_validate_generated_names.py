@@ -106,7 +106,7 @@ def test_a_claim_is_called_so_that_a_pod_can_name_it() -> None:
     assert faults(a_set(groups=[group])) == [(f"{G}[0].resourceSharing[0].name", "Invalid")]
 
 
-RESERVED = {
+RESERVED: dict[str, JSON] = {
     "initContainers[0]": {"initContainers": [{"name": "grove-initc", "image": "busybox"}]},
     "containers[0]": {"containers": [{"name": "grove-initc", "image": "busybox"}]},
     "volumes[0]": {"volumes": [{"name": "sa-token-secret-vol", "emptyDir": {}}]},

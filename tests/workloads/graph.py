@@ -102,11 +102,10 @@ async def _expect_auxiliaries(stage: Stage, pcs: PodCliqueSet, expected: Expecte
     services = [f"{name}-{i}" for i in range(pcs.spec.replicas or 0)]
     assert await _names(stage, SERVICE, name) == sorted(services)
     assert await _names(stage, HORIZONTAL_POD_AUTOSCALER, name) == sorted(expected.autoscalers)
-    rights = expected.ordered and bool(expected.gangs)
-    assert await _names(stage, SERVICE_ACCOUNT, name) == ([name] if rights else [])
-    assert await _names(stage, ROLE, name) == ([f"grove.io:pcs:{name}"] if rights else [])
-    assert await _names(stage, ROLE_BINDING, name) == ([f"grove.io:pcs:{name}"] if rights else [])
-    assert await _names(stage, SECRET, name) == ([f"{name}-ic-sat"] if rights else [])
+    assert await _names(stage, SERVICE_ACCOUNT, name) == [name]
+    assert await _names(stage, ROLE, name) == [f"grove.io:pcs:{name}"]
+    assert await _names(stage, ROLE_BINDING, name) == [f"grove.io:pcs:{name}"]
+    assert await _names(stage, SECRET, name) == ([f"{name}-ic-sat"] if expected.ordered else [])
 
 
 async def _expect_pod_groups(stage: Stage, expected: Expected) -> None:

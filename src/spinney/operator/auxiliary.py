@@ -1,7 +1,8 @@
 """What a PodCliqueSet needs beside its pods: services, the rights of init containers, autoscalers, compute domains.
 
 Each is a manifest that is ours alone. It is applied when the digest of what is wanted differs from the one recorded on
-the object, and deleted when nobody wants it any more. The rights exist only where some clique starts after another.
+the object, and deleted when nobody wants it any more. The token, which only init containers carry, exists where some
+clique starts after another.
 """
 
 from collections.abc import Iterable
@@ -53,9 +54,7 @@ class Wanted:
 
 def wanted(layout: Layout, *, mnnvl_enabled: bool) -> list[Wanted]:
     """Return everything a set needs beside its pods, in the order in which it is to exist."""
-    found = [*_services(layout), *_autoscalers(layout)]
-    if has_startup_order(layout):
-        found = [*_rights(layout), *found]
+    found = [*_rights(layout), *_services(layout), *_autoscalers(layout)]
     if mnnvl_enabled:
         found += _compute_domains(layout)
     return found
@@ -91,6 +90,8 @@ def _rights(layout: Layout) -> Iterable[Wanted]:
     yield _wanted(layout, SERVICE_ACCOUNT, account, labels.SERVICE_ACCOUNT, {"automountServiceAccountToken": True})
     yield _wanted(layout, ROLE, role, labels.ROLE, {"rules": rules})
     yield _wanted(layout, ROLE_BINDING, role, labels.ROLE_BINDING, binding)
+    if not has_startup_order(layout):
+        return
     yield _wanted(
         layout,
         SECRET,

@@ -64,7 +64,7 @@ class ClaimKeeper:
 
     async def _template(self, pcs: PodCliqueSet, plan: ClaimPlan) -> JSON:
         """Return the template of a claim: one inside the set comes before an object of the same name."""
-        if plan.template_namespace is None:
+        if not plan.template_namespace:
             for template in pcs.spec.template.resource_claim_templates:
                 if template.name == plan.template:
                     return template.template_spec

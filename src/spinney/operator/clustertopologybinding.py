@@ -5,7 +5,7 @@ from collections.abc import Iterable
 import structlog
 
 from spinney.api.conditions import find_condition
-from spinney.api.grove import CLUSTER_TOPOLOGY_BINDING, ClusterTopologyBinding
+from spinney.api.grove import CLUSTER_TOPOLOGY_BINDING, ClusterTopologyBinding, ClusterTopologyBindingStatus
 from spinney.api.meta import Condition
 from spinney.backends.interface import TopologyState
 from spinney.backends.registry import Registry
@@ -64,14 +64,12 @@ class ClusterTopologyBindingController:
                 failed = True
                 log.warning("topology sync failed", binding=key.name, backend=name, error=str(error))
                 states[name] = (topology, TopologyState(False, f"{type(error).__name__}: {error}"))
-        unavailable = [name for name in references if name not in states]
-        await self._write_status(binding, states, unavailable)
+        unavailable = {name: topology for name, topology in references.items() if name not in states}
+        status = binding_status(binding, states, unavailable, self._clock.now(), failed=failed)
+        await self._write_status(binding, status)
         return Requeue() if failed else None
 
-    async def _write_status(
-        self, binding: ClusterTopologyBinding, states: dict[str, tuple[str, TopologyState]], unavailable: list[str]
-    ) -> None:
-        status = binding_status(binding, states, unavailable, self._clock.now())
+    async def _write_status(self, binding: ClusterTopologyBinding, status: ClusterTopologyBindingStatus) -> None:
         if status == binding.status:
             return
         self._announce(binding, find_condition(status.conditions, DRIFT))

@@ -26,6 +26,12 @@ def group_of(layout: Layout, place: Place) -> str | None:
     return None if group == NONE or not any(map(uses_gpu, containers(place.template.spec.pod_spec))) else group
 
 
+def inherited(layout: Layout) -> dict[str, str]:
+    """Return the annotation that a scaling group has from its set, unless it has its own."""
+    group = layout.pcs.metadata.annotations.get(marks.MNNVL_GROUP)
+    return {} if group is None else {marks.MNNVL_GROUP: group}
+
+
 def groups_of(layout: Layout) -> list[str]:
     """Return the NVLink groups of one replica of a set, in order."""
     places = layout.standalone(0) + [place for group in layout.group_configs for place in layout.members(0, group, 0)]

@@ -83,7 +83,7 @@ def desired_scaling_group(layout: Layout, i: int, group: str) -> PodCliqueScalin
             name=name,
             namespace=layout.pcs.metadata.namespace,
             labels=labels.component(layout.name, labels.SCALING_GROUP, name) | extra,
-            annotations=dict(config.annotations),
+            annotations={**mnnvl.inherited(layout), **config.annotations},
             owner_references=(owner_reference(POD_CLIQUE_SET, layout.pcs.metadata),),
         ),
         spec=PodCliqueScalingGroupSpec(

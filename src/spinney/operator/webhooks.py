@@ -150,6 +150,7 @@ def _protected() -> list[JSON]:
         _rule("", "v1", ["secrets", "serviceaccounts", "services"], ["UPDATE", "DELETE"]),
         _rule("", "v1", ["pods"], ["UPDATE"]),
         _rule("rbac.authorization.k8s.io", "v1", ["roles", "rolebindings"], ["UPDATE", "DELETE"]),
+        _rule("autoscaling", "v1", ["horizontalpodautoscalers"], ["UPDATE", "DELETE"]),
         _rule("autoscaling", "v2", ["horizontalpodautoscalers"], ["UPDATE", "DELETE"]),
         _rule("grove.io", "v1alpha1", ["podcliques", "podcliquescalinggroups"], ["CREATE", "UPDATE", "DELETE"]),
         _rule("scheduler.grove.io", "v1alpha1", ["podgangs"], ["CREATE", "UPDATE", "DELETE"]),
