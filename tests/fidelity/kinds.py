@@ -117,7 +117,7 @@ _SMALL_KINDS = [
     putting(f"{LEASES}/new", {"metadata": {"name": "new"}, "spec": {"holderIdentity": "a"}}),
     posting(QUOTAS, {"metadata": {"name": "q"}, "spec": {"hard": {"pods": "5k"}}}),
     posting(QUOTAS, {"metadata": {"name": "q2"}, "spec": {"hard": {"pods": "many"}}}),
-    posting(QUOTAS, {"metadata": {"name": "q3"}, "spec": {"hard": {"cpu": "1000m"}}}, known="written quantities"),
+    posting(QUOTAS, {"metadata": {"name": "q3"}, "spec": {"hard": {"cpu": "1000m"}}}),
     posting(NODES, {"metadata": {"name": "n-{ns}"}, "status": {"capacity": {"cpu": "4"}}}),
     merging(f"{NODES}/n-{{ns}}", {"spec": {"unschedulable": True}}),
     getting(NODES, fieldSelector="spec.unschedulable=true,metadata.name=n-{ns}"),

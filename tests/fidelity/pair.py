@@ -60,14 +60,16 @@ async def paired(controlplane: ControlPlane) -> AsyncIterator[Pair]:
     runtime = Runtime.system()
     real = controlplane.connect(runtime)
     server = ApiServer(runtime)
-    async with server.running():
-        pair = Pair(real.transport, InProcessTransport(server), f"parity-{runtime.uid()[:8]}")
-        await pair.ask(Exchange("POST", "/api/v1/namespaces", {"metadata": {"name": "{ns}"}}))
-        await pair.until(Exchange("GET", "/api/v1/namespaces/{ns}/serviceaccounts/default"))
-        yield pair
-        await pair.ask(Exchange("DELETE", "/api/v1/namespaces/{ns}"))
-    await real.transport.close()
-    runtime.executor.close()
+    try:
+        async with server.running():
+            pair = Pair(real.transport, InProcessTransport(server), f"parity-{runtime.uid()[:8]}")
+            await pair.ask(Exchange("POST", "/api/v1/namespaces", {"metadata": {"name": "{ns}"}}))
+            await pair.until(Exchange("GET", "/api/v1/namespaces/{ns}/serviceaccounts/default"))
+            yield pair
+            await pair.ask(Exchange("DELETE", "/api/v1/namespaces/{ns}"))
+    finally:
+        await real.transport.close()
+        runtime.executor.close()
 
 
 async def comparable(transport: Transport, exchange: Exchange, namespace: str) -> Any:

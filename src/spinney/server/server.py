@@ -27,6 +27,7 @@ from spinney.server.background.expiry import EventExpiry
 from spinney.server.background.furnishing import Furnishing
 from spinney.server.background.garbage import GarbageCollector
 from spinney.server.background.protection import Protection
+from spinney.server.background.quotas import QuotaKeeping
 from spinney.server.bootstrap import bootstrap, bootstrap_roles
 from spinney.server.context import Context, Trust
 from spinney.server.crd.definitions import COLLECTION, definition_kind
@@ -65,6 +66,7 @@ class ApiServer:
             store.open(kind.storage, kind.field_values)
         self._webhooks = Webhooks(runtime, store, registry, webhooks or HttpsCaller(self.options.service_addresses))
         authorizer: Authorizer = Rbac(store) if self.options.authorization == "RBAC" else AlwaysAllow()
+        quotas = QuotaKeeping(store, runtime.clock)
         tokens = token_issuer(self.options.data_directory)
         self.context = Context(
             runtime=runtime,
@@ -72,7 +74,7 @@ class ApiServer:
             store=store,
             registry=registry,
             fields=field_table(self.options.kubernetes_version),
-            admission=Admission(runtime, store, self._webhooks, authorizer),
+            admission=Admission(runtime, store, self._webhooks, authorizer, quotas.book),
             authorizer=authorizer,
             authenticator=Authenticator(runtime, store, tokens),
             tokens=tokens,
@@ -89,6 +91,7 @@ class ApiServer:
             Protection(self.context),
             self._furnishing,
             aggregation,
+            quotas,
         )
         if self._journal is None or not self._journal.restore(store, first=COLLECTION):
             bootstrap(self.context)

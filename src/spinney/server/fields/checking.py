@@ -2,7 +2,7 @@
 
 Kubernetes decodes into typed structures, which has effects that clients see: a field nobody declared is gone, a null
 or an empty collection is the same as nothing, and a value of the wrong type is a 400 before anything else looks at the
-object.
+object. Quantities are rewritten in their canonical form (``1000m`` is ``1``).
 """
 
 import base64
@@ -12,10 +12,12 @@ from collections.abc import Callable, Mapping
 from functools import lru_cache
 from typing import Any, Final
 
+from spinney.api.quantity import InvalidQuantity, Quantity
 from spinney.api.struct import JSON
 from spinney.server.fields.table import FieldTable, FieldType, Message
 
 _EMPTY: Final[Mapping[str, object]] = {"list": [], "map": {}}  # by form; Go does not write them where a field says so
+_QUANTITY: Final = "quantity"
 
 
 class WrongType(ValueError):  # noqa: N818 - named for the fault
@@ -45,6 +47,8 @@ def conform(table: FieldTable, obj: JSON, old: JSON | None = None) -> list[str]:
             unknown.append(name)
         elif field.omit_empty and obj[name] is not None and obj[name] == _EMPTY.get(field.type.form):
             del obj[name]
+        elif field.type.name == _QUANTITY:
+            obj[name] = _canonical(obj[name], name, listed=False)
         elif obj[name] is not None:
             _check(table, field.type, obj[name], name, unknown)
     return unknown
@@ -62,15 +66,31 @@ def _check(table: FieldTable, kind: FieldType, value: Any, path: str, unknown: l
     elif kind.form == "map":
         if not isinstance(value, dict):
             raise WrongType(path, value, "an object")
-        for key, item in value.items():
-            if item is not None:
-                _check(table, kind.element, item, f"{path}.{key}", unknown)
+        _check_map(table, kind.element, value, path, unknown)
     else:
         if not isinstance(value, list):
             raise WrongType(path, value, "a list")
-        for index, item in enumerate(value):
-            if item is not None:
-                _check(table, kind.element, item, f"{path}[{index}]", unknown)
+        _check_list(table, kind.element, value, path, unknown)
+
+
+def _check_map(table: FieldTable, kind: FieldType, value: JSON, path: str, unknown: list[str]) -> None:
+    for key, item in value.items():
+        if item is None:
+            continue
+        if kind.name == _QUANTITY:
+            value[key] = _canonical(item, f"{path}.{key}", listed=True)
+        else:
+            _check(table, kind, item, f"{path}.{key}", unknown)
+
+
+def _check_list(table: FieldTable, kind: FieldType, value: list[Any], path: str, unknown: list[str]) -> None:
+    for index, item in enumerate(value):
+        if item is None:
+            continue
+        if kind.name == _QUANTITY:
+            value[index] = _canonical(item, f"{path}[{index}]", listed=False)
+        else:
+            _check(table, kind, item, f"{path}[{index}]", unknown)
 
 
 def _check_message(table: FieldTable, message: Message, obj: JSON, path: str, unknown: list[str]) -> None:
@@ -83,6 +103,8 @@ def _check_message(table: FieldTable, message: Message, obj: JSON, path: str, un
             absent.append(name)
         elif value is None or (field.omit_empty and value == _EMPTY.get(field.type.form)):
             absent.append(name)
+        elif field.type.name == _QUANTITY:
+            obj[name] = _canonical(value, f"{path}.{name}", listed=False)
         else:
             _check(table, field.type, value, f"{path}.{name}", unknown)
     for name in absent:
@@ -109,7 +131,8 @@ _DATE: Final = r"\d{4}-\d\d-\d\d[Tt]\d\d:\d\d:\d\d"
 _ZONE: Final = r"([Zz]|[+-]\d\d:\d\d)"
 _TIME: Final = re.compile(rf"{_DATE}(\.\d+)?{_ZONE}")
 _MICRO_TIME: Final = re.compile(rf"{_DATE}\.\d{{6}}{_ZONE}")
-_QUANTITY: Final = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+|[numkMGTPE]|[KMGTPE]i)?")
+_MILLI: Final = 10**6  # in the units of quantities
+_A_QUANTITY: Final = "a quantity such as 1500m or 2Gi"
 
 
 def _is_time(value: object) -> bool:
@@ -120,13 +143,22 @@ def _is_micro_time(value: object) -> bool:
     return isinstance(value, str) and _MICRO_TIME.fullmatch(value) is not None
 
 
-def _is_quantity(value: object) -> bool:
-    return _is_number(value) if not isinstance(value, str) else _reads_as_quantity(value)
+def _canonical(value: object, path: str, *, listed: bool) -> str:
+    """Return a quantity as Kubernetes writes it; those of resource lists are whole thousandths."""
+    if isinstance(value, str | int | float) and not isinstance(value, bool):
+        try:
+            return _canonical_text(value.strip() if isinstance(value, str) else repr(value), listed)
+        except InvalidQuantity as error:
+            raise WrongType(path, value, _A_QUANTITY) from error
+    raise WrongType(path, value, _A_QUANTITY)
 
 
 @lru_cache(maxsize=4096)
-def _reads_as_quantity(value: str) -> bool:
-    return _QUANTITY.fullmatch(value.strip()) is not None
+def _canonical_text(text: str, listed: bool) -> str:
+    quantity = Quantity.parse(text)
+    if listed and quantity.nano % _MILLI:
+        quantity = Quantity(quantity.milli * _MILLI, quantity.format)
+    return str(quantity)
 
 
 def _is_base64(value: object) -> bool:
@@ -151,7 +183,6 @@ _SCALARS: Mapping[str, _Scalar] = {
     "time": (_is_time, "a time such as 2026-01-02T03:04:05Z"),
     "microTime": (_is_micro_time, "a time in microseconds, such as 2026-01-02T03:04:05.000006Z"),
     "duration": _TEXT,
-    "quantity": (_is_quantity, "a quantity such as 1500m or 2Gi"),
     "intOrString": (lambda value: _is_string(value) or _is_integer(value), "a whole number or a string"),
     "bool": (lambda value: isinstance(value, bool), "true or false"),
     **dict.fromkeys(("int32", "int64", "uint8", "uint32", "uint64"), _WHOLE),

@@ -17,6 +17,7 @@ from spinney.server.kinds.networking import (
     NetworkPolicyBehaviour,
     ServiceBehaviour,
 )
+from spinney.server.kinds.quotas import LimitRangeBehaviour, QuotaBehaviour
 from spinney.server.kinds.rules import (
     AutoscalerBehaviour,
     BudgetBehaviour,
@@ -25,7 +26,6 @@ from spinney.server.kinds.rules import (
     DeploymentBehaviour,
     JobBehaviour,
     LeaseBehaviour,
-    LimitRangeBehaviour,
     NamespaceBehaviour,
     NodeBehaviour,
     PodTemplateBehaviour,
@@ -203,7 +203,14 @@ def _core(pod_gang_fields: tuple[str, ...]) -> list[Kind]:
             shape=shapes.CLAIM,
             behaviour=ClaimBehaviour(),
         ),
-        _kind("resourcequotas", "ResourceQuota", short="quota", status=True, returns_deleted=True),
+        _kind(
+            "resourcequotas",
+            "ResourceQuota",
+            short="quota",
+            status=True,
+            returns_deleted=True,
+            behaviour=QuotaBehaviour(),
+        ),
         _kind("limitranges", "LimitRange", short="limits", behaviour=LimitRangeBehaviour()),
         _kind(
             "podtemplates",

@@ -23,6 +23,10 @@ class ServiceBehaviour(Behaviour):
         spec.setdefault("sessionAffinity", "None")
         if spec["type"] != "ExternalName":
             spec.setdefault("internalTrafficPolicy", "Cluster")
+        if spec["type"] in {"LoadBalancer", "NodePort"}:
+            spec.setdefault("externalTrafficPolicy", "Cluster")
+        if spec["type"] == "LoadBalancer":
+            spec.setdefault("allocateLoadBalancerNodePorts", True)
         for port in spec.get("ports") or ():
             port.setdefault("protocol", "TCP")
             port.setdefault("targetPort", port.get("port"))

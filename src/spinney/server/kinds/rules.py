@@ -274,22 +274,6 @@ class PodTemplateBehaviour(Behaviour):
         _fill_template(obj)
 
 
-class LimitRangeBehaviour(Behaviour):
-    """Limits that say no more than a default or a maximum mean the other values, too."""
-
-    def fill_defaults(self, obj: JSON) -> None:
-        for limit in (obj.get("spec") or {}).get("limits") or ():
-            if limit.get("type") != "Container":
-                continue
-            highest, lowest = limit.get("max") or {}, limit.get("min") or {}
-            default = {**highest, **(limit.get("default") or {})}
-            request = {**lowest, **default, **(limit.get("defaultRequest") or {})}
-            if default:
-                limit["default"] = default
-            if request:
-                limit["defaultRequest"] = request
-
-
 class PriorityClassBehaviour(Behaviour):
     """The value of a priority class never changes, and users' values stay below the system's."""
 

@@ -3,10 +3,11 @@
 from datetime import datetime
 from typing import Any
 
+from spinney.api.quantity import Quantity
 from spinney.api.struct import JSON
 from spinney.api.time import timestamp
 from spinney.server.kinds.kind import Behaviour
-from spinney.server.status import Cause, forbidden_value, required
+from spinney.server.status import Cause, forbidden_value, invalid_value, required
 
 
 class VolumeBehaviour(Behaviour):
@@ -37,8 +38,11 @@ class ClaimBehaviour(Behaviour):
         causes: list[Cause] = []
         if not spec.get("accessModes"):
             causes.append(required("spec.accessModes", "at least 1 access mode is required"))
-        if "storage" not in ((spec.get("resources") or {}).get("requests") or {}):
+        asked = ((spec.get("resources") or {}).get("requests") or {}).get("storage")
+        if asked is None:
             causes.append(required("spec.resources[storage]"))
+        elif Quantity.parse(asked).nano <= 0:
+            causes.append(invalid_value("spec.resources[storage]", asked, "must be greater than zero"))
         was = (old or {}).get("spec") or {}
         if old is not None and not causes and _fixed(spec, was) != _fixed(was, was):
             detail = "spec is immutable after creation except resources.requests and volumeAttributesClassName"

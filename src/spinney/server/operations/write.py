@@ -73,9 +73,10 @@ async def admit(context: Context, attributes: Attributes, options: WriteOptions)
     causes += kind.behaviour.validate(obj, attributes.old, attributes.subresource)
     if causes:
         raise invalid(kind.resource, attributes.name or obj["metadata"].get("name", ""), causes)
-    admission.check_rights(attributes)
+    admission.check(attributes)
     if admission.webhooks.any:
         await admission.webhooks.validate(attributes)
+    admission.check_room(attributes)
     if not attributes.subresource:
         attributes.warnings += kind.behaviour.warnings(obj)
 

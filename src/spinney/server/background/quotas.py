@@ -1,0 +1,32 @@
+"""Keeping the status of quotas: it says what the book says, whoever used or freed something."""
+
+from spinney.runtime import Clock
+from spinney.server.background.notes import Notes
+from spinney.server.background.working import work_off
+from spinney.server.quota.book import QUOTAS, Book
+from spinney.server.quota.status import with_usage
+from spinney.server.store import Key, Store
+
+
+class QuotaKeeping:
+    """Writes what is used of each quota; mutable, runs as one task. Owns the book, which admission reads."""
+
+    def __init__(self, store: Store, clock: Clock) -> None:
+        self._store = store
+        self._clock = clock
+        self._notes: Notes[Key] = Notes()
+        self.book = Book(store, self._notes.note)
+
+    async def run(self) -> None:
+        """Keep until cancelled."""
+        await work_off(self._notes, self._settle, self._clock)
+
+    def _settle(self, key: Key) -> None:
+        account = self.book.account(key)
+        quotas = self._store.collection(QUOTAS)
+        found = quotas.get(key) if quotas else None
+        if account is None or quotas is None or found is None or found.deleting:
+            return
+        updated = with_usage(found.decode(), account.used)
+        if updated is not None:
+            self._store.write(quotas, key, updated)
