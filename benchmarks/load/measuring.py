@@ -163,10 +163,10 @@ def table(load: Load, runs: dict[str, Figures], reference: str) -> Table:
         less = "< " if run.stopped else ""
         ratio = f"{less}{run.rate / runs[reference].rate:.2f}x" if reference in runs else ""
         said = f"{run.events} in {run.last_event:.1f} s" if run.events else "none"
-        times = [f"{moment:.1f} s" for moment in (run.first, run.p50, run.p99)]
+        times = [f"{moment:.1f} s" if run.bound else "" for moment in (run.first, run.p50, run.p99)]
         last = f"{run.bound} after {run.last:.0f} s" if run.stopped else f"{run.last:.1f} s"
         used = (run.cpu, run.server_cpu, run.cpu + run.server_cpu)
-        each = [f"{1000 * seconds / max(run.bound, 1):.2f}" for seconds in used]
+        each = [f"{1000 * seconds / run.bound:.2f}" if run.bound else f"{seconds:.0f} s in all" for seconds in used]
         shown.add_row(name, f"{less}{run.rate:.0f}", ratio, *times, last, said, *each)
     return shown
 

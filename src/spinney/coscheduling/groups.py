@@ -175,7 +175,11 @@ class Groups:
         self.completed: Callable[[Group], None] = lambda group: None
         """Hears when a group has become complete, so that its members may be tried."""
         self.fulfilled: Callable[[Group], None] = lambda group: None
-        """Hears when a change of its object satisfies a group whose members wait."""
+        """Hears when its object, or a member that somebody else bound, satisfies a group whose members wait."""
+        self.incomplete: Callable[[Group], None] = lambda group: None
+        """Hears of a group that cannot be tried: its object is not there, or asks for more members than exist."""
+        self.broken: Callable[[Group], None] = lambda group: None
+        """Hears when a change of its object leaves members waiting for what cannot come: it is incomplete now."""
         self.reordered: Callable[[Group], None] = lambda group: None
         """Hears when a group's place in the order has changed."""
         self._groups: dict[GangKey, Group] = {}
@@ -212,17 +216,20 @@ class Groups:
         if group.gang == gang and group.terms == terms:
             return
         was_complete, was, needed = group.complete, group.order, group.minimum
-        new_terms = group.gang is not None and group.terms != terms
+        new_terms = group.gang is None or group.terms != terms
         group.gang, group.terms = gang, terms
         group.created = seconds(gang.created)
         group.resources_checked = False
         if group.minimum < needed or new_terms:
-            # A smaller quorum, or another total, is a new chance, whatever failed before.
+            # A smaller quorum, another total, or a new object is a new chance, whatever failed before.
             self._resting.pop(group.key, None)
             was_complete = False
         self._after_change(group, was_complete, was)
-        if group.satisfied and group.waiting:
-            self.fulfilled(group)
+        if group.waiting:
+            if group.satisfied:
+                self.fulfilled(group)
+            elif not group.complete:
+                self.broken(group)
 
     def remove(self, key: GangKey) -> None:
         """Take out a group's object; its pods wait for it to come back."""
@@ -231,6 +238,10 @@ class Groups:
             return
         group.gang = None
         self._holding.pop(key, None)
+        if group.waiting:
+            self.broken(group)
+        if group.members:
+            self.incomplete(group)
         self._drop_if_empty(group)
 
     def pod_changed(self, change: PodChange) -> None:
@@ -252,6 +263,8 @@ class Groups:
         for group, was_complete, was in before:
             self._after_change(group, was_complete, was)
             self._drop_if_empty(group)
+        if new_group is not None and new_group.waiting and new_group.satisfied and _is_news(change):
+            self.fulfilled(new_group)
 
     # -- backing off -------------------------------------------------------------------------------------------------
 
@@ -296,6 +309,8 @@ class Groups:
             self._holding.pop(group.key, None)
         if not group.assigned:
             group.domain = None
+        if not group.complete and group.members:
+            self.incomplete(group)
         if group.complete and not was_complete:
             self.completed(group)
         elif group.order != was and group.members:
@@ -311,6 +326,12 @@ def membership(record: PodRecord) -> GangKey | None:
     """Return the group a pod names, if it names one."""
     found = native.membership(record) or coscheduling.membership(record)
     return found[0] if found is not None else None
+
+
+def _is_news(change: PodChange) -> bool:
+    """Tell whether a pod was bound that did not have a node from us."""
+    new, old = change.new, change.old
+    return new is not None and new.status in _BOUND and (old is None or old.status not in ACTIVE_ALLOCATED)
 
 
 def seconds(moment: datetime | None) -> float:

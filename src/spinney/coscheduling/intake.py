@@ -10,6 +10,7 @@ from typing import Any
 
 from spinney.api import coscheduling, workload_v1alpha1, workload_v1alpha2, workload_v1beta1
 from spinney.api.core import NAMESPACE, NODE, PERSISTENT_VOLUME, PERSISTENT_VOLUME_CLAIM, POD, Node, Pod
+from spinney.api.labels import COSCHEDULING_GROUP
 from spinney.api.policy import PodDisruptionBudget
 from spinney.api.resource import Resource
 from spinney.api.resource_claims import DeviceClass, ResourceClaim, ResourceSlice
@@ -66,6 +67,11 @@ class Intake:
         """Take in a pod."""
         old, new, key = change.old, change.new, change.key
         wants = new is not None and self._wants_node(new)
+        if old is not None and new is not None and _label(old) != _label(new):
+            # While its old group still has it, so that this group hears that a waiting member is lost.
+            waiting = self._waiting.get(key)
+            if waiting is not None:
+                waiting.reject("Coscheduling", f"the pod left pod group {_label(old)}")
         if not wants:
             # While the ledger still has it, so that its group hears that a waiting member is lost.
             self._dequeue(key, gone=new is None)
@@ -238,6 +244,11 @@ def _keep(book: dict[Any, Any], key: object, value: object) -> None:
         book.pop(key, None)
     else:
         book[key] = value
+
+
+def _label(pod: Pod) -> str:
+    """Return the group a pod joins by its label, the one way that may change while it lives."""
+    return pod.metadata.labels.get(COSCHEDULING_GROUP, "")
 
 
 def _disrupted_whole(group: NativeGroup) -> bool:

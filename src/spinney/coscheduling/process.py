@@ -195,6 +195,7 @@ class CoschedulerProcess:
             self.groups.pod_changed(PodChange(None, record))
         self.groups.completed = self._completed
         self.groups.reordered = self._reordered
+        self.groups.incomplete = self._watch_held
         await self._follow(intake)
         self.manager.add_runnable("scheduling cycles", self._schedule_for_ever)
         self.manager.add_runnable("safety flush", self._flush_for_ever)
@@ -231,9 +232,7 @@ class CoschedulerProcess:
         manager.cache(PERSISTENT_VOLUME, PersistentVolume).subscribe(intake.volume)
         manager.cache(STORAGE_CLASS, StorageClass).subscribe(intake.storage_class)
         manager.cache(NODE, Node).subscribe(intake.node)
-        pods = manager.cache(POD, Pod)
-        pods.subscribe(intake.pod)
-        pods.subscribe(lambda change: self._watch_held(change.key) if change.new is not None else None)
+        manager.cache(POD, Pod).subscribe(intake.pod)
 
     async def _schedule_for_ever(self) -> None:
         clock = self._runtime.clock
@@ -321,13 +320,11 @@ class CoschedulerProcess:
 
     # -- groups that cannot be tried ---------------------------------------------------------------------------------
 
-    def _watch_held(self, pod: Key) -> None:
+    def _watch_held(self, group: Group) -> None:
         """Have the members of a group that stays incomplete say so."""
-        group = self.groups.of(pod)
-        if group is None or group.complete or group.key in self._held:
-            return
-        loop = asyncio.get_running_loop()
-        self._held[group.key] = loop.call_later(_HELD_SECONDS, self._report_held, group.key)
+        if group.key not in self._held:
+            loop = asyncio.get_running_loop()
+            self._held[group.key] = loop.call_later(_HELD_SECONDS, self._report_held, group.key)
 
     def _report_held(self, key: GangKey) -> None:
         self._held.pop(key, None)

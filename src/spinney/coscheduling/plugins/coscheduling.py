@@ -85,6 +85,7 @@ class Coscheduling(QueueSort, PreEnqueue, PreFilter, Filter, PostFilter, Reserve
         self._groups = handle.services.groups
         self.arguments = read(CoschedulingArguments, arguments)
         self._groups.fulfilled = self._release
+        self._groups.broken = lambda group: self.reject(group, self._triable(group).message)
 
     def events(self) -> tuple[EventHint, ...]:
         """Return what may let a rejected group go on before it has rested: room that became free."""
