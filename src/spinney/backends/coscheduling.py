@@ -45,6 +45,7 @@ class Coscheduling(SchedulerBackend):
     """A scheduler that runs the coscheduling plugin."""
 
     name: ClassVar[str] = "coscheduling"
+    validates_before_init: ClassVar[bool] = True
     rights: ClassVar[tuple[Right, ...]] = (Right(POD_GROUP.group, (POD_GROUP.plural,), ("get", "create", "patch")),)
     config_type: ClassVar[type[msgspec.Struct] | None] = CoschedulingConfig
     config: CoschedulingConfig

@@ -155,7 +155,7 @@ def _positions(node: yaml.Node, path: tuple[Step, ...]) -> Iterator[tuple[tuple[
 
 def _walk(kind: msgspec.inspect.Type, value: Any, path: tuple[Step, ...], report: Any) -> Any:
     """Return ``value`` with durations parsed, reporting keys that ``kind`` does not have."""
-    kind = _non_null(kind)
+    kind = _bare(kind)
     if isinstance(kind, msgspec.inspect.StructType) and isinstance(value, Mapping):
         known = {each.encode_name: each.type for each in kind.fields}
         aliases: Mapping[str, str] = getattr(kind.cls, "key_aliases", {})
@@ -171,6 +171,8 @@ def _walk(kind: msgspec.inspect.Type, value: Any, path: tuple[Step, ...], report
         return found
     if isinstance(kind, msgspec.inspect.ListType | msgspec.inspect.VarTupleType) and isinstance(value, list):
         return [_walk(kind.item_type, part, (*path, index), report) for index, part in enumerate(value)]
+    if isinstance(kind, msgspec.inspect.DictType) and isinstance(value, Mapping):
+        return {key: _walk(kind.value_type, part, (*path, str(key)), report) for key, part in value.items()}
     if isinstance(kind, msgspec.inspect.TimeDeltaType):
         try:
             return parse_duration(value)
@@ -180,10 +182,15 @@ def _walk(kind: msgspec.inspect.Type, value: Any, path: tuple[Step, ...], report
     return value
 
 
-def _non_null(kind: msgspec.inspect.Type) -> msgspec.inspect.Type:
-    if isinstance(kind, msgspec.inspect.UnionType):
-        return next(each for each in kind.types if not isinstance(each, msgspec.inspect.NoneType))
-    return kind
+def _bare(kind: msgspec.inspect.Type) -> msgspec.inspect.Type:
+    """Return what a type is about, without what is said of it and without the choice to leave it out."""
+    while True:
+        if isinstance(kind, msgspec.inspect.Metadata):
+            kind = kind.type
+        elif isinstance(kind, msgspec.inspect.UnionType):
+            kind = next(each for each in kind.types if not isinstance(each, msgspec.inspect.NoneType))
+        else:
+            return kind
 
 
 _STEP = re.compile(r"\.([^.\[`]+)|\[(\d+)\]")

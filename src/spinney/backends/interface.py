@@ -131,6 +131,12 @@ class SchedulerBackend(ABC):
     """``profile.config`` is decoded strictly into it. ``None``: the backend takes no configuration."""
     rights: ClassVar[tuple[Right, ...]] = ()
     """What the backend's calls need beyond the operator's own rights; ``spinney manifests`` grants it."""
+    validates_before_init: ClassVar[bool] = False
+    """Whether ``validate_pod_clique_set`` says the same before ``init`` as after it, so that it can be asked offline.
+
+    A backend whose ``init`` only looks whether its scheduler is installed may say so; one that learns there what the
+    cluster serves may not.
+    """
 
     def __init__(self, context: BackendContext, config: Any = None) -> None:
         """Keep the context and the decoded configuration; no I/O here."""

@@ -50,6 +50,7 @@ class KaiScheduler(SchedulerBackend, TopologyAware):
     """KAI, with queues and topology."""
 
     name: ClassVar[str] = "kai-scheduler"
+    validates_before_init: ClassVar[bool] = True
     rights: ClassVar[tuple[Right, ...]] = (
         Right(POD_GROUP.group, (POD_GROUP.plural,), ("get", "list", "watch", "create", "update", "patch")),
         Right(TOPOLOGY.group, (TOPOLOGY.plural,), ("get", "list", "watch", "create", "patch", "delete")),

@@ -30,6 +30,7 @@ class Volcano(SchedulerBackend):
     """Volcano 1.14 or later."""
 
     name: ClassVar[str] = "volcano"
+    validates_before_init: ClassVar[bool] = True
     rights: ClassVar[tuple[Right, ...]] = (
         Right(POD_GROUP.group, (POD_GROUP.plural,), ("get", "create", "patch")),
         Right(QUEUE.group, (QUEUE.plural,), ("get",)),

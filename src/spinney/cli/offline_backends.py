@@ -2,26 +2,22 @@
 
 A backend judges a PodCliqueSet by the set alone, or by what it finds in the cluster. It is asked with a client that
 reaches nothing: an answer that came about without a request is the answer admission would give, and everything else
-stays open. A backend whose ``init`` needs the cluster may answer differently after it, so it is only believed where
-``init`` does no more than look whether its scheduler is installed.
+stays open. A backend whose ``init`` needs the cluster may answer differently after it, so it is only believed where it
+declares that it does not (``validates_before_init``).
 """
 
 from collections.abc import Mapping
 from contextlib import AbstractAsyncContextManager
-from typing import Any, Final
+from typing import Any
 
 from spinney.api.core import Pod
 from spinney.api.grove import ClusterTopologyBinding, PodCliqueSet
 from spinney.api.podgang import PodGang
 from spinney.backends import BackendContext, BackendUnavailable, Degradation, SchedulerBackend
-from spinney.backends.kai import KaiScheduler
-from spinney.backends.volcano import Volcano
 from spinney.kube.client import Client
 from spinney.kube.events import EventRecorder
 from spinney.kube.transport import Response, StreamingResponse
 from spinney.runtime import Runtime
-
-_JUDGE_BEFORE_INIT: Final = (KaiScheduler, Volcano)
 
 
 class NeedsCluster(Exception):  # noqa: N818 - named for the situation
@@ -35,7 +31,7 @@ async def judge(kind: type[SchedulerBackend], config: Any, pcs: PodCliqueSet, *,
     try:
         await backend.init()
     except (NeedsCluster, BackendUnavailable) as error:
-        if not isinstance(backend, _JUDGE_BEFORE_INIT):
+        if not backend.validates_before_init:
             raise NeedsCluster(backend.name) from error
     return await backend.validate_pod_clique_set(pcs, None)
 

@@ -1,0 +1,54 @@
+"""Configuration is read strictly, however its fields are declared."""
+
+from collections.abc import Mapping
+from datetime import timedelta
+from typing import Annotated
+
+import msgspec
+import pytest
+
+from spinney.backends.documents import InvalidDocument, decode, parse
+
+
+class Inner(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    """A part with two keys."""
+
+    wait_for: Annotated[timedelta, msgspec.Meta(description="How long.")] = timedelta()
+    size: int = 0
+
+
+class Outer(msgspec.Struct, frozen=True, kw_only=True):
+    """A document that holds the part in every way a type can be written down."""
+
+    plain: Inner = Inner()
+    described: Annotated[Inner, msgspec.Meta(description="Said more of.")] = Inner()
+    optional: Annotated[Inner, msgspec.Meta(description="May be left out.")] | None = None
+    listed: Annotated[tuple[Inner, ...], msgspec.Meta(description="Several.")] = ()
+    named: Mapping[str, Inner] = {}
+
+
+WAYS = {
+    "plain": "plain: {%s}",
+    "described": "described: {%s}",
+    "optional": "optional: {%s}",
+    "listed[0]": "listed: [{%s}]",
+    "named.one": "named: {one: {%s}}",
+}
+
+
+@pytest.mark.parametrize("path", WAYS)
+def test_an_unknown_key_is_found_wherever_it_stands(path: str) -> None:
+    """A misspelt key is named with the nearest one, also in fields that are annotated, optional, listed or mapped."""
+    with pytest.raises(InvalidDocument) as caught:
+        decode(Outer, parse(WAYS[path] % "sise: 3", "file"))
+    assert [str(problem) for problem in caught.value.problems] == [
+        f"file:1: {path}.sise: unknown key; did you mean 'size'?"
+    ]
+
+
+@pytest.mark.parametrize("path", WAYS)
+def test_a_duration_is_read_wherever_it_stands(path: str) -> None:
+    """Durations are written as Kubernetes writes them, at any depth."""
+    decoded = decode(Outer, parse(WAYS[path] % "waitFor: 1m30s", "file"))
+    parts = [decoded.plain, decoded.described, decoded.optional, *decoded.listed, *decoded.named.values()]
+    assert timedelta(seconds=90) in [part.wait_for for part in parts if part is not None]
