@@ -1,6 +1,7 @@
 """What must hold whatever happens: pods and nodes come and go, writes fail, the scheduler stops or dies half-way."""
 
 import asyncio
+import os
 import random
 from collections import Counter
 from typing import Any
@@ -23,6 +24,9 @@ from spinney.sim.transport import InProcessTransport
 from .world import World, a_node, a_pod, configured, followed
 
 CPUS = 4
+URGENT = "urgent"
+LIVES = int(os.environ.get("SPINNEY_LIVES", "3"))
+"""How many random lives of each kind are lived through; more find what is rare."""
 
 
 class Weather(GuardedTransport):
@@ -56,6 +60,7 @@ class Life:
         self.chance = chance
         self.nodes: set[str] = set()
         self.minimums: dict[str, int] = {}
+        self.sizes: dict[str, int] = {}
         self.disturbed: set[str] = set()
         self.number = 0
         world.watch = lambda world: self.check()
@@ -79,12 +84,18 @@ class Life:
         """Check what must hold at rest: no gang that nobody disturbed is bound in part."""
         for group, minimum in self.minimums.items():
             bound = len(self.world.bound(f"{group}-"))
-            if group not in self.disturbed:
+            lost = len(self.members(group)) < self.sizes[group]  # deleted by us, or by preemption
+            if group not in self.disturbed and not lost:
                 assert bound == 0 or bound >= minimum, f"{group}: {bound} bound of at least {minimum}"
+
+    def members(self, group: str) -> list[str]:
+        """Return the pods of a group that are there."""
+        return [name for name in self.world.pods if name.startswith(f"{group}-")]
 
     async def step(self) -> None:
         """Have one thing happen."""
-        happen = self.chance.choice([self.a_gang, self.a_gang, self.a_single, self.a_node, self.a_loss, self.an_end])
+        usual = [self.a_gang, self.a_gang, self.a_single, self.a_node, self.a_loss, self.an_end]
+        happen = self.chance.choice([*usual, self.another_minimum, self.another_object])
         await happen()
         if self.chance.random() < 0.3:
             await asyncio.sleep(self.chance.choice([0.0, 0.01, 1.0, 15.0]))
@@ -93,13 +104,39 @@ class Life:
         self.number += 1
         name, size = f"g{self.number}", self.chance.randint(1, 6)
         self.minimums[name] = minimum = self.chance.randint(1, size)
+        self.sizes[name] = size
         await self.world.group(name, minimum)
-        cpu = self.chance.choice(["500m", "1", "2"])
-        await self.world.create(*(a_pod(f"{name}-{index}", group=name, cpu=cpu) for index in range(size)))
+        cpu, priority = self.chance.choice(["500m", "1", "2"]), self._priority()
+        await self.world.create(
+            *(a_pod(f"{name}-{index}", group=name, cpu=cpu, priority_class=priority) for index in range(size))
+        )
 
     async def a_single(self) -> None:
         self.number += 1
-        await self.world.create(a_pod(f"s{self.number}", cpu=self.chance.choice(["500m", "3"])))
+        cpu = self.chance.choice(["500m", "3"])
+        await self.world.create(a_pod(f"s{self.number}", cpu=cpu, priority_class=self._priority()))
+
+    def _priority(self) -> str:
+        return self.chance.choice(["", "", "", URGENT])
+
+    async def another_minimum(self) -> None:
+        """Ask for more or fewer members of a group than before."""
+        if self.minimums:
+            name = self.chance.choice(sorted(self.minimums))
+            minimum = self.chance.randint(1, self.sizes[name] + 1)
+            if minimum > self.minimums[name]:
+                self.disturbed.add(name)
+            self.minimums[name] = minimum
+            patch = {"spec": {"minMember": minimum}}
+            await self.world.client.patch(POD_GROUP, name, patch, self.world.namespace)
+
+    async def another_object(self) -> None:
+        """Delete a PodGroup, and make it again after a while."""
+        if self.minimums:
+            name = self.chance.choice(sorted(self.minimums))
+            await self.world.client.delete(POD_GROUP, name, self.world.namespace)
+            await asyncio.sleep(self.chance.choice([0.0, 0.01, 8.0]))
+            await self.world.group(name, self.minimums[name])
 
     async def a_node(self) -> None:
         self.number += 1
@@ -154,6 +191,7 @@ async def live(seed: int, *, failing: float = 0.0, dying: bool = False) -> list[
         await install_crds(client)
         async with followed(client, runtime, "test") as world:
             world.configuration = configured(podGroupBackoffSeconds=2)
+            await world.priority(URGENT, 1000)
             life = Life(world, chance)
             for _ in range(3):
                 world.transport = weather = Weather(client.transport, random.Random(chance.random()), failing=failing)
@@ -179,20 +217,20 @@ async def live(seed: int, *, failing: float = 0.0, dying: bool = False) -> list[
 
 def _everything_that_can_run_does(world: World, life: Life) -> None:
     for group, minimum in life.minimums.items():
-        members = [name for name in world.pods if name.startswith(f"{group}-")]
+        members = life.members(group)
         if len(members) >= minimum:
             assert len(world.bound(f"{group}-")) == len(members), f"{group} has room and does not run"
     singles = [name for name in world.pods if name.startswith("s")]
     assert world.bound("s") == sorted(singles)
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", range(LIVES))
 def test_invariants_hold_under_churn_and_restarts(seed: int) -> None:
     """No node is over-committed at any revision, no gang is left bound in part, and what can run does in the end."""
     run_virtual(live(seed))
 
 
-@pytest.mark.parametrize("seed", range(100, 103))
+@pytest.mark.parametrize("seed", range(1000, 1000 + LIVES))
 def test_invariants_hold_when_writes_fail_and_schedulers_die(seed: int) -> None:
     """The same when writes fail, answers are lost, and a scheduler dies without a word: its successor sets it right."""
     run_virtual(live(seed, failing=0.1, dying=True))

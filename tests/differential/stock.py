@@ -4,6 +4,7 @@ A pod is judged before the next is created, and taken away again if it fits nowh
 cluster. What our side sees is read back from the API server: with its defaults, not as the test wrote it.
 """
 
+import os
 import re
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -33,6 +34,8 @@ from spinney.runtime import Runtime
 from spinney.testing.controlplane import ControlPlane
 
 PROFILE: Final = "stock"
+CLUSTERS: Final = int(os.environ.get("SPINNEY_CLUSTERS", "4"))
+"""How many random clusters of each kind are compared; more find what is rare."""
 _NOT_HELPFUL: Final = re.compile(r"(\d+) Preemption is not helpful for scheduling")
 
 

@@ -7,7 +7,7 @@ import pytest
 from tests.cluster.filters.worlds import World, a_pod, a_world
 
 from .agreement import assert_agreement
-from .stock import StockScheduler
+from .stock import CLUSTERS, StockScheduler
 
 pytestmark = pytest.mark.real
 
@@ -27,7 +27,7 @@ def a_real_world(random: Random) -> World:
     return world
 
 
-@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("seed", range(2 * CLUSTERS))
 async def test_random_clusters(stock: StockScheduler, seed: int) -> None:
     """For each of many pods: the same feasibility, a node we rank highest, the same counted reasons."""
     random = Random(seed)

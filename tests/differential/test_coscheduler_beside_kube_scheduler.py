@@ -15,7 +15,7 @@ from spinney.cluster.scores import ScoreFramework
 from spinney.coscheduling.process import CoschedulerProcess
 from spinney.kube.client import Client
 
-from .stock import Answer, StockScheduler
+from .stock import CLUSTERS, Answer, StockScheduler
 from .test_against_kube_scheduler import a_real_world
 
 pytestmark = pytest.mark.real
@@ -56,7 +56,7 @@ def best_nodes(view: ClusterView, pod: Pod) -> list[str]:
     return [view.table.names[row] for row in np.flatnonzero(mask & (totals == totals[mask].max())).tolist()]
 
 
-@pytest.mark.parametrize("seed", range(20, 24))
+@pytest.mark.parametrize("seed", range(1000, 1000 + CLUSTERS))
 async def test_pod_by_pod(stock: StockScheduler, seed: int) -> None:
     """The same pods fit, go to the same node where one is best, and are otherwise refused in the same words."""
     world = a_real_world(Random(seed))
