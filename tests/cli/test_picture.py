@@ -6,16 +6,18 @@ from rich.console import Console
 
 from spinney.api.core import Node, Pod
 from spinney.api.kai import Queue
+from spinney.api.meta import ObjectMeta
+from spinney.api.podgang import PodGang
 from spinney.api.struct import convert
 from spinney.cli.picture import Scene, draw
 from spinney.cli.shares import queue_shares
 from tests.cli.pictures import a_node, a_pod, a_queue
 
 
-def _drawn(scene: Scene, width: int) -> list[str]:
+def _drawn(scene: Scene, width: int, height: int | None = None) -> list[str]:
     console = Console(file=io.StringIO(), width=width, highlight=False)
     with console.capture() as captured:
-        console.print(draw(scene))
+        console.print(draw(scene, height=height), end="")
     return captured.get().splitlines()
 
 
@@ -51,6 +53,60 @@ def test_a_narrow_screen_has_them_below() -> None:
 def test_a_small_screen_leaves_out_what_names_share() -> None:
     """Where there is little room nodes are told apart by what their names differ in."""
     assert any("│ 1 ■■■·····" in line for line in _drawn(_scene(), 60))
+
+
+def _demo(gangs: int = 5) -> Scene:
+    """The demo's cluster: eight racks of four nodes, some gangs on it and one that waits."""
+    nodes = [convert(Node, a_node(f"gpu-{index:03}", rack=f"rack-{index // 4}")) for index in range(32)]
+    pods = [
+        convert(Pod, a_pod(f"g{at}-0", gang=f"g{at}", queue="team", node=f"gpu-{at:03}", gpus=8)) for at in range(gangs)
+    ]
+    waiting = convert(Pod, a_pod("z-0", gang="z", queue="team", gpus=8))
+    members = [PodGang(metadata=ObjectMeta(name=name)) for name in (*(f"g{at}" for at in range(gangs)), "z")]
+    queues = [convert(Queue, a_queue("company", 256)), convert(Queue, a_queue("team", 96, parent="company"))]
+    shares = queue_shares(queues, [*pods, waiting])
+    return Scene(nodes=nodes, pods=[*pods, waiting], gangs=members, queues=shares, event="Scheduled Pod g0-0: to gpu-0")
+
+
+def test_the_demo_leaves_room_for_text_on_a_small_terminal() -> None:
+    """On 80 by 24 characters all racks, queues and gangs take 14 lines, and the rest is for what is said."""
+    lines = _drawn(_demo(), 80, height=14)
+
+    assert len(lines) <= 14
+    assert max(map(len, lines)) <= 80
+    assert lines[0].count("rack-") == 8
+    assert sum(line.count("■") for line in lines if line.startswith("│")) == 5 * 8
+    assert any("z " in line and "0/1" in line for line in lines)
+    assert lines[-1].startswith("Scheduled Pod")
+
+
+def test_gangs_that_wait_are_not_left_out() -> None:
+    """Where not all gangs can be listed, those that wait are, and the others are counted."""
+    lines = _drawn(_demo(gangs=30), 80, height=14)
+
+    assert any("■ z" in line and "0/1" in line for line in lines)
+    assert any("more" in line for line in lines)
+
+
+def test_thousands_of_nodes_make_one_screen() -> None:
+    """A large cluster has a line per rack and a cell per node, and what does not fit is counted."""
+    nodes = [convert(Node, a_node(f"gpu-{index:04}", rack=f"rack-{index // 16:03}")) for index in range(2000)]
+    pods = [
+        convert(Pod, a_pod(f"p-{index}", gang="g", queue="q", node=f"gpu-{index:04}", gpus=8)) for index in range(8)
+    ]
+    scene = Scene(nodes=nodes, pods=pods, gangs=[PodGang(metadata=ObjectMeta(name="g"))])
+    wide, small = _drawn(scene, 200, height=59), _drawn(scene, 80, height=23)
+
+    assert len(wide) <= 59
+    assert "rack-000 ■■■■■■■■········" in wide[0]
+    assert sum(line.count("rack-") for line in wide) == 125
+    assert len(small) <= 23
+    assert any("more racks" in line for line in small)
+
+
+def test_no_line_ends_with_blanks() -> None:
+    """What is printed can be pasted: nothing is filled up to the width of the screen."""
+    assert all(line == line.rstrip() for width in (60, 80, 100, 200) for line in _drawn(_demo(), width))
 
 
 def test_a_queue_holds_what_its_pods_and_children_hold() -> None:

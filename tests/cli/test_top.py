@@ -10,6 +10,8 @@ from pathlib import Path
 from click.testing import CliRunner
 
 from spinney.cli import main
+from spinney.cli.bodies.top import scene
+from spinney.cli.picture import summary
 from spinney.sim import Cluster
 from spinney.sim.snapshot_files import write_snapshot
 from tests.cli.clusters import ServedCluster
@@ -35,6 +37,17 @@ def test_gangs_of_any_family_are_drawn(tmp_path: Path) -> None:
 
     assert "gpu-001 ■■■■" in output
     assert "■ train" in output
+
+
+def test_gangs_of_one_name_in_two_namespaces_are_two() -> None:
+    """A gang is told apart by its namespace where gangs of several are shown."""
+    cluster = Cluster("2x4")
+    for namespace in ("blue", "green"):
+        cluster.gang("train", pods=1, gpus=4, namespace=namespace)
+    cluster.step()
+    snapshot = cluster.snapshot()
+
+    assert list(summary(scene(snapshot.nodes, snapshot.pods))) == ["blue/train", "green/train"]
 
 
 def test_on_a_terminal_it_follows_until_interrupted(served: ServedCluster) -> None:

@@ -4,6 +4,7 @@ Every command that talks to a cluster has the same options, and every failure to
 what to try. A snapshot file stands in for a cluster wherever a command only reads.
 """
 
+import os
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,6 +13,7 @@ from typing import TYPE_CHECKING, TypeVar
 import click
 
 from spinney.cli.logs import log_to_stderr
+from spinney.cli.options import KUBECONFIG
 from spinney.cli.output import progress
 from spinney.cli.running import until_interrupted
 from spinney.kube.client import Client
@@ -25,6 +27,7 @@ from spinney.kube.errors import (
     Unauthorized,
     UndecodableResponse,
 )
+from spinney.kube.kubeconfig import kubeconfig_paths
 from spinney.kube.transport import Transport
 from spinney.runtime import Runtime
 
@@ -33,7 +36,6 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-_FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 DEFAULT_NAMESPACE = "default"
 
 
@@ -134,7 +136,7 @@ def advice(error: KubeError) -> str:
     text = " ".join(str(error).split()).rstrip(".")
     match error:
         case ConfigurationError():
-            return text
+            return text + _own_cluster()
         case ConnectionFailed():
             return f"{text}; is the cluster up? --kubeconfig and --context choose another"
         case Unauthorized():
@@ -149,9 +151,16 @@ def advice(error: KubeError) -> str:
             return text
 
 
-def _inside_a_pod() -> bool:
-    import os  # noqa: PLC0415 - only here
+def _own_cluster() -> str:
+    """Return what else there is to connect to for somebody who has no kubeconfig at all."""
+    if any(path.is_file() for path in kubeconfig_paths()):
+        return ""
+    if KUBECONFIG.expanduser().is_file():
+        return f"; 'spinney up' has written one: export KUBECONFIG={KUBECONFIG}"
+    return "; 'spinney up' starts a cluster to try things on"
 
+
+def _inside_a_pod() -> bool:
     return not os.environ.get("KUBECONFIG") and bool(os.environ.get("KUBERNETES_SERVICE_HOST"))
 
 

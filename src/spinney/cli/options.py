@@ -35,6 +35,8 @@ class TextFile(click.Path):
         return path
 
 
+KUBECONFIG: Final = Path("~/.spinney/kubeconfig")
+"""Where ``spinney up`` writes how to reach it."""
 FILE: Final = click.Path(exists=True, dir_okay=False, path_type=Path)
 """A file that must be there, of whatever form."""
 TEXT_FILE: Final = TextFile()

@@ -1,27 +1,27 @@
 """A picture of a cluster: racks as boxes, GPUs as cells coloured by the gang that uses them.
 
-Pure: nodes, pods and queues in, something rich can print out. The demo and ``top`` draw it live, others once.
+Pure: nodes, pods and queues in, something rich can print out. The demo and ``top`` draw it live, others once. How much
+is shown depends on the room there is: the layouts are tried from roomy to terse, and the first that is no higher than
+allowed is taken. So a laptop's small terminal shows the whole demo, and thousands of nodes still make one screen.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from rich.columns import Columns
 from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
 from rich.measure import Measurement
-from rich.panel import Panel
+from rich.segment import Segment
 from rich.table import Table
 from rich.text import Text
 
 from spinney.api.core import Node, Pod
 from spinney.api.podgang import PodGang
-from spinney.cli.gpus import gpus_of, gpus_on
+from spinney.cli.gpus import gpus_on
+from spinney.cli.racks import USED, Boxes, Lines, Occupants, occupants
 from spinney.cli.shares import QueueShare, draw_shares
 
 GANG_LABEL: Final = "grove.io/podgang"
-RACK: Final = "topology.kubernetes.io/rack"
-BLOCK: Final = "topology.kubernetes.io/block"
 
 _COLOURS: Final = (
     "cyan",
@@ -34,13 +34,12 @@ _COLOURS: Final = (
     "bright_magenta",
     "bright_yellow",
 )
-_FREE: Final = "·"
-_USED: Final = "■"
 _GAP: Final = 2
-_SMALL: Final = 100
-"""Columns of a screen below which every one of them counts."""
 _LEFT_AT_LEAST: Final = 50
 """Columns below which the racks would no longer read as a picture."""
+_FEWEST_GANGS: Final = 4
+"""Gangs that are listed however little room there is."""
+_WAITING_FIRST: Final = ("pending", "gated", "creating", "starting", "running")
 
 
 @dataclass(frozen=True)
@@ -55,18 +54,117 @@ class Scene:
     """What happened last, in a line."""
 
 
-def draw(scene: Scene) -> RenderableType:
-    """Return the whole picture: racks, queues beside them, the gangs with the colour each has, and an event line."""
-    colours = gang_colours(scene)
-    racks, gangs = _Racks(scene, colours), _gangs(scene, colours)
-    if scene.queues:
-        shares = draw_shares(scene.queues, sum(map(gpus_on, scene.nodes)))
-        parts: list[RenderableType] = [_Beside(racks, Group(shares, Text(), gangs))]
-    else:
-        parts = [racks, gangs]
+@dataclass(frozen=True)
+class GangLine:
+    """A gang in one line: how many of its pods exist, are bound and are ready, and what that amounts to."""
+
+    name: str
+    pods: int
+    bound: int
+    ready: int
+    state: str
+
+    @property
+    def text(self) -> str:
+        """Return it as a sentence."""
+        return f"{self.state}: {self.pods} pods, {self.bound} bound, {self.ready} ready"
+
+
+def draw(scene: Scene, *, height: int | None = None) -> RenderableType:
+    """Return the whole picture: racks, queues beside them, the gangs with the colour each has, and an event line.
+
+    It is at most ``height`` lines high; without one it is as high as it likes.
+    """
+    return _Fitting(scene, height)
+
+
+def summary(scene: Scene) -> Mapping[str, GangLine]:
+    """Return a line per gang, in order of name."""
+    members: dict[str, list[Pod]] = {gang.metadata.name: [] for gang in scene.gangs}
+    for pod in scene.pods:
+        if (name := gang_of(pod)) in members:
+            members[name].append(pod)
+    return {name: _line(name, members[name]) for name in sorted(members)}
+
+
+def gang_colours(scene: Scene) -> Mapping[str, str]:
+    """Return a colour per gang, in order of name, so that a gang keeps its colour while it lives."""
+    names = sorted({gang.metadata.name for gang in scene.gangs} | {gang_of(pod) for pod in scene.pods} - {""})
+    return {name: _COLOURS[index % len(_COLOURS)] for index, name in enumerate(names)}
+
+
+def gang_of(pod: Pod) -> str:
+    """Return the gang a pod is labelled with; empty for none."""
+    return pod.metadata.labels.get(GANG_LABEL, "")
+
+
+# -- layouts -----------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class _Content:
+    """What every layout draws."""
+
+    scene: Scene
+    nodes: Sequence[Occupants]
+    gangs: Sequence[GangLine]
+    colours: Mapping[str, str]
+
+
+@dataclass(frozen=True)
+class _Fitting:
+    """The roomiest layout that fits."""
+
+    scene: Scene
+    height: int | None
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        colours = gang_colours(self.scene)
+        nodes = occupants(self.scene.nodes, self.scene.pods, lambda pod: colours.get(gang_of(pod), "white"))
+        content = _Content(self.scene, nodes, list(summary(self.scene).values()), colours)
+        for layout in _LAYOUTS:
+            lines = console.render_lines(layout(content, self.height), options, pad=False)
+            if self.height is None or len(lines) <= self.height:
+                break
+        for line in lines[: self.height]:
+            yield from _without_trailing_blanks(line)
+            yield Segment.line()
+
+
+def _roomy(content: _Content, _: int | None) -> RenderableType:
+    scene, gangs = content.scene, _gangs(content.gangs, content.colours)
+    if not scene.queues:
+        return _with_event([Boxes(content.nodes), gangs], scene)
+    shares = draw_shares(scene.queues, sum(map(gpus_on, scene.nodes)))
+    return _with_event([_Beside(Boxes(content.nodes), Group(shares, Text(), gangs))], scene)
+
+
+def _snug(content: _Content, height: int | None) -> RenderableType:
+    return _with_event([Boxes(content.nodes, names=False), _below(content, height)], content.scene)
+
+
+def _terse(content: _Content, height: int | None) -> RenderableType:
+    tables = _below(content, height)
+    return _with_event([Lines(content.nodes, None if height is None else (tables, height - 1)), tables], content.scene)
+
+
+_LAYOUTS: Final[Sequence[Callable[[_Content, int | None], RenderableType]]] = (_roomy, _snug, _terse)
+
+
+def _with_event(parts: list[RenderableType], scene: Scene) -> RenderableType:
     if scene.event:
         parts.append(Text(scene.event, style="dim", no_wrap=True, overflow="ellipsis"))
     return Group(*parts)
+
+
+def _below(content: _Content, height: int | None) -> RenderableType:
+    """Return queues and gangs side by side, each as short as it can be."""
+    most = len(content.gangs) if height is None else max(_FEWEST_GANGS, height // 3)
+    gangs = _gangs_in_short(content.gangs, content.colours, most)
+    if not content.scene.queues:
+        return gangs
+    shares = draw_shares(content.scene.queues, sum(map(gpus_on, content.scene.nodes)), short=True)
+    return _Beside(shares, gangs, left_at_least=1)
 
 
 @dataclass(frozen=True)
@@ -75,133 +173,81 @@ class _Beside:
 
     left: RenderableType
     right: RenderableType
+    left_at_least: int = _LEFT_AT_LEAST
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        needed = Measurement.get(console, options, self.right).maximum + _GAP
-        if options.max_width - needed < _LEFT_AT_LEAST:
+        room = options.max_width - Measurement.get(console, options, self.right).maximum - _GAP
+        lines = console.render_lines(self.left, options.update(width=max(room, 1)), pad=False)
+        wide = max((Segment.get_line_length(_without_trailing_blanks(line)) for line in lines), default=0)
+        if room < max(self.left_at_least, wide):
             yield self.left
             yield self.right
             return
         grid = Table.grid(padding=(0, _GAP, 0, 0))
-        grid.add_column(width=options.max_width - needed)
+        grid.add_column(width=min(room, wide + 1))  # a table ends with a blank
         grid.add_column()
         grid.add_row(self.left, self.right)
         yield grid
 
 
-@dataclass(frozen=True)
-class GangLine:
-    """A gang in one word, and in one line of text."""
-
-    state: str
-    text: str
-
-
-def summary(scene: Scene) -> Mapping[str, GangLine]:
-    """Return a line per gang: how many of its pods exist, are bound and are ready."""
-    lines: dict[str, GangLine] = {}
-    for name, pods in _by_gang(scene):
-        bound, ready = _progress(pods)
-        state = _state(pods, bound=bound, ready=ready).plain
-        lines[name] = GangLine(state, f"{state}: {len(pods)} pods, {bound} bound, {ready} ready")
-    return lines
+def _without_trailing_blanks(line: list[Segment]) -> list[Segment]:
+    kept = list(line)
+    while kept and not kept[-1].text.strip():
+        kept.pop()
+    if kept:
+        kept[-1] = Segment(kept[-1].text.rstrip(), kept[-1].style)
+    return kept
 
 
-def gang_colours(scene: Scene) -> Mapping[str, str]:
-    """Return a colour per gang, in order of name, so that a gang keeps its colour while it lives."""
-    names = sorted({gang.metadata.name for gang in scene.gangs} | {_gang_of(pod) for pod in scene.pods} - {""})
-    return {name: _COLOURS[index % len(_COLOURS)] for index, name in enumerate(names)}
+# -- gangs -------------------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class _Racks:
-    """A box per rack. On a small screen names are short, so that more racks stand in a row."""
-
-    scene: Scene
-    colours: Mapping[str, str]
-
-    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        small = console.width < _SMALL
-        shared = _shared([node.metadata.name for node in self.scene.nodes]) if small else 0
-        on_node: dict[str, list[Pod]] = {}
-        for pod in self.scene.pods:
-            if pod.spec.node_name and not pod.terminal:
-                on_node.setdefault(pod.spec.node_name, []).append(pod)
-        racks: dict[tuple[str, str], list[Text]] = {}
-        for node in sorted(self.scene.nodes, key=lambda node: node.metadata.name):
-            name, labels = node.metadata.name, node.metadata.labels
-            line = _node_line(name[shared:], gpus_on(node), on_node.get(name, []), self.colours)
-            racks.setdefault((labels.get(BLOCK, ""), labels.get(RACK, "")), []).append(line)
-        boxes = [
-            Panel(
-                Group(*lines),
-                title="/".join(list(filter(None, domain))[-1 if small else 0 :]) or "nodes",
-                title_align="left",
-                border_style="dim",
-                padding=(0, 1),
-            )
-            for domain, lines in racks.items()
-        ]
-        yield Columns(boxes, padding=(0, 1))
-
-
-def _shared(names: Sequence[str]) -> int:
-    """Return how many characters all names begin with; of one name, none."""
-    if len(names) < 2:
-        return 0
-    first, last = min(names), max(names)
-    return next((at for at, (one, other) in enumerate(zip(first, last, strict=False)) if one != other), len(first))
-
-
-def _node_line(name: str, gpus: int, pods: Iterable[Pod], colours: Mapping[str, str]) -> Text:
-    line = Text.assemble((f"{name} ", "dim"))
-    cells = [colours.get(_gang_of(pod), "white") for pod in sorted(pods, key=_gang_of) for _ in range(gpus_of(pod))]
-    for index in range(gpus):
-        if index < len(cells):
-            line.append(_USED, style=cells[index])
-        else:
-            line.append(_FREE, style="dim")
-    return line
-
-
-def _gangs(scene: Scene, colours: Mapping[str, str]) -> RenderableType:
+def _gangs(gangs: Sequence[GangLine], colours: Mapping[str, str]) -> RenderableType:
     table = Table(box=None, padding=(0, 2, 0, 0), header_style="dim")
     for heading in ("gang", "pods", "bound", "ready", "state"):
         table.add_column(heading)
-    for name, pods in _by_gang(scene):
-        bound, ready = _progress(pods)
-        table.add_row(
-            Text(f"{_USED} {name}", style=colours[name]),
-            str(len(pods)),
-            str(bound),
-            str(ready),
-            _state(pods, bound=bound, ready=ready),
-        )
+    for gang in gangs:
+        name = Text(f"{USED} {gang.name}", style=colours[gang.name])
+        table.add_row(name, str(gang.pods), str(gang.bound), str(gang.ready), _state(gang))
     return table
 
 
-def _by_gang(scene: Scene) -> Iterator[tuple[str, Sequence[Pod]]]:
-    """Yield each gang's name and pods, in order of name."""
-    for name in sorted(gang.metadata.name for gang in scene.gangs):
-        yield name, [pod for pod in scene.pods if _gang_of(pod) == name]
+def _gangs_in_short(gangs: Sequence[GangLine], colours: Mapping[str, str], most: int) -> RenderableType:
+    """Return at most so many gangs; where some are left out, those that wait are not."""
+    table = Table(box=None, padding=(0, 1, 0, 0), header_style="dim")
+    table.add_column("gang", no_wrap=True)
+    table.add_column("ready", justify="right")
+    table.add_column("state")
+    most = most if len(gangs) > most + 1 else len(gangs)  # a line that says "1 more" is as long as that one
+    for gang in _most_telling(gangs, most):
+        table.add_row(Text(f"{USED} {gang.name}", style=colours[gang.name]), f"{gang.ready}/{gang.pods}", _state(gang))
+    if len(gangs) > most:
+        table.add_row(Text(f"and {len(gangs) - most} more", style="dim"))
+    return table
 
 
-def _progress(pods: Sequence[Pod]) -> tuple[int, int]:
-    """Return how many pods are bound, and how many are ready."""
-    return sum(bool(pod.spec.node_name) for pod in pods), sum(pod.is_true("Ready") for pod in pods)
+def _most_telling(gangs: Sequence[GangLine], most: int) -> Iterator[GangLine]:
+    if len(gangs) <= most:
+        yield from gangs
+        return
+    yield from sorted(gangs, key=lambda gang: (_WAITING_FIRST.index(gang.state), gang.name))[:most]
 
 
-def _state(pods: Sequence[Pod], *, bound: int, ready: int) -> Text:
+def _line(name: str, pods: Sequence[Pod]) -> GangLine:
+    bound, ready = sum(bool(pod.spec.node_name) for pod in pods), sum(pod.is_true("Ready") for pod in pods)
     if not pods:
-        return Text("creating", style="dim")
-    if ready == len(pods):
-        return Text("running", style="green")
-    if bound == len(pods):
-        return Text("starting", style="yellow")
-    if any(pod.gated for pod in pods):
-        return Text("gated", style="dim")
-    return Text("pending", style="red")
+        state = "creating"
+    elif ready == len(pods):
+        state = "running"
+    elif bound == len(pods):
+        state = "starting"
+    else:
+        state = "gated" if any(pod.gated for pod in pods) else "pending"
+    return GangLine(name, len(pods), bound, ready, state)
 
 
-def _gang_of(pod: Pod) -> str:
-    return pod.metadata.labels.get(GANG_LABEL, "")
+_STATE_STYLES: Final = {"running": "green", "starting": "yellow", "pending": "red"}
+
+
+def _state(gang: GangLine) -> Text:
+    return Text(gang.state, style=_STATE_STYLES.get(gang.state, "dim"))

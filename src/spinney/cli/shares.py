@@ -17,7 +17,8 @@ from spinney.api.labels import KAI_QUEUE
 from spinney.cli.gpus import gpus_of
 
 _BAR: Final = 12
-"""Cells of a bar; the widest queue fills it."""
+_SHORT_BAR: Final = 8
+"""Cells of a bar; the whole cluster fills it."""
 
 
 @dataclass(frozen=True)
@@ -52,30 +53,30 @@ def queue_shares(queues: Iterable[Queue], pods: Iterable[Pod]) -> list[QueueShar
     return list(descend(None, 0))
 
 
-def draw_shares(shares: Sequence[QueueShare], total: int) -> Table:
-    """Return a table with a bar per queue, out of ``total`` GPUs."""
+def draw_shares(shares: Sequence[QueueShare], total: int, *, short: bool = False) -> Table:
+    """Return a table with a bar per queue, out of ``total`` GPUs; in short, it is half as wide."""
     table = Table(box=None, padding=(0, 1, 0, 0), header_style="dim")
-    table.add_column("queue")
+    table.add_column("queue", no_wrap=True)
     table.add_column("GPUs")
-    table.add_column("held", justify="right")
-    table.add_column("quota", justify="right")
-    table.add_column("waiting", justify="right")
+    for heading in ("held/quota", "wait") if short else ("held", "quota", "waiting"):
+        table.add_column(heading, justify="right")
     for share in shares:
+        quota = "any" if share.quota is None else f"{share.quota:g}"
+        figures = (f"{share.held}/{quota}",) if short else (str(share.held), quota)
         table.add_row(
             Text("  " * share.depth + share.name),
-            _bar(share, max(total, 1)),
-            str(share.held),
-            "any" if share.quota is None else f"{share.quota:g}",
+            _bar(share, max(total, 1), _SHORT_BAR if short else _BAR),
+            *figures,
             Text(str(share.waiting), style="red" if share.waiting else "dim"),
         )
     return table
 
 
-def _bar(share: QueueShare, total: int) -> Text:
-    filled = -(-share.held * _BAR // total)
-    mark = None if share.quota is None else min(int(share.quota * _BAR / total), _BAR - 1)
+def _bar(share: QueueShare, total: int, length: int) -> Text:
+    filled = -(-share.held * length // total)
+    mark = None if share.quota is None else min(int(share.quota * length / total), length - 1)
     bar = Text()
-    for cell in range(_BAR):
+    for cell in range(length):
         over = mark is not None and cell >= mark
         text = "━" if cell < filled else "│" if cell == mark else "╌"
         bar.append(text, style="dim" if cell >= filled else "yellow" if over else "green")

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import click
 
-from spinney.cli.options import TEXT_FILE, done_by
+from spinney.cli.options import KUBECONFIG, TEXT_FILE, done_by
 
 
 @click.command()
@@ -27,7 +27,7 @@ from spinney.cli.options import TEXT_FILE, done_by
 @click.option(
     "--kubeconfig",
     type=click.Path(path_type=Path, dir_okay=False),
-    default=Path("~/.spinney/kubeconfig"),
+    default=KUBECONFIG,
     show_default=True,
     help="Where to write the kubeconfig (mode 0600).",
 )

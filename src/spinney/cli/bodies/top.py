@@ -7,7 +7,7 @@ import asyncio
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 from rich.console import Console
@@ -17,7 +17,7 @@ from spinney.api.core import NODE, POD, Node, Pod
 from spinney.api.kai import QUEUE, Queue
 from spinney.api.meta import ObjectMeta
 from spinney.api.podgang import PodGang
-from spinney.cli.connecting import ClusterChoice, Connection, snapshot_of, with_cluster
+from spinney.cli.connecting import ClusterChoice, Connection, print_unseen, snapshot_of, with_cluster
 from spinney.cli.picture import GANG_LABEL, Scene, draw
 from spinney.cli.shares import queue_shares
 from spinney.cluster.classes import RequestClasses
@@ -25,12 +25,17 @@ from spinney.cluster.pods import record_of
 from spinney.cluster.resources import ResourceAxis
 from spinney.gangs.membership import membership
 from spinney.gangs.sources import bare
+from spinney.gangs.tree import GangKey
 from spinney.kube.cache import WatchCache
 from spinney.kube.discovery import served
 
-_REFRESH = 0.2
-"""Seconds between two pictures at most; events in between are gathered."""
-_WIDTH = 120
+_REFRESH: Final = 0.2
+"""Seconds between two pictures at least; events in between are gathered."""
+_SHARE: Final = 4
+"""Of the time, at most one part in so many goes into drawing."""
+_WIDTH: Final = 120
+_HEIGHT: Final = 200
+"""Lines of a picture that is not for a terminal."""
 
 
 def top(
@@ -41,29 +46,51 @@ def top(
     if once or from_file is not None or not sys.stdout.isatty():
         snapshot, _ = snapshot_of(choice, from_file)
         pods = [pod for pod in snapshot.pods if namespace in (None, pod.metadata.namespace)]
-        Console(highlight=False, width=None if sys.stdout.isatty() else _WIDTH).print(
-            draw(scene(list(snapshot.nodes), pods, snapshot.of(QUEUE, Queue)))
-        )
+        terminal = sys.stdout.isatty()
+        console = Console(highlight=False, width=None if terminal else _WIDTH)
+        picture = scene(list(snapshot.nodes), pods, snapshot.of(QUEUE, Queue))
+        console.print(draw(picture, height=console.height - 1 if terminal else _HEIGHT), end="")
+        print_unseen(snapshot)
         return
     with_cluster(choice, lambda connection: _follow(connection, namespace))
 
 
+class Memberships:
+    """Pods labelled with the gang they are in, whatever family that is of. Mutable: remembers pods it has seen."""
+
+    def __init__(self) -> None:
+        self._classes = RequestClasses(ResourceAxis())
+        self._seen: dict[str, tuple[Pod, GangKey | None]] = {}
+
+    def scene(self, nodes: Sequence[Node], pods: Sequence[Pod], queues: Sequence[Queue] = ()) -> Scene:
+        """Return what to draw; pods that ended are left out."""
+        alive = [pod for pod in pods if not pod.terminal]
+        keys = [self._gang(pod) for pod in alive]
+        self._seen = {pod.metadata.uid or "": (pod, key) for pod, key in zip(alive, keys, strict=True)}
+        crowded = len({key.namespace for key in keys if key is not None}) > 1
+        gangs: dict[str, PodGang] = {}
+        shown: list[Pod] = []
+        for pod, key in zip(alive, keys, strict=True):
+            if key is None:
+                shown.append(pod)
+                continue
+            name = str(key) if crowded else key.name
+            gangs.setdefault(name, PodGang(metadata=ObjectMeta(name=name, namespace=key.namespace)))
+            labels = {**pod.metadata.labels, GANG_LABEL: name}
+            shown.append(msgspec.structs.replace(pod, metadata=msgspec.structs.replace(pod.metadata, labels=labels)))
+        return Scene(nodes=nodes, pods=shown, gangs=list(gangs.values()), queues=queue_shares(queues, shown))
+
+    def _gang(self, pod: Pod) -> GangKey | None:
+        seen, key = self._seen.get(pod.metadata.uid or "", (None, None))
+        if seen is pod:
+            return key
+        found = membership(record_of(pod, self._classes))[0]
+        return None if found.source == bare.SOURCE else found
+
+
 def scene(nodes: Sequence[Node], pods: Sequence[Pod], queues: Sequence[Queue] = ()) -> Scene:
-    """Return what to draw: every pod labelled with the gang it is in, whatever family that is of."""
-    classes = RequestClasses(ResourceAxis())
-    shown: list[Pod] = []
-    gangs: dict[str, PodGang] = {}
-    for pod in pods:
-        if pod.terminal:
-            continue
-        key = membership(record_of(pod, classes))[0]
-        if key.source == bare.SOURCE:
-            shown.append(pod)
-            continue
-        gangs.setdefault(key.name, PodGang(metadata=ObjectMeta(name=key.name, namespace=key.namespace)))
-        labels = {**pod.metadata.labels, GANG_LABEL: key.name}
-        shown.append(msgspec.structs.replace(pod, metadata=msgspec.structs.replace(pod.metadata, labels=labels)))
-    return Scene(nodes=nodes, pods=shown, gangs=list(gangs.values()), queues=queue_shares(queues, shown))
+    """Return what to draw, once."""
+    return Memberships().scene(nodes, pods, queues)
 
 
 async def _follow(connection: Connection, namespace: str | None) -> None:
@@ -81,10 +108,14 @@ async def _follow(connection: Connection, namespace: str | None) -> None:
             following.create_task(cache.run())
         for cache in followed:
             await cache.wait_for_sync()
-        with Live(console=Console(highlight=False), screen=True, auto_refresh=False) as live:
+        clock, memberships = client.runtime.clock, Memberships()
+        console = Console(highlight=False)
+        with Live(console=console, screen=True, auto_refresh=False) as live:
             while True:
                 changed.clear()
-                picture = scene(list(nodes.values()), list(pods.values()), list(queues.values()))
-                live.update(draw(picture), refresh=True)
+                began = clock.monotonic()
+                picture = memberships.scene(list(nodes.values()), list(pods.values()), list(queues.values()))
+                live.update(draw(picture, height=console.height - 1), refresh=True)
+                took = clock.monotonic() - began
                 await changed.wait()
-                await client.runtime.clock.sleep(_REFRESH)
+                await clock.sleep(max(_REFRESH, took * (_SHARE - 1)))

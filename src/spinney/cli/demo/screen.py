@@ -1,8 +1,9 @@
 """Where the demo is shown: a live picture on a terminal, or plain lines anywhere else."""
 
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from types import TracebackType
-from typing import ClassVar, Self
+from typing import ClassVar, Final, Self
 
 from rich.console import Console, Group
 from rich.live import Live
@@ -11,6 +12,15 @@ from rich.rule import Rule
 from rich.text import Text
 
 from spinney.cli.picture import Scene, draw, summary
+
+_ROOM_FOR_TEXT: Final = 10
+"""Lines of a screen that the picture leaves to what is said."""
+_LEAST_PICTURE: Final = 12
+"""Lines a picture gets even if that leaves less."""
+_INDENT: Final = "  "
+
+Commands = Sequence[tuple[str, str]]
+"""Commands to try, each with what it does."""
 
 
 class Screen(ABC):
@@ -36,8 +46,16 @@ class Screen(ABC):
         """Say something that stays on the screen."""
 
     @abstractmethod
+    def offer(self, heading: str, commands: Commands) -> None:
+        """Say which commands to try; each stays in one piece, to be copied."""
+
+    @abstractmethod
     def show(self, scene: Scene) -> None:
         """Show the cluster as it is now."""
+
+    @abstractmethod
+    def picture(self, scene: Scene) -> None:
+        """Leave a picture of the cluster among what was said."""
 
 
 class PlainScreen(Screen):
@@ -52,6 +70,12 @@ class PlainScreen(Screen):
 
     def say(self, text: str) -> None:
         self._console.print(text, markup=False)
+
+    def offer(self, heading: str, commands: Commands) -> None:
+        self.say("\n".join(["", heading, *_listed(commands, None)]))
+
+    def picture(self, scene: Scene) -> None:
+        self._console.print(draw(scene))
 
     def show(self, scene: Scene) -> None:
         for gang, line in summary(scene).items():
@@ -68,7 +92,6 @@ class LiveScreen(Screen):
     def __init__(self) -> None:
         self._console = Console(highlight=False)
         self._live = Live(console=self._console, refresh_per_second=12, transient=True)
-        self._scene: Scene | None = None
 
     def __enter__(self) -> Self:
         self._live.__enter__()
@@ -78,15 +101,34 @@ class LiveScreen(Screen):
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._live.__exit__(kind, error, trace)
-        if self._scene is not None:
-            self._console.print(draw(self._scene))
 
     def chapter(self, title: str) -> None:
-        self._live.console.print(Padding(Rule(Text(title, style="bold"), align="left"), (1, 0, 0, 0)))
+        self._console.print(Padding(Rule(Text(title, style="bold"), align="left"), (1, 0, 0, 0)))
 
     def say(self, text: str) -> None:
-        self._live.console.print(Text(text), soft_wrap=True)  # what is to be copied stays in one piece
+        for line in text.splitlines():
+            indent = len(line) - len(line.lstrip())
+            self._console.print(Padding(Text(line.lstrip()), (0, 0, 0, indent)))
+
+    def offer(self, heading: str, commands: Commands) -> None:
+        for line in ("", heading, *_listed(commands, self._console.width)):
+            self._console.print(Text(line), soft_wrap=True)
+
+    def picture(self, scene: Scene) -> None:
+        self._console.print(self._drawn(scene))
 
     def show(self, scene: Scene) -> None:
-        self._scene = scene
-        self._live.update(Group(Text(), draw(scene)))
+        self._live.update(self._drawn(scene))
+
+    def _drawn(self, scene: Scene) -> Group:
+        height = max(self._console.height - _ROOM_FOR_TEXT, _LEAST_PICTURE)
+        return Group(Text(), draw(scene, height=height))
+
+
+def _listed(commands: Commands, width: int | None) -> list[str]:
+    """Return commands with their meanings beside them, or below where that is too wide."""
+    longest = max(len(command) for command, _ in commands)
+    beside = [f"{_INDENT}{command:{longest}}{_INDENT}{meaning}" for command, meaning in commands]
+    if width is None or max(map(len, beside)) <= width:
+        return beside
+    return [line for command, meaning in commands for line in (f"{_INDENT}{command}", f"{_INDENT * 3}{meaning}")]

@@ -1,13 +1,15 @@
 """What the demo tells, from the first gang to the three next commands."""
 
 import asyncio
+import shlex
 import sys
 from contextlib import AsyncExitStack
 from pathlib import Path
 
-from spinney.cli.demo.screen import Screen
+from spinney.cli.demo.screen import Commands, Screen
 from spinney.cli.demo.stage import Stage, a_stage
 from spinney.cli.demo.workloads import INFERENCE_PODS, inference, training
+from spinney.cli.options import KUBECONFIG
 from spinney.cli.output import progress
 from spinney.explain.amounts import counted
 from spinney.nodes import PodTimes
@@ -32,13 +34,15 @@ async def tell(screen: Screen, *, keep: bool) -> None:
             for chapter in (inference_comes_up, a_second_backend, training_does_not_fit, training_fits_a_block):
                 await clock.sleep(screen.reading_time)
                 await chapter(stage, screen)
+        screen.picture(stage.scene())
         screen.chapter("What you saw")
         pods, gangs = len(list(stage.pods.values())), len(list(stage.gangs.values()))
         what, took = f"{counted(pods, 'pod')} in {counted(gangs, 'gang')}", clock.monotonic() - began
-        screen.say(f"{what}, through two scheduler backends, in {took:.0f} seconds.\n{_SUMMARY}")
-        screen.say(_next_commands())
+        screen.say(f"{what}, through two scheduler backends, in {took:.0f} seconds. {_SUMMARY}")
         if keep:
             await _keep(stage, screen)
+        else:
+            screen.offer("Next:", _next_commands())
 
 
 async def inference_comes_up(stage: Stage, screen: Screen) -> None:
@@ -86,24 +90,31 @@ async def _keep(stage: Stage, screen: Screen) -> None:
     async with HttpServer(stage.cluster.server) as http:
         _KUBECONFIG.parent.mkdir(parents=True, exist_ok=True)
         http.write_kubeconfig(_KUBECONFIG)
-        screen.say(f"\nThe cluster stays up until Ctrl-C:  export KUBECONFIG={_KUBECONFIG}")
+        spinney = _called()
+        screen.offer(
+            "The cluster stays up until Ctrl-C. In another terminal:",
+            (
+                (f"export KUBECONFIG={shlex.quote(str(_KUBECONFIG))}", "kubectl and spinney then talk to this cluster"),
+                (f"{spinney} top", "the picture above, live"),
+                (f"{spinney} why train", "one gang, and the state it is in"),
+            ),
+        )
         await asyncio.get_running_loop().create_future()
 
 
-_SUMMARY = """\
-Pods were created gated, released only when their gang was complete, and placed together or not at all. The gang
-that could not be placed said what it lacked and what would help. The same processes run against a real cluster."""
+_SUMMARY = (
+    "Pods were created gated, released only when their gang was complete, and placed together or not at all. The gang "
+    "that could not be placed said what it lacked and what would help. The same processes run against a real cluster."
+)
 
 
-def _next_commands() -> str:
+def _next_commands() -> Commands:
     spinney = _called()
-    commands = (
-        (f"{spinney} up --nodes 32x8", "a cluster of your own; it says which KUBECONFIG to use"),
-        (f"{spinney} apply -f examples/first-workload.yaml", "a first gang on it; kubectl works too"),
-        (f"{spinney} why hello", "why something waits: there, and on any cluster you can read"),
+    return (
+        (f"{spinney} up --nodes 32x8", "a cluster of your own, in a terminal of its own"),
+        (f"{spinney} apply --kubeconfig {KUBECONFIG} -f examples/first-workload.yaml", "a first gang on it"),
+        (f"{spinney} why NAME", "why a pod or gang waits, on the cluster your kubectl uses; it only reads"),
     )
-    width = max(len(command) for command, _ in commands)
-    return "\n".join(["", "Next:", *(f"  {command:{width}}  {meaning}" for command, meaning in commands)])
 
 
 def _called() -> str:

@@ -1,0 +1,141 @@
+"""Racks as a picture: boxes with a line per node and a cell per GPU, or a line per rack with a cell per node."""
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from typing import Final
+
+from rich.columns import Columns
+from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
+from rich.text import Text
+
+from spinney.api.core import Node, Pod
+from spinney.cli.gpus import gpus_of, gpus_on
+
+RACK: Final = "topology.kubernetes.io/rack"
+BLOCK: Final = "topology.kubernetes.io/block"
+FREE: Final = "·"
+USED: Final = "■"
+PARTLY: Final = "▪"
+
+_SMALL: Final = 100
+"""Columns of a screen below which every one of them counts."""
+
+
+@dataclass(frozen=True)
+class Occupants:
+    """A node: where it is, how many GPUs it has, and the colours of those in use."""
+
+    name: str
+    block: str
+    rack: str
+    gpus: int
+    colours: Sequence[str]
+
+    @property
+    def domain(self) -> str:
+        """Return block and rack, as far as it has them."""
+        return "/".join(filter(None, (self.block, self.rack))) or "nodes"
+
+
+def occupants(nodes: Iterable[Node], pods: Iterable[Pod], colour_of: Callable[[Pod], str]) -> list[Occupants]:
+    """Return the nodes rack by rack, each with the colours of what is on it."""
+    on_node: dict[str, list[str]] = {}
+    for pod in pods:
+        if pod.spec.node_name and not pod.terminal:
+            on_node.setdefault(pod.spec.node_name, []).extend([colour_of(pod)] * gpus_of(pod))
+    found = [
+        Occupants(
+            node.metadata.name,
+            node.metadata.labels.get(BLOCK, ""),
+            node.metadata.labels.get(RACK, ""),
+            gpus_on(node),
+            sorted(on_node.get(node.metadata.name, [])),
+        )
+        for node in nodes
+    ]
+    first: dict[str, str] = {}
+    for node in sorted(found, key=lambda each: each.name):
+        first.setdefault(node.domain, node.name)
+    return sorted(found, key=lambda each: (first[each.domain], each.name))
+
+
+@dataclass(frozen=True)
+class Boxes:
+    """A box per rack, a new row of them for every block. Without names of nodes they are half as wide."""
+
+    nodes: Sequence[Occupants]
+    names: bool = True
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        small = console.width < _SMALL
+        shared = _shared([node.name for node in self.nodes]) if small else 0
+        boxes: dict[str, list[RenderableType]] = {}
+        for domain, rack in groupby(self.nodes, key=lambda node: node.domain):
+            members = list(rack)
+            title = (members[0].rack or members[0].block or domain) if small or not self.names else domain
+            lines = [
+                Text.assemble((f"{node.name[shared:]} ", "dim") if self.names else "", _cells(node)) for node in members
+            ]
+            # A block begins a new row, unless space is what there is least of.
+            boxes.setdefault(members[0].block if self.names else "", []).append(_box(title, lines, spaced=self.names))
+        for row in boxes.values():
+            yield Columns(row, padding=(0, 1) if self.names else (0, 0))
+
+
+@dataclass(frozen=True)
+class Lines:
+    """A line per rack, a cell per node: full, in use, or free. What does not fit above ``below`` is counted only."""
+
+    nodes: Sequence[Occupants]
+    below: tuple[RenderableType, int] | None = None
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        lines = [self._line(list(rack)) for _, rack in groupby(self.nodes, key=lambda node: node.domain)]
+        wide = max((line.cell_len for line in lines), default=1) + 2
+        beside = max(1, options.max_width // wide)
+        shown = len(lines)
+        if self.below is not None:
+            tables, height = self.below
+            left = height - len(console.render_lines(tables, options, pad=False)) - 1
+            shown = min(shown, max(1, left) * beside)
+        yield Columns(lines[:shown], padding=(0, 2), column_first=True, width=wide - 2)
+        if shown < len(lines):
+            yield Text(f"and {len(lines) - shown} more racks", style="dim")
+
+    @staticmethod
+    def _line(rack: Sequence[Occupants]) -> Text:
+        line = Text(f"{rack[0].domain} ", style="dim", no_wrap=True)
+        for node in rack:
+            if not node.colours:
+                line.append(FREE, style="dim")
+            else:
+                most = max(node.colours, key=node.colours.count)
+                line.append(USED if len(node.colours) >= node.gpus else PARTLY, style=f"not dim {most}")
+        return line
+
+
+def _cells(node: Occupants) -> Text:
+    cells = Text()
+    for colour, run in groupby(node.colours[: node.gpus]):
+        cells.append(USED * len(list(run)), style=f"not dim {colour}")
+    cells.append(FREE * (node.gpus - len(cells)), style="dim")
+    return cells
+
+
+def _box(title: str, lines: Sequence[Text], *, spaced: bool) -> Text:
+    """Return lines in a box with its title in the frame."""
+    pad, heading = (" ", f"─ {title} ") if spaced else ("", title)
+    inside = max(len(heading) + len(pad), *(line.cell_len + 2 * len(pad) for line in lines))
+    box = Text(f"╭{heading.ljust(inside, '─')}╮", style="dim", no_wrap=True)
+    for line in lines:
+        box.append_text(Text.assemble(f"\n│{pad}", line, " " * (inside - 2 * len(pad) - line.cell_len), f"{pad}│"))
+    return box.append(f"\n╰{'─' * inside}╯")
+
+
+def _shared(names: Sequence[str]) -> int:
+    """Return how many characters all names begin with; of one name, none."""
+    if len(names) < 2:
+        return 0
+    first, last = min(names), max(names)
+    return next((at for at, (one, other) in enumerate(zip(first, last, strict=False)) if one != other), len(first))
