@@ -7,7 +7,7 @@ of their namespace (volumes, claims) have their namespace, and for the former th
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Final
 
@@ -34,6 +34,8 @@ DEVICES_ANNOTATION: Final = "gpu-fraction-num-devices"
 LEGACY_MIG_ANNOTATION: Final = "kai.scheduler/legacy-mig"
 """Marks a pod of the obsolete style that asked for MIG instances by annotation."""
 _FRACTION = re.compile(r"0?\.(\d+)|[01]")
+_NO_SHARING: Final = ("", "", "")
+_NO_LABELS: Final[Mapping[str, str]] = {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,17 +53,16 @@ class DeviceShare:
         return self.parts or share_of_memory(self.memory, device_memory)
 
 
-@dataclass(frozen=True, kw_only=True)
-class PodConstraints:
+class PodConstraints(msgspec.Struct, frozen=True, kw_only=True):
     """Everything but amounts that decides where a pod may run. Fields are as in the pod spec."""
 
     namespace: str = ""
     """Empty unless a constraint depends on it."""
-    labels: Mapping[str, str] = field(default_factory=dict)
+    labels: Mapping[str, str] = {}
     """Empty unless the pod has affinity to pods or spreads over a topology."""
     node_name: str = ""
     """The node a pod that was not scheduled asks for by name; empty otherwise."""
-    node_selector: Mapping[str, str] = field(default_factory=dict)
+    node_selector: Mapping[str, str] = {}
     affinity: Affinity | None = None
     tolerations: tuple[Toleration, ...] = ()
     host_ports: tuple[ContainerPort, ...] = ()
@@ -141,23 +142,22 @@ class RequestClasses:
     def of(self, pod: Pod) -> RequestClass:
         """Return the class of ``pod``."""
         constraints = constraints_of(pod)
-        annotations = pod.metadata.annotations
-        sharing = tuple(
-            annotations.get(key, "") for key in (FRACTION_ANNOTATION, MEMORY_ANNOTATION, DEVICES_ANNOTATION)
-        )
-        legacy_mig = any(key == LEGACY_MIG_ANNOTATION or key.startswith(MIG_PREFIX) for key in annotations)
-        spec = pod.spec
+        sharing, legacy_mig = _device_wishes(pod.metadata.annotations)
+        spec, status = pod.spec, pod.status
+        statuses = status.container_statuses
+        if status.init_container_statuses:
+            statuses = (*status.init_container_statuses, *statuses)
         key = _encode(
             (
                 [container.resources.requests for container in spec.containers],
                 [(container.restart_policy, container.resources.requests) for container in spec.init_containers],
                 spec.resources,
                 spec.overhead,
-                pod.status.resize,
+                status.resize,
                 [
-                    (status.name, status.allocated_resources, status.resources)
-                    for status in (*pod.status.init_container_statuses, *pod.status.container_statuses)
-                    if status.allocated_resources or status.resources
+                    (each.name, each.allocated_resources, each.resources)
+                    for each in statuses
+                    if each.allocated_resources or each.resources
                 ],
                 sharing,
                 legacy_mig,
@@ -185,26 +185,51 @@ class RequestClasses:
 
 def constraints_of(pod: Pod) -> PodConstraints:
     """Return the constraints of ``pod``, reduced to what can restrict its nodes."""
-    spec = pod.spec
-    affinity = spec.affinity
-    to_pods = affinity is not None and bool(affinity.pod_affinity or affinity.pod_anti_affinity)
-    to_pods = to_pods or bool(spec.topology_spread_constraints)
-    volumes = tuple(
-        volume for volume in spec.volumes if volume.persistent_volume_claim is not None or volume.ephemeral is not None
-    )
+    spec, metadata = pod.spec, pod.metadata
+    affinity, spread, volumes = spec.affinity, spec.topology_spread_constraints, spec.volumes
+    to_pods = bool(spread) or (affinity is not None and bool(affinity.pod_affinity or affinity.pod_anti_affinity))
+    if volumes:
+        volumes = tuple([each for each in volumes if each.persistent_volume_claim is not None or each.ephemeral])
     local = to_pods or bool(volumes or spec.resource_claims)
-    ports = tuple(port for container in spec.containers for port in container.ports if port.host_port)
     return PodConstraints(
-        namespace=(pod.metadata.namespace or "") if local else "",
-        labels=pod.metadata.labels if to_pods else {},
+        namespace=(metadata.namespace or "") if local else "",
+        labels=metadata.labels if to_pods else _NO_LABELS,
         node_selector=spec.node_selector,
         affinity=affinity,
         tolerations=spec.tolerations,
-        host_ports=ports,
-        topology_spread=spec.topology_spread_constraints,
+        host_ports=host_ports(pod),
+        topology_spread=spread,
         volumes=volumes,
         claims=spec.resource_claims,
     )
+
+
+def host_ports(pod: Pod) -> tuple[ContainerPort, ...]:
+    """Return the ports ``pod`` takes on its host for as long as it runs: its sidecars' and its containers'."""
+    found: list[ContainerPort] = []
+    for container in pod.spec.init_containers:
+        if container.restart_policy == "Always":
+            found += [port for port in container.ports if port.host_port > 0]
+    for container in pod.spec.containers:
+        if container.ports:
+            found += [port for port in container.ports if port.host_port > 0]
+    return tuple(found)
+
+
+def _device_wishes(annotations: Mapping[str, str]) -> tuple[tuple[str, str, str], bool]:
+    """Return how a pod wants to share devices, and whether it asks for MIG instances in the obsolete style."""
+    if not annotations:
+        return _NO_SHARING, False
+    legacy_mig = False
+    for key in annotations:
+        if key == LEGACY_MIG_ANNOTATION or key.startswith(MIG_PREFIX):
+            legacy_mig = True
+    sharing = (
+        annotations.get(FRACTION_ANNOTATION, ""),
+        annotations.get(MEMORY_ANNOTATION, ""),
+        annotations.get(DEVICES_ANNOTATION, ""),
+    )
+    return sharing, legacy_mig
 
 
 def _share(fraction: str, memory: str, devices: str) -> DeviceShare | None:

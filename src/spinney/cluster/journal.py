@@ -29,11 +29,15 @@ class Journal:
 
     def mark(self, rows: Rows) -> None:
         """Record that ``rows``, all different, changed."""
-        self._append(rows)
+        if len(self._entries) >= 2 * _KEEP:
+            self._forget()
+        self._entries.append(rows)
 
     def mark_row(self, row: int) -> None:
         """Record that one row changed."""
-        self._append(int(row))
+        if len(self._entries) >= 2 * _KEEP:
+            self._forget()
+        self._entries.append(int(row))
 
     def since(self, position: int) -> Rows | None:
         """Return the rows dirtied after ``position``, without repeats; ``None`` means: any may have been."""
@@ -49,11 +53,9 @@ class Journal:
         several = [entry for entry in entries if not isinstance(entry, int)]
         return np.unique(np.concatenate([np.array(single, dtype=np.intp), *several]))
 
-    def _append(self, entry: Rows | int) -> None:
-        if len(self._entries) >= 2 * _KEEP:
-            del self._entries[:_KEEP]
-            self._base += _KEEP
-        self._entries.append(entry)
+    def _forget(self) -> None:
+        del self._entries[:_KEEP]
+        self._base += _KEEP
 
     def fork(self) -> "Journal":
         """Return a journal for a copy of the table: same position, with what was recorded so far."""

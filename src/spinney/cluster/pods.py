@@ -16,7 +16,7 @@ from spinney.cluster.statuses import PodStatus, status_of
 from spinney.kube.keys import Key
 
 GPU_GROUP_LABEL: Final = "runai-gpu-group"
-
+_GPU_GROUPS_PREFIX: Final = f"{GPU_GROUP_LABEL}/"
 
 PodKey = Key
 """Namespace and name."""
@@ -65,9 +65,10 @@ class PodRecord(msgspec.Struct, frozen=True, kw_only=True, gc=False, eq=False):
 def record_of(pod: Pod, classes: RequestClasses) -> PodRecord:
     """Return the record of ``pod``."""
     metadata = pod.metadata
+    namespace = metadata.namespace or ""
     return PodRecord(
-        key=PodKey(metadata.namespace or "", metadata.name),
-        uid=metadata.uid or f"{metadata.namespace or ''}/{metadata.name}",
+        key=PodKey(namespace, metadata.name),
+        uid=metadata.uid or f"{namespace}/{metadata.name}",
         status=status_of(pod),
         request=classes.of(pod),
         pod=pod,
@@ -124,8 +125,8 @@ class PodIndex:
 
 def gpu_groups(labels: Mapping[str, str]) -> tuple[str, ...]:
     """Return the shared devices a pod's labels name: one group, or one label per group for several devices."""
-    several = sorted(value for key, value in labels.items() if key.startswith(f"{GPU_GROUP_LABEL}/"))
+    several = [value for key, value in labels.items() if key.startswith(_GPU_GROUPS_PREFIX)]
     if several:
-        return tuple(several)
+        return tuple(sorted(several))
     single = labels.get(GPU_GROUP_LABEL)
     return (single,) if single else ()

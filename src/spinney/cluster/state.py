@@ -177,6 +177,7 @@ class ClusterState:
         if new is not None and row is not None:
             self._pods[new.key] = new
             self.on_node.add(row, new)
+            self.view.pods.renew(new.pod)
         elif new is not None:
             self._pods[new.key] = new
             self._book(new)
@@ -197,7 +198,7 @@ class ClusterState:
             return
         self.ledger.add(row, record.request, holding_of(record.status), record.gpu_groups)
         self.on_node.add(row, record)
-        self.view.pods.place(record.pod, row)
+        self.view.pods.place(record.pod, row, record.request)
         self.rule_carriers += record.request.carries_rules
 
     def _unbook(self, record: PodRecord) -> None:

@@ -228,12 +228,35 @@ class NodeTable:
 
     def add(self, row: int, holding: Holding, amounts: Vector) -> None:
         """Book ``amounts`` on one row as ``holding`` says."""
-        self._book(row, holding, amounts)
+        # Rows are views, so that adding in place is one operation each: this runs for every event of a pod.
+        amounts = self._fitted(amounts)
+        used = self._used[row]
+        used += amounts
+        if holding is not Holding.PIPELINED:
+            idle = self._idle[row]
+            idle -= amounts
+        if holding is not Holding.ACTIVE:
+            releasing = self._releasing[row]
+            if holding is Holding.RELEASING:
+                releasing += amounts
+            else:
+                releasing -= amounts
         self.usage.mark_row(row)
 
     def subtract(self, row: int, holding: Holding, amounts: Vector) -> None:
         """Undo :meth:`add`."""
-        self._book(row, holding, -amounts)
+        amounts = self._fitted(amounts)
+        used = self._used[row]
+        used -= amounts
+        if holding is not Holding.PIPELINED:
+            idle = self._idle[row]
+            idle += amounts
+        if holding is not Holding.ACTIVE:
+            releasing = self._releasing[row]
+            if holding is Holding.RELEASING:
+                releasing -= amounts
+            else:
+                releasing += amounts
         self.usage.mark_row(row)
 
     def add_many(self, rows: Rows, counts: Vector, amounts: Vector) -> None:
@@ -246,17 +269,6 @@ class NodeTable:
         total = counts[:, None] * padded(amounts, self.axis.width)
         self._used[rows] += total
         self._idle[rows] -= total
-
-    def _book(self, row: int, holding: Holding, amounts: Vector) -> None:
-        self._widen()
-        amounts = padded(amounts, self._used.shape[1])
-        self._used[row] += amounts
-        if holding is Holding.PIPELINED:
-            self._releasing[row] -= amounts
-            return
-        self._idle[row] -= amounts
-        if holding is Holding.RELEASING:
-            self._releasing[row] += amounts
 
     # -- copies ------------------------------------------------------------------------------------------------------
 
@@ -318,6 +330,12 @@ class NodeTable:
         self.names.extend([""] * old)
         self.nodes.extend([None] * old)
         self._free = list(range(capacity - 1, old - 1, -1))
+
+    def _fitted(self, amounts: Vector) -> Vector:
+        """Return ``amounts`` with the columns of the ledger, which is widened if it has fewer."""
+        if amounts.shape[0] > self._used.shape[1]:
+            self._widen()
+        return amounts if amounts.shape[0] == self._used.shape[1] else padded(amounts, self._used.shape[1])
 
     def _widen(self) -> None:
         if self._used.shape[1] < self.axis.width:

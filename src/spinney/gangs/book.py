@@ -82,8 +82,10 @@ class _Entry:
 
     def count(self, pod_set: str, status: PodStatus, step: int) -> None:
         key = (pod_set, status)
-        self.counts[key] = self.counts.get(key, 0) + step
-        if not self.counts[key]:
+        count = self.counts.get(key, 0) + step
+        if count:
+            self.counts[key] = count
+        else:
             del self.counts[key]
 
     def writable(self) -> dict[PodKey, tuple[str, PodRecord]]:

@@ -249,21 +249,23 @@ class Inventory:
     # -- keeping it --------------------------------------------------------------------------------------------------
 
     def _pod_changed(self, change: PodChange) -> None:
-        ours = PodChange(self._served(change.old), self._served(change.new))
-        if ours.old is not None or ours.new is not None:
-            self.gangs.pod_changed(ours)
-        for record in (change.old, change.new):
-            if record is not None:
-                self._foreign.pop(record.key, None)
-        if change.new is not None and ours.new is None and change.new.node:
-            self._foreign[change.new.key] = change.new
+        old, new = change
+        was_ours = old is not None and self._serves(old)
+        is_ours = new is not None and self._serves(new)
+        if was_ours == (old is not None) and is_ours == (new is not None):
+            self.gangs.pod_changed(change)
+            return
+        if was_ours or is_ours:
+            self.gangs.pod_changed(PodChange(old if was_ours else None, new if is_ours else None))
+        if old is not None:
+            self._foreign.pop(old.key, None)
+        if new is not None and not is_ours and new.node:
+            self._foreign[new.key] = new
 
-    def _served(self, record: PodRecord | None) -> PodRecord | None:
-        if record is None or record.pod.spec.scheduler_name not in self.scheduler_names:
-            return None
-        if self.node_pool is not None and not self.node_pool.has_pod(record):
-            return None
-        return record
+    def _serves(self, record: PodRecord) -> bool:
+        if record.pod.spec.scheduler_name not in self.scheduler_names:
+            return False
+        return self.node_pool is None or self.node_pool.has_pod(record)
 
     def _derive(self, key: GangKey, context: SourceContext) -> Gang | None:
         if key.source != native.WORKLOAD_SOURCE:

@@ -97,7 +97,7 @@ class Nodes:
             if row < 0:
                 self._view.pods.remove(record.key)
             else:
-                self._view.pods.place(record.pod, row)
+                self._view.pods.place(record.pod, row, record.request)
         moves.clear()
 
     def info(self, row: int) -> "NodeInfo":

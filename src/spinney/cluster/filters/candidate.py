@@ -8,6 +8,7 @@ import msgspec
 
 from spinney.api.core import Affinity, ContainerPort, NodeSelector, Pod, PodAffinityTerm, ResourceList, Toleration
 from spinney.api.quantity import milli, value
+from spinney.cluster.classes import host_ports
 from spinney.cluster.filters.pod_selectors import AffinityRule, Labels
 from spinney.cluster.requests import pod_requests
 from spinney.cluster.resources import ResourceAxis, Vector
@@ -104,14 +105,6 @@ class Candidate:
 
 
 _NO_AFFINITY: Final = Affinity()
-
-
-def host_ports(pod: Pod) -> tuple[ContainerPort, ...]:
-    """Return the ports ``pod`` takes on its host for as long as it runs."""
-    sidecars = (container for container in pod.spec.init_containers if container.restart_policy == "Always")
-    return tuple(
-        port for container in (*sidecars, *pod.spec.containers) for port in container.ports if port.host_port > 0
-    )
 
 
 def nonzero_requests(pod: Pod) -> tuple[int, int]:

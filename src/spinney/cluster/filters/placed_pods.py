@@ -21,9 +21,11 @@ import numpy.typing as npt
 
 from spinney.api.core import Pod
 from spinney.api.selectors import Selector
-from spinney.cluster.filters.candidate import Candidate, host_ports, nonzero_requests
+from spinney.cluster.classes import RequestClass, host_ports
+from spinney.cluster.filters.candidate import Candidate, nonzero_requests
 from spinney.cluster.filters.pod_kinds import PodKind, PodKinds
 from spinney.cluster.filters.pod_selectors import AffinityRule, Labels, PodSelector, SelectorIndex
+from spinney.cluster.layered import LayeredDict
 
 Counts = npt.NDArray[np.int64]
 """Pods per node, ``[node]``."""
@@ -62,13 +64,35 @@ class CarriedRule:
         return self.rule.selector
 
 
-class _Placed(NamedTuple):
-    row: int
-    kind: PodKind
+class Footprint(NamedTuple):
+    """What a placed pod means for others, beside its labels: the same for all pods of a request class."""
+
     carried: tuple[CarriedRule, ...]
     ports: tuple[tuple[str, str, int], ...]
     claims: tuple[PodKey, ...]
-    weight: tuple[int, int]
+    cpu: int
+    memory: int
+    plain: bool
+    """It carries no rules, holds no host ports and uses no claims."""
+
+    @classmethod
+    def of(cls, pod: Pod) -> "Footprint":
+        carried = _carried_by(Candidate(pod, _NO_REQUESTS)) if pod.spec.affinity is not None else ()
+        ports = tuple((port.host_ip or ANY_ADDRESS, port.protocol or "TCP", port.host_port) for port in host_ports(pod))
+        claims = _claims_of(pod) if pod.spec.volumes else ()
+        return cls(carried, ports, claims, *nonzero_requests(pod), plain=not (carried or ports or claims))
+
+
+class _Placed:
+    """A pod on a row. Shared by forks; its kind is found when somebody first asks by selectors."""
+
+    __slots__ = ("footprint", "kind", "pod", "row")
+
+    def __init__(self, pod: Pod, row: int, footprint: Footprint) -> None:
+        self.pod = pod
+        self.row = row
+        self.footprint = footprint
+        self.kind: PodKind | None = None
 
 
 class PlacedPods:
@@ -77,7 +101,8 @@ class PlacedPods:
     def __init__(self) -> None:
         self._capacity = 0
         self._kinds = PodKinds()
-        self._pods: dict[PodKey, _Placed] = {}
+        self._footprints: dict[RequestClass, Footprint] = {}
+        self._pods: LayeredDict[PodKey, _Placed] = LayeredDict()
         self._counts: dict[PodSelector, Counts] = {}
         self._edition = 0
         self._carried: dict[CarriedRule, Counts] = {}
@@ -94,30 +119,37 @@ class PlacedPods:
 
     # -- pods coming and going ---------------------------------------------------------------------------------------
 
-    def place(self, pod: Pod, row: int) -> None:
-        """Put ``pod`` on a row of the node table; a pod of that name that was placed before is replaced."""
-        key = _key(pod)
-        self.remove(key)
+    def place(self, pod: Pod, row: int, request: RequestClass | None = None) -> None:
+        """Put ``pod`` on a row of the node table; a pod of that name that was placed before is replaced.
+
+        Where its request class is known, what it means for others need not be found out again.
+        """
+        metadata = pod.metadata
+        key = (metadata.namespace or "", metadata.name)
+        before = self._pods.get(key)
+        if before is not None:
+            self._book(before, -1)
         self.reserve(row + 1)
-        terminating = pod.metadata.deletion_timestamp is not None
-        placed = _Placed(
-            row=row,
-            kind=self._kinds.kind(key[0], pod.metadata.labels, terminating=terminating),
-            carried=_carried_by(Candidate(pod, _NO_REQUESTS)) if pod.spec.affinity is not None else (),
-            ports=tuple(
-                (port.host_ip or ANY_ADDRESS, port.protocol or "TCP", port.host_port) for port in host_ports(pod)
-            ),
-            claims=_claims_of(pod) if pod.spec.volumes else (),
-            weight=nonzero_requests(pod),
-        )
+        footprint = self._footprints.get(request) if request is not None else None
+        if footprint is None:
+            footprint = Footprint.of(pod)
+            if request is not None:
+                self._footprints[request] = footprint
+        placed = _Placed(pod, row, footprint)
         self._pods[key] = placed
         self._book(placed, 1)
 
     def remove(self, key: PodKey) -> None:
         """Take the pod called ``key`` off its node; nothing happens if it is on none."""
-        placed = self._pods.pop(key, None)
+        placed = self._pods.pop(key)
         if placed is not None:
             self._book(placed, -1)
+
+    def renew(self, pod: Pod) -> None:
+        """Hold on to this state of a placed pod that means the same for others as the last, which may then go."""
+        placed = self._pods.get((pod.metadata.namespace or "", pod.metadata.name))
+        if placed is not None:
+            placed.pod = pod
 
     def clear_row(self, row: int) -> None:
         """Forget the pods of a node that is gone, before its row is used again."""
@@ -144,7 +176,8 @@ class PlacedPods:
         copy = PlacedPods()
         copy._capacity = self._capacity
         copy._kinds = self._kinds
-        copy._pods = dict(self._pods)
+        copy._footprints = self._footprints
+        copy._pods = self._pods.fork()
         copy._counts = {selector: counts.copy() for selector, counts in self._counts.items()}
         copy._edition = self._edition
         copy._carried = {rule: counts.copy() for rule, counts in self._carried.items()}
@@ -168,7 +201,7 @@ class PlacedPods:
             self._counts.clear()
         counts = self._counts.get(selector)
         if counts is None:
-            rows = [placed.row for placed in self._pods.values() if selector in placed.kind.selectors]
+            rows = [placed.row for placed in self._pods.values() if selector in self._kind_of(placed).selectors]
             counts = np.bincount(np.array(rows, dtype=np.intp), minlength=self._capacity).astype(np.int64)
             self._counts[selector] = counts
         return counts[:capacity]
@@ -198,26 +231,38 @@ class PlacedPods:
 
     # -- bookkeeping -------------------------------------------------------------------------------------------------
 
+    def _kind_of(self, placed: _Placed) -> PodKind:
+        if placed.kind is None:
+            metadata = placed.pod.metadata
+            terminating = metadata.deletion_timestamp is not None
+            placed.kind = self._kinds.kind(metadata.namespace or "", metadata.labels, terminating=terminating)
+        return placed.kind
+
     def _book(self, placed: _Placed, sign: int) -> None:
-        row = placed.row
-        for selector in placed.kind.selectors:
-            counts = self._counts.get(selector)
-            if counts is not None:
-                counts[row] += sign
-        for carried in placed.carried:
+        row, footprint = placed.row, placed.footprint
+        if self._counts:
+            for selector in self._kind_of(placed).selectors:
+                counts = self._counts.get(selector)
+                if counts is not None:
+                    counts[row] += sign
+        if not footprint.plain:
+            self._book_rarities(footprint, row, sign)
+        weights = self._weights
+        weights[row, 0] += sign * footprint.cpu
+        weights[row, 1] += sign * footprint.memory
+
+    def _book_rarities(self, footprint: Footprint, row: int, sign: int) -> None:
+        for carried in footprint.carried:
             self._book_rule(carried, row, sign)
-        for address, protocol, port in placed.ports:
+        for address, protocol, port in footprint.ports:
             addresses = self._ports.setdefault((protocol, port), {})
             if address not in addresses:
                 addresses[address] = np.zeros(self._capacity, dtype=np.int64)
             addresses[address][row] += sign
-        for claim in placed.claims:
+        for claim in footprint.claims:
             self._claims[claim] = self._claims.get(claim, 0) + sign
             if not self._claims[claim]:
                 del self._claims[claim]
-        cpu, memory = placed.weight
-        self._weights[row, 0] += sign * cpu
-        self._weights[row, 1] += sign * memory
 
     def _book_rule(self, carried: CarriedRule, row: int, sign: int) -> None:
         counts = self._carried.get(carried)
@@ -236,10 +281,6 @@ class PlacedPods:
 
 
 _NO_REQUESTS: Final = np.zeros(0, dtype=np.int64)
-
-
-def _key(pod: Pod) -> PodKey:
-    return pod.metadata.namespace or "", pod.metadata.name
 
 
 def _carried_by(pod: Candidate) -> tuple[CarriedRule, ...]:
