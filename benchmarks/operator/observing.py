@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 
 from benchmarks.operator.shape import NAMESPACE
 from spinney.api.core import POD, Pod
+from spinney.kube.cache import Change, WatchCache
 from spinney.kube.client import Client
 from spinney.operator.pod_states import has_gate
 
@@ -19,9 +20,12 @@ _OURS = {"podcliquesets", "podcliques", "podcliquescalinggroups", "podgangs", "p
 _ALSO = {"roles", "rolebindings", "secrets", "horizontalpodautoscalers", "events"}
 
 
+PATIENCE_SECONDS = 900.0
+
+
 @dataclass
 class Onlooker:
-    """Counts pods from a watch. Mutable."""
+    """Counts pods from a watch, which is resumed if a busy server ends it. Mutable."""
 
     client: Client
     created: set[str] = field(default_factory=set)
@@ -30,16 +34,20 @@ class Onlooker:
 
     async def follow(self) -> None:
         """Watch until cancelled."""
-        async for event in self.client.watch(POD, NAMESPACE, type=Pod):
-            name = event.object.metadata.name
-            if event.type == "DELETED":
-                self.created.discard(name)
-                self.released.discard(name)
-            else:
-                self.created.add(name)
-                if not has_gate(event.object):
-                    self.released.add(name)
-            self.changed.set()
+        pods = WatchCache(self.client, POD, Pod, runtime=self.client.runtime, namespace=NAMESPACE)
+        pods.subscribe(self._see)
+        await pods.run()
+
+    def _see(self, change: Change[Pod]) -> None:
+        name = change.key.name
+        if change.new is None:
+            self.created.discard(name)
+            self.released.discard(name)
+        else:
+            self.created.add(name)
+            if not has_gate(change.new):
+                self.released.add(name)
+        self.changed.set()
 
     async def times(self, pods: int) -> tuple[float, float]:
         """Return after how many seconds so many pods existed, and had no gate any more."""
@@ -54,9 +62,10 @@ class Onlooker:
         await self._until(lambda: not self.created)
 
     async def _until(self, holds: Callable[[], bool]) -> None:
-        while not holds():
-            self.changed.clear()
-            await self.changed.wait()
+        async with asyncio.timeout(PATIENCE_SECONDS):
+            while not holds():
+                self.changed.clear()
+                await self.changed.wait()
 
 
 async def writes_so_far(client: Client) -> Counter[str]:
