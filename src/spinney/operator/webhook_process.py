@@ -1,4 +1,10 @@
-"""Serving webhooks for as long as the operator runs: certificate, registration, server, renewal."""
+"""Serving webhooks for as long as the operator runs: certificate, registration, server, renewal.
+
+The certificate is looked at again every little while, and so is what the API server was told: a renewed one is
+presented without the server going down, and a registration that somebody overwrote is put right. A renewed certificate
+is presented one look after its authority was registered, for API servers learn of that one by one; until then the
+former one, whose authority is still in the bundle, goes on.
+"""
 
 from pathlib import Path
 from typing import Final
@@ -6,8 +12,9 @@ from typing import Final
 import structlog
 
 from spinney.kube.client import Client
+from spinney.kube.errors import KubeError
 from spinney.operator.admission import Admission
-from spinney.operator.certificates import RENEW_BEFORE, provision, service_names
+from spinney.operator.certificates import provision, service_names, still_trusts
 from spinney.operator.configuration import OperatorConfiguration
 from spinney.operator.webhooks import ServicePlace, WebhookServer, certificate_in, register
 from spinney.runtime.certificates import ServingCertificate
@@ -15,11 +22,11 @@ from spinney.runtime.certificates import ServingCertificate
 log = structlog.get_logger()
 
 SERVICE: Final = "grove-operator"
-MANUAL_RELOAD_SECONDS: Final = 600.0
+LOOK_AGAIN_SECONDS: Final = 30.0
 
 
 class WebhookProcess:
-    """Serves admission beside the controllers, on every replica, whoever leads."""
+    """Serves admission beside the controllers, on every replica, whoever leads. Mutable: learns its port."""
 
     def __init__(
         self, admission: Admission, client: Client, configuration: OperatorConfiguration, *, namespace: str
@@ -28,32 +35,51 @@ class WebhookProcess:
         self._client = client
         self._configuration = configuration
         self._namespace = namespace
+        self.port: int | None = None
 
     async def run(self) -> None:
-        """Serve until cancelled; a certificate that comes to its end is replaced by serving anew."""
+        """Serve until cancelled."""
         webhooks = self._configuration.server.webhooks
-        clock = self._client.runtime.clock
-        while True:
-            certificate = await self._certificate()
-            server = WebhookServer(self._admission, certificate, host=webhooks.bind_address, port=webhooks.port)
-            async with server.serving():
-                await clock.sleep(self._seconds_left(certificate))
-            log.info("webhook certificate is renewed")
+        presented = await self._certificate()
+        server = WebhookServer(self._admission, presented, host=webhooks.bind_address, port=webhooks.port)
+        async with server.serving() as self.port:
+            await self._register(presented)
+            known = presented
+            while True:
+                await self._client.runtime.clock.sleep(LOOK_AGAIN_SECONDS)
+                before, known = known, await self._look_again(known)
+                if known != presented and (known == before or not still_trusts(known, presented)):
+                    server.present(known)
+                    presented = known
+                    log.info("webhook certificate replaced", expires=str(known.expires))
+
+    async def _look_again(self, known: ServingCertificate) -> ServingCertificate:
+        """Return the certificate in force, registered; what went wrong is logged, and tried again at the next look."""
+        try:
+            found = await self._certificate()
+            found.context()
+            await self._register(found)
+        except (KubeError, OSError, ValueError) as error:
+            log.warning("webhook certificate not looked at", error=str(error))
+            return known
+        return found
 
     async def _certificate(self) -> ServingCertificate:
         webhooks = self._configuration.server.webhooks
-        if webhooks.cert_provision_mode == "manual":
+        if self._is_manual:
             return certificate_in(Path(webhooks.server_cert_dir))
         names = service_names(SERVICE, self._namespace)
         now = self._client.runtime.clock.now()
-        certificate = await provision(self._client, webhooks.secret_name, self._namespace, names, now)
+        return await provision(self._client, webhooks.secret_name, self._namespace, names, now)
+
+    async def _register(self, certificate: ServingCertificate) -> None:
+        """Have the API server ask here, and trust who signed the certificate; in manual mode others see to that."""
+        if self._is_manual:
+            return
         place = ServicePlace(SERVICE, self._namespace)
         enabled = self._configuration.authorizer.enabled
         await register(self._client, place, certificate.authority, authorizer=enabled)
-        return certificate
 
-    def _seconds_left(self, certificate: ServingCertificate) -> float:
-        if self._configuration.server.webhooks.cert_provision_mode == "manual":
-            return MANUAL_RELOAD_SECONDS
-        left = certificate.expires - self._client.runtime.clock.now() - RENEW_BEFORE
-        return max(60.0, left.total_seconds())
+    @property
+    def _is_manual(self) -> bool:
+        return self._configuration.server.webhooks.cert_provision_mode == "manual"

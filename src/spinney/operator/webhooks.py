@@ -7,6 +7,7 @@ signed the present certificate.
 
 import base64
 import contextlib
+import ssl
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -40,13 +41,17 @@ class ServicePlace:
 
 
 class WebhookServer:
-    """Serves admission reviews over HTTPS."""
+    """Serves admission reviews over HTTPS. Mutable: the certificate may be replaced while it serves."""
 
     def __init__(self, admission: Admission, certificate: ServingCertificate, *, host: str = "", port: int = 0) -> None:
         self._admission = admission
-        self._certificate = certificate
+        self._context = certificate.context()
         self._host = host or None
         self._port = port
+
+    def present(self, certificate: ServingCertificate) -> None:
+        """Present another certificate to whoever connects from now on; connections that exist go on."""
+        self._context = certificate.context()
 
     @contextlib.asynccontextmanager
     async def serving(self) -> AsyncIterator[int]:
@@ -56,7 +61,9 @@ class WebhookServer:
             application.router.add_post(path, self._handle)
         runner = web.AppRunner(application, access_log=None)
         await runner.setup()
-        site = web.TCPSite(runner, self._host, self._port, ssl_context=self._certificate.context())
+        listening = self._context
+        listening.sni_callback = self._choose  # called for every handshake, whether or not it names a host
+        site = web.TCPSite(runner, self._host, self._port, ssl_context=listening)
         try:
             await site.start()
             port: int = runner.addresses[0][1]
@@ -64,6 +71,9 @@ class WebhookServer:
             yield port
         finally:
             await runner.cleanup()
+
+    def _choose(self, connection: ssl.SSLObject, name: str | None, listening: ssl.SSLContext) -> None:
+        connection.context = self._context
 
     async def _handle(self, request: web.Request) -> web.Response:
         try:
