@@ -14,6 +14,7 @@ import numpy as np
 import structlog
 
 from spinney.cluster.classes import RequestClass
+from spinney.cluster.dra.book import ClaimBook
 from spinney.cluster.filters import Candidate, ClusterView, FilterFramework, FilterResult, Refusal
 from spinney.cluster.journal import Rows
 from spinney.cluster.pods import PodRecord
@@ -21,6 +22,7 @@ from spinney.cluster.scores import ScoreFramework, Scores
 from spinney.cluster.state import ClusterState
 from spinney.cluster.table import Mask
 from spinney.coscheduling.framework import CycleState, Profile
+from spinney.coscheduling.framework.points import ASKED_ABOUT
 from spinney.coscheduling.nominations import Nominations
 from spinney.coscheduling.rows import cut_out
 from spinney.coscheduling.trial import Trial
@@ -61,9 +63,10 @@ class _Standing:
 class Judge:
     """Filters and scores of one profile over the live cluster. Mutable: it remembers answers."""
 
-    def __init__(self, profile: Profile, cluster: ClusterState, nominations: Nominations) -> None:
+    def __init__(self, profile: Profile, cluster: ClusterState, claims: ClaimBook, nominations: Nominations) -> None:
         self._profile = profile
         self._cluster = cluster
+        self._claims = claims
         self._nominations = nominations
         self.filters = FilterFramework(profile.filter_rules)
         self._scores = ScoreFramework(profile.score_rules)
@@ -147,7 +150,11 @@ class Judge:
         found = self.filters.feasible(view, candidate_of(record), within)
         if not found.feasible:
             return found
-        refusals = self._refused_by_plugins(state, record, view)
+        if within is None:
+            refusals = self._refused_by_plugins(state, record, view)
+        else:
+            with state.lending(ASKED_ABOUT, within):
+                refusals = self._refused_by_plugins(state, record, view)
         if not refusals:
             return found
         mask = found.mask & ~np.logical_or.reduce([refusal.nodes for refusal in refusals])
@@ -265,7 +272,9 @@ class Judge:
             return found
         # As kube-scheduler does, a node must pass with the nominated pods on it and without them: they may be what
         # satisfies an affinity, and may never come.
-        again = self.feasible(state, record, Trial(self._cluster, nominated).view)
+        trial = Trial(self._cluster, self._claims, nominated)
+        with trial.asked(state):
+            again = self.feasible(state, record, trial.view)
         kept = tuple(
             Refusal(each.filter, each.reason, each.nodes & found.mask, each.unresolvable & found.mask)
             for each in again.refusals

@@ -159,7 +159,7 @@ class CoschedulerProcess:
         for chosen in configuration.profiles:
             handle = Handle(self.services, chosen.scheduler_name)
             profile = make_profile(chosen, DEFAULT_PLUGINS, registry, handle)
-            judge = Judge(profile, self.cluster, self.services.nominations)
+            judge = Judge(profile, self.cluster, self.services.claims, self.services.nominations)
             handle.complete(judge)
             profiles[chosen.scheduler_name] = profile
             judges[chosen.scheduler_name] = judge

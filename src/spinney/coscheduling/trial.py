@@ -1,27 +1,45 @@
 """The cluster to try things on: evict here, place there, and see what fits. Nothing outside notices.
 
-A trial is a fork of the columns, so it costs a copy of small arrays once; each step after that costs one row.
+A trial is a fork of the columns, so it costs a copy of small arrays once; each step after that costs one row. Devices
+that pods hold through claims are part of it: a pod that is evicted gives up those that nobody else uses, one that is
+placed takes some.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Final
 
+from spinney.cluster.dra.allocating import allocate
+from spinney.cluster.dra.book import ClaimBook, ClaimKey, ClaimState, claims_of
 from spinney.cluster.pods import PodKey, PodRecord
 from spinney.cluster.state import ClusterState, holding_of
 from spinney.cluster.statuses import ACTIVE_USED
 from spinney.cluster.table import Holding
+from spinney.coscheduling.framework.points import CycleState, StateKey
 from spinney.coscheduling.nominations import Nomination
+
+DEVICES: Final[StateKey[ClaimBook]] = StateKey("device claims of a trial")
+"""What filters look at instead of the cluster's claims while they are asked about a trial."""
 
 
 class Trial:
     """A private copy of the cluster. Mutable."""
 
-    def __init__(self, cluster: ClusterState, nominations: Iterable[Nomination] = ()) -> None:
+    def __init__(self, cluster: ClusterState, claims: ClaimBook, nominations: Iterable[Nomination] = ()) -> None:
         self.view = cluster.view.fork()
         self._on_node = cluster.on_node.fork()
+        self._claims = claims.fork()
+        self._given_up: dict[PodKey, list[ClaimState]] = {}
         for nomination in nominations:
             row = self.view.table.find(nomination.node)
             if row is not None:
                 self.place(nomination.record, row)
+
+    @contextmanager
+    def asked(self, state: CycleState) -> Iterator[None]:
+        """Have filters that are asked within the block look at the trial's devices."""
+        with state.lending(DEVICES, self._claims):
+            yield
 
     def pods_on(self, row: int) -> Mapping[PodKey, PodRecord]:
         """Return the pods that are on a node in the cluster and were not evicted here."""
@@ -33,6 +51,11 @@ class Trial:
         self.view.table.subtract(row, holding_of(record.status), record.request.requests)
         self.view.pods.remove(record.key)
         self._on_node.remove(row, record.key)
+        held = [self._claims.claims[key] for key in self._claims_of(record) if record.uid in self._consumers(key)]
+        if held:
+            self._given_up[record.key] = held
+            for claim in held:
+                self._claims.release(claim.key, record.uid)
 
     def restore(self, record: PodRecord) -> None:
         """Undo :meth:`evict`."""
@@ -40,6 +63,8 @@ class Trial:
         self.view.table.add(row, holding_of(record.status), record.request.requests)
         self.view.pods.place(record.pod, row)
         self._on_node.add(row, record)
+        for claim in self._given_up.pop(record.key, ()):
+            self._claims.assign(claim.key, claim.node, claim.devices, record.uid)
 
     def place(self, record: PodRecord, row: int) -> None:
         """Put a pending pod on a node; it does not count among :meth:`pods_on`, for it is nobody's victim."""
@@ -47,8 +72,21 @@ class Trial:
             return
         self.view.table.add(row, Holding.ACTIVE, record.request.requests)
         self.view.pods.place(record.pod, row)
+        self._take_devices(record, self.view.table.names[row])
 
-    def withdraw(self, record: PodRecord, row: int) -> None:
-        """Undo :meth:`place`."""
-        self.view.table.subtract(row, Holding.ACTIVE, record.request.requests)
-        self.view.pods.remove(record.key)
+    def _take_devices(self, record: PodRecord, node: str) -> None:
+        keys = self._claims_of(record)
+        wanted = [key for key in keys if not self._claims.claims[key].allocated]
+        asks = [self._claims.claims[key].ask for key in wanted]
+        given = allocate(self._claims.catalogue, node, asks, self._claims.taken()) or [()] * len(wanted)
+        devices = dict(zip(wanted, given, strict=True))
+        for key in keys:
+            self._claims.assign(key, node, devices.get(key, ()), record.uid)
+
+    def _claims_of(self, record: PodRecord) -> list[ClaimKey]:
+        if not record.pod.spec.resource_claims:
+            return []
+        return [key for key in claims_of(record.pod) if key in self._claims.claims]
+
+    def _consumers(self, key: ClaimKey) -> frozenset[str]:
+        return self._claims.claims[key].consumers

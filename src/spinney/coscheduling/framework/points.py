@@ -9,8 +9,10 @@ A plugin that raises has refused: the pod is tried again later, and its conditio
 """
 
 from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Generic, TypeVar
+from typing import Any, ClassVar, Final, Generic, TypeVar
 
 import numpy as np
 
@@ -68,6 +70,20 @@ class CycleState:
         """Return what an earlier extension point left, if anything."""
         value: T | None = self._values.get(key)
         return value
+
+    @contextmanager
+    def lending(self, key: StateKey[T], value: T) -> Iterator[None]:
+        """Leave a value for the time of a block, in place of the one that is there."""
+        before = dict(self._values)
+        self._values[key] = value
+        try:
+            yield
+        finally:
+            self._values = before
+
+
+ASKED_ABOUT: Final[StateKey[Mask]] = StateKey("nodes whose answer matters")
+"""Where only some nodes are asked about; a filter that is dear may leave out the others."""
 
 
 class FrameworkPlugin(ABC):

@@ -249,7 +249,7 @@ class Coscheduling(QueueSort, PreEnqueue, PreFilter, Filter, PostFilter, Reserve
         return PostFilterResult(self._rejected(group, reason, Code.UNSCHEDULABLE, again=True))
 
     def _would_fit_without(self, group: Group, others: list[Group]) -> bool:
-        trial = Trial(self._services.cluster)
+        trial = Trial(self._services.cluster, self._services.claims)
         for other in others:
             for key in other.waiting:
                 record = self._services.cluster.pod(PodKey(*key))

@@ -46,9 +46,10 @@ class DefaultPreemption(PostFilter):
             return _none("not eligible due to preemptionPolicy=Never.")
         if awaits_victims(services, record):
             return _none("not eligible due to a terminating pod on the nominated node.", keep=True)
-        trial = Trial(services.cluster, services.nominations.binding_on(record))
+        trial = Trial(services.cluster, services.claims, services.nominations.binding_on(record))
         search = VictimSearch(self._handle.judge, trial, services.budgets, services.groups)
-        sacrifice = search.cheapest(state, record, priority_of(record), found)
+        with trial.asked(state):
+            sacrifice = search.cheapest(state, record, priority_of(record), found)
         if sacrifice is None:
             return _none(_counted(found, len(services.cluster.table)))
         services.preempt(sacrifice.victims, record, sacrifice.node)

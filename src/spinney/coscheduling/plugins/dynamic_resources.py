@@ -14,13 +14,22 @@ from spinney.api.core import NODE, Pod
 from spinney.api.resource_claims import DEVICE_CLASS, RESOURCE_CLAIM, RESOURCE_SLICE
 from spinney.binding.placement import ChosenDevice, ClaimAllocation, Placement
 from spinney.cluster.dra.allocating import GivenDevice, allocate
-from spinney.cluster.dra.book import MAX_CONSUMERS, ClaimKey, ClaimState, claims_of
+from spinney.cluster.dra.book import MAX_CONSUMERS, ClaimBook, ClaimKey, ClaimState, claims_of
 from spinney.cluster.table import Mask, NodeTable
 from spinney.coscheduling.framework.events import Action, EventHint
 from spinney.coscheduling.framework.handle import Handle
-from spinney.coscheduling.framework.points import CycleState, Filter, PreBind, PreFilter, Reserve, StateKey
+from spinney.coscheduling.framework.points import (
+    ASKED_ABOUT,
+    CycleState,
+    Filter,
+    PreBind,
+    PreFilter,
+    Reserve,
+    StateKey,
+)
 from spinney.coscheduling.framework.status import SUCCESS, Status
 from spinney.coscheduling.plugins.arguments import NoArguments, read
+from spinney.coscheduling.trial import DEVICES
 from spinney.kube.errors import KubeError
 from spinney.kube.keys import Key, key_of
 
@@ -67,12 +76,14 @@ class DynamicResources(PreFilter, Filter, Reserve, PreBind):
 
     def filter(self, state: CycleState, pod: Pod, nodes: NodeTable) -> Mask:
         """Return the nodes that have the devices of the pod's claims, or can give them."""
-        claims = self._claims(pod)
+        book = state.read(DEVICES) or self._book
+        claims = _claims(book, pod)
         asks = [claim.ask for claim in claims.values() if not claim.allocated]
         places = {claim.node for claim in claims.values() if claim.allocated}
-        catalogue, taken = self._book.catalogue, self._book.taken()
+        catalogue, taken = book.catalogue, book.taken()
+        within = state.read(ASKED_ABOUT)
         mask = np.zeros_like(nodes.alive)
-        for row in np.flatnonzero(nodes.alive).tolist():
+        for row in np.flatnonzero(nodes.alive if within is None else nodes.alive & within).tolist():
             name = nodes.names[row]
             if places <= {name}:
                 mask[row] = not asks or allocate(catalogue, name, asks, taken) is not None
@@ -82,7 +93,7 @@ class DynamicResources(PreFilter, Filter, Reserve, PreBind):
         """Count devices of the node as those of the pod's claims."""
         if not pod.spec.resource_claims:
             return SUCCESS
-        claims = self._claims(pod)
+        claims = _claims(self._book, pod)
         given = {key: claim.devices for key, claim in claims.items() if claim.allocated}
         wanted = [key for key in claims if key not in given]
         found = allocate(self._book.catalogue, node, [claims[key].ask for key in wanted], self._book.taken())
@@ -116,9 +127,10 @@ class DynamicResources(PreFilter, Filter, Reserve, PreBind):
             return Status.error(error)
         return SUCCESS
 
-    def _claims(self, pod: Pod) -> dict[ClaimKey, ClaimState]:
-        return {key: self._book.claims[key] for key in claims_of(pod) if key in self._book.claims}
-
     def _allocation(self, key: ClaimKey, devices: tuple[GivenDevice, ...]) -> ClaimAllocation:
         chosen = tuple(ChosenDevice(each.request, each.driver, each.pool, each.name) for each in devices)
         return ClaimAllocation(Key(*key), chosen, self._book.config(key, devices))
+
+
+def _claims(book: ClaimBook, pod: Pod) -> dict[ClaimKey, ClaimState]:
+    return {key: book.claims[key] for key in claims_of(pod) if key in book.claims}

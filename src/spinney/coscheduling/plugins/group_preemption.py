@@ -92,21 +92,22 @@ class GroupPreemption(PostFilter):
         judge, services = self._handle.judge, self._services
         own = {record.key for record in members}
         others = [each for each in services.nominations.binding_on(members[0]) if each.record.key not in own]
-        trial = Trial(services.cluster, others)
+        trial = Trial(services.cluster, services.claims, others)
         search = VictimSearch(judge, trial, services.budgets, services.groups)
         plan = _Plan()
-        for record in members:
-            found = judge.feasible(state, record, trial.view, within)
-            if found.feasible:
-                row = judge.preferred(record, trial.view, found.mask)
-            else:
-                sacrifice = search.cheapest(state, record, priority_of(record), found, within)
-                if sacrifice is None:
-                    return None
-                row = sacrifice.row
-                for victim in sacrifice.victims:
-                    trial.evict(victim)
-                    plan.victims.setdefault(sacrifice.node, []).append(victim)
-            trial.place(record, row)
-            plan.places.append((record, trial.view.table.names[row]))
+        with trial.asked(state):
+            for record in members:
+                found = judge.feasible(state, record, trial.view, within)
+                if found.feasible:
+                    row = judge.preferred(record, trial.view, found.mask)
+                else:
+                    sacrifice = search.cheapest(state, record, priority_of(record), found, within)
+                    if sacrifice is None:
+                        return None
+                    row = sacrifice.row
+                    for victim in sacrifice.victims:
+                        trial.evict(victim)
+                        plan.victims.setdefault(sacrifice.node, []).append(victim)
+                trial.place(record, row)
+                plan.places.append((record, trial.view.table.names[row]))
         return plan
