@@ -167,6 +167,10 @@ class SchedulerConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_
     """Of the jobs on a node only the pods go that are needed there; off: all their pods that were considered so far."""
     spare_just_bound: bool = True
     """Jobs that were given nodes in the same cycle are not victims: their binds may be on their way."""
+    spare_within_share: bool = True
+    """Jobs of queues that hold no more than they may claim are not even moved for reclaim."""
+    victims_across_nodes: bool = True
+    """Where the jobs on no single node make room, those on several nodes may go together for one pod."""
     explain: bool = True
     """Refused jobs are explained as data, which conditions, events and ``spinney why`` are rendered from."""
     verbosity: int = 0

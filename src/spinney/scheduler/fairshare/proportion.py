@@ -71,7 +71,8 @@ class ProportionPlugin(Plugin):
         session.add_is_non_preemptible_job_over_queue_quota_fn(self._non_preemptible_over_quota)
         session.add_is_task_allocation_on_node_over_capacity_fn(self._task_over_capacity)
         session.add_can_reclaim_resources_fn(self._can_reclaim)
-        session.add_reclaim_victim_filter_fn(self._may_be_victim)
+        if session.config.spare_within_share:
+            session.add_reclaim_victim_filter_fn(self._may_be_victim)
         session.add_reclaim_scenario_validator_fn(self._is_just)
         session.add_reclaim_bound_fn(self._most_lost)
         session.add_on_job_solution_start_fn(self._remember_books)
@@ -223,7 +224,7 @@ class ProportionPlugin(Plugin):
         )
         by_queue: dict[str, list[Amounts]] = {}
         for victim, tasks in scenario.victims.items():
-            lost = [task for task in tasks if not (self._consolidating and task.status is PodStatus.PIPELINED)]
+            lost = [task for task in tasks if not (self._consolidating and task.status in ACTIVE_ALLOCATED)]
             by_queue.setdefault(victim.queue, []).extend(self._chunks(victim, lost))
         victims = [Victims(queue=queue, chunks=tuple(chunks)) for queue, chunks in by_queue.items() if chunks]
         unjust = judge(self._before_search, reclaimer, victims, saturation_multiplier=self._multiplier)

@@ -4,10 +4,9 @@ Two jobs are of one kind if they ask for the same things under the same constrai
 them. If one failed, another that asks for at least as many of each fails too; one that asks for fewer is tried.
 """
 
-from collections import Counter
 from collections.abc import Mapping
 
-from spinney.cluster.statuses import ACTIVE_USED
+from spinney.cluster.classes import RequestClass
 from spinney.gangs.tree import GangKey, Member, PodSet
 from spinney.scheduler.jobs import PodGroupInfo
 
@@ -22,7 +21,7 @@ class FailedSearches:
 
     def __init__(self, *, within_queue: bool) -> None:
         self._within_queue = within_queue
-        self._failed: dict[Kind, tuple[GangKey, Mapping[int, int]]] = {}
+        self._failed: dict[Kind, tuple[GangKey, Mapping[RequestClass, int]]] = {}
 
     def find(self, job: PodGroupInfo) -> GangKey | None:
         """Return a failed job of the same kind that asked for no more, if there is one."""
@@ -30,24 +29,20 @@ class FailedSearches:
         if kind is None or kind not in self._failed:
             return None
         key, failed = self._failed[kind]
-        asked = _asked(job)
-        return key if all(asked[number] >= count for number, count in failed.items()) else None
+        asked = job.asked
+        return key if all(asked.get(request, 0) >= count for request, count in failed.items()) else None
 
     def add(self, job: PodGroupInfo) -> None:
         """Remember that the search for a job failed."""
         kind = self._kind(job)
         if kind is not None:
-            self._failed[kind] = (job.key, _asked(job))
+            self._failed[kind] = (job.key, job.asked)
 
     def _kind(self, job: PodGroupInfo) -> Kind | None:
-        if any(task.status in ACTIVE_USED for task in job.tasks):
+        if job.holds_anything:
             return None  # where its own pods are plays a part
         whose = (job.queue, job.priority) if self._within_queue else ()
-        return (whose, job.gang.preemptible, job.namespace, frozenset(_asked(job)), _shape(job.root))
-
-
-def _asked(job: PodGroupInfo) -> Counter[int]:
-    return Counter(task.request.number for task in job.tasks_to_allocate())
+        return (whose, job.gang.preemptible, job.namespace, frozenset(job.asked), _shape(job.root))
 
 
 def _shape(member: Member) -> object:

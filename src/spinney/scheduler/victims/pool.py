@@ -33,7 +33,7 @@ class Victim:
         """The job with the tasks that are still there to be given up."""
         self.key: Any = session.job_key(view)
         tasks = [task for task in view.tasks if task.status in ACTIVE_ALLOCATED]
-        self.held: Amounts = total_of(map(session.charge_of, tasks))
+        self.held: Amounts = session.charge_of_all(tasks)
         self.places = tasks
 
     def __lt__(self, other: "Victim") -> bool:

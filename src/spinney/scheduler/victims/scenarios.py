@@ -1,9 +1,10 @@
 """Scenarios to try when the first choice did not hold: more victims, and other ones, step by step.
 
 Victims are accumulated in their order. After each step come, for every node the newest step touches, the accumulated
-steps of the jobs on that node alone, then all accumulated steps together; each on top of what was settled on for fewer
-tasks. Whatever has no room by arithmetic is left out. All accumulated steps together are tried after each of the first
-few steps and then only when their number has doubled, so the work grows with the number of victims, not its square.
+steps of the jobs on that node alone, then, if victims of several nodes may go together, all accumulated steps; each on
+top of what was settled on for fewer tasks. Whatever has no room by arithmetic is left out. All accumulated steps
+together are tried after each of the first few steps and then only when their number has doubled, so the work grows with
+the number of victims, not its square.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -21,8 +22,17 @@ _EACH_STEP_UNTIL = 32
 class Scenarios:
     """Sets of steps that have room for some tasks of a job, what was settled on included in each."""
 
-    def __init__(self, demand: Demand, tasks: Sequence[PodInfo], room: Room, settled: Sequence[Step]) -> None:
+    def __init__(
+        self,
+        demand: Demand,
+        tasks: Sequence[PodInfo],
+        room: Room,
+        settled: Sequence[Step],
+        *,
+        across_nodes: bool = True,
+    ) -> None:
         self._demand = demand
+        self._across_nodes = across_nodes
         self._counts: dict[int, int] = {}
         for task in tasks:
             self._counts[task.request.number] = self._counts.get(task.request.number, 0) + 1
@@ -50,11 +60,11 @@ class Scenarios:
             rows = sorted(step.rows, key=everything.name_of)
             per_node = [tuple(each for job in on_row[row] for each in of_job[job]) for row in rows]
             yield from self._per_node(per_node)
-            if len(passed) >= whole_at:
+            if self._across_nodes and len(passed) >= whole_at:
                 whole_at = len(passed) + 1 if len(passed) < _EACH_STEP_UNTIL else 2 * len(passed)
                 if any(len(local) < len(passed) for local in per_node):
                     yield (*self._settled, *passed)
-        if len(passed) >= _EACH_STEP_UNTIL and self._holds(everything):
+        if self._across_nodes and len(passed) >= _EACH_STEP_UNTIL and self._holds(everything):
             yield (*self._settled, *passed)
 
     def _per_node(self, candidates: Iterable[tuple[Step, ...]]) -> Iterator[tuple[Step, ...]]:

@@ -145,7 +145,8 @@ class Search:
         utmost.free += self._pool.freed(queues)
         places = demand.possible_in(utmost)
         choice = choose(demand, room, steps, places, narrow=self._session.config.narrow_victims) if places else None
-        if not places or (choice is None and demand.uniform):
+        # What fits without any victim still needs one to begin with, who may be anywhere and stays.
+        if not places or (choice is None and demand.uniform and not demand.possible_in(room)):
             return self._reject(NO_ROOM)
         if choice is not None and self._try(job, demand.tasks, choice.steps, keep=True):
             return True
@@ -160,7 +161,13 @@ class Search:
             found = next(
                 (
                     each
-                    for each in Scenarios(demand, tasks[:size], room, settled).among(steps)
+                    for each in Scenarios(
+                        demand,
+                        tasks[:size],
+                        room,
+                        settled,
+                        across_nodes=self._session.config.victims_across_nodes,
+                    ).among(steps)
                     if self._has_time() and self._try(job, tasks[:size], each, keep=whole)
                 ),
                 None,

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from spinney.cluster.statuses import ACTIVE_ALLOCATED, ACTIVE_USED
 from spinney.scheduler.events import Scenario
-from spinney.scheduler.fairshare.amounts import Amounts, total_of
+from spinney.scheduler.fairshare.amounts import Amounts
 from spinney.scheduler.job_order import JobOrder
 from spinney.scheduler.jobs import PodGroupInfo
 from spinney.scheduler.placement.placing import place_job
@@ -31,7 +31,7 @@ class Bystanders:
     def __init__(self, session: Session, pending: Iterable[PodGroupInfo]) -> None:
         self._kinds: dict[tuple[str, Amounts], deque[PodGroupInfo]] = {}
         for job in sorted(pending, key=session.job_key):
-            asked = total_of(session.charge_of(task) for task in job.tasks_to_allocate())
+            asked = session.charge_of_all(job.tasks_to_allocate())
             self._kinds.setdefault((job.queue, asked), deque()).append(job)
 
     def besides(self, jobs: Mapping[PodGroupInfo, object]) -> Iterable[PodGroupInfo]:

@@ -96,8 +96,10 @@ class SessionScheduler:
             "queue_depth_per_action": dict(depth or {}),
             "verbosity": self._verbosity,
         }
-        base = SchedulerConfig.kai_compat() if self._profile == "kai-compat" else SchedulerConfig()
-        return msgspec.structs.replace(base, **changes)
+        if self._profile != "kai-compat":
+            return msgspec.structs.replace(SchedulerConfig(), **changes)
+        # The cases are of a KAI that did not do these two things yet.
+        return SchedulerConfig.kai_compat(spare_within_share=False, victims_across_nodes=False, **changes)
 
 
 def inventory_of(case: Case) -> Inventory:
