@@ -69,6 +69,78 @@ async def test_resources_are_described_alike(controlplane: ControlPlane) -> None
     runtime.executor.close()
 
 
+_AGGREGATED = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
+
+
+@pytest.mark.parametrize("path", ["/api", "/apis"])
+async def test_aggregated_discovery_is_the_same(controlplane: ControlPlane, path: str) -> None:
+    """Groups stand in the same order, and every version and resource is told field by field as a real server does."""
+    runtime = Runtime.system()
+    real, ours = controlplane.connect(runtime).transport, InProcessTransport(ApiServer(runtime))
+    answers = [await each.request("GET", path, headers={"accept": _AGGREGATED}) for each in (real, ours)]
+    expected, found = (json.loads(answer.body) for answer in answers)
+    for name in ("content-type", "vary", "cache-control"):
+        assert answers[0].headers.get(name) == answers[1].headers.get(name)
+    groups = {_name(group): group for group in expected["items"]}
+    assert [_name(group) for group in found["items"]] == [
+        name for name in groups if name in {_name(group) for group in found["items"]}
+    ]
+    for group in found["items"]:
+        assert group["metadata"] == groups[_name(group)]["metadata"]
+        versions = {each["version"]: each for each in groups[_name(group)]["versions"]}
+        for version in group["versions"]:
+            there = {each["resource"]: each for each in versions[version["version"]].pop("resources")}
+            for resource in version.pop("resources"):
+                assert _told(resource) == _told(there[resource["resource"]])
+            assert version == versions[version["version"]]
+    await real.close()
+    runtime.executor.close()
+
+
+def _name(group: Any) -> str:
+    name: str = group["metadata"].get("name", "")
+    return name
+
+
+def _told(resource: Any) -> Any:
+    """Return a resource whose lists are in order."""
+    below = sorted(resource.get("subresources") or (), key=lambda each: str(each["subresource"]))
+    below = [each for each in below if (resource["resource"], each["subresource"]) != ("csinodes", "status")]
+    return {**resource, "verbs": sorted(resource["verbs"]), "subresources": below}
+
+
+async def test_openapi_v2_names_the_same_types_and_fields(controlplane: ControlPlane) -> None:
+    """Every definition is one that a real server has, with the same fields of the same types."""
+    runtime = Runtime.system()
+    real, ours = controlplane.connect(runtime).transport, InProcessTransport(ApiServer(runtime))
+    expected, found = await _read(real, "/openapi/v2"), await _read(ours, "/openapi/v2")
+    types = {name: _typed(expected, schema) for name, schema in expected["definitions"].items()}
+    assert len(found["definitions"]) > 450
+    for name, schema in found["definitions"].items():
+        assert _typed(found, schema) == types[name], name
+    assert [path for path in found["paths"] if path not in expected["paths"]] == []
+    await real.close()
+    runtime.executor.close()
+
+
+_BOXES = ("JSON", "JSONSchemaPropsOr", "MicroTime", "Quantity", "RawExtension", "Time", "FieldsV1", "IntOrString")
+
+
+def _typed(document: Any, schema: Any) -> Any:
+    """Return the types of the fields; what only wraps a simple type counts as that, and what holds anything as such."""
+
+    def kind(value: Any) -> str:
+        reference = value.get("$ref", "").rpartition(".")[2]
+        if reference.startswith(_BOXES):
+            target = document["definitions"][value["$ref"].removeprefix("#/definitions/")]
+            return str(target.get("type", "object"))
+        inner = value.get("items") or value.get("additionalProperties") or {}
+        below = f" of {kind(inner)}" if inner else ""
+        return str(reference or value.get("type", "object")) + below
+
+    return {name: kind(value) for name, value in (schema.get("properties") or {}).items()}
+
+
 def _described(resource: Any) -> Any:
     """Return a description whose lists are in order; the hash is about how objects are stored."""
     shown = {name: value for name, value in resource.items() if name != "storageVersionHash"}

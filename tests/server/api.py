@@ -49,7 +49,8 @@ class Api:
         raw = body if isinstance(body, bytes) else b"" if body is None else json.dumps(body).encode()
         response = await self.server.handle(Request(method, path, query or {}, headers or {}, raw))
         assert isinstance(response.body, bytes), "a stream is read with watch()"
-        decoded = json.loads(response.body) if response.body[:1] in {b"{", b"["} else response.body
+        is_json = response.headers.get("content-type", "").startswith("application/json") and response.body
+        decoded = json.loads(response.body) if is_json else response.body
         return Answer(response.status, decoded, response.headers)
 
     async def create(self, path: str, obj: JSON, **query: str) -> Any:

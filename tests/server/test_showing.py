@@ -27,7 +27,7 @@ async def test_both_forms_of_discovery_agree() -> None:
         for group in answer.body["items"]:
             for version in group["versions"]:
                 for resource in version["resources"]:
-                    found.add((group["metadata"]["name"], version["version"], resource["resource"]))
+                    found.add((group["metadata"].get("name", ""), version["version"], resource["resource"]))
     older = {("", "v1", each["name"]) for each in (await api.get("/api/v1"))["resources"]}
     for group in (await api.get("/apis"))["groups"]:
         for version in group["versions"]:

@@ -16,6 +16,31 @@ from spinney.server.status import no_such_path
 
 _AGGREGATED = "apidiscovery.k8s.io"
 _STABILITY = {"": 2, "beta": 1, "alpha": 0}
+_PREFERRED = {
+    group: rank
+    for rank, group in enumerate(
+        (
+            "apps",
+            "events.k8s.io",
+            "authentication.k8s.io",
+            "authorization.k8s.io",
+            "autoscaling",
+            "batch",
+            "certificates.k8s.io",
+            "networking.k8s.io",
+            "policy",
+            "rbac.authorization.k8s.io",
+            "storage.k8s.io",
+            "admissionregistration.k8s.io",
+            "apiextensions.k8s.io",
+            "scheduling.k8s.io",
+            "coordination.k8s.io",
+            "node.k8s.io",
+            "discovery.k8s.io",
+            "resource.k8s.io",
+        )
+    )
+}
 
 
 def serve_discovery(registry: Registry, request: Request) -> Response:
@@ -30,7 +55,8 @@ def serve_discovery(registry: Registry, request: Request) -> Response:
                 break
     match parts:
         case ["api"]:
-            return reply_json({"kind": "APIVersions", "versions": ["v1"], "serverAddressByClientCIDRs": []})
+            address = {"clientCIDR": "0.0.0.0/0", "serverAddress": request.headers.get("host", "")}
+            return reply_json({"kind": "APIVersions", "versions": ["v1"], "serverAddressByClientCIDRs": [address]})
         case ["apis"]:
             groups = [_group(registry, group) for group in _groups(registry)]
             return reply_json({"kind": "APIGroupList", "apiVersion": "v1", "groups": groups})
@@ -41,6 +67,12 @@ def serve_discovery(registry: Registry, request: Request) -> Response:
         case ["apis", group, version] if registry.serves_version(group, version):
             return _resource_list(registry, group, version)
     raise no_such_path()
+
+
+def discovery_paths(registry: Registry) -> list[str]:
+    """Return every path at which something is discovered."""
+    versions = [f"/apis/{group}/{version}" for group in _groups(registry) for version in versions_of(registry, group)]
+    return ["/api", "/api/v1", "/apis", "/apis/", *(f"/apis/{group}" for group in _groups(registry)), *versions]
 
 
 def version_rank(version: str) -> tuple[int, int, int]:
@@ -57,7 +89,9 @@ def versions_of(registry: Registry, group: str) -> list[str]:
 
 
 def _groups(registry: Registry) -> list[str]:
-    return list(dict.fromkeys(kind.resource.group for kind in registry if kind.resource.group))
+    """Return the groups in Kubernetes' order of preference, which decides what a name means that several have."""
+    groups = dict.fromkeys(kind.resource.group for kind in registry if kind.resource.group)
+    return sorted(groups, key=lambda group: (_PREFERRED.get(group, len(_PREFERRED)), group))
 
 
 def _group(registry: Registry, group: str) -> JSON:
@@ -65,7 +99,11 @@ def _group(registry: Registry, group: str) -> JSON:
     return {"name": group, "versions": versions, "preferredVersion": versions[0]}
 
 
-_CONNECTING = {"attach": "PodAttachOptions", "exec": "PodExecOptions", "portforward": "PodPortForwardOptions"}
+_CONNECTING = {
+    "attach": "PodAttachOptions",
+    "exec": "PodExecOptions",
+    "portforward": "PodPortForwardOptions",
+}
 
 
 def _subresources(kind: Kind) -> list[tuple[str, tuple[str, ...], JSON]]:
@@ -83,6 +121,8 @@ def _subresources(kind: Kind) -> list[tuple[str, tuple[str, ...], JSON]]:
             shown = {"group": "authentication.k8s.io", "version": "v1", "kind": "TokenRequest"}
         elif name == "binding":
             shown = {"group": "", "version": "v1", "kind": "Binding"}
+        elif name == "proxy":
+            shown = {"group": "", "version": "v1", "kind": f"{resource.kind}ProxyOptions"}
         elif name in _CONNECTING:
             shown = {"group": "", "version": "v1", "kind": _CONNECTING[name]}
         found.append((name, offered(Target(kind, subresource=name)), shown))
@@ -128,7 +168,7 @@ def _aggregated(registry: Registry, request: Request, *, legacy: bool, version: 
     groups = [""] if legacy else _groups(registry)
     items = [
         {
-            "metadata": {"name": group, "creationTimestamp": None},
+            "metadata": {"name": group} if group else {},
             "versions": [_version(registry, group, each) for each in versions_of(registry, group)],
         }
         for group in groups
@@ -158,7 +198,7 @@ def _version(registry: Registry, group: str, version: str) -> JSON:
             continue
         entry: JSON = {
             "resource": resource.plural,
-            "responseKind": {"group": group, "version": version, "kind": resource.kind},
+            "responseKind": _told(kind, {"group": group, "version": version, "kind": resource.kind}),
             "scope": "Namespaced" if resource.namespaced else "Cluster",
             "singularResource": kind.singular,
             "verbs": list(kind.verbs),
@@ -168,10 +208,16 @@ def _version(registry: Registry, group: str, version: str) -> JSON:
         if kind.categories:
             entry["categories"] = list(kind.categories)
         below = [
-            {"subresource": name, "responseKind": shown, "verbs": list(verbs)}
+            {"subresource": name, "responseKind": _told(kind, shown), "verbs": list(verbs)}
             for name, verbs, shown in _subresources(kind)
         ]
         if below:
             entry["subresources"] = below
         resources.append(entry)
     return {"version": version, "resources": resources, "freshness": "Current"}
+
+
+def _told(kind: Kind, shown: JSON) -> JSON:
+    """Return a response kind as Kubernetes tells it: for built-in kinds the group they are in goes without saying."""
+    own = (shown["group"], shown["version"]) == (kind.resource.group, kind.resource.version)
+    return {"group": "", "version": "", "kind": shown["kind"]} if own and not kind.custom else shown

@@ -162,7 +162,7 @@ class HttpServer:
                 return self._server.authenticator.authenticate(given.strip()).user
             except InvalidToken as error:
                 raise unauthorized() from error
-        if not header and (self._server.admits_anonymous or request.path in _OPEN_PATHS):
+        if not header and (self._server.admits_anonymous or request.path.startswith(_OPEN_PATHS)):
             return ANONYMOUS
         raise unauthorized()
 

@@ -72,6 +72,16 @@ class OpenApi:
             paths[each] = {"serverRelativeURL": f"/openapi/v3/{each}?hash={digest}"}
         return reply(msgspec.json.encode({"paths": paths}))
 
+    def paths(self) -> list[str]:
+        """Return where the documents are."""
+        names = dict.fromkeys(_document_name(kind) for kind in self._registry)
+        return ["/openapi/v3", *(f"/openapi/v3/{name}" for name in names)]
+
+    def documents(self) -> list[JSON]:
+        """Return every document, decoded."""
+        names = dict.fromkeys(_document_name(kind) for kind in self._registry)
+        return [msgspec.json.decode(self._document(name)) for name in names]
+
     def _document(self, name: str) -> bytes:
         kinds = [kind for kind in self._registry if _document_name(kind) == name]
         if not kinds:
@@ -97,7 +107,7 @@ def _described(kinds: list[Kind], fields: FieldTable, version: str) -> JSON:
         message = None if kind.custom else fields.kind(resource.api_version, resource.kind)
         name = _custom_name(kind)
         if message is not None:
-            name = schema_name(message)
+            name = schema_name(message.name)
             components |= schemas(fields, [message])
         components[name] = _schema(kind, components.get(name) or kind.schema or {"type": "object"})
         paths |= _paths(kind, name)
@@ -120,7 +130,7 @@ def _schema(kind: Kind, schema: JSON) -> JSON:
     properties.setdefault("apiVersion", {"type": "string"})
     properties.setdefault("kind", {"type": "string"})
     if kind.custom:
-        properties["metadata"] = {"allOf": [{"$ref": f"#/components/schemas/io.k8s.{_METADATA}"}]}
+        properties["metadata"] = {"allOf": [{"$ref": f"#/components/schemas/{schema_name(_METADATA)}"}]}
     return {
         **schema,
         "properties": properties,

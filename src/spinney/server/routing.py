@@ -23,7 +23,7 @@ def resolve(registry: Registry, path: str) -> Target:
     kind = registry.find(group, version, rest[0])
     if kind is None or kind.resource.namespaced < (namespace is not None):
         raise no_such_path()
-    if len(rest) > 3:
+    if len(rest) > 3 and rest[2] != "proxy":  # what is behind a proxy has paths of its own
         raise no_such_path()
     name = rest[1] if len(rest) > 1 else None
     subresource = rest[2] if len(rest) > 2 else ""

@@ -32,13 +32,15 @@ from spinney.server.bootstrap import bootstrap, bootstrap_roles
 from spinney.server.context import Context, Trust
 from spinney.server.crd.definitions import COLLECTION, definition_kind
 from spinney.server.crd.installation import Installation
-from spinney.server.discovery import serve_discovery
+from spinney.server.discovery import discovery_paths, serve_discovery
 from spinney.server.exchange import Request, Response
 from spinney.server.fields import field_table
+from spinney.server.health import ENDPOINTS, Health
 from spinney.server.kinds import Registry
 from spinney.server.kinds.builtin import builtin_kinds
+from spinney.server.metrics import Metrics
 from spinney.server.openapi import OpenApi
-from spinney.server.openapi_v2 import serve_openapi_v2
+from spinney.server.openapi_v2 import OpenApiV2
 from spinney.server.options import ServerOptions
 from spinney.server.resources import serve_resource
 from spinney.server.responding import failure, reply_json
@@ -47,8 +49,6 @@ from spinney.server.store import Journal, Store
 from spinney.server.versions import git_version, version_info
 
 log = structlog.get_logger()
-
-_HEALTH = ("/healthz", "/livez", "/readyz")
 
 
 class ApiServer:
@@ -81,7 +81,11 @@ class ApiServer:
             trust=Trust(),
         )
         Installation(store, registry)
-        self._openapi = OpenApi(registry, self.context.fields, git_version(self.options.kubernetes_version))
+        version = git_version(self.options.kubernetes_version)
+        self._openapi = OpenApi(registry, self.context.fields, version)
+        self._openapi_v2 = OpenApiV2(registry, self._openapi.documents, version)
+        self._metrics = Metrics(store, registry, version)
+        self._broken: set[str] = set()  # background work that has stopped
         self._furnishing = Furnishing(self.context)
         aggregation = Aggregation(self.context)
         self._work = (
@@ -93,6 +97,11 @@ class ApiServer:
             aggregation,
             quotas,
         )
+        names = [type(work).__name__ for work in self._work]
+        background = {f"background/{name}": lambda name=name: name not in self._broken for name in names}
+        journal = self._journal
+        storing = {"ping": lambda: True, "etcd": lambda: journal is None or journal.keeping}
+        self._health = Health({**storing, **background})
         if self._journal is None or not self._journal.restore(store, first=COLLECTION):
             bootstrap(self.context)
         if authorizer.restricts:
@@ -122,6 +131,11 @@ class ApiServer:
 
     async def handle(self, request: Request) -> Response:
         """Answer a request; what goes wrong is answered too, as a ``Status``."""
+        clock = self.runtime.clock
+        began = clock.monotonic()
+        return self._metrics.answered(request, await self._answer(request), clock.monotonic() - began)
+
+    async def _answer(self, request: Request) -> Response:
         try:
             return await self._route(self._authorized(request))
         except ApiError as error:
@@ -167,13 +181,22 @@ class ApiServer:
         if path == "/openapi/v3" or path.startswith("/openapi/v3/"):
             return self._openapi.serve(request)
         if path == "/openapi/v2":
-            return serve_openapi_v2(request, git_version(self.options.kubernetes_version))
-        if path == "/version":
-            return reply_json(version_info(self.options.kubernetes_version))
-        if path.rstrip("/") in _HEALTH:
-            verbose = "verbose" in request.query
-            body = b"[+]ping ok\nhealthz check passed\n" if verbose else b"ok"
-            return Response(200, {"content-type": "text/plain; charset=utf-8"}, body)
+            return self._openapi_v2.serve(request)
+        return self._serve_about_itself(request)
+
+    def _serve_about_itself(self, request: Request) -> Response:
+        """Answer how the server is, which it is, and what it has."""
+        match request.path.rstrip("/"):
+            case "":
+                health = [f"/{each}{below}" for each in ENDPOINTS for below in ("", *self._health.paths())]
+                others = ["/metrics", "/openapi/v2", *self._openapi.paths(), "/version"]
+                return reply_json({"paths": sorted([*discovery_paths(self.context.registry), *health, *others])})
+            case "/version":
+                return reply_json(version_info(self.options.kubernetes_version))
+            case "/metrics":
+                return self._metrics.serve()
+            case path if path.split("/")[1] in ENDPOINTS:
+                return self._health.serve(request)
         raise no_such_path()
 
     @asynccontextmanager
@@ -181,7 +204,7 @@ class ApiServer:
         """Do the background work of the cluster while the block runs."""
         tasks = [asyncio.create_task(work.run(), name=type(work).__name__) for work in self._work]
         for task in tasks:
-            task.add_done_callback(_report)
+            task.add_done_callback(self._report)
         try:
             yield self
         finally:
@@ -190,7 +213,7 @@ class ApiServer:
             await asyncio.gather(*tasks, return_exceptions=True)
             await self._webhooks.close()
 
-
-def _report(task: asyncio.Task[None]) -> None:
-    if not task.cancelled() and (error := task.exception()) is not None:
-        log.error("background work of the embedded cluster has stopped", work=task.get_name(), exc_info=error)
+    def _report(self, task: asyncio.Task[None]) -> None:
+        if not task.cancelled() and (error := task.exception()) is not None:
+            self._broken.add(task.get_name())
+            log.error("background work of the embedded cluster has stopped", work=task.get_name(), exc_info=error)

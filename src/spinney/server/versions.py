@@ -16,6 +16,10 @@ def version_info(kubernetes_version: str) -> JSON:
     return {
         "major": major,
         "minor": minor,
+        "emulationMajor": major,
+        "emulationMinor": minor,
+        "minCompatibilityMajor": major,
+        "minCompatibilityMinor": str(int(minor) - 1),
         "gitVersion": git_version(kubernetes_version),
         "gitCommit": "",
         "gitTreeState": "clean",

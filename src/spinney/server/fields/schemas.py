@@ -27,9 +27,16 @@ _SCALARS: Mapping[str, JSON] = {
 _ANYTHING: JSON = {"type": "object", _PRESERVE: True}
 
 
-def schema_name(message: Message) -> str:
-    """Return what a type is called among the schemas."""
-    return f"io.k8s.{message.name}"
+_HOMES: Mapping[str, str] = {  # of the types that are not in the API's own repository, by group
+    "meta": "io.k8s.apimachinery.pkg.apis.",
+    "apiextensions": "io.k8s.apiextensions-apiserver.pkg.apis.",
+    "apiregistration": "io.k8s.kube-aggregator.pkg.apis.",
+}
+
+
+def schema_name(name: str) -> str:
+    """Return what a type is called among the schemas: by where Kubernetes has it."""
+    return _HOMES.get(name.partition(".")[0], "io.k8s.api.") + name
 
 
 def schemas(table: FieldTable, messages: Iterable[Message]) -> dict[str, JSON]:
@@ -38,7 +45,7 @@ def schemas(table: FieldTable, messages: Iterable[Message]) -> dict[str, JSON]:
     waiting = list(messages)
     while waiting:
         message = waiting.pop()
-        name = schema_name(message)
+        name = schema_name(message.name)
         if name in found:
             continue
         found[name] = message_schema(message)
@@ -67,7 +74,7 @@ def _field_schema(field: Field) -> JSON:
 def _type_schema(kind: FieldType) -> JSON:
     match kind.form:
         case "message":
-            return {"allOf": [{"$ref": f"{_REFERENCE}io.k8s.{kind.name}"}], "default": {}}
+            return {"allOf": [{"$ref": _REFERENCE + schema_name(kind.name)}], "default": {}}
         case "list" | "items":
             return {"type": "array", "items": _type_schema(kind.element)}
         case "map":

@@ -48,6 +48,7 @@ GangVersion = Literal["v1beta1", "v1alpha3", "v1alpha2", "v1alpha1"]
 _REPLICAS = ScalePaths(("spec", "replicas"), ("status", "replicas"), ("spec", "selector"))
 _NO_NAMESPACE = frozenset(("metadata.namespace",))
 _CREATE_ONLY = ("create",)
+_PROXY = {"proxy": ("create", "delete", "get", "patch", "update")}
 
 
 def _kind(
@@ -124,6 +125,7 @@ def _core(pod_gang_fields: tuple[str, ...]) -> list[Kind]:
                 "log": ("get",),
                 "portforward": ("create", "get"),
                 "resize": ("get", "patch", "update"),
+                **_PROXY,
             },
             labels=(
                 _label("spec.nodeName"),
@@ -146,6 +148,7 @@ def _core(pod_gang_fields: tuple[str, ...]) -> list[Kind]:
             status_at_create=True,
             shape=shapes.NODE,
             behaviour=NodeBehaviour(),
+            subresources=_PROXY,
             labels=(_label("spec.unschedulable", "false"),),
             hidden=_NO_NAMESPACE,
         ),
@@ -173,6 +176,7 @@ def _core(pod_gang_fields: tuple[str, ...]) -> list[Kind]:
             returns_deleted=True,
             shape=shapes.SERVICE,
             behaviour=ServiceBehaviour(),
+            subresources=_PROXY,
             labels=(_label("spec.clusterIP"), _label("spec.type")),
         ),
         _kind("endpoints", "Endpoints", short="ep", create_on_update=True, behaviour=EndpointsBehaviour()),

@@ -1,14 +1,20 @@
-"""Reaching into containers (``kubectl exec``, ``attach``, ``port-forward``): refused, with the reason."""
+"""Reaching into containers (``kubectl exec``, ``attach``, ``port-forward``, a proxy): refused, with the reason."""
 
 from spinney.server.context import Context, Target
 from spinney.server.operations.reading import get
 from spinney.server.status import ApiError, bad_request
 
-INSIDE = ("attach", "exec", "portforward")
+INSIDE = ("attach", "exec", "portforward", "proxy")
 """The subresources that connect to a program."""
 
 
 def nothing_inside(context: Context, target: Target) -> ApiError:
-    """Say that a simulated pod has no program to connect to; a pod that is not there is a 404 as ever."""
+    """Say that there is no program to connect to; what is not there is a 404 as ever."""
     get(context, target)
-    return bad_request(f"pod {target.key.name} runs on a simulated node: there is no program in it to connect to")
+    name = target.key.name
+    match target.resource.plural:
+        case "nodes":
+            return bad_request(f"node {name} is simulated: there is no kubelet on it to connect to")
+        case "services":
+            return bad_request(f"service {name} leads to simulated pods: there is no program in them to connect to")
+    return bad_request(f"pod {name} runs on a simulated node: there is no program in it to connect to")

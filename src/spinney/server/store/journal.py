@@ -83,6 +83,7 @@ class Journal:
         self._lines = 0
         self._torn: int | None = None  # where a line begins that could be neither written nor taken back
         self._patience = 0  # lines to have before trying again to write the file anew
+        self.keeping = True  # whether the last change could be written
 
     def restore(self, store: Restorable, *, first: str) -> bool:
         """Bring the journalled objects back into the store, those of the collection ``first`` before the others.
@@ -122,8 +123,10 @@ class Journal:
         try:
             self._write(_line((mark, collection, record.revision, *record.key), raw))
         except OSError as error:
+            self.keeping = False
             raise ChangeNotKept(self._path, error) from error
         self._lines += 1
+        self.keeping = True
 
     def shorten(self, store: Restorable) -> None:
         """Write the file anew if most of it is outdated; where that is not possible, go on with the old one."""
