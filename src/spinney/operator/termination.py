@@ -12,9 +12,12 @@ from datetime import datetime, timedelta
 from spinney.api.conditions import find_condition
 from spinney.api.grove import PodClique, PodCliqueScalingGroup
 from spinney.api.meta import Condition
+from spinney.api.time import parse_timestamp
+from spinney.backends import additions
 from spinney.operator.clique_status import MIN_AVAILABLE_BREACHED, POD_CLIQUE_SCHEDULED, was_well_before
 from spinney.operator.group_status import by_replica, is_being_recycled, minimum_of, replicas_of
 from spinney.operator.layout import Layout
+from spinney.operator.pod_states import DISTANT_PAST
 from spinney.operator.set_status import ObservedSet, replica_index
 
 DEFAULT_DELAY = timedelta(hours=4)
@@ -53,9 +56,9 @@ def of_set(layout: Layout, observed: ObservedSet, delay: timedelta, now: datetim
         if any(clique is None or clique.metadata.deleting for clique in cliques):
             continue  # a recycling is under way
         groups = [group for group in observed.groups.values() if replica_index(group.metadata.labels) == i]
-        members = observed.members
+        members, recycled = observed.members, _recycled(observed, i)
         breaches = [_breach_of(each) for each in cliques if each is not None]
-        breaches += [_breach_of_group(group, members.get(group.metadata.name, ())) for group in groups]
+        breaches += [_breach_of_group(group, members.get(group.metadata.name, ()), recycled) for group in groups]
         left = _soonest(_left(breach, delay, now) for breach in breaches)
         if left is not None:
             remaining[i] = left
@@ -70,13 +73,25 @@ def _breach_of(clique: PodClique) -> Condition | None:
     return _breach(clique.status.conditions)
 
 
-def _breach_of_group(group: PodCliqueScalingGroup, members: Iterable[PodClique]) -> Condition | None:
+def _recycled(observed: ObservedSet, i: int) -> datetime:
+    """Return when a replica was last recycled."""
+    gangs = [gang.metadata for gang in observed.gangs.values() if replica_index(gang.metadata.labels) == i]
+    asked = [gang.annotations[additions.RECYCLE] for gang in gangs if additions.RECYCLE in gang.annotations]
+    return max(map(parse_timestamp, asked), default=DISTANT_PAST)
+
+
+def _breach_of_group(
+    group: PodCliqueScalingGroup, members: Iterable[PodClique], recycled: datetime
+) -> Condition | None:
+    """Return the breach of a group that was well before; one that recycling has not healed is not tried on again."""
     conditions = group.status.conditions
     if is_being_recycled(conditions, members):
         return None
     if not was_well_before(conditions, MIN_AVAILABLE_BREACHED, group.metadata.creation_timestamp):
         return None
-    return _breach(conditions)
+    breach = _breach(conditions)
+    began = breach.last_transition_time if breach is not None else None
+    return None if began is not None and began <= recycled else breach
 
 
 def _breach(conditions: tuple[Condition, ...]) -> Condition | None:
