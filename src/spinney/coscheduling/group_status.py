@@ -18,6 +18,7 @@ from spinney.api.struct import JSON, to_json
 from spinney.api.time import timestamp
 from spinney.binding.pod_status import UNSCHEDULABLE
 from spinney.cluster.statuses import PodStatus
+from spinney.coscheduling import composites
 from spinney.coscheduling.disruption import Disruption
 from spinney.coscheduling.groups import Group, Groups
 from spinney.coscheduling.reporting import FAILED_SCHEDULING
@@ -41,20 +42,23 @@ class GroupKind:
 
     type: type[Any]
     condition: str
-    source: str
+    sources: frozenset[str]
     native: bool
     """Whether it is Kubernetes' own, whose condition stays True once it is, and which gets no events."""
 
 
 KINDS: Final = {
     coscheduling.POD_GROUP: GroupKind(
-        coscheduling.PodGroup, coscheduling.SCHEDULED, coscheduling_source.SOURCE, native=False
+        coscheduling.PodGroup, coscheduling.SCHEDULED, frozenset({coscheduling_source.SOURCE}), native=False
     ),
     workload_v1alpha2.POD_GROUP: GroupKind(
-        workload_v1alpha2.PodGroup, workload_v1alpha2.SCHEDULED, native.SOURCE, native=True
+        workload_v1alpha2.PodGroup, workload_v1alpha2.SCHEDULED, frozenset({native.SOURCE}), native=True
     ),
     workload_v1beta1.POD_GROUP: GroupKind(
-        workload_v1beta1.PodGroup, workload_v1beta1.INITIALLY_SCHEDULED, native.SOURCE, native=True
+        workload_v1beta1.PodGroup,
+        workload_v1beta1.INITIALLY_SCHEDULED,
+        frozenset({native.SOURCE, composites.SOURCE}),
+        native=True,
     ),
 }
 """The kinds of group whose status the scheduler writes to; an API server serves at most one of Kubernetes' own."""
@@ -110,29 +114,33 @@ class GroupConditions:
 
     def bound(self, group: Group) -> None:
         """Look at a group one of whose members was bound."""
-        if group.key.source == self._kind.source:
-            self.controller.enqueue(Key(group.key.namespace, group.key.name))
+        self._look_at(group)
 
     def refused(self, group: Group, reason: str) -> None:
         """Say that a group could not be scheduled, and why."""
-        if group.key.source == self._kind.source:
+        if group.key.source in self._kind.sources:
             self._refusals[group.key] = reason
-            self.controller.enqueue(Key(group.key.namespace, group.key.name))
+        self._look_at(group)
 
     def happened(self, group: Group, reason: str, message: str) -> None:
         """Tell in an event on a group's object what is done for the group."""
         found = self._cache.get(Key(group.key.namespace, group.key.name))
-        if found is not None and group.key.source == self._kind.source and not self._kind.native:
+        if found is not None and group.key.source in self._kind.sources and not self._kind.native:
             self._events.event(reference(self._resource, found), "Normal", reason, message)
+
+    def _look_at(self, group: Group) -> None:
+        if group.key.source in self._kind.sources:
+            for key in group.objects:
+                self.controller.enqueue(key)
 
     async def _reconcile(self, key: Key) -> Requeue | None:
         found = self._cache.get(key)
-        group = self._groups.get(GangKey(self._kind.source, *key))
+        source = native.SOURCE if self._kind.native else coscheduling_source.SOURCE
+        group = self._groups.get(GangKey(source, *key))
         if found is None or group is None:
-            self._refusals.pop(GangKey(self._kind.source, *key), None)
+            self._refusals.pop(group.key if group is not None else GangKey(source, *key), None)
             return None
         if self._kind.native and is_true(found.status.conditions, self._kind.condition):
-            self._refusals.pop(group.key, None)
             return None
         condition = self._condition(group)
         was = find_condition(found.status.conditions, self._kind.condition)

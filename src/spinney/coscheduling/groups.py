@@ -2,7 +2,8 @@
 
 Groups come from scheduler-plugins' PodGroups and from Kubernetes' own (:mod:`spinney.gangs.sources`). The book follows
 the pods in the ledger, where a pod that holds a node without being bound to it counts as placed, so that counting a
-group's progress costs nothing when it is asked for. What makes a group complete, and what satisfies it, is decided by
+group's progress costs nothing when it is asked for. A group may have several parts with a minimum each
+(:mod:`spinney.coscheduling.composites`). What makes a group complete, and what satisfies it, is decided by
 :func:`spinney.gangs.tree.satisfied` alone.
 """
 
@@ -18,7 +19,7 @@ from spinney.cluster.pods import PodKey, PodRecord
 from spinney.cluster.state import PodChange
 from spinney.cluster.statuses import ACTIVE_ALLOCATED, ALIVE, PodStatus
 from spinney.gangs.sources import coscheduling, native
-from spinney.gangs.tree import Gang, GangKey, satisfied
+from spinney.gangs.tree import DEFAULT_POD_SET, Gang, GangKey, Member, PodSet, satisfied
 from spinney.kube.keys import Key
 
 _BOUND: Final = frozenset({PodStatus.BOUND, PodStatus.RUNNING})
@@ -41,6 +42,15 @@ GroupOrder = tuple[int, bool, float, GangKey]
 """Sorts groups, the first to be served first: priority, whether interrupted, creation, identity."""
 
 
+@dataclass(slots=True)
+class _Tally:
+    """How many pods one part of a group has. Mutable."""
+
+    available: int = 0
+    """Those that are placed or could be: without a scheduling gate."""
+    assigned: int = 0
+
+
 class Group:
     """Pods that are scheduled together. Mutable; the counts are its book's, the rest the coscheduling plugin's."""
 
@@ -50,6 +60,8 @@ class Group:
         self.created = 0.0
         """When the group's object was created, in seconds."""
         self.terms = Terms()
+        self.minimum = 0
+        """How many members must be placed before any is bound."""
         self.members: dict[PodKey, PodRecord] = {}
         """Pods that exist and have not ended or been deleted."""
         self.assigned = 0
@@ -57,6 +69,8 @@ class Group:
         self.bound = 0
         """Members that are bound to a node."""
         self.gated = 0
+        self._parts: dict[str, _Tally] = {}
+        self._part_of: dict[PodKey, str] = {}
         self._priorities: Counter[int] = Counter()
         self._last_priority = 0
         self.waiting: dict[Key, None] = {}
@@ -81,29 +95,28 @@ class Group:
         return str(self.key)
 
     @property
-    def minimum(self) -> int:
-        """Return how many members must be placed before any is bound."""
-        return next(iter(self.gang.root.pod_sets())).min_member if self.gang is not None else 0
-
-    @property
-    def available(self) -> int:
-        """Return how many members are placed or could be: those without a scheduling gate."""
-        return len(self.members) - self.gated
+    def objects(self) -> list[Key]:
+        """Return the PodGroups whose pods it has: its own, or those of its parts."""
+        names = [pod_set.name for pod_set in self.gang.root.pod_sets()] if self.gang is not None else []
+        own = self.key.name
+        return [Key(self.key.namespace, own if name == DEFAULT_POD_SET else name) for name in names or (own,)]
 
     @property
     def complete(self) -> bool:
-        """Tell whether enough members exist for the group to be tried."""
-        return self.gang is not None and satisfied(self.gang.root, lambda _: self.available)
+        """Tell whether the group can be tried: enough members exist, and nothing is wrong with its object."""
+        if self.gang is None or self.gang.problem:
+            return False
+        return satisfied(self.gang.root, lambda part: self._tally(part.name).available)
 
     @property
     def satisfied(self) -> bool:
         """Tell whether enough members are placed for all of them to be bound."""
-        return self.gang is not None and satisfied(self.gang.root, lambda _: self.assigned)
+        return self.gang is not None and satisfied(self.gang.root, self._placed)
 
     @property
     def missing(self) -> int:
         """Return how many more members must be placed."""
-        return max(self.minimum - self.assigned, 0)
+        return sum(self._shortfall().values())
 
     @property
     def progress(self) -> float:
@@ -132,21 +145,54 @@ class Group:
 
     def lacking(self) -> list[PodRecord]:
         """Return pending members, as many as must still be placed; fewer if there are not enough."""
-        return self.pending()[: self.missing]
+        wanted = self._shortfall()
+        found = []
+        for record in self.pending():
+            part = self._part_of[record.key]
+            if wanted.get(part, 0) > 0:
+                wanted[part] -= 1
+                found.append(record)
+        return found
 
     def others_than(self, refused: PodRecord) -> list[PodRecord]:
         """Note that a member fits nowhere; return the pending ones of other kinds, if they could make the quorum."""
         self.refused_classes.add(refused.request.number)
         others = [record for record in self.pending() if record.request.number not in self.refused_classes]
-        return others if self.assigned + len(others) >= self.minimum else []
+        hopeful = Counter(self._part_of[record.key] for record in others)
+        if self.gang is None or not satisfied(self.gang.root, lambda part: self._placed(part) + hopeful[part.name]):
+            return []
+        return others
+
+    def is_surplus(self, pod: PodKey | Key) -> bool:
+        """Tell whether a pod's part of the group has its minimum while other parts have not."""
+        part = self.gang.pod_sets.get(self._part_of.get(PodKey(*pod), "")) if self.gang is not None else None
+        return part is not None and self._placed(part) >= part.min_member and not self.satisfied
+
+    def _placed(self, part: PodSet) -> int:
+        return self._tally(part.name).assigned
+
+    def _tally(self, part: str) -> _Tally:
+        found = self._parts.get(part)
+        if found is None:
+            found = self._parts[part] = _Tally()
+        return found
+
+    def _shortfall(self) -> dict[str, int]:
+        return shortfall(self.gang.root, self._placed) if self.gang is not None else {}
 
     # -- kept by the book --------------------------------------------------------------------------------------------
+
+    def define(self, gang: Gang | None, terms: Terms) -> None:
+        """Take in what the group's object says, ``None`` if it is gone."""
+        self.gang, self.terms = gang, terms
+        self.created = seconds(gang.created) if gang is not None else self.created
+        self.minimum = sum(shortfall(gang.root, lambda _: 0).values()) if gang is not None else 0
 
     def take_out(self, record: PodRecord) -> None:
         """Stop counting a pod as it was."""
         if self.members.pop(record.key, None) is None:
             return
-        self.assigned -= record.status in ACTIVE_ALLOCATED
+        self._count(record, self._part_of.pop(record.key), -1)
         self.bound -= record.status in _BOUND
         self.gated -= record.status is PodStatus.GATED
         if record.status is PodStatus.PENDING:
@@ -156,16 +202,25 @@ class Group:
             if not self._priorities[priority]:
                 del self._priorities[priority]
 
-    def put_in(self, record: PodRecord) -> None:
-        """Count a pod as it is."""
+    def put_in(self, record: PodRecord, part: str = DEFAULT_POD_SET) -> None:
+        """Count a pod as it is, in one part of the group."""
         if record.status not in ALIVE:
             return
         self.members[record.key] = record
-        self.assigned += record.status in ACTIVE_ALLOCATED
+        self._part_of[record.key] = part
+        self._count(record, part, 1)
         self.bound += record.status in _BOUND
         self.gated += record.status is PodStatus.GATED
         if record.status is PodStatus.PENDING:
             self._priorities[record.pod.spec.priority or 0] += 1
+
+    def _count(self, record: PodRecord, part: str, by: int) -> None:
+        tally = self._tally(part)
+        if record.status in ACTIVE_ALLOCATED:
+            self.assigned += by
+            tally.assigned += by
+        if record.status is not PodStatus.GATED:
+            tally.available += by
 
 
 class Groups:
@@ -183,6 +238,8 @@ class Groups:
         self.reordered: Callable[[Group], None] = lambda group: None
         """Hears when a group's place in the order has changed."""
         self._groups: dict[GangKey, Group] = {}
+        self._homes: dict[GangKey, GangKey] = {}
+        """Groups that are part of another, and of which."""
         self._of_pod: dict[tuple[str, str], Group] = {}
         self._holding: dict[GangKey, Group] = {}
         self._resting: dict[GangKey, Group] = {}
@@ -201,8 +258,8 @@ class Groups:
         return self._of_pod.get((pod.metadata.namespace or "", pod.metadata.name))
 
     def get(self, key: GangKey) -> Group | None:
-        """Return one group."""
-        return self._groups.get(key)
+        """Return one group, or the one it is part of."""
+        return self._groups.get(self._homes.get(key, key))
 
     def holding(self) -> list[Group]:
         """Return the groups that hold nodes without being satisfied, and could go on: not those backing off."""
@@ -217,8 +274,7 @@ class Groups:
             return
         was_complete, was, needed = group.complete, group.order, group.minimum
         new_terms = group.gang is None or group.terms != terms
-        group.gang, group.terms = gang, terms
-        group.created = seconds(gang.created)
+        group.define(gang, terms)
         group.resources_checked = False
         if group.minimum < needed or new_terms:
             # A smaller quorum, another total, or a new object is a new chance, whatever failed before.
@@ -236,13 +292,29 @@ class Groups:
         group = self._groups.get(key)
         if group is None:
             return
-        group.gang = None
+        group.define(None, group.terms)
         self._holding.pop(key, None)
         if group.waiting:
             self.broken(group)
         if group.members:
             self.incomplete(group)
         self._drop_if_empty(group)
+
+    def attach(self, part: GangKey, home: GangKey) -> None:
+        """Have pods that name ``part`` belong to the group ``home``, which may be itself."""
+        before = self._homes.get(part, part)
+        if before == home:
+            return
+        if home == part:
+            del self._homes[part]
+        else:
+            self._homes[part] = home
+        group = self._groups.get(before)
+        moving = [each for each in group.members.values() if membership(each) == part] if group is not None else []
+        if group is not None and moving and group.waiting:
+            self.broken(group)
+        for record in moving:
+            self.pod_changed(PodChange(record, record))
 
     def pod_changed(self, change: PodChange) -> None:
         """Take in what happened to a pod in the ledger."""
@@ -251,14 +323,14 @@ class Groups:
         key = membership(new) if new is not None and new.status in ALIVE else None
         if key is None and old_group is None:
             return
-        new_group = self._group(key) if key is not None else None
+        new_group = self._group(self._homes.get(key, key)) if key is not None else None
         groups = [group for group in dict.fromkeys((old_group, new_group)) if group is not None]
         before = [(group, group.complete, group.order) for group in groups]
         if old_group is not None and change.old is not None:
             old_group.take_out(change.old)
             del self._of_pod[change.old.key]
-        if new_group is not None and new is not None:
-            new_group.put_in(new)
+        if new_group is not None and new is not None and key is not None:
+            new_group.put_in(new, key.name if key in self._homes else DEFAULT_POD_SET)
             self._of_pod[new.key] = new_group
         for group, was_complete, was in before:
             self._after_change(group, was_complete, was)
@@ -326,6 +398,14 @@ def membership(record: PodRecord) -> GangKey | None:
     """Return the group a pod names, if it names one."""
     found = native.membership(record) or coscheduling.membership(record)
     return found[0] if found is not None else None
+
+
+def shortfall(member: Member, placed: Callable[[PodSet], int]) -> dict[str, int]:
+    """Return how many more pods of which sets satisfy a tree, as few as possible; of equal choices the first."""
+    if isinstance(member, PodSet):
+        return {member.name: max(member.min_member - placed(member), 0)}
+    choices = sorted((shortfall(child, placed) for child in member.members), key=lambda each: sum(each.values()))
+    return {name: count for each in choices[: member.minimum] for name, count in each.items()}
 
 
 def _is_news(change: PodChange) -> bool:

@@ -8,7 +8,7 @@ it say whether it does.
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from spinney.api import coscheduling, workload_v1alpha1, workload_v1alpha2, workload_v1beta1
+from spinney.api import coscheduling, workload_v1alpha1
 from spinney.api.core import NAMESPACE, NODE, PERSISTENT_VOLUME, PERSISTENT_VOLUME_CLAIM, POD, Node, Pod
 from spinney.api.labels import COSCHEDULING_GROUP
 from spinney.api.policy import PodDisruptionBudget
@@ -17,6 +17,7 @@ from spinney.api.resource_claims import DeviceClass, ResourceClaim, ResourceSlic
 from spinney.api.storage import STORAGE_CLASS, PersistentVolume, PersistentVolumeClaim, StorageClass
 from spinney.cluster.filters import Storage
 from spinney.cluster.pods import PodKey
+from spinney.coscheduling.composites import Composite, NativeGroup, NativeGroups
 from spinney.coscheduling.framework import Action, ClusterEvent, Services, room_freed
 from spinney.coscheduling.groups import Terms
 from spinney.coscheduling.judging import Judge
@@ -27,8 +28,6 @@ from spinney.gangs.sources.context import SourceContext
 from spinney.gangs.tree import GangKey
 from spinney.kube.cache import Change
 from spinney.kube.keys import Key
-
-NativeGroup = workload_v1alpha2.PodGroup | workload_v1beta1.PodGroup
 
 
 class Intake:
@@ -52,6 +51,7 @@ class Intake:
         self._judges = judges
         self._gone = gone
         self._context = SourceContext()
+        self._native = NativeGroups(self._groups, self._context)
         self._workloads: dict[Key, workload_v1alpha1.Workload] = {}
         self._namespaces: dict[str, Any] = {}
         self._claims: dict[tuple[str, str], PersistentVolumeClaim] = {}
@@ -172,11 +172,11 @@ class Intake:
 
     def native_group(self, change: Change[NativeGroup]) -> None:
         """Take in a PodGroup of Kubernetes."""
-        if change.new is None:
-            self._groups.remove(GangKey(native.SOURCE, *change.key))
-        else:
-            terms = Terms(priority=change.new.spec.priority, disrupted_whole=_disrupted_whole(change.new))
-            self._groups.put(native.gang(change.new, self._context), terms)
+        self._native.put_group(change.key, change.new)
+
+    def composite(self, change: Change[Composite]) -> None:
+        """Take in a composite of PodGroups."""
+        self._native.put_composite(change.key, change.new)
 
     def workload(self, change: Change[workload_v1alpha1.Workload]) -> None:
         """Take in a Workload of Kubernetes 1.35: each of its groups, per replica key that pods name."""
@@ -249,11 +249,6 @@ def _keep(book: dict[Any, Any], key: object, value: object) -> None:
 def _label(pod: Pod) -> str:
     """Return the group a pod joins by its label, the one way that may change while it lives."""
     return pod.metadata.labels.get(COSCHEDULING_GROUP, "")
-
-
-def _disrupted_whole(group: NativeGroup) -> bool:
-    mode = group.spec.disruption_mode
-    return mode == "PodGroup" or (isinstance(mode, workload_v1beta1.DisruptionMode) and mode.all is not None)
 
 
 def _workload_of(key: GangKey) -> Key:

@@ -26,6 +26,7 @@ from spinney.api.resource_claims import (
 )
 from spinney.api.storage import STORAGE_CLASS, PersistentVolume, PersistentVolumeClaim, StorageClass
 from spinney.api.struct import Struct
+from spinney.api.workload_v1beta1 import COMPOSITE_POD_GROUP, CompositePodGroup
 from spinney.binding.binder import Binder
 from spinney.binding.budgets import Budgets
 from spinney.binding.device_claims import DeviceClaims
@@ -206,7 +207,7 @@ class CoschedulerProcess:
 
     async def _follow(self, intake: Intake) -> None:
         manager = self.manager
-        available = await served(self._client, (workload_v1alpha1.WORKLOAD, *KINDS, *_DEVICES))
+        available = await served(self._client, (workload_v1alpha1.WORKLOAD, COMPOSITE_POD_GROUP, *KINDS, *_DEVICES))
         # Groups and what constraints refer to come first, so that pods meet them when they are taken in.
         if coscheduling.POD_GROUP in available:
             groups = manager.cache(coscheduling.POD_GROUP, coscheduling.PodGroup)
@@ -216,6 +217,8 @@ class CoschedulerProcess:
                 self._controller = PodGroupController(manager)
         if workload_v1alpha1.WORKLOAD in available:
             manager.cache(workload_v1alpha1.WORKLOAD, workload_v1alpha1.Workload).subscribe(intake.workload)
+        if COMPOSITE_POD_GROUP in available:
+            manager.cache(COMPOSITE_POD_GROUP, CompositePodGroup).subscribe(intake.composite)
         for resource in (kind for kind in KINDS if kind in available):
             cache: WatchCache[Any] = manager.cache(resource, KINDS[resource].type)
             if resource != coscheduling.POD_GROUP:

@@ -85,7 +85,7 @@ class Coscheduling(QueueSort, PreEnqueue, PreFilter, Filter, PostFilter, Reserve
         self._groups = handle.services.groups
         self.arguments = read(CoschedulingArguments, arguments)
         self._groups.fulfilled = self._release
-        self._groups.broken = lambda group: self.reject(group, self._triable(group).message)
+        self._groups.broken = lambda group: self.reject(group, self._triable(group).message or "its parts changed")
 
     def events(self) -> tuple[EventHint, ...]:
         """Return what may let a rejected group go on before it has rested: room that became free."""
@@ -140,6 +140,8 @@ class Coscheduling(QueueSort, PreEnqueue, PreFilter, Filter, PostFilter, Reserve
                 f"the pod's priority is {pod.spec.priority or 0} and its pod group's {group.terms.priority}; "
                 "they must be equal"
             )
+        if group.is_surplus(key_of(pod)):
+            return Status.unresolvable(f"other parts of pod group {group.name} come first; this one has its minimum")
         lacking = self._lacking_resources(group)
         if lacking:
             return self._rejected(group, f"resource gap of pod group {group.name}: {lacking}")
@@ -150,6 +152,8 @@ class Coscheduling(QueueSort, PreEnqueue, PreFilter, Filter, PostFilter, Reserve
     def _triable(self, group: Group) -> Status:
         if group.gang is None:
             return Status.unresolvable(f"pod group {group.name} not found")
+        if group.gang.problem:
+            return Status.unresolvable(group.gang.problem)
         if not group.complete:
             gated = f", {group.gated} of them gated" if group.gated else ""
             return Status.unresolvable(
@@ -312,6 +316,8 @@ class Coscheduling(QueueSort, PreEnqueue, PreFilter, Filter, PostFilter, Reserve
                 state.write(_DEPARTURE, departure)
         for pod in held:
             pod.allow(self.name)
+        if waiting:
+            self._services.activate(Key(*record.key) for record in group.pending())
 
     def _needs_preparing(self, key: Key) -> bool:
         record = self._services.cluster.pod(PodKey(*key))

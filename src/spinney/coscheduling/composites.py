@@ -1,0 +1,170 @@
+"""Kubernetes' pod groups and what they are parts of: composites of 1.37, whose groups are placed together.
+
+A PodGroup without a parent is a gang of its own. One with a parent is a part of the gang of the composite at the root
+of its tree: its pods count in a pod set of its own there. Objects come in any order; while a composite is missing, the
+pods of all groups below it wait for it.
+
+A topology key is honoured where the whole gang has it, at the root. A tree with a key further down is refused, not
+scheduled as if there were none.
+"""
+
+from typing import Final
+
+from spinney.api import workload_v1alpha2, workload_v1beta1
+from spinney.coscheduling.groups import Groups, Terms
+from spinney.gangs.sources import native
+from spinney.gangs.sources.context import SourceContext
+from spinney.gangs.tree import Gang, GangKey, GroupSet, PodSet, TopologyConstraint
+from spinney.kube.keys import Key
+
+SOURCE: Final = "composite"
+
+NativeGroup = workload_v1alpha2.PodGroup | workload_v1beta1.PodGroup
+Composite = workload_v1beta1.CompositePodGroup
+
+
+class NativeGroups:
+    """The pod groups and composites there are. Mutable; fed by watch events, it keeps the book of groups."""
+
+    def __init__(self, groups: Groups, context: SourceContext) -> None:
+        self._groups = groups
+        self._context = context
+        self._leaves: dict[Key, NativeGroup] = {}
+        self._composites: dict[Key, Composite] = {}
+        self._children: dict[Key, dict[tuple[bool, Key], None]] = {}
+        """What names a composite as its parent: whether it is a composite itself, and its key."""
+
+    def put_group(self, key: Key, group: NativeGroup | None) -> None:
+        """Take in a PodGroup, ``None`` if it is gone."""
+        before = self._leaves.pop(key, None)
+        parent = _parent(group) if group is not None else ""
+        if before is not None and _parent(before) != parent:
+            self._leave(key, _parent(before), is_composite=False)
+            self._groups.attach(GangKey(native.SOURCE, *key), GangKey(native.SOURCE, *key))
+        if group is None:
+            self._groups.remove(GangKey(native.SOURCE, *key))
+            return
+        self._leaves[key] = group
+        if parent:
+            self._join(key, parent, is_composite=False)
+            self._groups.remove(GangKey(native.SOURCE, *key))  # it is no gang of its own
+        else:
+            self._groups.put(native.gang(group, self._context), _terms(group))
+
+    def put_composite(self, key: Key, composite: Composite | None) -> None:
+        """Take in a composite, ``None`` if it is gone."""
+        before = self._composites.pop(key, None)
+        parent = _parent(composite) if composite is not None else ""
+        if before is not None and _parent(before) != parent:
+            self._leave(key, _parent(before), is_composite=True)
+        if composite is not None:
+            self._composites[key] = composite
+        if parent:
+            self._groups.remove(GangKey(SOURCE, *key))  # it is not at the root
+            self._join(key, parent, is_composite=True)
+        else:
+            self._refresh(key)
+
+    def _join(self, child: Key, parent: str, *, is_composite: bool) -> None:
+        above = Key(child.namespace, parent)
+        self._children.setdefault(above, {})[is_composite, child] = None
+        self._refresh(self._root(above))
+
+    def _leave(self, child: Key, parent: str, *, is_composite: bool) -> None:
+        above = Key(child.namespace, parent)
+        siblings = self._children.get(above, {})
+        siblings.pop((is_composite, child), None)
+        if not siblings:
+            self._children.pop(above, None)
+        self._refresh(self._root(above))
+
+    def _root(self, composite: Key) -> Key:
+        """Return the composite at the root, or the first missing one on the way there."""
+        seen = {composite}
+        while (found := self._composites.get(composite)) is not None and _parent(found):
+            composite = Key(composite.namespace, _parent(found))
+            if composite in seen:
+                break
+            seen.add(composite)
+        return composite
+
+    def _refresh(self, root: Key) -> None:
+        """Bring the gang of a root, and who belongs to it, up to date."""
+        key = GangKey(SOURCE, *root)
+        tree = self._tree(root, frozenset())
+        for leaf in self._leaves_below(root, frozenset()):
+            self._groups.attach(GangKey(native.SOURCE, *leaf), key)
+        composite = self._composites.get(root)
+        if composite is None or tree is None:
+            self._groups.remove(key)
+            return
+        metadata, spec = composite.metadata, composite.spec
+        gang = Gang(
+            key=key,
+            root=tree,
+            uid=metadata.uid or "",
+            priority=spec.priority or 0,
+            priority_class=spec.priority_class_name,
+            created=metadata.creation_timestamp,
+            problem=_problem(tree),
+        )
+        self._groups.put(gang, _terms(composite))
+
+    def _tree(self, key: Key, above: frozenset[Key]) -> GroupSet | None:
+        composite = self._composites.get(key)
+        if composite is None or key in above:
+            return None
+        members: list[PodSet | GroupSet] = []
+        for is_composite, child in sorted(self._children.get(key, {})):
+            if is_composite:
+                inner = self._tree(child, above | {key})
+                members += [inner] if inner is not None else []
+            else:
+                group = self._leaves[child]
+                policy = group.spec.scheduling_policy.gang
+                minimum = policy.min_count if policy is not None else 1
+                members.append(PodSet(child.name, minimum, _topology(group)))
+        policy_of_groups = composite.spec.scheduling_policy.gang
+        needed = policy_of_groups.min_group_count if policy_of_groups is not None else 1
+        return GroupSet(key.name, tuple(members), needed, _topology(composite))
+
+    def _leaves_below(self, key: Key, above: frozenset[Key]) -> list[Key]:
+        if key in above:
+            return []
+        found: list[Key] = []
+        for is_composite, child in sorted(self._children.get(key, {})):
+            found += self._leaves_below(child, above | {key}) if is_composite else [child]
+        return found
+
+
+def _parent(found: NativeGroup | Composite) -> str:
+    if isinstance(found, workload_v1alpha2.PodGroup):
+        return ""
+    return found.spec.parent_composite_pod_group_name or ""
+
+
+def _terms(found: NativeGroup | Composite) -> Terms:
+    mode = found.spec.disruption_mode
+    whole = mode == "PodGroup" or (isinstance(mode, workload_v1beta1.DisruptionMode) and mode.all is not None)
+    return Terms(priority=found.spec.priority, disrupted_whole=whole)
+
+
+def _topology(found: NativeGroup | Composite) -> TopologyConstraint | None:
+    constraints = found.spec.scheduling_constraints
+    if constraints is None or not constraints.topology:
+        return None
+    return TopologyConstraint(topology="", required=constraints.topology[0].key)
+
+
+def _problem(root: GroupSet) -> str:
+    """Return why a tree cannot be scheduled here, whatever happens in the cluster."""
+    waiting: list[PodSet | GroupSet] = list(root.members)
+    while waiting:
+        member = waiting.pop(0)
+        if member.topology is not None:
+            return (
+                f"group {member.name} has the topology key {member.topology.required} below the root of composite pod "
+                f"group {root.name}; only a key of the root is honoured"
+            )
+        waiting += member.members if isinstance(member, GroupSet) else ()
+    return ""

@@ -1,0 +1,171 @@
+"""Composite pod groups of Kubernetes 1.37: groups that are placed together, with a minimum each."""
+
+from typing import Any
+
+import pytest
+
+from spinney.api.struct import JSON
+from spinney.api.workload_v1beta1 import COMPOSITE_POD_GROUP, POD_GROUP, WORKLOAD_V1ALPHA3
+from tests.conftest import Cluster
+
+from .test_native_gangs import RACK, a_native_pod, until_condition
+from .world import World, a_node, a_pod, a_world
+
+embedded = pytest.mark.parametrize("cluster_name", ["embedded"], indirect=True)
+REFERENCE = {"workloadName": "work", "templateName": "any"}
+
+
+def a_part(name: str, minimum: int, parent: str, **spec: Any) -> JSON:
+    """Return a PodGroup below a composite."""
+    policy = {"gang": {"minCount": minimum}}
+    body = {"parentCompositePodGroupName": parent, "workloadRef": REFERENCE, "schedulingPolicy": policy, **spec}
+    return {"metadata": {"name": name}, "spec": body}
+
+
+def a_composite(name: str, minimum: int, *, parent: str = "", **spec: Any) -> JSON:
+    """Return a composite that needs so many of its groups."""
+    body = {"workloadRef": REFERENCE, "schedulingPolicy": {"gang": {"minGroupCount": minimum}}, **spec}
+    return {"metadata": {"name": name}, "spec": body | ({"parentCompositePodGroupName": parent} if parent else {})}
+
+
+async def a_tree(world: World, *objects: JSON, **sizes: int) -> None:
+    """Create composites and groups as they come, then the pods of each group."""
+    for each in objects:
+        kind = COMPOSITE_POD_GROUP if "minGroupCount" in str(each) else POD_GROUP
+        await world.client.create(kind, each, world.namespace)
+    for group, size in sizes.items():
+        await world.create(*(a_native_pod(f"{group}-{number}", group) for number in range(size)))
+
+
+@embedded
+async def test_groups_of_a_composite_are_placed_together_or_not_at_all(cluster: Cluster) -> None:
+    """While there is room for one of the groups nobody is bound; with room for both all are, and each group says so."""
+    async with a_world(cluster) as world, world.scheduling():
+        await world.nodes(a_node("n1", cpu="3"))
+        await a_tree(world, a_composite("job", 2), a_part("head", 1, "job"), a_part("work", 3, "job"), head=1, work=3)
+        assert "Insufficient cpu" in await until_condition(world, "head", "False")
+        assert "Insufficient cpu" in await until_condition(world, "work", "False")
+        await world.settle(30)
+        assert world.bound() == []
+        await world.nodes(a_node("n2", cpu="1"))
+        await world.until(lambda: len(world.bound()) == 4)
+        await until_condition(world, "head", "True")
+        await until_condition(world, "work", "True")
+
+
+@embedded
+async def test_some_of_the_groups_may_suffice(cluster: Cluster) -> None:
+    """A composite that needs one of two groups runs with the one that fits; the other follows when there is room."""
+    async with a_world(cluster) as world, world.scheduling():
+        await world.nodes(a_node("n1", cpu="2"))
+        await a_tree(
+            world, a_composite("job", 1), a_part("large", 3, "job"), a_part("small", 2, "job"), large=3, small=2
+        )
+        await world.settle(60)
+        assert world.bound() in ([], ["small-0", "small-1"])
+        await world.nodes(a_node("n2", cpu="3"))
+        await world.until(lambda: len(world.bound()) == 5)
+
+
+@embedded
+async def test_no_group_takes_more_than_its_minimum_before_all_have_theirs(cluster: Cluster) -> None:
+    """A group with spare pods leaves the room that another one needs; the spare ones follow."""
+    async with a_world(cluster) as world, world.scheduling():
+        await world.nodes(a_node("n1", cpu="2"))
+        await a_tree(world, a_composite("job", 2), a_part("a", 1, "job"), a_part("b", 1, "job"), a=3, b=1)
+        await world.until(lambda: len(world.bound()) == 2)
+        assert [name[0] for name in world.bound()] == ["a", "b"]
+        await world.nodes(a_node("n2", cpu="2"))
+        await world.until(lambda: len(world.bound()) == 4)
+
+
+@embedded
+async def test_objects_come_in_any_order(cluster: Cluster) -> None:
+    """Pods wait for their group, groups for the composites above them, whichever is there first."""
+    async with a_world(cluster) as world, world.scheduling():
+        await world.nodes(a_node("n1"))
+        await a_tree(world, head=1, work=2)
+        await world.until(lambda: "pod group test/head not found" in world.message("head-0"))
+        await a_tree(world, a_part("head", 1, "inner"), a_part("work", 2, "job"))
+        await a_tree(world, a_composite("inner", 1, parent="job"))
+        await world.until(lambda: "pod group test/job not found" in world.message("work-0"))
+        assert world.bound() == []
+        await a_tree(world, a_composite("job", 2))
+        await world.until(lambda: len(world.bound()) == 3)
+
+
+@embedded
+async def test_a_group_that_is_deleted_is_missed(cluster: Cluster) -> None:
+    """When one of the groups a composite needs is deleted, the others wait for it, and run when it is back."""
+    async with a_world(cluster) as world, world.scheduling():
+        await a_tree(world, a_composite("job", 2), a_part("a", 1, "job"), a_part("b", 1, "job"), a=1, b=1)
+        await world.until(lambda: bool(world.message("a-0")))
+        await world.client.patch(POD_GROUP, "b", {"metadata": {"finalizers": None}}, world.namespace)
+        await world.client.delete(POD_GROUP, "b", world.namespace)
+        await world.nodes(a_node("n1"))
+        await world.settle(30)
+        assert world.bound() == []
+        await a_tree(world, a_part("b", 1, "job"))
+        await world.until(lambda: len(world.bound()) == 2)
+
+
+@embedded
+async def test_a_topology_key_of_the_root_holds_for_all(cluster: Cluster) -> None:
+    """All groups of a composite with a topology key lie in one domain; a key further down is refused in words."""
+    async with a_world(cluster) as world, world.scheduling():
+        await world.nodes(*(a_node(f"n{n}", cpu="2", labels={RACK: f"r{n}"}) for n in range(2)))
+        await world.nodes(*(a_node(f"m{n}", cpu="1", labels={RACK: "r2"}) for n in range(3)))
+        key: JSON = {"schedulingConstraints": {"topology": [{"key": RACK}]}}
+        await a_tree(world, a_composite("job", 2, **key), a_part("a", 1, "job"), a_part("b", 2, "job"), a=1, b=2)
+        await world.until(lambda: len(world.bound()) == 3)
+        assert {world.node_of(name)[0] for name in world.bound()} == {"m"}
+        await a_tree(world, a_composite("deep", 1), a_part("c", 1, "deep", **key), c=1)
+        await world.until(lambda: f"group c has the topology key {RACK} below the root" in world.message("c-0"))
+
+
+@embedded
+@pytest.mark.parametrize(("size", "taken"), [(3, 0), (2, 1)])
+async def test_victims_are_taken_for_all_groups_or_for_none(cluster: Cluster, size: int, taken: int) -> None:
+    """Preemption makes room for what all groups need together, and for no composite that would still not fit."""
+    async with a_world(cluster) as world, world.scheduling():
+        await world.priority("high", 1000)
+        await world.nodes(a_node("n1", cpu="3"))
+        await world.create(a_pod("low"))
+        await world.until(lambda: bool(world.node_of("low")))
+        high = {"priorityClassName": "high"}
+        await a_tree(
+            world, a_composite("job", 2, **high), a_part("a", 1, "job", **high), a_part("b", size, "job", **high)
+        )
+        await world.create(a_native_pod("a-0", "a", **high))
+        await world.create(*(a_native_pod(f"b-{number}", "b", **high) for number in range(size)))
+        if taken:
+            await world.until(lambda: len(world.bound("a")) + len(world.bound("b")) == 3)
+        else:
+            await world.settle(60)
+        assert ("low" in world.pods) is not bool(taken)
+
+
+async def test_a_tree_on_a_cluster(cluster: Cluster) -> None:
+    """On a real API server as on the embedded one: three levels, bound whole once there is room."""
+    async with a_world(cluster) as world, world.scheduling():
+        leaf: JSON = {"name": "any", "schedulingPolicy": {"gang": {"minCount": 1}}}
+        root = {"name": "root", "schedulingPolicy": {"gang": {"minGroupCount": 1}}, "podGroupTemplates": [leaf]}
+        workload = {"metadata": {"name": "work"}, "spec": {"compositePodGroupTemplates": [root]}}
+        await world.client.create(WORKLOAD_V1ALPHA3, workload, world.namespace)
+        await world.nodes(a_node("n1", cpu="2"))
+        await a_tree(
+            world,
+            a_composite("job", 2),
+            a_composite("inner", 2, parent="job"),
+            a_part("a", 1, "job"),
+            a_part("b", 1, "inner"),
+            a_part("c", 1, "inner"),
+            a=1,
+            b=1,
+            c=1,
+        )
+        assert "Insufficient cpu" in await until_condition(world, "c", "False")
+        assert world.bound() == []
+        await world.nodes(a_node("n2", cpu="1"))
+        await world.until(lambda: len(world.bound()) == 3)
+        await until_condition(world, "a", "True")
