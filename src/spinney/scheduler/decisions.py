@@ -14,7 +14,7 @@ from spinney.scheduler.fairshare.bounds import Lot, least_of
 from spinney.scheduler.hooks import DoesNotFit, Hook, QueueTurn
 from spinney.scheduler.jobs import PodGroupInfo
 from spinney.scheduler.nodes import NodeInfo, NodeSet
-from spinney.scheduler.ordering import order_key, sort_by_orders, three_way
+from spinney.scheduler.ordering import Ordering, three_way
 from spinney.scheduler.placement.judging import accepts
 from spinney.scheduler.registration import Registration
 from spinney.scheduler.tasks import PodInfo
@@ -43,19 +43,23 @@ class Decisions(Registration):
         self.verbosity = verbosity
         self._pre_predicate_answers: dict[tuple[GangKey, int], str | None] = {}
         self._job_key: Callable[[PodGroupInfo], Any] | None = None
+        self._task_order: Ordering[PodInfo] | None = None
 
     # -- order -------------------------------------------------------------------------------------------------------
 
     def job_key(self, job: PodGroupInfo) -> Any:
         """Return what orders jobs of one queue, smallest first: plugins, then age, then uid."""
         if self._job_key is None:
-            self._job_key = order_key(self.hooks.job_order, _job_age)
+            self._job_key = Ordering(self.hooks.job_order, "job_order", self.timings).key(_job_age)
         return self._job_key(job)
 
     def sort_tasks(self, tasks: list[PodInfo]) -> None:
         """Put tasks of one job in order: plugins, then age, then uid."""
-        if len(tasks) > 1:
-            sort_by_orders(tasks, self.hooks.task_order, (_task_age, _task_uid))
+        if len(tasks) < 2:
+            return
+        if self._task_order is None:
+            self._task_order = Ordering(self.hooks.task_order, "task_order", self.timings)
+        self._task_order.sort(tasks, lambda: _labels_of(tasks), (_task_age, _task_uid))
 
     def compare_queues(self, left: QueueTurn, right: QueueTurn) -> int:
         """Return a negative number if the left queue goes first: plugins, then age."""
@@ -292,6 +296,11 @@ class Decisions(Registration):
 
 def _job_age(job: PodGroupInfo) -> tuple[datetime, str]:
     return (job.created or _EPOCH, job.uid)
+
+
+def _labels_of(tasks: Sequence[PodInfo]) -> set[str]:
+    """Return every label that one of the tasks has."""
+    return set().union(*[task.record.pod.metadata.labels for task in tasks])
 
 
 def _task_age(task: PodInfo) -> datetime:

@@ -37,7 +37,7 @@ from spinney.scheduler.placement.judging import resource_fit
 from spinney.scheduler.plugins.predicates import NODE_FILTERS
 from spinney.scheduler.results import FitError
 from spinney.scheduler.session import Session
-from spinney.scheduler.tasks import PodInfo
+from spinney.scheduler.tasks import NUMBER, PodInfo, by_request
 from spinney.scheduler.topology.domains import DomainTree
 
 NEAREST: Final = 5
@@ -60,16 +60,13 @@ class Explainer:
         """Return why ``job``, refused with ``errors`` in this session, could not be placed."""
         tasks = job.tasks_to_allocate()
         messages = tuple(error.message for error in errors)
-        wanted = (job.queue, job.root, messages, tuple(task.request.number for task in tasks))
+        wanted = (job.queue, job.root, messages, tuple(map(NUMBER, tasks)))
         known = self._known.get(wanted)
         if known is None:
             known = self._known[wanted] = explain(self._session, job, errors)
-        first: dict[int, PodInfo] = {}
-        for task in tasks:
-            first.setdefault(task.request.number, task)
         pods = tuple(
-            msgspec.structs.replace(report, pod=_name(task))
-            for report, task in zip(known.pods, first.values(), strict=False)
+            msgspec.structs.replace(report, pod=_name(alike[0]))
+            for report, alike in zip(known.pods, by_request(tasks).values(), strict=False)
         )
         return msgspec.structs.replace(known, subject=_name(job), pods=pods)
 
@@ -134,9 +131,7 @@ class _Places:
         self._table = session.nodes.table
         self._free: Vector = self._table.idle + self._table.releasing
         self._names = NodeNames(self._table.names, session.nodes.all.rows)
-        alike: dict[int, list[PodInfo]] = {}
-        for task in tasks:
-            alike.setdefault(task.request.number, []).append(task)
+        alike = by_request(tasks)
         self.one_of_each = [group[0] for group in alike.values()]
         results = [(group, self._diagnose(group[0])) for group in alike.values()]
         self.pod_reports = tuple(self._pod_report(group, result) for group, result in results)
@@ -224,9 +219,9 @@ class _Places:
         return report
 
     def _ask(self, tasks: Sequence[PodInfo]) -> _Ask:
-        distinct = {task.request.number: task.request for task in tasks}
         width = self._table.axis.width
-        return _Ask(len(tasks), np.maximum.reduce([padded(request.requests, width) for request in distinct.values()]))
+        requests = [padded(request.requests, width) for request in by_request(tasks)]
+        return _Ask(len(tasks), np.maximum.reduce(requests))
 
     def _constrained(self, member: Member) -> Iterator[tuple[Member, list[PodInfo]]]:
         """Yield the parts of the tree that have tasks to place, from the root down."""

@@ -92,6 +92,8 @@ class Order(Generic[F]):
     plugin: str
     compare: F | None = None
     key: Callable[..., object] | None = None
+    labels: frozenset[str] | None = None
+    """Where given, the key is the same for everything that has none of these labels."""
 
 
 class NodePromises(TypedDict, total=False):

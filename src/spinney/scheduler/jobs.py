@@ -3,17 +3,25 @@
 A job's tasks are made when somebody first looks at them: most jobs of a cluster are running and nobody does.
 """
 
-from collections.abc import Callable, Collection, Sequence
+from collections import Counter
+from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import datetime
 from functools import cached_property
-from typing import Protocol
+from operator import attrgetter
+from typing import Final, Protocol
 
 from spinney.binding.repair import bound_at
+from spinney.cluster.classes import RequestClass
 from spinney.cluster.statuses import ACTIVE_ALLOCATED, ACTIVE_USED, ALIVE, PodStatus
 from spinney.gangs.book import GangMembers
 from spinney.gangs.selection import tasks_to_allocate, tasks_to_evict
 from spinney.gangs.tree import Gang, GangKey, GroupSet, Member, PodSet, satisfied
-from spinney.scheduler.tasks import PodInfo
+from spinney.scheduler.tasks import REQUEST, PodInfo
+
+_STATUS: Final = attrgetter("status")
+_READY: Final = ALIVE - {PodStatus.GATED}
+_SUCCEEDED: Final = frozenset({PodStatus.SUCCEEDED})
+_GIVEN: Final = ACTIVE_ALLOCATED - {PodStatus.PIPELINED}
 
 
 class JobSurroundings(Protocol):
@@ -41,9 +49,11 @@ class PodGroupInfo:
         self.gang: Gang = members.gang
         self._last_start: datetime | None = members.gang.last_start
         self._session = session
+        self._counts: dict[tuple[str, PodStatus], int] | None = None
         self._active: dict[str, int] | None = None
         self._pipelined = 0
         self._next: list[PodInfo] | None = None
+        self._asked: Mapping[RequestClass, int] | None = None
 
     def __repr__(self) -> str:
         return f"PodGroupInfo({self.gang.key})"
@@ -124,25 +134,31 @@ class PodGroupInfo:
         """Return how many tasks are to be placed."""
         if "by_pod_set" not in self.__dict__:
             return self.members.pending
-        return sum(
-            task.status is PodStatus.PENDING or task.should_allocate
-            for tasks in self.by_pod_set.values()
-            for task in tasks
-        )
+        counts = self._status_counts()
+        names = self.gang.pod_sets
+        if any(counts.get((name, PodStatus.RELEASING)) for name in names):
+            # What a statement has evicted is terminating as well, and is to be placed again.
+            return sum(task.should_allocate for tasks in self.by_pod_set.values() for task in tasks)
+        return sum(counts.get((name, PodStatus.PENDING), 0) for name in names)
 
     def moved(self, task: PodInfo, before: PodStatus) -> None:
         """Note that a task's status changed from ``before`` to what it is now."""
-        self._next = None
         self._pipelined += (task.status is PodStatus.PIPELINED) - (before is PodStatus.PIPELINED)
-        if self._active is not None:
-            change = (task.status in ACTIVE_ALLOCATED) - (before in ACTIVE_ALLOCATED)
-            self._active[task.pod_set.name] += change
+        self.moved_many(task.pod_set, before, task.status, 1)
 
-    def moved_many(self, pod_set: PodSet, change: int) -> None:
-        """Note that ``change`` more tasks of a pod set are placed."""
-        self._next = None
+    def moved_many(self, pod_set: PodSet, before: PodStatus, after: PodStatus, count: int) -> None:
+        """Note that the status of ``count`` tasks of a pod set, none of them promised a node, changed."""
+        self._next = self._asked = None
+        name = pod_set.name
         if self._active is not None:
-            self._active[pod_set.name] += change
+            self._active[name] += count * ((after in ACTIVE_ALLOCATED) - (before in ACTIVE_ALLOCATED))
+        if self._counts is not None:
+            self._counts[name, before] = self._counts.get((name, before), 0) - count
+            self._counts[name, after] = self._counts.get((name, after), 0) + count
+
+    def settled(self) -> None:
+        """Note that what a statement assumed about tasks of the job is no longer only an assumption."""
+        self._next = self._asked = None
 
     def without(self, tasks: Collection[PodInfo]) -> "PodGroupInfo":
         """Return the job as it would be without ``tasks``: a view to ask, which does not follow later moves."""
@@ -166,7 +182,9 @@ class PodGroupInfo:
     def waiting(self, pod_set: PodSet) -> Sequence[PodInfo]:
         """Return the tasks of the set that are to be placed, in task order."""
         return [
-            task for task in self.by_pod_set[pod_set.name] if task.status is PodStatus.PENDING or task.should_allocate
+            task
+            for task in self.by_pod_set[pod_set.name]
+            if task.status is PodStatus.PENDING or (task.status is PodStatus.RELEASING and task.virtual)
         ]
 
     def placed(self, pod_set: PodSet) -> Sequence[PodInfo]:
@@ -185,7 +203,7 @@ class PodGroupInfo:
     @property
     def is_ready(self) -> bool:
         """Tell whether enough tasks exist that no gate holds back."""
-        return satisfied(self.root, self.count_in(ALIVE - {PodStatus.GATED}))
+        return satisfied(self.root, self.count_in(_READY))
 
     @property
     def is_stale(self) -> bool:
@@ -193,7 +211,7 @@ class PodGroupInfo:
         used = self.count_in(ACTIVE_USED)
         if satisfied(self.root, used):
             return False
-        succeeded = self.count_in(frozenset({PodStatus.SUCCEEDED}))
+        succeeded = self.count_in(_SUCCEEDED)
         pod_sets = self.gang.pod_sets.values()
         return any(map(used, pod_sets)) and not any(map(succeeded, pod_sets))
 
@@ -207,14 +225,17 @@ class PodGroupInfo:
         """Tell whether the job would be below its minimum without the tasks that wait for something to terminate."""
         if not self._pipelined:
             return False
-        return not satisfied(self.root, self.count_in(ACTIVE_ALLOCATED - {PodStatus.PIPELINED}))
+        return not satisfied(self.root, self.count_in(_GIVEN))
 
     def count_in(self, statuses: frozenset[PodStatus]) -> Callable[[PodSet], int]:
         """Return a function that counts the tasks of a pod set that have one of ``statuses``."""
-        if "by_pod_set" not in self.__dict__ and self._session.are_counts_exact:
-            counts = self.members.counts
-            return lambda pod_set: sum(counts.get((pod_set.name, status), 0) for status in statuses)
-        return lambda pod_set: sum(task.status in statuses for task in self.by_pod_set[pod_set.name])
+        counts = self._status_counts()
+        return lambda pod_set: sum([counts.get((pod_set.name, status), 0) for status in statuses])
+
+    @property
+    def holds_anything(self) -> bool:
+        """Tell whether a task of the job is on a node, or was promised one."""
+        return any(map(self.count_in(ACTIVE_USED), self.gang.pod_sets.values()))
 
     def tasks_to_allocate(self) -> list[PodInfo]:
         """Return the tasks to place next, together or not at all."""
@@ -222,6 +243,26 @@ class PodGroupInfo:
             self._next = tasks_to_allocate(self.root, self)
         return self._next
 
+    @property
+    def asked(self) -> Mapping[RequestClass, int]:
+        """Return how many of the tasks to place next make each request, in the order in which each first comes."""
+        if self._asked is None:
+            self._asked = Counter(map(REQUEST, self.tasks_to_allocate()))
+        return self._asked
+
     def tasks_to_evict(self) -> tuple[list[PodInfo], bool]:
         """Return the tasks to give up first, and whether others would remain placed."""
         return tasks_to_evict(self.root, self)
+
+    def _status_counts(self) -> dict[tuple[str, PodStatus], int]:
+        """Return how many tasks of each pod set have each status, as it is now."""
+        if self._counts is None:
+            if "by_pod_set" not in self.__dict__ and self._session.are_counts_exact:
+                self._counts = dict(self.members.counts)
+            else:
+                self._counts = {
+                    (name, status): count
+                    for name, tasks in self.by_pod_set.items()
+                    for status, count in Counter(map(_STATUS, tasks)).items()
+                }
+        return self._counts

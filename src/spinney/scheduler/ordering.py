@@ -1,59 +1,126 @@
 """Orders made of what several plugins say: the first that tells two things apart decides.
 
 An order is a sort key. Where every plugin gave a key, it is their tuple, computed once; where some gave a comparison,
-it compares on demand. A plugin that raises counts as saying *equal*.
+it compares on demand. A plugin that raises counts as saying *equal*. Time is measured per plugin.
 """
 
 from collections.abc import Callable, Sequence
 from functools import cmp_to_key
-from typing import Any, TypeVar
+from typing import Any, Final, Generic, TypeVar
 
 import structlog
 
 from spinney.scheduler.hooks import Order
+from spinney.scheduler.timing import Timings
 
 T = TypeVar("T")
 log = structlog.get_logger()
 
 
-def order_key(orders: Sequence[Order[Callable[[T, T], int]]], last: Callable[[T], Any]) -> Callable[[T], Any]:
-    """Return a sort key that asks ``orders`` in turn and falls back to the key ``last``."""
-    if all(order.compare is None for order in orders):
-        keys = [order.key for order in orders if order.key is not None]
-        if not keys:
+class _Equal:
+    """What a key that could not be had is replaced by: it compares equal to anything."""
+
+    __slots__ = ()
+    __hash__ = None  # type: ignore[assignment]
+
+    def __eq__(self, other: object) -> bool:
+        return True
+
+    def __lt__(self, other: object) -> bool:
+        return False
+
+    __gt__ = __lt__
+
+
+_EQUAL: Final = _Equal()
+
+
+class Ordering(Generic[T]):
+    """The orders of one kind (``hook``) that plugins have registered, asked in turn."""
+
+    def __init__(self, orders: Sequence[Order[Callable[[T, T], int]]], hook: str, timings: Timings) -> None:
+        self._orders = orders
+        self._hook = hook
+        self._timings = timings
+        self._by_keys = all(order.compare is None for order in orders)
+
+    def key(self, last: Callable[[T], Any]) -> Callable[[T], Any]:
+        """Return a sort key that asks the orders and falls back to the key ``last``."""
+        if not self._orders:
             return last
+        if self._by_keys:
+            keys = [self._measured_key(order) for order in self._orders]
+            return lambda item: (*[key(item) for key in keys], last(item))
+        compares = [self._comparing(order) for order in self._orders]
 
-        def by_keys(item: T) -> Any:
-            return (*[key(item) for key in keys], last(item))
+        def compare(left: T, right: T) -> int:
+            for each in compares:
+                found = each(left, right)
+                if found:
+                    return found
+            return three_way(last(left), last(right))
 
-        return by_keys
+        return cmp_to_key(compare)
 
-    compares = [_comparing(order) for order in orders]
+    def sort(self, items: list[T], labels: Callable[[], set[str]], last: Sequence[Callable[[T], Any]]) -> None:
+        """Sort ``items`` as :meth:`key` would, with the keys ``last`` in the end; quick where most keys are equal.
 
-    def compare(left: T, right: T) -> int:
-        for each in compares:
-            found = each(left, right)
-            if found:
-                return found
-        return three_way(last(left), last(right))
+        ``labels`` gives every label that any of the items has: orders that read others have nothing to say.
+        """
+        if not self._by_keys:
+            items.sort(key=self.key(lambda item: tuple(key(item) for key in last)))
+            return
+        present: set[str] | None = None
+        # Stable sorts from the least to the most important key; a key that tells nothing apart is skipped.
+        for key in reversed(last):
+            _sort(items, list(map(key, items)))
+        for order in reversed(self._orders):
+            if order.labels is not None:
+                present = labels() if present is None else present
+                if present.isdisjoint(order.labels):
+                    continue
+            values = self._values(order, items)
+            if values is not None:
+                _sort(items, values)
 
-    return cmp_to_key(compare)
+    def _values(self, order: Order[Callable[[T, T], int]], items: Sequence[T]) -> list[Any] | None:
+        assert order.key is not None, "only orders by key are asked for values"
+        with self._timings.measure(order.plugin, self._hook):
+            try:
+                return list(map(order.key, items))
+            except Exception as error:
+                log.exception("plugin order failed, counted as equal", plugin=order.plugin, error=str(error))
+                return None
 
+    def _measured_key(self, order: Order[Callable[[T, T], int]]) -> Callable[[T], Any]:
+        key = order.key
+        assert key is not None, "an order has a comparison or a key"
 
-def sort_by_orders(
-    items: list[T], orders: Sequence[Order[Callable[[T, T], int]]], last: Sequence[Callable[[T], Any]]
-) -> None:
-    """Sort ``items`` as :func:`order_key` would, with the keys ``last`` in the end; quick where most keys are equal."""
-    if any(order.compare is not None for order in orders):
-        items.sort(key=order_key(orders, lambda item: tuple(key(item) for key in last)))
-        return
-    keys = [*(order.key for order in orders if order.key is not None), *last]
-    # Stable sorts from the least to the most important key; a key that tells nothing apart is skipped.
-    for key in reversed(keys):
-        values = list(map(key, items))
-        if values.count(values[0]) < len(values):
-            ranked = sorted(range(len(items)), key=values.__getitem__)
-            items[:] = [items[place] for place in ranked]
+        def measured(item: T) -> Any:
+            with self._timings.measure(order.plugin, self._hook):
+                try:
+                    return key(item)
+                except Exception as error:
+                    log.exception("plugin order failed, counted as equal", plugin=order.plugin, error=str(error))
+                    return _EQUAL
+
+        return measured
+
+    def _comparing(self, order: Order[Callable[[T, T], int]]) -> Callable[[T, T], int]:
+        if order.compare is None:
+            key = self._measured_key(order)
+            return lambda left, right: three_way(key(left), key(right))
+        compare = order.compare
+
+        def guarded(left: T, right: T) -> int:
+            with self._timings.measure(order.plugin, self._hook):
+                try:
+                    return compare(left, right)
+                except Exception as error:
+                    log.exception("plugin order failed, counted as equal", plugin=order.plugin, error=str(error))
+                    return 0
+
+        return guarded
 
 
 def three_way(left: Any, right: Any) -> int:
@@ -61,19 +128,9 @@ def three_way(left: Any, right: Any) -> int:
     return int(left > right) - int(left < right)
 
 
-def _comparing(order: Order[Callable[[T, T], int]]) -> Callable[[T, T], int]:
-    key, own = order.key, order.compare
-    if own is None:
-        assert key is not None, "an order has a comparison or a key"
-        by_key = key
-        return lambda left, right: three_way(by_key(left), by_key(right))
-    compare = own
-
-    def guarded(left: T, right: T) -> int:
-        try:
-            return compare(left, right)
-        except Exception as error:
-            log.exception("plugin order failed, counted as equal", plugin=order.plugin, error=str(error))
-            return 0
-
-    return guarded
+def _sort(items: list[T], values: list[Any]) -> None:
+    """Sort ``items`` by ``values``, which are aligned with them; nothing is moved that is in order."""
+    if values.count(values[0]) == len(values) or values == sorted(values):
+        return
+    ranked = sorted(range(len(items)), key=values.__getitem__)
+    items[:] = [items[place] for place in ranked]

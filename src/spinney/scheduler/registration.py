@@ -1,6 +1,6 @@
 """How plugins register: the ``add_...`` methods of a session, one per extension point."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from datetime import datetime
 from typing import Unpack
 
@@ -74,9 +74,14 @@ class Registration:
         """Order tasks of a job: negative if the left goes first. The first non-zero answer decides."""
         self.hooks.task_order.append(Order(self.opening, compare=fn))
 
-    def add_task_order_key(self, fn: TaskKey) -> None:
-        """Order tasks of a job by a key that compares smaller for the one that goes first."""
-        self.hooks.task_order.append(Order(self.opening, key=fn))
+    def add_task_order_key(self, fn: TaskKey, *, labels: Collection[str] | None = None) -> None:
+        """Order tasks of a job by a key that compares smaller for the one that goes first.
+
+        ``labels`` promises that the key is the same for all pods that have none of these labels: where no pod of a job
+        has one, nobody is asked.
+        """
+        read = None if labels is None else frozenset(labels)
+        self.hooks.task_order.append(Order(self.opening, key=fn, labels=read))
 
     def add_sub_group_order_fn(self, fn: MemberCompare) -> None:
         """Order the members of a group set of a job. The first non-zero answer decides; then the name."""

@@ -4,6 +4,7 @@ A session is private to one cycle and one thread. Plugins register with it when 
 order, try placements in statements, and commit them; what was committed is the session's result.
 """
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 from functools import cached_property
@@ -16,16 +17,17 @@ from prometheus_client import CollectorRegistry
 from spinney.cluster.classes import RequestClass
 from spinney.cluster.dra.book import ClaimBook
 from spinney.cluster.ledger import Ledger
-from spinney.cluster.pods import PodKey
+from spinney.cluster.pods import PodKey, PodRecord
 from spinney.cluster.statuses import ACTIVE_USED, PodStatus
 from spinney.cluster.table import Holding
 from spinney.explain.reasons import VictimReport
-from spinney.gangs.tree import GangKey
+from spinney.gangs.tree import GangKey, PodSet
 from spinney.runtime import Runtime
 from spinney.scheduler.config import SchedulerConfig
 from spinney.scheduler.decisions import Decisions
 from spinney.scheduler.device_claims import ClaimedDevices
 from spinney.scheduler.fairshare import Amounts, QueueTree
+from spinney.scheduler.fairshare.amounts import total_of
 from spinney.scheduler.fairshare.charging import charge_of
 from spinney.scheduler.fairshare.totals import DeviceSizes, device_sizes
 from spinney.scheduler.inventory import Snapshot
@@ -36,7 +38,7 @@ from spinney.scheduler.placement.succession import Succession
 from spinney.scheduler.plugin import Plugin, PluginRegistry
 from spinney.scheduler.results import Bind, Eviction, FitError, Pipeline
 from spinney.scheduler.statement import Statement
-from spinney.scheduler.tasks import NOWHERE, PodInfo
+from spinney.scheduler.tasks import NOWHERE, REQUEST, PodInfo
 from spinney.scheduler.timing import Timings
 from spinney.scheduler.topology.levels import Topology
 
@@ -185,29 +187,44 @@ class Session(Decisions):
         memory = int(self.nodes.table.gpu_memory[task.row]) if task.row != NOWHERE else self.device_sizes.smallest
         return self.charge_of_request(task.request, memory)
 
+    def charge_of_all(self, tasks: Sequence[PodInfo]) -> Amounts:
+        """Return what queues pay for tasks together."""
+        counts: Counter[RequestClass] = Counter(map(REQUEST, tasks))
+        if any(request.share is not None for request in counts):
+            return total_of(map(self.charge_of, tasks))
+        return total_of(self.charge_of_request(request, 0).times(count) for request, count in counts.items())
+
     # -- tasks -------------------------------------------------------------------------------------------------------
 
     def make_tasks(self, job: PodGroupInfo) -> dict[str, list[PodInfo]]:
         """Return the tasks of a job by pod set, in task order; pods that name an unknown pod set are left out."""
         pod_sets = job.gang.pod_sets
         tasks: dict[str, list[PodInfo]] = {name: [] for name in pod_sets}
-        find = self.nodes.table.find
-        effective = self.devices.effective_request
         for set_name, record in job.members.pods.values():
             pod_set = pod_sets.get(set_name)
             if pod_set is None:
                 continue
-            row = find(record.node) if record.node else None
-            task = PodInfo(record, job, pod_set, effective(record), NOWHERE if row is None else row)
-            if record.key in self._stuck:
-                task.status = PodStatus.STUCK_IN_RELEASING
-            if row is None and task.status in ACTIVE_USED:
-                # Its node is gone: it holds nothing here and cannot be counted on.
-                task.status = PodStatus.UNKNOWN
+            request = record.request
+            if record.pod.spec.resource_claims:
+                request = self.devices.effective_request(record)
+            if record.node:
+                task = self._placed_task(record, job, pod_set, request)
+            else:
+                task = PodInfo(record, job, pod_set, request, record.status, NOWHERE)
             tasks[set_name].append(task)
         for each in tasks.values():
             self.sort_tasks(each)
         return tasks
+
+    def _placed_task(self, record: PodRecord, job: PodGroupInfo, pod_set: PodSet, request: RequestClass) -> PodInfo:
+        row, status = self.nodes.table.find(record.node), record.status
+        if record.key in self._stuck:
+            status = PodStatus.STUCK_IN_RELEASING
+        if row is None and status in ACTIVE_USED:
+            # Its node is gone: it holds nothing here and cannot be counted on.
+            status = PodStatus.UNKNOWN
+        place = NOWHERE if row is None else row
+        return PodInfo(record, job, pod_set, request, status, place, record.node, record.gpu_groups)
 
     def _find_stuck(self) -> frozenset[PodKey]:
         """Return the pods that have been terminating for too long; what they hold is no longer promised to anybody."""
@@ -227,9 +244,9 @@ class Session(Decisions):
     # -- results -----------------------------------------------------------------------------------------------------
 
     def record_placements(self, tasks: Sequence[PodInfo]) -> None:
-        """Make virtual placements, all of one job, part of the result."""
-        gang, binds = tasks[0].job.key, self.binds
-        mutated = bool(self.hooks.bind_mutations)
+        """Make virtual placements, all of one pod set, part of the result."""
+        job, binds = tasks[0].job, self.binds
+        gang, mutated, before = job.key, bool(self.hooks.bind_mutations), len(binds)
         for task in tasks:
             task.virtual = False
             record = task.record
@@ -241,6 +258,8 @@ class Session(Decisions):
                 if mutated or record.pod.spec.resource_claims:
                     bind = self._completed(bind, task)
                 binds.append(bind)
+        if len(binds) > before:
+            job.moved_many(tasks[0].pod_set, PodStatus.ALLOCATED, PodStatus.BINDING, len(binds) - before)
 
     def record_eviction(self, task: PodInfo, node: str, message: str, beneficiary: GangKey | None) -> None:
         """Make a virtual eviction part of the result."""

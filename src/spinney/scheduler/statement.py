@@ -92,6 +92,7 @@ class Evict(Operation):
     def commit(self, session: "Session") -> None:
         if not self.cancelled:
             self.task.virtual = False
+            self.task.job.settled()
             session.record_eviction(self.task, self._before.node_name, self.message, self.beneficiary)
 
 
@@ -144,6 +145,7 @@ class Withdraw(Operation):
     def commit(self, session: "Session") -> None:
         if self._task.status is PodStatus.RELEASING:
             self._task.virtual = False
+            self._task.job.settled()
         session.withdraw_promise(self._task)
 
     def _home(self, session: "Session") -> int:
@@ -203,7 +205,7 @@ class PlaceMany(Operation):
             task.node_name = names[row]
             task.virtual = True
             nodes.put(task.record, row)
-        tasks[0].job.moved_many(tasks[0].pod_set, len(tasks))
+        tasks[0].job.moved_many(tasks[0].pod_set, PodStatus.PENDING, PodStatus.ALLOCATED, len(tasks))
         session.announce_allocation(tasks)
 
     def undo(self, session: "Session") -> None:
@@ -215,7 +217,7 @@ class PlaceMany(Operation):
             task.row = NOWHERE
             task.node_name = ""
             task.virtual = False
-        tasks[0].job.moved_many(tasks[0].pod_set, -len(tasks))
+        tasks[0].job.moved_many(tasks[0].pod_set, PodStatus.ALLOCATED, PodStatus.PENDING, len(tasks))
         session.ledger.add_many(self._rows, -self._counts, tasks[0].request)
 
     def commit(self, session: "Session") -> None:

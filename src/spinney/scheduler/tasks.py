@@ -1,8 +1,12 @@
 """Pods as the session sees and moves them: tasks."""
 
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from datetime import datetime
-from typing import TYPE_CHECKING
+from operator import attrgetter
+from typing import TYPE_CHECKING, Final
+
+import msgspec
 
 from spinney.api.core import Pod
 from spinney.cluster.classes import RequestClass
@@ -17,26 +21,21 @@ NOWHERE = -1
 """The row of a task that is on no node."""
 
 
-class PodInfo:
-    """A pod in a session. Mutable: statements change status and place; everybody else reads."""
+class PodInfo(msgspec.Struct, eq=False):
+    """A pod in a session. Mutable: statements change status and place; everybody else reads. Compared by identity."""
 
-    __slots__ = ("gpu_groups", "job", "node_name", "pod_set", "record", "request", "row", "status", "virtual")
-
-    def __init__(
-        self, record: PodRecord, job: "PodGroupInfo", pod_set: PodSet, request: RequestClass, row: int
-    ) -> None:
-        self.record = record
-        self.job = job
-        self.pod_set = pod_set
-        self.request = request
-        """What it asks for, devices of claims included."""
-        self.status = record.status
-        self.row = row
-        """The row of its node in the session's table, or :data:`NOWHERE`."""
-        self.node_name = record.node
-        self.gpu_groups = record.gpu_groups
-        self.virtual = False
-        """True while the status is only an assumption of a statement."""
+    record: PodRecord
+    job: "PodGroupInfo"
+    pod_set: PodSet
+    request: RequestClass
+    """What it asks for, devices of claims included."""
+    status: PodStatus
+    row: int
+    """The row of its node in the session's table, or :data:`NOWHERE`."""
+    node_name: str = ""
+    gpu_groups: tuple[str, ...] = ()
+    virtual: bool = False
+    """True while the status is only an assumption of a statement."""
 
     def __repr__(self) -> str:
         return f"PodInfo({self.namespace}/{self.name} {self.status.value} {self.node_name or '-'})"
@@ -95,3 +94,19 @@ class PodInfo:
     def should_allocate(self) -> bool:
         """Tell whether the pod is to be placed: it is pending, or a statement has evicted it."""
         return self.status is PodStatus.PENDING or (self.status is PodStatus.RELEASING and self.virtual)
+
+
+REQUEST: Final = attrgetter("request")
+NUMBER: Final = attrgetter("request.number")
+"""The number of a task's request class."""
+
+
+def by_request(tasks: Sequence[PodInfo]) -> dict[RequestClass, list[PodInfo]]:
+    """Return tasks by what they ask for, in the order in which each request first comes."""
+    kinds: Counter[RequestClass] = Counter(map(REQUEST, tasks))
+    if len(kinds) == 1:
+        return {tasks[0].request: list(tasks)}
+    found: dict[RequestClass, list[PodInfo]] = {request: [] for request in kinds}
+    for task in tasks:
+        found[task.request].append(task)
+    return found

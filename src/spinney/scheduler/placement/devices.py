@@ -14,6 +14,7 @@ from spinney.cluster.resources import GPU
 from spinney.scheduler.hooks import GpuOrderFn, Hook
 from spinney.scheduler.nodes import NodeInfo, Nodes
 from spinney.scheduler.tasks import PodInfo
+from spinney.scheduler.timing import Timings
 
 WHOLE_DEVICE: Final = "-2"
 """What a GPU order is asked about for a device nobody uses yet."""
@@ -35,7 +36,13 @@ class _Candidate(NamedTuple):
 
 
 def choose_devices(
-    nodes: Nodes, task: PodInfo, node: NodeInfo, orders: list[Hook[GpuOrderFn]], new_group: Callable[[], str]
+    nodes: Nodes,
+    task: PodInfo,
+    node: NodeInfo,
+    orders: list[Hook[GpuOrderFn]],
+    *,
+    timings: Timings,
+    new_group: Callable[[], str],
 ) -> DeviceChoice | None:
     """Return the devices of ``node`` for ``task``, or ``None`` if there are too few."""
     share = task.request.share
@@ -47,12 +54,12 @@ def choose_devices(
         if use.active + use.pipelined == 0:
             only_releasing += 1
         if use.free_later >= parts:
-            score = _score(task, node, group, orders)
+            score = _score(task, node, group, orders, timings)
             if score is not None:
                 found.append(_Candidate((-score, False, group), group, use.exists and use.free >= parts))
     idle = int(nodes.table.idle[node.row, GPU])
     whole = idle + int(nodes.table.releasing[node.row, GPU]) - only_releasing
-    score = _score(task, node, WHOLE_DEVICE, orders)
+    score = _score(task, node, WHOLE_DEVICE, orders, timings)
     if score is not None:
         found += [
             _Candidate((-score, True, f"{number:09d}"), WHOLE_DEVICE, number < idle)
@@ -65,12 +72,13 @@ def choose_devices(
     return DeviceChoice(groups, all(each.now for each in chosen))
 
 
-def _score(task: PodInfo, node: NodeInfo, group: str, orders: list[Hook[GpuOrderFn]]) -> float | None:
+def _score(task: PodInfo, node: NodeInfo, group: str, orders: list[Hook[GpuOrderFn]], timings: Timings) -> float | None:
     """Return the sum of what plugins say; ``None`` drops the device because one of them failed."""
     total = 0.0
     for hook in orders:
         try:
-            total += hook.fn(task, node, group)
+            with timings.measure(hook.plugin, "gpu_order"):
+                total += hook.fn(task, node, group)
         except Exception as error:
             log.exception("plugin failed to score a device, which is dropped", plugin=hook.plugin, error=str(error))
             return None

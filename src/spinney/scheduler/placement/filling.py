@@ -119,7 +119,14 @@ def _place_best(
         groups: tuple[str, ...] = ()
         fits_now = bool(now[position])
         if task.request.share is not None:
-            choice = choose_devices(session.nodes, task, node, session.hooks.gpu_order, session.new_gpu_group)
+            choice = choose_devices(
+                session.nodes,
+                task,
+                node,
+                session.hooks.gpu_order,
+                timings=session.timings,
+                new_group=session.new_gpu_group,
+            )
             if choice is None:
                 continue
             groups, devices_now = choice

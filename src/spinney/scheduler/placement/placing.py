@@ -25,7 +25,7 @@ from spinney.scheduler.placement.refusal import refusal_of
 from spinney.scheduler.results import FitError
 from spinney.scheduler.session import Session
 from spinney.scheduler.statement import Statement
-from spinney.scheduler.tasks import PodInfo
+from spinney.scheduler.tasks import NUMBER, PodInfo, by_request
 
 REVISIONS: Final = 128
 """How many choices of a node set a search may revisit."""
@@ -100,7 +100,7 @@ def place_job(
 
 
 def _succeeds(attempt: Attempt, tasks: Sequence[PodInfo], nodes: NodeSet) -> bool:
-    return any(True for _ in _placements(attempt, attempt.job.root, _by_pod_set(tasks), nodes))
+    return any(True for _ in _placements(attempt, attempt.job.root, _by_pod_set(attempt.job, tasks), nodes))
 
 
 def _placements(attempt: Attempt, member: Member, by_set: dict[str, list[PodInfo]], nodes: NodeSet) -> Iterator[None]:
@@ -145,7 +145,7 @@ def _place_tasks(attempt: Attempt, tasks: list[PodInfo], nodes: NodeSet) -> tupl
     if attempt.largest_first:
         tasks = sorted(tasks, key=_size, reverse=True)
     placed = 0
-    for _, run in groupby(tasks, key=lambda task: task.request.number):
+    for _, run in groupby(tasks, key=NUMBER):
         alike = list(run)
         done = place_run(attempt.session, attempt.statement, alike, nodes, pipeline_only=attempt.pipeline_only)
         placed += done
@@ -174,15 +174,15 @@ def _size(task: PodInfo) -> tuple[int, int]:
 
 def _is_worth_a_search(session: Session, job: PodGroupInfo, tasks: Sequence[PodInfo], nodes: NodeSet) -> bool:
     """Tell whether another order could help at all: pods are unlike, or several parts compete, and the sum fits."""
-    requests = {task.request.number: task.request for task in tasks}
+    requests = by_request(tasks)
     parts = {task.pod_set.name for task in tasks}
     constrained = any(member.topology is not None for member in _below(job.root))
     if len(requests) == 1 and not (len(parts) > 1 and constrained):
         return False
     table = session.nodes.table
     wanted = np.zeros(table.idle.shape[1], dtype=np.int64)
-    for task in tasks:
-        wanted += task.request.vector(len(wanted))
+    for request, alike in requests.items():
+        wanted += len(alike) * request.vector(len(wanted))
     free = table.idle[nodes.rows].sum(axis=0) + table.releasing[nodes.rows].sum(axis=0)
     return bool((wanted <= free).all())
 
@@ -194,7 +194,9 @@ def _below(group: GroupSet) -> Iterator[Member]:
             yield from _below(member)
 
 
-def _by_pod_set(tasks: Sequence[PodInfo]) -> dict[str, list[PodInfo]]:
+def _by_pod_set(job: PodGroupInfo, tasks: Sequence[PodInfo]) -> dict[str, list[PodInfo]]:
+    if len(job.gang.pod_sets) == 1:
+        return {tasks[0].pod_set.name: list(tasks)}
     found: dict[str, list[PodInfo]] = {}
     for task in tasks:
         found.setdefault(task.pod_set.name, []).append(task)

@@ -4,9 +4,12 @@ While jobs are only being placed, room only shrinks; so a job that differs from 
 looks at would be refused as well.
 """
 
-from spinney.cluster.statuses import ACTIVE_USED
+from collections.abc import Sequence
+
+from spinney.cluster.statuses import PodStatus
 from spinney.gangs.tree import GangKey
 from spinney.scheduler.jobs import PodGroupInfo
+from spinney.scheduler.tasks import NUMBER, PodInfo
 
 Signature = tuple[object, ...]
 
@@ -33,10 +36,11 @@ class FailedSignatures:
 
 def signature_of(job: PodGroupInfo) -> Signature | None:
     """Return what placement of a job depends on; ``None`` if where its own pods are plays a part."""
-    if any(task.status in ACTIVE_USED for task in job.tasks):
+    if job.holds_anything:
         return None
-    requests = tuple(
-        (name, tuple(task.request.number for task in tasks if task.should_allocate))
-        for name, tasks in job.by_pod_set.items()
-    )
+    requests = tuple((name, tuple(map(NUMBER, _to_place(tasks)))) for name, tasks in job.by_pod_set.items())
     return (job.queue, job.priority, job.gang.preemptible, job.namespace, job.root, requests)
+
+
+def _to_place(tasks: Sequence[PodInfo]) -> Sequence[PodInfo]:
+    return [task for task in tasks if task.status is PodStatus.PENDING]

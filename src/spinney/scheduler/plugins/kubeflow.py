@@ -17,7 +17,7 @@ class Kubeflow(Plugin):
 
     def on_session_open(self, session: Session) -> None:
         """Register the order."""
-        session.add_task_order_key(_rank)
+        session.add_task_order_key(_rank, labels=ROLE_LABELS)
 
 
 def _rank(task: PodInfo) -> bool:

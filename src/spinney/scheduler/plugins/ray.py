@@ -16,7 +16,7 @@ class Ray(Plugin):
 
     def on_session_open(self, session: Session) -> None:
         """Register the order."""
-        session.add_task_order_key(_rank)
+        session.add_task_order_key(_rank, labels=(NODE_TYPE_LABEL,))
 
 
 def _rank(task: PodInfo) -> bool:

@@ -16,7 +16,7 @@ class TaskOrder(Plugin):
 
     def on_session_open(self, session: Session) -> None:
         """Register the order."""
-        session.add_task_order_key(_rank)
+        session.add_task_order_key(_rank, labels=(TASK_PRIORITY_LABEL,))
 
 
 def _rank(task: PodInfo) -> tuple[bool, int]:

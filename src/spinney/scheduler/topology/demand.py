@@ -4,6 +4,7 @@ Tasks that ask for the same kinds of things are counted in pods: a node holds as
 resource allows, one at most of those that refuse to share a node. Tasks of different kinds are only compared in sum.
 """
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
@@ -16,7 +17,7 @@ from spinney.cluster.journal import Rows
 from spinney.cluster.resources import GPU, Vector, padded
 from spinney.scheduler.nodes import Nodes
 from spinney.scheduler.placement.apart import one_per_node
-from spinney.scheduler.tasks import PodInfo
+from spinney.scheduler.tasks import REQUEST, PodInfo
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,14 +39,11 @@ class Demand:
     @classmethod
     def of(cls, tasks: Sequence[PodInfo], width: int) -> "Demand":
         """Return the demand of ``tasks``."""
-        counts: dict[int, tuple[RequestClass, int]] = {}
-        for task in tasks:
-            known = counts.get(task.request.number)
-            counts[task.request.number] = (task.request, 1 if known is None else known[1] + 1)
+        counts: Counter[RequestClass] = Counter(map(REQUEST, tasks))
         total = np.zeros(width, dtype=np.int64)
         largest = np.zeros(width, dtype=np.int64)
         kinds: set[tuple[bool, tuple[int, ...]]] = set()
-        for request, count in counts.values():
+        for request, count in counts.items():
             vector = padded(request.requests, width)
             total += count * vector
             if request.share is not None:
@@ -53,8 +51,8 @@ class Demand:
             np.maximum(largest, vector, out=largest)
             beyond = tuple(column for column in request.columns.tolist() if column > GPU)
             kinds.add((request.requires_gpu, beyond))
-        shares = tuple(request for request, _ in counts.values() if request.share is not None)
-        only = next(iter(counts.values()))[0] if len(counts) == 1 else None
+        shares = tuple(request for request in counts if request.share is not None)
+        only = tasks[0].request if len(counts) == 1 else None
         return cls(len(tasks), total, largest, shares, len(kinds) == 1, only)
 
     def alone(self) -> "Demand":
