@@ -88,7 +88,7 @@ async def test_the_schemas_describe_the_fields() -> None:
     """OpenAPI has the fields of built-in kinds, their types, and how patches merge their lists."""
     document = await an_api().get("/openapi/v3/apis/apps/v1")
     schemas = document["components"]["schemas"]
-    spec = schemas["io.k8s.core.v1.PodSpec"]["properties"]
+    spec = schemas["io.k8s.api.core.v1.PodSpec"]["properties"]
     assert spec["containers"]["x-kubernetes-patch-merge-key"] == "name"
     assert spec["priority"] == {"type": "integer", "format": "int32"}
     for schema in schemas.values():

@@ -1,5 +1,7 @@
 """Serving resource requests: from the verb of a request to the operation, and back to a response."""
 
+from collections.abc import Sequence
+from dataclasses import replace as replace_fields
 from typing import Any
 
 from spinney.api.struct import JSON
@@ -20,9 +22,9 @@ from spinney.server.operations.write import WriteOptions, write_options
 from spinney.server.pods.inside import INSIDE, nothing_inside
 from spinney.server.pods.logs import serve_log
 from spinney.server.representation import MetadataOnly, Plain, Representation
-from spinney.server.responding import reply, reply_json
+from spinney.server.responding import reply, reply_json, warning_header
 from spinney.server.routing import resolve, verb
-from spinney.server.status import bad_request, not_acceptable, success
+from spinney.server.status import ApiError, bad_request, not_acceptable, success
 from spinney.server.tables.table import Table
 
 
@@ -34,9 +36,33 @@ async def serve_resource(context: Context, request: Request) -> Response:
     representation = _representation(context, target, request)
     if target.subresource in INSIDE:
         raise nothing_inside(context, target)
-    if asked in {"get", "list", "watch"}:
-        return _read(context, target, request, asked, representation)
-    options = write_options(asked, request.query, request.headers, request.user)
+    told = [target.kind.deprecation] if target.kind.deprecation else []
+    try:
+        if asked in {"get", "list", "watch"}:
+            response = _read(context, target, request, asked, representation)
+            return response if not told else replace_fields(response, headers={**response.headers, **_telling(told)})
+        options = write_options(asked, request.query, request.headers, request.user)
+        told = options.warnings = [*told]
+        return await _write(context, target, request, asked, representation=representation, options=options)
+    except ApiError as error:
+        if told:
+            error.headers |= _telling(told)
+        raise
+
+
+def _telling(warnings: Sequence[str]) -> dict[str, str]:
+    return {"warning": warning_header(warnings)}
+
+
+async def _write(
+    context: Context,
+    target: Target,
+    request: Request,
+    asked: str,
+    *,
+    representation: Representation,
+    options: WriteOptions,
+) -> Response:
     match asked:
         case "create" if target.subresource or target.kind.verbs == ("create",):
             return await serve_action(context, target, read_object(request, context.fields), options)

@@ -15,8 +15,13 @@ def reply(body: bytes, *, status: int = 200, warnings: Sequence[str] = (), conte
     """Answer with encoded JSON."""
     headers = {"content-type": content_type}
     if warnings:
-        headers["warning"] = ", ".join(_warning(text) for text in warnings)
+        headers["warning"] = warning_header(warnings)
     return Response(status, headers, body)
+
+
+def warning_header(warnings: Sequence[str]) -> str:
+    """Return the value of the header that tells warnings, each once."""
+    return ", ".join(_warning(text) for text in dict.fromkeys(warnings))
 
 
 def reply_json(

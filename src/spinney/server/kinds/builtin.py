@@ -75,6 +75,7 @@ def _kind(
     returns_deleted: bool = False,
     shape: Shape = shapes.PLAIN,
     behaviour: Behaviour = BASE_BEHAVIOUR,
+    deprecation: str = "",
 ) -> Kind:
     resource = Resource(group, version, kind, plural, namespaced, tuple(short.split()))
     return Kind(
@@ -97,6 +98,7 @@ def _kind(
         returns_deleted=returns_deleted,
         shape=shape,
         behaviour=behaviour,
+        deprecation=deprecation,
     )
 
 
@@ -179,7 +181,14 @@ def _core(pod_gang_fields: tuple[str, ...]) -> list[Kind]:
             subresources=_PROXY,
             labels=(_label("spec.clusterIP"), _label("spec.type")),
         ),
-        _kind("endpoints", "Endpoints", short="ep", create_on_update=True, behaviour=EndpointsBehaviour()),
+        _kind(
+            "endpoints",
+            "Endpoints",
+            short="ep",
+            create_on_update=True,
+            behaviour=EndpointsBehaviour(),
+            deprecation="v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice",
+        ),
         _kind(
             "serviceaccounts",
             "ServiceAccount",

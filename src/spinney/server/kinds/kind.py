@@ -99,6 +99,7 @@ class Kind:
     unconditional_update: bool = True
     create_on_update: bool = False
     returns_deleted: bool = False
+    deprecation: str = ""  # what whoever asks for a built-in kind is told
     custom: bool = False
     shape: Shape = PLAIN
     behaviour: Behaviour = BASE_BEHAVIOUR

@@ -68,6 +68,7 @@ async def update(
     applied: bool = False,
 ) -> Record:
     """Change an object and return it as stored. ``change`` gets a private copy, in the version of the request."""
+    told = len(options.warnings)
     for attempt in range(attempts):
         current = context.collection(target.kind).get(target.key)
         if current is None:
@@ -76,7 +77,7 @@ async def update(
         if written is not None:
             return written
         if attempt + 1 < attempts:
-            options.warnings.clear()
+            del options.warnings[told:]
     raise modified(target.resource, target.key.name)
 
 

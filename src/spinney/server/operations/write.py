@@ -8,6 +8,7 @@ from spinney.server.admission.attributes import Attributes
 from spinney.server.authentication.user import ADMIN, User
 from spinney.server.context import Context
 from spinney.server.fields.checking import WrongType, conform
+from spinney.server.kinds.warnings import warnings_about
 from spinney.server.metadata import drop_empty, validate_metadata
 from spinney.server.status import (
     ApiError,
@@ -79,6 +80,7 @@ async def admit(context: Context, attributes: Attributes, options: WriteOptions)
     admission.check_room(attributes)
     if not attributes.subresource:
         attributes.warnings += kind.behaviour.warnings(obj)
+        attributes.warnings += warnings_about(kind.storage, obj, attributes.old)
 
 
 def check_unknown_fields(context: Context, attributes: Attributes, options: WriteOptions) -> None:
