@@ -30,6 +30,9 @@ class Argument:
 
 ARGUMENTS: Final = (
     Argument(
+        "dynamicresources", "maxConsumersPerClaim", "256", "How many pods may share one claim; Kubernetes allows 256."
+    ),
+    Argument(
         "minruntime",
         "defaultPreemptMinRuntime",
         "0s",

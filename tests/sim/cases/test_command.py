@@ -85,6 +85,18 @@ def test_a_bad_file_is_an_error(tmp_path: Path) -> None:
     assert "Traceback" not in result.output
 
 
+def test_a_case_that_cannot_be_read_has_failed(tmp_path: Path) -> None:
+    """The cases beside it run; it is in the JSON with its reason, and fails the command that prints tables."""
+    broken = a_case("small-0003", nodes=[a_node(gpu_memory="much")])
+    result = invoke(tmp_path, PASSES, broken, options=("--json",))
+    first, second = json.loads(result.stdout)
+    assert (first["id"], first["passed"]) == ("small-0001", True)
+    assert (second["id"], second["passed"], second["rounds"]) == ("small-0003", False, [])
+    result = invoke(tmp_path, PASSES, broken)
+    assert result.exit_code == 1
+    assert "cannot be read: small.json: case small-0003: nodes[0].gpu_memory" in result.output
+
+
 def test_unknown_fields_are_warned_about(tmp_path: Path) -> None:
     """A field the format does not have is reported, and does not get in the way."""
     result = invoke(tmp_path, {**PASSES, "colour": "green"}, options=("--json",))

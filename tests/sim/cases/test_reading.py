@@ -89,6 +89,24 @@ def test_a_dangling_reference_is_named(tmp_path: Path, case: JSON, complaint: st
     assert complaint in error(tmp_path, case)
 
 
+def test_null_is_absent_and_a_whole_number_may_be_a_decimal(tmp_path: Path) -> None:
+    """Fields that are null have their default, and 2.0 GPUs are two."""
+    node = a_node(gpu_memory=None, taints=None)
+    node["allocatable"] = {**node["allocatable"], "gpus": 2.0, "mig": None}
+    (file,) = read_cases([written(tmp_path, {**a_case(nodes=[node]), "topologies": None})])
+    (found,) = file.cases
+    assert (found.nodes[0].gpu_memory, found.nodes[0].allocatable.gpus, found.topologies) == (100, 2, ())
+    assert file.warnings == ()
+
+
+def test_one_bad_case_does_not_stand_for_the_file(tmp_path: Path) -> None:
+    """A case that cannot be read is named with its reason; the others are there."""
+    (file,) = read_cases([written(tmp_path, a_case("ok-0001"), a_case("bad-0001", nodes=[a_node(gpu_memory="much")]))])
+    assert [case.id for case in file.cases] == ["ok-0001"]
+    (bad,) = file.unreadable
+    assert (bad.id, "nodes[0].gpu_memory: Expected `int`" in bad.reason) == ("bad-0001", True)
+
+
 def test_an_unknown_field_is_a_warning(tmp_path: Path) -> None:
     """A field this version does not know is ignored, and said to be."""
     (file,) = read_cases([written(tmp_path, a_case(nodes=[a_node(colour="green")]))])

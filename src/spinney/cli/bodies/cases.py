@@ -10,7 +10,7 @@ from rich.console import Console
 from spinney.cli.logs import log_to_stderr
 from spinney.cli.output import progress
 from spinney.sim.cases import InvalidCase, read_cases
-from spinney.sim.cases.reporting import as_json, print_reports
+from spinney.sim.cases.reporting import as_json, print_reports, unreadable_as_json
 from spinney.sim.cases.running import CaseReport, run_case
 from spinney.sim.cases.scheduling import SessionScheduler, UnknownProfile
 
@@ -35,8 +35,9 @@ def cases(
     for file in files:
         for warning in file.warnings:
             click.echo(f"warning: {warning}", err=True)
+    unreadable = [case for file in files for case in file.unreadable if not only or case.id in only]
     chosen = [(file.path, case) for file in files for case in file.cases if not only or case.id in only]
-    missing = set(only) - {case.id for _, case in chosen}
+    missing = set(only) - {case.id for _, case in chosen} - {case.id for case in unreadable}
     if missing:
         raise click.ClickException(f"no such case in the given files: {', '.join(sorted(missing))}")
     try:
@@ -49,8 +50,11 @@ def cases(
             say(case.id)
             reports.append((path, run_case(case, scheduler, built_actions_only=built_actions_only)))
     if print_json:
-        click.echo(json.dumps([as_json(report) for _, report in reports], indent=1))
+        entries = [*(as_json(report) for _, report in reports), *map(unreadable_as_json, unreadable)]
+        click.echo(json.dumps(entries, indent=1))
         return
     print_reports(Console(width=None if sys.stdout.isatty() else _WIDTH), reports)
-    if any(report.differences for _, report in reports if not report.partial):
+    for broken in unreadable:
+        click.echo(f"cannot be read: {broken.reason}", err=True)
+    if unreadable or any(report.differences for _, report in reports if not report.partial):
         sys.exit(1)

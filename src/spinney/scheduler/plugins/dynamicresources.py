@@ -3,12 +3,18 @@
 A claim that is allocated binds its users to the node of its devices; one that is not needs free devices there that
 match its selectors and constraints (:mod:`spinney.cluster.dra`). A claim for GPUs that several pods share must carry
 the label of the queue that pays for it.
+
+Argument ``maxConsumersPerClaim``: how many pods may share one claim, as many as Kubernetes allows by default.
 """
+
+from collections.abc import Mapping
+from types import MappingProxyType
 
 import numpy as np
 
 from spinney.cluster.dra.book import MAX_CONSUMERS, claims_of
 from spinney.cluster.table import Mask
+from spinney.scheduler.config import InvalidConfiguration
 from spinney.scheduler.events import Event, EventHandler
 from spinney.scheduler.jobs import PodGroupInfo
 from spinney.scheduler.nodes import NodeSet
@@ -21,6 +27,15 @@ class DynamicResources(Plugin):
     """Filters nodes by device claims, and allocates claims as tasks are placed."""
 
     name = "dynamicresources"
+
+    def __init__(self, arguments: Mapping[str, str] = MappingProxyType({})) -> None:
+        super().__init__(arguments)
+        most = arguments.get("maxConsumersPerClaim", str(MAX_CONSUMERS))
+        if not most.isdecimal() or int(most) < 1:
+            raise InvalidConfiguration(
+                f"plugin dynamicresources: argument maxConsumersPerClaim is {most!r}, expected a number of at least 1"
+            )
+        self._most_consumers = int(most)
 
     def on_session_open(self, session: Session) -> None:
         """Register the filters and the handler that keeps claims; nothing where there are no claims."""
@@ -47,8 +62,8 @@ class DynamicResources(Plugin):
                 return f"resource claim {key.name} cannot be allocated: {problem}"
             if claim.gpus and not claim.made_for_pod and claim.queue != job.queue:
                 return f"resource claim {key.name} is for queue {claim.queue or 'none'}, but the pod is in {job.queue}"
-            if task.uid not in claim.consumers and len(claim.consumers) >= MAX_CONSUMERS:
-                return f"resource claim {key.name} is reserved for {MAX_CONSUMERS} pods already"
+            if task.uid not in claim.consumers and len(claim.consumers) >= self._most_consumers:
+                return f"resource claim {key.name} is reserved for {self._most_consumers} pods already"
         return None
 
     def _reaches_devices(self, task: PodInfo, job: PodGroupInfo, nodes: NodeSet) -> Mask:

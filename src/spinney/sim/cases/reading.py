@@ -1,7 +1,8 @@
 """Reading case files, with errors that name the file, the case and the field.
 
 A field this version does not know is no error, because files outlive runners; it is reported as a warning instead, so
-that a misspelt field never passes silently.
+that a misspelt field never passes silently. A field that is null counts as absent, and a whole number may be written as
+a decimal. One case that cannot be read does not keep the others of its file from being run.
 """
 
 import re
@@ -27,12 +28,21 @@ class InvalidCase(ValueError):  # noqa: N818 - named for the situation
 
 
 @dataclass(frozen=True)
+class UnreadableCase:
+    """A case that is not of the format, and why."""
+
+    id: str
+    reason: str
+
+
+@dataclass(frozen=True)
 class CaseFile:
-    """The cases of one file, and fields in it that this version ignores."""
+    """The cases of one file, those that cannot be read, and fields in it that this version ignores."""
 
     path: Path
     cases: tuple[Case, ...]
     warnings: tuple[str, ...] = ()
+    unreadable: tuple[UnreadableCase, ...] = ()
 
 
 def read_cases(paths: Iterable[Path]) -> list[CaseFile]:
@@ -50,7 +60,7 @@ def read_cases(paths: Iterable[Path]) -> list[CaseFile]:
 
 
 def read_file(path: Path) -> CaseFile:
-    """Read one file; raises :class:`InvalidCase`."""
+    """Read one file; raises :class:`InvalidCase` if nothing in it can be read."""
     try:
         raw = msgspec.json.decode(path.read_bytes())
     except OSError as error:
@@ -61,13 +71,29 @@ def read_file(path: Path) -> CaseFile:
         raise InvalidCase(f"{path}: a case file is a list of cases, found {_kind(raw)}")
     cases: list[Case] = []
     warnings: list[str] = []
-    for position, each in enumerate(raw):
+    unreadable: list[UnreadableCase] = []
+    for position, each in enumerate(map(_plain, raw)):
         where = f"{path.name}: case {_case_name(each, position)}"
-        case = _convert(each, where)
-        _check(case, where)
+        try:
+            case = _convert(each, where)
+            _check(case, where)
+        except InvalidCase as error:
+            unreadable.append(UnreadableCase(_case_name(each, position), str(error)))
+            continue
         warnings += [f"{where}: {field} is not a field of the format; ignored" for field in _unknown(each, case)]
         cases.append(case)
-    return CaseFile(path=path, cases=tuple(cases), warnings=tuple(warnings))
+    if unreadable and not cases:
+        raise InvalidCase(unreadable[0].reason)
+    return CaseFile(path=path, cases=tuple(cases), warnings=tuple(warnings), unreadable=tuple(unreadable))
+
+
+def _plain(raw: Any) -> Any:
+    """Return what was decoded without fields that are null, and with whole numbers as such."""
+    if isinstance(raw, dict):
+        return {key: _plain(value) for key, value in raw.items() if value is not None}
+    if isinstance(raw, list):
+        return [_plain(value) for value in raw]
+    return int(raw) if isinstance(raw, float) and raw.is_integer() else raw
 
 
 def _convert(raw: object, where: str) -> Case:

@@ -10,6 +10,7 @@ from rich.table import Table
 from spinney.api.struct import JSON
 from spinney.explain.amounts import counted
 from spinney.sim.cases.outcome import Outcome
+from spinney.sim.cases.reading import UnreadableCase
 from spinney.sim.cases.running import CaseReport
 
 _ALWAYS = ("passed", "failed", "skipped")
@@ -25,6 +26,11 @@ def as_json(report: CaseReport) -> JSON:
         "differences": list(report.differences),
         "rounds": [_round(outcome) for outcome in report.rounds],
     }
+
+
+def unreadable_as_json(case: UnreadableCase) -> JSON:
+    """Return the entry of a case that could not be read: it has failed, and no session ran."""
+    return {"id": case.id, "passed": False, "skipped": False, "differences": [case.reason], "rounds": []}
 
 
 def print_reports(console: Console, reports: Sequence[tuple[Path, CaseReport]]) -> None:

@@ -27,7 +27,7 @@ from spinney.scheduler.session import Session
 from spinney.scheduler.tasks import PodInfo
 from spinney.scheduler.topology.subsetting import TopologyRefusal
 from spinney.sim.cases import objects
-from spinney.sim.cases.format import Case, Claim, Config, Device, DomainFit, FitError, Job, Task
+from spinney.sim.cases.format import Case, Claim, Device, DomainFit, FitError, Job, Task
 from spinney.sim.cases.outcome import JobOutcome, NodeOutcome, Outcome, TaskOutcome
 
 _NOTHING_TO_ACT_ON = frozenset(
@@ -70,7 +70,7 @@ class SessionScheduler:
     def run(self, case: Case, actions: Sequence[str]) -> Outcome:
         """Open a session on the cluster of ``case``, run ``actions`` in order, and say what came of it."""
         runtime = Runtime(clock=StandingClock(), random=random.Random(0), executor=InlineExecutor())
-        config = self._config(case.config, actions)
+        config = self._config(case, actions)
         scheduler = Scheduler(config, inventory_of(case), runtime=runtime, registry=self._registry)
         session = scheduler.open_session()
         try:
@@ -80,9 +80,10 @@ class SessionScheduler:
             session.close()
         return _outcome(case, session)
 
-    def _config(self, config: Config, actions: Sequence[str]) -> SchedulerConfig:
+    def _config(self, case: Case, actions: Sequence[str]) -> SchedulerConfig:
+        config = case.config
         names = [name for name in config.plugins if name in self._registry or name not in _NOTHING_TO_ACT_ON]
-        arguments = _arguments(config)
+        arguments = _arguments(case)
         victims = config.max_consolidation_victims
         depth = config.jobs_per_queue_per_action_limit
         if isinstance(depth, int):
@@ -126,9 +127,11 @@ def inventory_of(case: Case) -> Inventory:
     return inventory
 
 
-def _arguments(config: Config) -> dict[str, dict[str, str]]:
+def _arguments(case: Case) -> dict[str, dict[str, str]]:
+    config = case.config
     placement, runtimes = config.node_placement, config.min_runtime_seconds
     return {
+        "dynamicresources": {} if case.dra is None else {"maxConsumersPerClaim": str(case.dra.max_consumers_per_claim)},
         "nodeplacement": {} if placement is None else {"gpu": placement.gpu, "cpu": placement.cpu},
         "proportion": {
             "kValue": str(config.fair_share_k),
