@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Builds the control plane of one Kubernetes minor (kube-apiserver, kube-controller-manager, kube-scheduler, kubectl),
-# or etcd, from the pins beside this file, into a directory named for the hash of those pins. Nothing is built twice: a
-# second build of the same pins waits for the first and finds its result.
+# Builds the programs of one Kubernetes minor that its tools.go names, or etcd, from the pins beside this file, into a
+# directory named for the hash of those pins. Nothing is built twice: a second build of the same pins waits for the first
+# and finds its result.
 #
 # usage: build.sh 1.35|1.36|1.37|etcd        prints the directory of the binaries; a minor brings etcd along
 # exit:  2 no such pins, 3 a build is needed and there is no Go
@@ -29,9 +29,7 @@ build_kubernetes() {
   for package in k8s.io/component-base/version k8s.io/client-go/pkg/version; do
     stamp="${stamp:-} -X $package.gitVersion=$version -X $package.gitMajor=1 -X $package.gitMinor=${target#1.}"
   done
-  build "the Kubernetes $version control plane" \
-    "k8s.io/kubernetes/cmd/kube-apiserver k8s.io/kubernetes/cmd/kube-controller-manager
-     k8s.io/kubernetes/cmd/kube-scheduler k8s.io/kubernetes/cmd/kubectl" "$stamp"
+  build "the Kubernetes $version control plane" "$(grep -o 'k8s.io/kubernetes/cmd/[a-z-]*' "$pins/tools.go")" "$stamp"
 }
 
 if [ ! -f "$out/.complete" ]; then

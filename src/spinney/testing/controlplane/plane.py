@@ -250,6 +250,7 @@ class ControlPlane:
             self._binaries.kube_controller_manager,
             kubeconfig,
             kubeconfig=kubeconfig,
+            feature_gates=gang_api(MINORS[-1]).feature_gates,  # it is always of the newest minor
             controllers=",".join(["*", *(f"-{name}" for name in _CONTROLLERS_OFF)]),
             service_account_private_key_file=self._service_account_key,
             root_ca_file=self.ca,
@@ -277,7 +278,13 @@ class ControlPlane:
         }
         path = self.directory / "kube-scheduler.yaml"
         path.write_text(yaml.safe_dump(complete))
-        return self._launch_component("kube-scheduler", self._binaries.kube_scheduler, kubeconfig, config=path)
+        return self._launch_component(
+            "kube-scheduler",
+            self._binaries.kube_scheduler,
+            kubeconfig,
+            feature_gates=self.gangs.feature_gates,
+            config=path,
+        )
 
     def _launch_component(self, name: str, binary: Path, identity: Path, /, **flags: object) -> Process:
         """Start a client of the API server that serves its own health, and wait for that."""
@@ -287,7 +294,6 @@ class ControlPlane:
             name,
             binary,
             **flags,
-            feature_gates=self.gangs.feature_gates,
             authentication_kubeconfig=identity,
             authorization_kubeconfig=identity,
             bind_address=_LOOPBACK,
