@@ -18,7 +18,9 @@ from spinney.api.topology_binding import CLUSTER_TOPOLOGY_BINDING
 from spinney.cli import main
 from spinney.kube.client import Client
 from spinney.runtime import Runtime
+from spinney.server import ServerOptions
 from spinney.server.http import HttpServer
+from spinney.server.options import AuthorizationMode
 from spinney.sim.embedded import EmbeddedCluster, StackOptions
 from spinney.sim.shapes import gpu_cluster, topology_binding
 
@@ -48,7 +50,13 @@ class ServedCluster:
 
 @contextmanager
 def served_cluster(
-    directory: Path, *, nodes: int = 4, gpus: int = 8, rack: int = 2, block: int = 4
+    directory: Path,
+    *,
+    nodes: int = 4,
+    gpus: int = 8,
+    rack: int = 2,
+    block: int = 4,
+    authorization: AuthorizationMode = "AlwaysAllow",
 ) -> Iterator[ServedCluster]:
     """Run an embedded cluster with everything in it for the time of the block."""
     up: Future[ServedCluster] = Future()
@@ -57,7 +65,8 @@ def served_cluster(
     async def serve() -> None:
         runtime = Runtime.system()
         stop = asyncio.Event()
-        cluster = EmbeddedCluster(runtime, StackOptions(nodes=gpu_cluster(nodes, gpus, rack=rack, block=block)))
+        options = StackOptions(nodes=gpu_cluster(nodes, gpus, rack=rack, block=block))
+        cluster = EmbeddedCluster(runtime, options, server=ServerOptions(authorization=authorization))
         try:
             async with HttpServer(cluster.server) as http, cluster.running():
                 await cluster.client.apply(CLUSTER_TOPOLOGY_BINDING, topology_binding())

@@ -1,11 +1,19 @@
-"""Shells can complete commands and options, and kubectl finds the plugin."""
+"""Shells can complete commands, options and names, and kubectl finds the plugin."""
 
 import os
 import subprocess
 import sys
 from importlib.metadata import entry_points
+from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
+
+from spinney.cli import main
+from spinney.sim import Cluster
+from spinney.sim.snapshot_files import write_snapshot
+from tests.cli.clusters import ServedCluster
+from tests.cli.workloads import a_training_job, until_running
 
 
 def complete(*words: str) -> list[str]:
@@ -17,7 +25,7 @@ def complete(*words: str) -> list[str]:
     }
     script = "from spinney.cli import main; main(prog_name='spinney')"
     done = subprocess.run([sys.executable, "-c", script], env=environment, capture_output=True, text=True, check=True)
-    return [line.partition(",")[2] for line in done.stdout.splitlines()]
+    return [line.partition(",")[2] for line in done.stdout.splitlines() if line]
 
 
 def test_commands_and_options_are_completed() -> None:
@@ -26,14 +34,46 @@ def test_commands_and_options_are_completed() -> None:
     assert "--context" in complete("spinney", "why", "--con")
 
 
+def test_names_of_the_cluster_are_completed(served: ServedCluster) -> None:
+    """What ``why`` and ``get`` take is completed with the names that are there: gangs, pods, nodes, contexts."""
+    served.call(lambda client: until_running(client, a_training_job("runs", workers=1), 1))
+    cluster = ["--kubeconfig", str(served.kubeconfig)]
+
+    assert complete("spinney", "why", *cluster, "ru") == ["runs", "runs-0"]
+    assert complete("spinney", "why", *cluster, "gang/") == ["gang/runs-0"]
+    (pod,) = complete("spinney", "why", *cluster, "pod/runs-0-w")
+    assert pod.startswith("pod/runs-0-worker-")
+    assert complete("spinney", "get", *cluster, "sets", "r") == ["runs"]
+    assert complete("spinney", "get", *cluster, "nodes", "gpu-00") == [f"gpu-00{index}" for index in range(4)]
+    assert "default" in complete("spinney", "why", *cluster, "-n", "def")
+    assert complete("spinney", "why", *cluster, "--context", "") == ["spinney"]
+
+
+def test_names_of_a_snapshot_are_completed(tmp_path: Path) -> None:
+    """With ``--from`` the names are those in the file."""
+    cluster = Cluster("2x4")
+    cluster.gang("train", pods=1)
+    write_snapshot(cluster.snapshot(), tmp_path / "s.json.gz")
+
+    assert complete("spinney", "why", "--from", str(tmp_path / "s.json.gz"), "t") == ["train"]
+
+
+def test_nothing_is_offered_where_nothing_can_be_asked() -> None:
+    """Without a cluster, a file or a kind of that name pressing tab does nothing, not even complain."""
+    nowhere = ["--kubeconfig", "/nowhere/kubeconfig"]
+
+    assert complete("spinney", "why", *nowhere, "t") == []
+    assert complete("spinney", "why", *nowhere, "--context", "") == []
+    assert complete("spinney", "why", *nowhere, "gnag/") == []
+
+
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
 def test_the_script_for_each_shell_is_printed(shell: str) -> None:
     """The documented command prints a completion script."""
-    environment = os.environ | {"_SPINNEY_COMPLETE": f"{shell}_source"}
-    script = "from spinney.cli import main; main(prog_name='spinney')"
-    done = subprocess.run([sys.executable, "-c", script], env=environment, capture_output=True, text=True, check=False)
+    answer = CliRunner().invoke(main, ["completion", shell])
 
-    assert "_SPINNEY_COMPLETE" in done.stdout
+    assert answer.exit_code == 0
+    assert f"_SPINNEY_COMPLETE={shell}_complete" in answer.output
 
 
 def test_kubectl_finds_the_plugin() -> None:

@@ -17,10 +17,10 @@ def test_gangs_show_spread_and_reason(served: ServedCluster) -> None:
     """A placed gang shows over how many domains it spreads, a pending one what it waits for."""
     served.call(lambda client: until_running(client, a_training_job("runs", workers=2), 2))
     served.call(lambda client: until_refused(client, a_training_job("waits", workers=3)))
-    rows = {row.split()[1]: row for row in served.spinney("get", "gangs").output.splitlines()[1:]}
+    rows = {row.split()[0]: row for row in served.spinney("get", "gangs").output.splitlines()[1:]}
 
     assert "2 nodes, 1 rack, 1 block" in rows["runs-0"]
-    assert "unschedulable on cluster" in rows["waits-0"]
+    assert "2 of 3 pods found room" in rows["waits-0"]
     assert served.spinney("get", "gangs", "waits-0", "-o", "wide").output.count("\n") == 2
     assert "no gangs found" in served.spinney("get", "gangs", "-n", "elsewhere").output
 
@@ -29,8 +29,8 @@ def test_sets_and_nodes_are_listed(served: ServedCluster) -> None:
     """Sets show how many pods are placed, nodes how many GPUs are used."""
     served.call(lambda client: until_running(client, a_training_job("runs", workers=2), 2))
 
-    sets = {row.split()[1]: row.split() for row in served.spinney("get", "sets").output.splitlines()[1:]}
-    assert sets["runs"][2:6] == ["1", "1", "2", "2"]
+    sets = {row.split()[0]: row.split() for row in served.spinney("get", "sets").output.splitlines()[1:]}
+    assert sets["runs"][1:5] == ["1", "1", "2", "2"]
     nodes = json.loads(served.spinney("get", "nodes", "-o", "json").output)["nodes"]
     assert sum(node["gpusUsed"] for node in nodes) == 16
 
@@ -53,10 +53,29 @@ def mixed(tmp_path: Path) -> Path:
 
 def test_every_family_is_a_gang(mixed: Path) -> None:
     """PodGroups of other schedulers are listed with their family; single pods only when asked for."""
-    output = CliRunner().invoke(main, ["get", "gangs", "--from", str(mixed)]).output
+    found = json.loads(CliRunner().invoke(main, ["get", "gangs", "--from", str(mixed), "-o", "json"]).output)["gangs"]
 
-    assert [row.split()[1:3] for row in output.splitlines()[1:]] == [["co-job", "coscheduling"], ["kai-job", "kai"]]
+    assert [(each["name"], each["source"]) for each in found] == [("co-job", "coscheduling"), ("kai-job", "kai")]
     assert "alone" in CliRunner().invoke(main, ["get", "gangs", "--from", str(mixed), "--singles"]).output
+
+
+@pytest.mark.parametrize("kind", ["gangs", "sets", "nodes"])
+def test_a_name_that_is_not_there_is_an_error(served: ServedCluster, kind: str) -> None:
+    """Asking for one thing that does not exist fails, as with kubectl, and says how to find what there is."""
+    answer = served.spinney("get", kind, "no-such-thing")
+
+    assert answer.exit_code == 1
+    assert "no-such-thing" in answer.output
+    assert f"'spinney get {kind}" in answer.output
+
+
+def test_a_namespace_is_shown_only_where_there_are_several(served: ServedCluster) -> None:
+    """As with kubectl the namespace is a column when all are listed; wide adds who places the gang, and where."""
+    here, everywhere, wide = (served.spinney("get", "gangs", *more).output for more in ([], ["-A"], ["-o", "wide"]))
+
+    assert here.split()[0] == "NAME"
+    assert everywhere.split()[0] == "NAMESPACE"
+    assert {"KIND", "SCHEDULER", "QUEUE", "NODES"} <= set(wide.splitlines()[0].split())
 
 
 def test_an_unknown_kind_lists_the_known_ones() -> None:

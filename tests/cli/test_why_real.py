@@ -119,8 +119,8 @@ def test_a_caller_with_few_rights_gets_what_can_be_seen(pending: ControlPlane) -
 
     assert "nodes may not be listed, so nothing could be simulated" in output
     assert "said by default-scheduler: 0/1 nodes are available" in output
-    assert "pods outside namespace why: may not be listed" in output
-    assert 'nodes: may not be listed: nodes is forbidden: User "ann"' in output
+    assert "may not be listed outside namespace why: pods\n" in output
+    assert "may not be listed: nodes, " in output
 
 
 def test_kubectl_runs_the_plugin(pending: ControlPlane) -> None:
@@ -147,7 +147,7 @@ def test_the_view_role_is_enough_to_be_told_what_was_recorded(pending: ControlPl
     output = why(pending.kubeconfig_for("bob"), "large", "-n", SPACE)
 
     assert "said by default-scheduler: 0/1 nodes are available: 1 Insufficient cpu." in output
-    assert 'nodes: may not be listed: nodes is forbidden: User "bob"' in output
+    assert "may not be listed: nodes, " in output
 
 
 def test_the_role_of_the_handbook_is_enough_for_everything(pending: ControlPlane, tmp_path: Path) -> None:

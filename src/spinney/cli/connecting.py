@@ -5,13 +5,14 @@ what to try. A snapshot file stands in for a cluster wherever a command only rea
 """
 
 import os
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 import click
 
+from spinney.api.core import NODE
 from spinney.cli.logs import log_to_stderr
 from spinney.cli.options import KUBECONFIG
 from spinney.cli.output import progress
@@ -32,7 +33,7 @@ from spinney.kube.transport import Transport
 from spinney.runtime import Runtime
 
 if TYPE_CHECKING:
-    from spinney.sim.snapshot import ClusterSnapshot
+    from spinney.sim.snapshot import ClusterSnapshot, Unseen
 
 T = TypeVar("T")
 
@@ -127,8 +128,23 @@ def print_unseen(snapshot: "ClusterSnapshot") -> None:
     """Say on standard error what the answer does not take into account."""
     if snapshot.unseen:
         click.echo("\nnot seen, so the answer may be incomplete:", err=True)
-        for each in snapshot.unseen:
-            click.echo(f"  {each}", err=True)
+        for line in _grouped(snapshot.unseen):
+            click.echo(f"  {line}", err=True)
+        if snapshot.refused(NODE):
+            click.echo("  docs/operate.md has a read-only role that sees all of it", err=True)
+
+
+def _grouped(unseen: "Iterable[Unseen]") -> list[str]:
+    """Return a line per reason, with every kind it is the reason for."""
+    kinds: dict[str, dict[str, None]] = {}
+    for each in unseen:
+        kinds.setdefault(each.reason, {})[each.what] = None
+    return [
+        f"{reason}: {', '.join(dict.fromkeys(what.partition('.')[0] for what in found))}"
+        if reason.startswith("may not be listed")
+        else f"{', '.join(found)}: {reason}"
+        for reason, found in kinds.items()
+    ]
 
 
 def advice(error: KubeError) -> str:

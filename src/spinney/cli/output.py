@@ -7,6 +7,7 @@ import os
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from shutil import get_terminal_size
 from typing import Any, Final
 
 import click
@@ -15,6 +16,10 @@ import yaml
 from spinney.api.struct import to_json
 
 GAP: Final = "   "
+_LAST_COLUMN: Final = 60
+"""Characters of a text that may be cut, where there is no terminal to fit."""
+_LEAST_COLUMN: Final = 20
+"""Characters it keeps on the narrowest terminal."""
 
 _COLOURS: Final = {
     "running": "green",
@@ -33,6 +38,15 @@ def columns(headings: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
     widths = [max(map(len, column)) for column in zip(*table, strict=True)]
     lines = [GAP.join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in table]
     return "\n".join(lines)
+
+
+def room_for(headings: Sequence[str], rows: Iterable[Sequence[object]]) -> int:
+    """Return how many characters a last column may have for the table to fit the terminal; without one, a few words."""
+    if not sys.stdout.isatty():
+        return _LAST_COLUMN
+    table = [list(headings), *([_cell(cell) for cell in row] for row in rows)]
+    used = sum(max(map(len, column)) + len(GAP) for column in zip(*table, strict=True))
+    return max(get_terminal_size().columns - used, _LEAST_COLUMN)
 
 
 def print_data(value: Any, form: str) -> None:

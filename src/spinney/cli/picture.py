@@ -122,7 +122,10 @@ class _Fitting:
         colours = gang_colours(self.scene)
         nodes = occupants(self.scene.nodes, self.scene.pods, lambda pod: colours.get(gang_of(pod), "white"))
         content = _Content(self.scene, nodes, list(summary(self.scene).values()), colours)
-        for layout in _LAYOUTS:
+        lines: list[list[Segment]] = []
+        for layout, least in _LAYOUTS:
+            if self.height is not None and least(content, options.max_width) > self.height:
+                continue  # thousands of boxes take seconds to lay out, only to be too many
             lines = console.render_lines(layout(content, self.height), options, pad=False)
             if self.height is None or len(lines) <= self.height:
                 break
@@ -148,7 +151,16 @@ def _terse(content: _Content, height: int | None) -> RenderableType:
     return _with_event([Lines(content.nodes, None if height is None else (tables, height - 1)), tables], content.scene)
 
 
-_LAYOUTS: Final[Sequence[Callable[[_Content, int | None], RenderableType]]] = (_roomy, _snug, _terse)
+def _cells(content: _Content) -> int:
+    return sum(node.gpus + 2 for node in content.nodes)
+
+
+_LAYOUTS: Final[Sequence[tuple[Callable[[_Content, int | None], RenderableType], Callable[[_Content, int], int]]]] = (
+    (_roomy, lambda content, width: max(len(content.gangs), _cells(content) // width)),
+    (_snug, lambda content, width: _cells(content) // width),
+    (_terse, lambda _content, _width: 0),
+)
+"""From roomy to terse, each with how many lines it needs at least."""
 
 
 def _with_event(parts: list[RenderableType], scene: Scene) -> RenderableType:

@@ -2,7 +2,7 @@
 
 import click
 
-from spinney.cli.options import FILE, TEXT_FILE, argument, cluster_options, done_by, output_option
+from spinney.cli.options import FILE, TEXT_FILE, argument, cluster_options, done_by, namespace_option, output_option
 
 
 @click.command()
@@ -34,6 +34,7 @@ from spinney.cli.options import FILE, TEXT_FILE, argument, cluster_options, done
     show_default=True,
     help="Stop after so many cycles; earlier when one changes nothing.",
 )
+@namespace_option
 @cluster_options
 @output_option("table", "wide", "json", "yaml")
 @done_by("spinney.cli.bodies.simulate:simulate")

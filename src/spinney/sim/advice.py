@@ -329,6 +329,7 @@ def _recorded(pending: Iterable[PodRecord]) -> Iterator[tuple[str, str]]:
 def _also_recorded(answer: Answer, said: Iterable[tuple[str, str]]) -> Answer:
     """Add what the cluster recorded, each message once, and none that an explanation says already."""
     known = {condition_message(each) for each in answer.explanations}
+    known |= {line.partition(": ")[2] for line in answer.recorded}
     recorded = list(answer.recorded)
     for who, message in said:
         if message and message not in known:

@@ -47,9 +47,11 @@ class Surroundings:
     bindings: Mapping[str, ClusterTopologyBinding]
     priorities: Mapping[str, int]
     now: datetime
+    namespace: str = "default"
+    """Where objects go that do not say so themselves."""
 
     @classmethod
-    def of(cls, cluster: Objects, now: datetime) -> "Surroundings":
+    def of(cls, cluster: Objects, now: datetime, *, namespace: str = "default") -> "Surroundings":
         """Return what the objects of ``cluster`` say."""
         bindings = cluster.of(CLUSTER_TOPOLOGY_BINDING, ClusterTopologyBinding)
         classes = cluster.of(PRIORITY_CLASS, PriorityClass)
@@ -57,6 +59,7 @@ class Surroundings:
             {each.metadata.name: each for each in bindings},
             {each.metadata.name: each.value for each in classes},
             now,
+            namespace,
         )
 
 
@@ -73,8 +76,9 @@ def expand(manifests: Iterable[JSON], surroundings: Surroundings) -> list[Any]:
     Objects are a microsecond apart in age, in the order of the file.
     """
     expanded: list[Any] = []
-    for number, manifest in enumerate(manifests):
-        resource = _resource(manifest)
+    for number, written in enumerate(manifests):
+        resource = _resource(written)
+        manifest = _placed(written, resource, surroundings.namespace)
         born = surroundings.now + timedelta(microseconds=number)
         if resource is POD_CLIQUE_SET:
             expanded += _gangs_of(_decoded_set(manifest, surroundings), surroundings, born)
@@ -90,6 +94,14 @@ def _resource(manifest: JSON) -> Resource:
         kinds = ", ".join(sorted({each.kind for each in KINDS}))
         raise InvalidWorkload(f"{' '.join(named)}: cannot be simulated; a workload file may hold {kinds}")
     return resource
+
+
+def _placed(manifest: JSON, resource: Resource, namespace: str) -> JSON:
+    """Return a manifest with a namespace, where its kind has one."""
+    metadata = manifest.get("metadata") or {}
+    if not resource.namespaced or not isinstance(metadata, dict) or metadata.get("namespace"):
+        return manifest
+    return {**manifest, "metadata": {**metadata, "namespace": namespace}}
 
 
 def _decoded(resource: Resource, manifest: JSON) -> Any:

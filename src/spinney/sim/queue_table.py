@@ -2,12 +2,16 @@
 
 from collections import Counter
 from collections.abc import Mapping
+from typing import Final
 
 from spinney.api.kai import QUEUE, Queue
+from spinney.api.quantity import value
 from spinney.api.struct import Struct
 from spinney.scheduler.fairshare import Amounts
 from spinney.scheduler.fairshare.proportion import ProportionPlugin
 from spinney.sim.whatif import Simulation
+
+_GIB: Final = 2**30
 
 
 class Share(Struct, frozen=True, kw_only=True):
@@ -18,6 +22,12 @@ class Share(Struct, frozen=True, kw_only=True):
     fair_share: str
     allocated: str
     requested: str
+
+    def shown(self, resource: str) -> "Share":
+        """Return it as people read it: memory in GiB."""
+        if resource != "memory":
+            return self
+        return Share(**{name: _in_gib(getattr(self, name)) for name in self.__struct_fields__})
 
 
 class QueueLine(Struct, frozen=True, kw_only=True):
@@ -79,6 +89,10 @@ def queue_lines(simulation: Simulation) -> list[QueueLine]:
 def has_queues(simulation: Simulation) -> bool:
     """Tell whether the cluster has Queue objects; without any, every queue somebody names may hold all of it."""
     return bool(simulation.of(QUEUE, Queue))
+
+
+def _in_gib(text: str) -> str:
+    return text if text == "unlimited" else f"{value(text) / _GIB:.1f}Gi"
 
 
 def _shares(quota: Amounts, limit: Amounts, fair: Amounts, allocated: Amounts, requested: Amounts) -> dict[str, Share]:

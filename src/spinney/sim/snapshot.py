@@ -5,7 +5,8 @@ at (environment variables, arguments, probes, mounted secrets) was never taken i
 the cluster does not serve, or that the caller may not list, are noted instead of failing.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+import asyncio
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any, Final, Protocol, TypeVar
@@ -17,9 +18,9 @@ from spinney.api.grove import POD_CLIQUE, POD_CLIQUE_SET, PodClique, PodCliqueSe
 from spinney.api.kai import BIND_REQUEST, BindRequest
 from spinney.api.resource import Resource
 from spinney.api.struct import JSON, Struct, convert, to_json
-from spinney.kube.client import Client
+from spinney.kube.client import Client, Page
 from spinney.kube.discovery import served
-from spinney.kube.errors import Forbidden, NotFound
+from spinney.kube.errors import Expired, Forbidden, NotFound
 from spinney.scheduler.config import SchedulerConfig
 from spinney.scheduler.sources import OPTIONAL_KINDS
 
@@ -43,11 +44,18 @@ BY_NAME: Final[Mapping[tuple[str, str], Resource]] = {(each.api_version, each.ki
 """The same by ``apiVersion`` and ``kind``."""
 
 
+FORBIDDEN: Final = "may not be listed"
+_AT_ONCE: Final = 6
+"""Kinds that are listed at the same time: a cluster far away answers twenty questions in the time of four."""
+
+
 class Unseen(Struct, frozen=True, kw_only=True):
     """Something a snapshot lacks, and why; an answer computed from the snapshot may be wrong because of it."""
 
     what: str
     reason: str
+    detail: str = ""
+    """What the server said."""
 
     def __str__(self) -> str:
         return f"{self.what}: {self.reason}"
@@ -90,6 +98,10 @@ class ClusterSnapshot:
     def sees(self, resource: Resource) -> bool:
         """Tell whether the kind was listed, however many objects there were."""
         return resource in self.objects
+
+    def refused(self, resource: Resource) -> bool:
+        """Tell whether the kind is there, but whoever took the snapshot was not allowed to list it."""
+        return any(each.what == str(resource) and each.reason == FORBIDDEN for each in self.unseen)
 
     def with_objects(self, more: Iterable[Any]) -> "ClusterSnapshot":
         """Return a snapshot that also has ``more``; one of the same kind, namespace and name is replaced."""
@@ -150,49 +162,74 @@ async def take(
     Where pods may not be listed over all namespaces, those of ``namespace`` are, and the rest is noted as unseen.
     """
     taken = client.runtime.clock.now()
-    available = await served(client, KINDS)
-    objects: dict[Resource, tuple[Any, ...]] = {}
-    unseen: list[Unseen] = []
+    versions: dict[str, list[Resource]] = {}
     for resource in KINDS:
-        if resource not in available:
-            continue
-        on_kind(resource)
-        try:
-            objects[resource] = await _listed(client, resource, None, unseen)
-        except NotFound:
-            continue  # its CRD went while we looked
-        except Forbidden as refusal:
-            if namespace is not None and resource.namespaced:
-                await _list_one_namespace(client, resource, namespace, objects, unseen)
-            else:
-                unseen.append(Unseen(what=str(resource), reason=f"may not be listed: {refusal}"))
-    return ClusterSnapshot(objects=objects, unseen=tuple(unseen), taken=taken, source=source)
+        versions.setdefault(resource.api_version, []).append(resource)
+    known = await asyncio.gather(*(served(client, kinds) for kinds in versions.values()))
+    available = [resource for resource in KINDS if any(resource in found for found in known)]
+    turns = asyncio.Semaphore(_AT_ONCE)
+
+    async def look(resource: Resource) -> _Seen:
+        async with turns:
+            on_kind(resource)
+            return await _seen(client, resource, namespace)
+
+    seen = dict(zip(available, await asyncio.gather(*map(look, available)), strict=True))
+    return ClusterSnapshot(
+        objects={resource: each.objects for resource, each in seen.items() if each.objects is not None},
+        unseen=tuple(unseen for each in seen.values() for unseen in each.unseen),
+        taken=taken,
+        source=source,
+    )
 
 
-async def _list_one_namespace(
-    client: Client,
-    resource: Resource,
-    namespace: str,
-    objects: dict[Resource, tuple[Any, ...]],
-    unseen: list[Unseen],
-) -> None:
+@dataclass(frozen=True)
+class _Seen:
+    """What listing one kind gave."""
+
+    objects: tuple[Any, ...] | None
+    """``None``: the kind went away, or may not be listed."""
+    unseen: tuple[Unseen, ...] = ()
+
+
+async def _seen(client: Client, resource: Resource, namespace: str | None) -> _Seen:
+    """List one kind: everywhere, or where that may not be, in ``namespace``."""
     try:
-        objects[resource] = await _listed(client, resource, namespace, unseen)
+        return await _listed(client, resource, None)
+    except NotFound:
+        return _Seen(None)  # its CRD went while we looked
     except Forbidden as refusal:
-        unseen.append(Unseen(what=str(resource), reason=f"may not be listed: {refusal}"))
-    else:
-        unseen.append(Unseen(what=f"{resource} outside namespace {namespace}", reason="may not be listed"))
+        if namespace is None or not resource.namespaced:
+            return _Seen(None, (_forbidden(resource, refusal),))
+    try:
+        here = await _listed(client, resource, namespace)
+    except Forbidden as refusal:
+        return _Seen(None, (_forbidden(resource, refusal),))
+    elsewhere = Unseen(what=str(resource), reason=f"{FORBIDDEN} outside namespace {namespace}")
+    return _Seen(here.objects, (*here.unseen, elsewhere))
 
 
-async def _listed(client: Client, resource: Resource, namespace: str | None, unseen: list[Unseen]) -> tuple[Any, ...]:
+def _forbidden(resource: Resource, refusal: Forbidden) -> Unseen:
+    return Unseen(what=str(resource), reason=FORBIDDEN, detail=" ".join(str(refusal).split()))
+
+
+async def _listed(client: Client, resource: Resource, namespace: str | None) -> _Seen:
+    try:
+        return await _read(client.pages(resource, namespace, type=KINDS[resource]), resource)
+    except Expired:  # between two pages; one request for everything cannot expire
+        return await _read(client.pages(resource, namespace, type=KINDS[resource], limit=0), resource)
+
+
+async def _read(pages: AsyncIterator[Page[Any]], resource: Resource) -> _Seen:
     found: list[Any] = []
-    async for page in client.pages(resource, namespace, type=KINDS[resource]):
+    unseen: list[Unseen] = []
+    async for page in pages:
         found += map(sanitised, page.items)
         unseen += [
             Unseen(what=f"{resource} {each.namespace}/{each.name}".replace(" /", " "), reason=each.problem)
             for each in page.undecodable
         ]
-    return tuple(found)
+    return _Seen(tuple(found), tuple(unseen))
 
 
 def _without_commands(spec: Any) -> Any:

@@ -1,21 +1,25 @@
 """``spinney get``: gangs of every family, PodCliqueSets and nodes, as schedulers see them."""
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import click
 
+from spinney.api.core import NODE
 from spinney.api.grove import POD_CLIQUE_SET, PodCliqueSet
 from spinney.api.labels import PART_OF
 from spinney.api.quantity import value
 from spinney.api.struct import JSON
 from spinney.cli.connecting import ClusterChoice, print_unseen, snapshot_of
-from spinney.cli.output import columns, print_data, shortened
+from spinney.cli.options import meant
+from spinney.cli.output import columns, print_data, room_for, shortened
 from spinney.sim.gang_table import GangLine, gang_lines
 from spinney.sim.loading import inventory_of
 from spinney.sim.snapshot import ClusterSnapshot
 
 _GPU = "nvidia.com/gpu"
-_REASON_WIDTH = 60
+_PREFIX = "unschedulable on cluster: "
+"""What every reason of the session scheduler begins with; the column says it already."""
 
 
 def get(
@@ -40,7 +44,9 @@ def get(
                 for each in gang_lines(snapshot, singles=singles)
                 if _matches(each.namespace, each.name, here, name)
             ]
-            _print(lines, _gang_rows(lines, wide=output == "wide"), output, "gangs")
+            if name is not None and not lines:
+                raise click.ClickException(_missing("gang", name, here, [each.name for each in gang_lines(snapshot)]))
+            _print(lines, _gang_rows(lines, wide=output == "wide", everywhere=here is None), output, "gangs")
         case "sets":
             _print_sets(snapshot, here, name, output)
         case _:
@@ -61,15 +67,32 @@ def _print(data: object, table: tuple[list[str], list[list[object]]], output: st
         click.echo(f"no {what} found", err=True)
 
 
-def _gang_rows(lines: list[GangLine], *, wide: bool) -> tuple[list[str], list[list[object]]]:
-    headings = ["NAMESPACE", "NAME", "KIND", "SCHEDULER", "QUEUE", "PODS", "MIN", "PLACED", "READY", "STATE", "SPREAD"]
-    rows: list[list[object]] = []
-    for each in lines:
-        row: list[object] = [each.namespace, each.name, each.source, each.scheduler, each.queue]
-        row += [each.pods, each.minimum, each.placed, each.ready, each.state, each.spread]
-        row += [", ".join(each.nodes), each.reason] if wide else [shortened(each.reason, _REASON_WIDTH)]
-        rows.append(row)
-    return [*headings, *(["NODES"] if wide else []), "WAITS FOR"], rows
+def _missing(kind: str, name: str, here: str | None, known: Sequence[str]) -> str:
+    where = f" in namespace {here}" if here is not None else ""
+    return f"there is no {kind} {name!r}{where}{meant(name, known)} 'spinney get {kind}s -A' lists all."
+
+
+def _gang_rows(lines: list[GangLine], *, wide: bool, everywhere: bool) -> tuple[list[str], list[list[object]]]:
+    headings = ["NAME", "MIN", "PLACED", "READY", "STATE", "SPREAD"]
+    rows: list[list[object]] = [
+        [each.name, each.minimum, f"{each.placed}/{each.pods}", f"{each.ready}/{each.pods}", each.state, each.spread]
+        for each in lines
+    ]
+    if wide:
+        headings += ["KIND", "SCHEDULER", "QUEUE", "NODES"]
+        rows = [
+            [*row, each.source, each.scheduler, each.queue, ", ".join(each.nodes)]
+            for row, each in zip(rows, lines, strict=True)
+        ]
+    if everywhere:
+        headings, rows = (
+            ["NAMESPACE", *headings],
+            [[each.namespace, *row] for row, each in zip(rows, lines, strict=True)],
+        )
+    reasons = [each.reason.removeprefix(_PREFIX) for each in lines]
+    limit = max(map(len, reasons), default=0) if wide else room_for(headings, rows)
+    rows = [[*row, shortened(reason, max(limit, 1))] for row, reason in zip(rows, reasons, strict=True)]
+    return [*headings, "WAITS FOR"], rows
 
 
 def _print_sets(snapshot: ClusterSnapshot, here: str | None, name: str | None, output: str) -> None:
@@ -98,11 +121,21 @@ def _print_sets(snapshot: ClusterSnapshot, here: str | None, name: str | None, o
                 "gangs": mine,
             }
         )
+    if name is not None and not data:
+        known = [each.metadata.name for each in snapshot.of(POD_CLIQUE_SET, PodCliqueSet)]
+        raise click.ClickException(_missing("set", name, here, known))
     headings = ["NAMESPACE", "NAME", "REPLICAS", "GANGS", "PODS", "PLACED", "GANGS THAT WAIT"]
+    if here is not None:
+        headings, rows = headings[1:], [row[1:] for row in rows]
     _print(data, (headings, rows), output, "sets")
 
 
 def _print_nodes(snapshot: ClusterSnapshot, name: str | None, output: str) -> None:
+    if snapshot.refused(NODE):
+        raise click.ClickException("nodes may not be listed; ask for get and list on nodes")
+    known = [each.metadata.name for each in snapshot.nodes]
+    if name is not None and name not in known:
+        raise click.ClickException(f"there is no node {name!r}{meant(name, known)} 'spinney get nodes' lists all.")
     table = inventory_of(snapshot).cluster.table
     column = table.axis.column(_GPU)
     data: list[JSON] = []

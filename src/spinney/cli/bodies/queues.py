@@ -4,7 +4,7 @@ from pathlib import Path
 
 import click
 
-from spinney.api.quantity import value
+from spinney.api.kai import QUEUE
 from spinney.cli.connecting import ClusterChoice, print_unseen, snapshot_of
 from spinney.cli.output import columns, print_data, progress
 from spinney.cli.settings import scheduler_settings
@@ -50,7 +50,9 @@ def queues(
     for line in lines:
         if line.problem:
             click.echo(f"{line.name} cannot be used ({line.pending_gangs} gangs wait in it): {line.problem}")
-    if not has_queues(simulation):
+    if snapshot.refused(QUEUE):
+        click.echo("\nThe Queue objects may not be listed, so quotas, limits and shares are not known.", err=True)
+    elif not has_queues(simulation):
         click.echo("\nThe cluster has no Queue objects, so every queue a gang names may hold all of it.", err=True)
     print_unseen(snapshot)
 
@@ -61,14 +63,8 @@ def _rows(line: QueueLine, resources: list[str]) -> list[list[object]]:
         [
             name if number == 0 else "",
             _SHORT.get(resource, resource),
-            *(_amount(resource, getattr(line.shares[resource], field)) for field in _FIELDS),
+            *(getattr(line.shares[resource].shown(resource), field) for field in _FIELDS),
             line.pending_gangs if number == 0 else "",
         ]
         for number, resource in enumerate(resources)
     ]
-
-
-def _amount(resource: str, text: str) -> str:
-    if resource != "memory" or text == "unlimited":
-        return text
-    return f"{value(text) / 2**30:.1f}Gi"

@@ -7,8 +7,9 @@ from typing import Any
 
 import click
 
+from spinney.api.core import NODE
 from spinney.api.struct import JSON
-from spinney.cli.connecting import ClusterChoice, print_unseen, snapshot_of
+from spinney.cli.connecting import DEFAULT_NAMESPACE, ClusterChoice, print_unseen, snapshot_of
 from spinney.cli.output import columns, print_data, progress, shortened
 from spinney.cli.settings import scheduler_settings
 from spinney.explain.amounts import counted
@@ -40,6 +41,7 @@ def simulate(
     configs: tuple[Path, ...],
     plugins: tuple[Path, ...],
     cycles: int,
+    namespace: str | None,
     kubeconfig: Path | None,
     context: str | None,
     output: str,
@@ -50,10 +52,15 @@ def simulate(
     if len(configs) == 2 and plugins:
         raise click.BadParameter("a plugin is compared with one configuration, not with two", param_hint="--plugin")
     policies = _policies(plugins)
-    taken, _ = snapshot_of(ClusterChoice(kubeconfig, context), snapshot)
+    taken, here = snapshot_of(ClusterChoice(kubeconfig, context, namespace), snapshot)
+    if taken.refused(NODE):
+        raise click.ClickException(
+            f"nodes may not be listed in {taken.source}, so nothing could be placed; ask for get and list on nodes, or "
+            "for a file that somebody who has them wrote with 'spinney snapshot'"
+        )
     contenders = list(_contenders(taken, configs, plugins, policies))
     runtime = Runtime.system()
-    cluster = _with_workload(taken, files, runtime)
+    cluster = _with_workload(taken, files, here, runtime)
     runs = []
     try:
         with progress("simulating", steps=len(contenders)) as say:
@@ -94,8 +101,10 @@ def _contenders(
             yield f"{name} + {', '.join(map(str, files))}", *with_plugins(config, policies)
 
 
-def _with_workload(taken: ClusterSnapshot, files: Sequence[Path], runtime: Runtime) -> ClusterSnapshot:
-    surroundings = Surroundings.of(taken, runtime.clock.now())
+def _with_workload(
+    taken: ClusterSnapshot, files: Sequence[Path], namespace: str | None, runtime: Runtime
+) -> ClusterSnapshot:
+    surroundings = Surroundings.of(taken, runtime.clock.now(), namespace=namespace or DEFAULT_NAMESPACE)
     try:
         manifests: list[JSON] = [manifest for path in files for manifest in read_manifests(path)]
         return taken.with_objects(expand(manifests, surroundings)) if manifests else taken

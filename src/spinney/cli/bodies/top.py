@@ -93,9 +93,17 @@ def scene(nodes: Sequence[Node], pods: Sequence[Pod], queues: Sequence[Queue] = 
     return Memberships().scene(nodes, pods, queues)
 
 
+async def _must_be_listed(connection: Connection, namespace: str | None) -> None:
+    """Raise what the server says if nodes or pods may not be listed: a cache would go on trying."""
+    for resource, where in ((NODE, None), (POD, namespace)):
+        async for _ in connection.client.pages(resource, where, limit=1):
+            break
+
+
 async def _follow(connection: Connection, namespace: str | None) -> None:
     """Draw until cancelled, after each burst of changes."""
     client, changed = connection.client, asyncio.Event()
+    await _must_be_listed(connection, namespace)
     nodes = WatchCache(client, NODE, Node, runtime=client.runtime)
     pods = WatchCache(client, POD, Pod, runtime=client.runtime, namespace=namespace)
     queues = WatchCache(client, QUEUE, Queue, runtime=client.runtime)

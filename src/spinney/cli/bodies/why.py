@@ -77,7 +77,7 @@ def _queue_lines(queue: QueueLine) -> list[str]:
     return [
         f"{resource}: {share.allocated} in use, {share.requested} requested, quota {share.quota}, "
         f"limit {share.limit}, fair share {share.fair_share}"
-        for resource, share in queue.shares.items()
+        for resource, share in ((resource, share.shown(resource)) for resource, share in queue.shares.items())
     ]
 
 
