@@ -2,6 +2,8 @@
 
 The unit is a replica: all its PodCliques are deleted and made anew. Old replicas that do not serve go at once, those
 that do one at a time, lowest index first, while the group stays above its minimum or, with none to spare, is complete.
+A PodClique that was made anew already is not deleted again: of a replica some may be seen to be new before others are
+seen to be gone.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -28,9 +30,18 @@ from spinney.operator.names import template_name
 
 @dataclass(frozen=True)
 class GroupUpdate:
-    """Where the update of a scaling group stands: its progress, the replicas to recycle now, whether it is settled."""
+    """Where the update of a scaling group stands: its progress, the PodCliques to delete now, whether it is settled."""
 
     progress: PodCliqueScalingGroupUpdateProgress | None
+    delete: tuple[PodClique, ...] = ()
+    settled: bool = True
+
+
+@dataclass(frozen=True)
+class _Step:
+    """The next step of an update: its progress, the replicas to recycle, whether it is settled."""
+
+    progress: PodCliqueScalingGroupUpdateProgress
     recycle: tuple[int, ...] = ()
     settled: bool = True
 
@@ -65,8 +76,9 @@ def group_update(
             update_started_at=now, pod_clique_set_generation_hash=hashes.generation
         )
     step = _step(group, members, progress, hashes, now)
-    assert step.progress is not None
-    return GroupUpdate(_counted(step.progress, group, members, hashes), step.recycle, step.settled)
+    present = by_replica(members)
+    doomed = [clique for j in step.recycle for clique in present[j] if not _is_new(clique, step.progress, hashes)]
+    return GroupUpdate(_counted(step.progress, group, members, hashes), tuple(doomed), step.settled)
 
 
 def _step(
@@ -75,7 +87,7 @@ def _step(
     progress: PodCliqueScalingGroupUpdateProgress,
     hashes: TemplateHashes,
     now: datetime,
-) -> GroupUpdate:
+) -> _Step:
     wanted = {j: each for j, each in by_replica(members).items() if j < replicas_of(group)}
     whole = complete_replicas(group, members)
     old = {j: each for j, each in wanted.items() if not _follows(each, hashes)}
@@ -86,15 +98,15 @@ def _step(
     if selection is not None and selection.current not in selection.completed:
         current = selection.current
         if current in old:
-            return GroupUpdate(progress, tuple(sorted({*idle, current})), settled=False)
+            return _Step(progress, tuple(sorted({*idle, current})), settled=False)
         if current < replicas_of(group) and not _is_updated(whole.get(current), hashes):
-            return GroupUpdate(progress, idle, settled=False)
+            return _Step(progress, idle, settled=False)
         selection = ReplicasSelectedToUpdate(current=current, completed=(*selection.completed, current))
         progress = msgspec.structs.replace(progress, ready_replica_indices_selected_to_update=selection)
     if not old:
         if not all(_is_updated(whole.get(j), hashes) for j in range(replicas_of(group))):
-            return GroupUpdate(progress, settled=False)
-        return GroupUpdate(msgspec.structs.replace(progress, update_ended_at=now))
+            return _Step(progress, settled=False)
+        return _Step(msgspec.structs.replace(progress, update_ended_at=now))
     available = sum(_serves(each) for each in whole.values())
     if serving and available >= min(replicas_of(group), minimum_of(group) + 1):
         completed = selection.completed if selection is not None else ()
@@ -102,8 +114,8 @@ def _step(
         kept = tuple(j for j in completed if j != serving[0])
         selection = ReplicasSelectedToUpdate(current=serving[0], completed=kept)
         progress = msgspec.structs.replace(progress, ready_replica_indices_selected_to_update=selection)
-        return GroupUpdate(progress, (*idle, serving[0]), settled=False)
-    return GroupUpdate(progress, idle, settled=False)
+        return _Step(progress, (*idle, serving[0]), settled=False)
+    return _Step(progress, idle, settled=False)
 
 
 def _counted(
@@ -123,6 +135,12 @@ def _counted(
 def _follows(members: Iterable[PodClique], hashes: TemplateHashes) -> bool:
     """Say whether every PodClique of a replica was made from the present template."""
     return all(clique.metadata.labels.get(marks.POD_TEMPLATE_HASH) == _expected(clique, hashes) for clique in members)
+
+
+def _is_new(clique: PodClique, progress: PodCliqueScalingGroupUpdateProgress, hashes: TemplateHashes) -> bool:
+    """Say whether a PodClique was made from the present template since the update began."""
+    created = clique.metadata.creation_timestamp
+    return created is not None and created > progress.update_started_at and _follows([clique], hashes)
 
 
 def _expected(clique: PodClique, hashes: TemplateHashes) -> str | None:

@@ -176,8 +176,20 @@ class PodCliqueController:
             return
         staying = [pod for pod in scene.pods if pod.metadata.uid not in doomed]
         wanted = (scene.clique.spec.replicas or 0) - sum(map(is_active, staying))
-        if wanted > 0:
+        if wanted > 0 and (not self._has_lost_pods(scene) or await self._is_there(scene.clique)):
             await write_each(free_indexes(staying, wanted), lambda index: self._create(scene, index))
+
+    def _has_lost_pods(self, scene: Scene) -> bool:
+        return bool(self._lives.get(scene.clique.metadata.uid or "")) or not all(map(is_active, scene.pods))
+
+    async def _is_there(self, clique: PodClique) -> bool:
+        """Ask whether a PodClique still exists: that its pods go may be seen before it is seen that they went with it."""
+        metadata = clique.metadata
+        try:
+            found = await self._client.get(POD_CLIQUE, metadata.name, metadata.namespace, type=PodClique)
+        except NotFound:
+            return False
+        return found.metadata.uid == metadata.uid and not found.metadata.deleting
 
     async def _create(self, scene: Scene, index: int) -> None:
         clique, gang, backend = scene.clique, scene.gang, scene.backend

@@ -94,7 +94,7 @@ class PodCliqueScalingGroupController:
             about = reference(POD_CLIQUE_SCALING_GROUP, group)
             self._events.event(about, "Warning", "PodCliqueScalingGroupReplicaDeleteSuccessful", text)
         await self._write_status(scene, update)
-        await self._delete(scene, {*update.recycle, *verdict.recycle})
+        await self._delete(scene, update.delete, verdict.recycle)
         await self._sync(scene)
         return None if verdict.wait is None else Requeue(after=verdict.wait.total_seconds())
 
@@ -125,13 +125,14 @@ class PodCliqueScalingGroupController:
 
     # -- writing -------------------------------------------------------------------------------------------------------
 
-    async def _delete(self, scene: Scene, recycled: set[int]) -> None:
-        """Delete the PodCliques of replicas that are recycled or no longer wanted, highest index first."""
+    async def _delete(self, scene: Scene, replaced: Sequence[PodClique], recycled: Sequence[int]) -> None:
+        """Delete the PodCliques that are replaced, recycled or no longer wanted, highest index first."""
+        names_replaced = {clique.metadata.name for clique in replaced}
         doomed = [
             clique
             for j, members in sorted(by_replica(scene.members).items(), reverse=True)
-            if j in recycled or j >= replicas_of(scene.group)
             for clique in members
+            if j in recycled or j >= replicas_of(scene.group) or clique.metadata.name in names_replaced
         ]
         await write_each(doomed, lambda clique: delete_exactly(self._client, POD_CLIQUE, clique))
 
