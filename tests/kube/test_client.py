@@ -130,6 +130,17 @@ async def test_writes_send_what_they_should() -> None:
         ]
 
 
+async def test_a_trusting_client_asks_for_no_search() -> None:
+    """Its writes, and only its own, are not searched for fields that the server does not know."""
+    async with connected() as (client, server):
+        trusting = client.trusting()
+        await trusting.patch(POD, "a", {"x": 1}, "x")
+        await client.patch(POD, "a", {"x": 1}, "x")
+        asked = [dict(request.query).get("fieldValidation") for request in server.requests]
+        assert asked == ["Ignore", None]
+        assert trusting.over(client.transport)._field_validation == "Ignore"
+
+
 async def test_a_written_object_names_its_kind() -> None:
     """ApiVersion and kind come from the resource, and the caller's object is left as it was."""
     async with connected() as (client, server):

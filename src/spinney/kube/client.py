@@ -36,6 +36,7 @@ else:
     T = TypeVar("T")
 
 PropagationPolicy = Literal["Background", "Foreground", "Orphan"]
+FieldValidation = Literal["Ignore", "Warn", "Strict"]
 
 PAGE_SIZE = 500
 
@@ -89,10 +90,12 @@ class Client:
         retry: RetryPolicy = RetryPolicy(),  # noqa: B008 - a frozen value
         timeout: float | None = 30.0,
         on_warning: Callable[[str], None] | None = None,
+        field_validation: FieldValidation | None = None,
     ) -> None:
         self.transport = transport
         self.runtime = runtime
         self.field_manager = field_manager
+        self._field_validation = field_validation
         self._retry = retry
         self._timeout = timeout
         self._on_warning = on_warning or WarningLog()
@@ -416,6 +419,16 @@ class Client:
 
     def over(self, transport: Transport) -> "Client":
         """Return a client with the same settings over another transport."""
+        return self._like(transport, self._field_validation)
+
+    def trusting(self) -> "Client":
+        """Return a client, over the same transport, that does not have its writes searched for unknown fields.
+
+        For what was encoded from our own types, and cannot have any: it spares the server a second reading.
+        """
+        return self._like(self.transport, "Ignore")
+
+    def _like(self, transport: Transport, field_validation: FieldValidation | None) -> "Client":
         return Client(
             transport,
             self.runtime,
@@ -423,6 +436,7 @@ class Client:
             retry=self._retry,
             timeout=self._timeout,
             on_warning=self._on_warning,
+            field_validation=field_validation,
         )
 
     async def close(self) -> None:
@@ -450,7 +464,11 @@ class Client:
             ) from problem
 
     def _writing(self, dry_run: bool, field_manager: str | None = None) -> dict[str, str]:
-        return _query(fieldManager=field_manager or self.field_manager, dryRun="All" if dry_run else None)
+        return _query(
+            fieldManager=field_manager or self.field_manager,
+            dryRun="All" if dry_run else None,
+            fieldValidation=self._field_validation,
+        )
 
 
 async def create_or_get(client: Client, resource: Resource, obj: JSON | Struct, *, type: type[T] = _JSON) -> T:
