@@ -16,11 +16,12 @@ from spinney.kube.errors import NotFound
 from spinney.kube.keys import Key
 from spinney.kube.manager import Manager
 from spinney.operator.claims import ClaimPlan
+from spinney.operator.last_errors import Obstacle
 from spinney.operator.possessions import BY_OWNER, Possession, possession_cache
 from spinney.operator.writing import create_once, delete_exactly, write_each
 
 
-class MissingTemplate(RuntimeError):  # noqa: N818 - named for the situation
+class MissingTemplate(Obstacle):
     """A resource is to be shared whose claim template does not exist."""
 
 

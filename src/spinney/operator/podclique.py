@@ -36,6 +36,7 @@ from spinney.operator.claim_keeping import ClaimKeeper
 from spinney.operator.claims import claims_of_clique
 from spinney.operator.clique_status import clique_status
 from spinney.operator.clique_update import CliqueUpdate, clique_update
+from spinney.operator.last_errors import ErrorReports
 from spinney.operator.layout import Layout, Place
 from spinney.operator.pod_states import deletion_order, free_indexes, is_active, pod_index
 from spinney.operator.set_update import is_on_delete, is_selected
@@ -88,7 +89,8 @@ class PodCliqueController:
 
     def register(self, manager: Manager, *, workers: int) -> Controller:
         """Run under a manager: woken by PodCliques, their pods, their gangs and what those wait for."""
-        controller = a_controller(manager, "podclique", self.reconcile, workers=workers)
+        reports = ErrorReports(self._client, self._events, POD_CLIQUE, self._caches.cliques.get)
+        controller = a_controller(manager, "podclique", reports.of(self.reconcile), workers=workers)
         self._caches.pods.subscribe(self._observe)
         controller.watch(self._caches.cliques)
         self._caches.pods.subscribe(gathering(controller, to_controller_of(POD_CLIQUE), self._patience))
@@ -183,7 +185,7 @@ class PodCliqueController:
         return bool(self._lives.get(scene.clique.metadata.uid or "")) or not all(map(is_active, scene.pods))
 
     async def _is_there(self, clique: PodClique) -> bool:
-        """Ask whether a PodClique still exists: that its pods go may be seen before it is seen that they went with it."""
+        """Ask whether a PodClique still exists: that its pods go may be seen before it is seen that it went."""
         metadata = clique.metadata
         try:
             found = await self._client.get(POD_CLIQUE, metadata.name, metadata.namespace, type=PodClique)

@@ -24,6 +24,7 @@ from spinney.operator.claims import claims_of_group
 from spinney.operator.group_status import by_replica, group_status, replicas_of
 from spinney.operator.group_update import GroupUpdate, group_update
 from spinney.operator.hashes import TemplateHashes
+from spinney.operator.last_errors import ErrorReports
 from spinney.operator.layout import Layout
 from spinney.operator.podclique import same_for_children
 from spinney.operator.set_status import replica_index
@@ -60,7 +61,8 @@ class PodCliqueScalingGroupController:
 
     def register(self, manager: Manager, *, workers: int) -> Controller:
         """Run under a manager: woken by groups, their PodCliques and their sets."""
-        controller = a_controller(manager, "podcliquescalinggroup", self.reconcile, workers=workers)
+        reports = ErrorReports(self._client, self._events, POD_CLIQUE_SCALING_GROUP, self._caches.groups.get)
+        controller = a_controller(manager, "podcliquescalinggroup", reports.of(self.reconcile), workers=workers)
         controller.watch(self._caches.groups)
         controller.watch(self._caches.cliques, to_label(marks.SCALING_GROUP))
         controller.watch(self._caches.sets, self._groups_of_set)

@@ -40,10 +40,11 @@ from spinney.kube.manager import Manager
 from spinney.kube.mapping import to_label
 from spinney.operator import auxiliary, gangs, names, podcliques, set_status, termination
 from spinney.operator.caches import BY_TOPOLOGY, Caches
-from spinney.operator.claim_keeping import ClaimKeeper, MissingTemplate
+from spinney.operator.claim_keeping import ClaimKeeper
 from spinney.operator.claims import claims_of_set
 from spinney.operator.gangs import GangPlan
 from spinney.operator.hashes import TemplateHashes, adoption
+from spinney.operator.last_errors import ErrorReports
 from spinney.operator.layout import Layout
 from spinney.operator.podgang import FIELD_MANAGER, new_gang
 from spinney.operator.podgang_calls import TIMEOUT_SECONDS
@@ -115,7 +116,8 @@ class PodCliqueSetController:
 
     def register(self, manager: Manager, *, workers: int) -> Controller:
         """Run under a manager: woken by sets, by everything made for them, and by topologies."""
-        controller = a_controller(manager, "podcliqueset", self.reconcile, workers=workers)
+        reports = ErrorReports(self._client, self._events, POD_CLIQUE_SET, self._caches.sets.get)
+        controller = a_controller(manager, "podcliqueset", reports.of(self.reconcile), workers=workers)
         controller.watch(self._caches.sets)
         controller.watch(self._caches.bindings, self._sets_of_topology)
         gather = gathering(controller, to_label(marks.PART_OF), self._patience)
@@ -151,11 +153,7 @@ class PodCliqueSetController:
         synced = self._synced.get(key) == structure
         await self._write_status(scene, synced=synced)
         if not synced:
-            try:
-                await self._sync(scene)
-            except (NameTaken, MissingTemplate) as error:
-                self._events.event(reference(POD_CLIQUE_SET, pcs), "Warning", type(error).__name__, str(error))
-                return Requeue()
+            await self._sync(scene)
             self._synced[key] = structure
             if pcs.status.observed_generation != pcs.metadata.generation:
                 await self._write_status(scene, synced=True)

@@ -24,6 +24,7 @@ from spinney.kube.keys import Key
 from spinney.kube.manager import Manager
 from spinney.operator.auxiliary import COMPUTE_DOMAIN, DIGEST, Wanted
 from spinney.operator.caches import MANAGED
+from spinney.operator.last_errors import Obstacle
 from spinney.operator.writing import delete_exactly, write_each
 
 KINDS: Final = (SERVICE, SERVICE_ACCOUNT, ROLE, ROLE_BINDING, SECRET, HORIZONTAL_POD_AUTOSCALER)
@@ -37,7 +38,7 @@ class Possession(Struct, frozen=True, kw_only=True):
     metadata: Metadata = Metadata()
 
 
-class NameTaken(RuntimeError):  # noqa: N818 - named for the situation
+class NameTaken(Obstacle):
     """An object that is needed exists and belongs to somebody else."""
 
 

@@ -1,0 +1,116 @@
+"""What an object says about its latest reconcile when that failed: ``status.lastErrors``, and an event.
+
+Failures that pass by themselves (somebody was quicker, the API server is busy) are not told unless they go on. What is
+told goes when a reconcile succeeds. The list has a field manager of its own, so whoever writes the rest of a status
+neither sees to it nor removes it.
+"""
+
+from collections import Counter
+from collections.abc import Callable
+from typing import Final, Protocol
+
+import structlog
+
+from spinney.api.grove_status import LastError
+from spinney.api.meta import Metadata
+from spinney.api.resource import Resource
+from spinney.api.time import timestamp
+from spinney.kube.client import Client
+from spinney.kube.controller import Reconcile, Requeue
+from spinney.kube.errors import ApiError, BadRequest, Forbidden, Invalid, KubeError
+from spinney.kube.events import EventRecorder, reference
+from spinney.kube.keys import Key
+
+log = structlog.get_logger()
+
+FIELD_MANAGER: Final = "spinney-operator-errors"
+FAILURES_IN_A_ROW: Final = 5
+"""How often a reconcile may fail for a reason that may pass before it is told."""
+_LASTING: Final = (BadRequest, Forbidden, Invalid)
+
+
+class Obstacle(RuntimeError):  # noqa: N818 - named for the situation
+    """Something in the way that a person has to see to; the message says what and how."""
+
+
+class _Status(Protocol):
+    @property
+    def last_errors(self) -> tuple[LastError, ...]: ...
+
+
+class Reported(Protocol):
+    """An object whose status has a list of errors."""
+
+    @property
+    def metadata(self) -> Metadata: ...
+
+    @property
+    def status(self) -> _Status: ...
+
+
+class ErrorReports:
+    """Tells on objects of one kind why they cannot be reconciled. Mutable: knows what failed, and what it has told."""
+
+    def __init__(
+        self, client: Client, events: EventRecorder, resource: Resource, find: Callable[[Key], Reported | None]
+    ) -> None:
+        self._client = client
+        self._events = events
+        self._resource = resource
+        self._find = find
+        self._failures: Counter[Key] = Counter()
+        self._told: dict[Key, tuple[str, str]] = {}
+
+    def of(self, reconcile: Reconcile) -> Reconcile:
+        """Return a reconcile that also tells how it went; an :class:`Obstacle` is told and tried again later."""
+
+        async def reporting(key: Key) -> Requeue | None:
+            try:
+                requeue = await reconcile(key)
+            except Obstacle as obstacle:
+                log.warning("reconcile is held up", kind=self._resource.kind, key=str(key), error=str(obstacle))
+                await self._tell(key, obstacle)
+                return Requeue()
+            except Exception as error:
+                self._failures[key] += 1
+                if _lasts(error) or self._failures[key] >= FAILURES_IN_A_ROW:
+                    await self._tell(key, error)
+                raise
+            await self._clear(key)
+            return requeue
+
+        return reporting
+
+    async def _tell(self, key: Key, error: Exception) -> None:
+        code, description = type(error).__name__, str(error)
+        found = self._find(key)
+        if found is None or self._told.get(key) == (code, description):
+            return
+        self._told[key] = (code, description)
+        self._events.event(reference(self._resource, found), "Warning", code, description)
+        now = timestamp(self._client.runtime.clock.now())
+        await self._write(found, [{"code": code, "description": description, "observedAt": now}])
+
+    async def _clear(self, key: Key) -> None:
+        self._failures.pop(key, None)
+        told = self._told.pop(key, None)
+        found = self._find(key)
+        if found is not None and (told is not None or found.status.last_errors):
+            await self._write(found, [])
+
+    async def _write(self, found: Reported, errors: list[dict[str, str]]) -> None:
+        metadata = found.metadata
+        body = {
+            "metadata": {"name": metadata.name, "namespace": metadata.namespace, "uid": metadata.uid},
+            "status": {"lastErrors": errors} if errors else {},
+        }
+        try:
+            await self._client.apply(self._resource, body, field_manager=FIELD_MANAGER, subresource="status")
+        except KubeError as error:
+            # It is only about telling; the object may be gone, and what failed is in the log.
+            log.debug("errors not told", kind=self._resource.kind, name=metadata.name, error=str(error))
+
+
+def _lasts(error: Exception) -> bool:
+    """Say whether trying again is of no use by itself."""
+    return isinstance(error, _LASTING) or not isinstance(error, KubeError | ApiError | TimeoutError)
