@@ -230,6 +230,33 @@ _GANGS = [
         },
     ),
 ]
+FORMATS: Mapping[str, tuple[str, tuple[Any, ...]]] = {
+    "int32": ("integer", (2**31 - 1, 2**31, -(2**31) - 1)),
+    "int64": ("integer", (2**63 - 1, 2**63, -(10**30))),
+    "float": ("number", (1.5, 1e39)),
+    "date-time": (
+        "string",
+        ("2026-01-02T03:04:05.1Z", "2026-01-02t03:04:05+01:00", "2026-01-02", "2026-13-02T03:04:05Z"),
+    ),
+    "date": ("string", ("2026-01-02", "2026-1-2")),
+    "duration": ("string", ("1h2m", "2 weeks", "0", "1", "x")),
+    "uri": ("string", ("http://a/b", "/a", "a", "http://a b")),
+    "email": ("string", ("a@b", "A <a@b.c>", "a")),
+    "hostname": ("string", ("a", "a.bc", "a.b", "-a")),
+    "ipv4": ("string", ("01.2.3.4", "1.2.3.256")),
+    "ipv6": ("string", ("::1", "fe80::1%eth0")),
+    "cidr": ("string", ("::/0", "1.2.3.4/33")),
+    "mac": ("string", ("0000.5e00.5301", "00:00:5e:00:53")),
+    "uuid4": ("string", ("a2ae1a2c5c5c4a4a8a8a0123456789ab", "a2ae1a2c-5c5c-5a4a-8a8a-0123456789ab")),
+    "byte": ("string", ("YQ==", "YQ", "")),
+    "isbn": ("string", ("978-0-306-40615-7", "0-306-40615-2", "1")),
+    "creditcard": ("string", ("4111-1111-1111-1111", "1")),
+    "ssn": ("string", ("123-45-6789", "123456789")),
+    "hexcolor": ("string", ("#fff", "#ffff")),
+    "rgbcolor": ("string", ("rgb(1, 2, 3)", "rgb(256,2,3)")),
+    "k8s-short-name": ("string", ("a", "a.b")),
+    "nonsense": ("string", ("x",)),
+}
 _DEFINITION = {
     "metadata": {"name": "gears.parity.example.com"},
     "spec": {
@@ -262,6 +289,7 @@ _DEFINITION = {
                                     "name": {"type": "string", "maxLength": 5},
                                     "port": {"x-kubernetes-int-or-string": True},
                                     "note": {"type": "string", "nullable": True},
+                                    **{name: {"type": kind, "format": name} for name, (kind, _) in FORMATS.items()},
                                     "free": {"type": "object", "x-kubernetes-preserve-unknown-fields": True},
                                     "tags": {
                                         "type": "array",
@@ -295,7 +323,20 @@ def _gear(gear: str, **spec: Any) -> JSON:
     return {"apiVersion": "parity.example.com/v1", "kind": "Gear", "metadata": {"name": gear}, "spec": spec}
 
 
+def _strange(**metadata: Any) -> JSON:
+    return {**_gear("s", min=1), "metadata": {"name": "s", **metadata}}
+
+
 _CUSTOM = [
+    *(posting(GEARS, _gear("t", min=1, **{n: v}), dryRun="All") for n, (_, vs) in FORMATS.items() for v in vs),
+    posting(GEARS, _strange(foo=1), fieldValidation="Strict"),
+    posting(GEARS, _strange(ownerReferences=[{"bar": 1}]), fieldValidation="Strict"),
+    posting(GEARS, _strange(generation="1")),
+    posting(GEARS, _strange(creationTimestamp="x")),
+    posting(GEARS, _strange(foo=1)),
+    merging(f"{GEARS}/s", {"metadata": {"foo": 1}}, fieldValidation="Strict"),
+    Exchange("PATCH", f"{GEARS}/s", _strange(foo=1), APPLY, {"fieldManager": "m"}),
+    deleting(f"{GEARS}/s"),
     posting(GEARS, {**_gear("f", min=1, junk=1, free={"a": 1}, note=None, port="x"), "status": {"replicas": 1}}),
     posting(GEARS, _gear("g", min=1, junk=1), fieldValidation="Strict"),
     posting(GEARS, _gear("g", min=3)),

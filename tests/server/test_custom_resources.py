@@ -229,3 +229,35 @@ async def test_a_wrong_definition_is_named(change: Any, field: str) -> None:
     answer = await an_api().send("POST", DEFINITIONS, definition)
     assert answer.status == 422
     assert field in [cause["field"] for cause in answer.body["details"]["causes"]]
+
+
+async def test_formats_are_checked_as_kubernetes_does() -> None:
+    """A number that its format cannot hold and a text that is not of its format are refused; unknown formats warn."""
+    api = an_api()
+    properties = {
+        "count": {"type": "integer", "format": "int32", "maximum": 5_000_000_000},
+        "when": {"type": "string", "format": "date-time"},
+        "free": {"type": "string", "format": "poem"},
+    }
+    created = await api.send("POST", DEFINITIONS, a_definition({"type": "object", "properties": properties}))
+    assert created.headers["warning"] == '299 - "unrecognized format \\"poem\\""'
+    await api.create(WIDGETS, a_widget("a", count=2**31 - 1, when="2026-01-02T03:04:05Z", free="x"))
+    answer = await api.send("POST", WIDGETS, a_widget("b", count=2**31, when="soon"))
+    assert answer.status == 422
+    assert sorted((cause["field"], cause["reason"]) for cause in answer.body["details"]["causes"]) == [
+        ("<nil>", "FieldValueInvalid"),
+        ("spec.when", "FieldValueTypeInvalid"),
+    ]
+
+
+async def test_unknown_metadata_of_custom_resources_is_refused_when_asked() -> None:
+    """Strict validation is about metadata, too, and what is dropped is warned about otherwise."""
+    api = an_api()
+    await api.create(DEFINITIONS, a_definition())
+    widget = a_widget("a")
+    widget["metadata"]["lables"] = {"a": "b"}
+    strict = await api.send("POST", WIDGETS, widget, query={"fieldValidation": "Strict"})
+    assert (strict.status, 'unknown field "metadata.lables"' in strict.body["message"]) == (400, True)
+    lenient = await api.send("POST", WIDGETS, widget)
+    assert lenient.headers["warning"] == '299 - "unknown field \\"metadata.lables\\""'
+    assert "lables" not in lenient.body["metadata"]

@@ -15,6 +15,7 @@ from spinney.api.resource import Resource
 from spinney.api.struct import JSON, convert
 from spinney.api.time import timestamp
 from spinney.server.crd.behaviour import CustomBehaviour
+from spinney.server.crd.formats import unrecognized
 from spinney.server.crd.structure import shape_of
 from spinney.server.kinds.kind import Behaviour, FieldLabel, Kind, ScalePaths
 from spinney.server.kinds.shape import Shape
@@ -63,6 +64,10 @@ class DefinitionBehaviour(Behaviour):
                 names["listKind"] = f"{names['kind']}List"
         if not spec.get("conversion"):
             spec["conversion"] = {"strategy": "None"}
+
+    def warnings(self, obj: JSON) -> list[str]:
+        schemas = [(version.get("schema") or {}).get("openAPIV3Schema") or {} for version in obj["spec"]["versions"]]
+        return [f'unrecognized format "{name}"' for schema in schemas for name in unrecognized(schema)]
 
     def prepare_create(self, obj: JSON, now: datetime) -> None:
         metadata, spec = obj["metadata"], obj["spec"]

@@ -10,10 +10,13 @@ from typing import Any
 import jsonschema_rs
 
 from spinney.api.struct import JSON
+from spinney.server.crd.formats import BOUNDS, CALLED, STRINGS
 from spinney.server.status import Cause, bad_request, duplicate_value, invalid_value, required, shown, unsupported_value
 
 _ANNOTATIONS = ("default", "description", "example", "externalDocs", "title", "nullable")
 _ABSENT = object()
+_OURS = "kubernetes:"  # before the names of formats, so that they are not the JSON Schema's
+_BOUNDED = "allOf"  # where the bounds of a number's format are
 
 
 class SchemaValidator:
@@ -21,7 +24,8 @@ class SchemaValidator:
 
     def __init__(self, schema: JSON) -> None:
         self._schema = schema
-        self._compiled = jsonschema_rs.Draft4Validator(json_schema(schema), validate_formats=True)
+        formats = {f"{_OURS}{name}": check for name, check in STRINGS.items()}
+        self._compiled = jsonschema_rs.Draft4Validator(json_schema(schema), validate_formats=True, formats=formats)
         self._has_unique_lists = _has_unique_lists(schema)
 
     def validate(self, obj: JSON, old: JSON | None) -> list[Cause]:
@@ -31,7 +35,7 @@ class SchemaValidator:
             path = list(error.instance_path)
             if old is not None and _at(old, path) == _at(obj, path):
                 continue
-            causes.append(_cause(error, path))
+            causes += _causes(error, path)
         if self._has_unique_lists:
             causes += _duplicates(obj, old, self._schema, "")
         return causes
@@ -55,8 +59,10 @@ def json_schema(schema: JSON) -> JSON:
             translated[name] = json_schema(value)
         elif name in {"allOf", "anyOf", "oneOf"}:
             translated[name] = [json_schema(each) for each in value]
-        else:
+        elif name != "format":
             translated[name] = value
+    if "format" in schema:
+        _add_format(translated, schema["format"])
     if schema.get("x-kubernetes-int-or-string"):
         translated["type"] = ["integer", "string"]
     if not translated.get("required", True):
@@ -70,12 +76,36 @@ def json_schema(schema: JSON) -> JSON:
     return translated
 
 
+def _add_format(translated: JSON, name: str) -> None:
+    """Add a format: ours for strings, bounds for numbers, nothing for what is unknown."""
+    if name in STRINGS:
+        translated["format"] = f"{_OURS}{name}"
+    elif name in BOUNDS:
+        lowest, highest = BOUNDS[name]
+        translated[_BOUNDED] = [*translated.get(_BOUNDED, ()), {"minimum": lowest, "maximum": highest}]
+
+
 def field_path(path: list[str | int]) -> str:
     """Return a path as causes name it: ``spec.roles[0].name``."""
     text = ""
     for step in path:
         text += f"[{step}]" if isinstance(step, int) else f".{step}" if text else step
     return text
+
+
+def _causes(error: jsonschema_rs.ValidationError, path: list[str | int]) -> list[Cause]:
+    bound = error.kind.as_dict().get("limit") if error.kind.name in {"minimum", "maximum"} else None
+    name = next((each for each, bounds in BOUNDS.items() if bound in bounds), None)
+    if name is None or _BOUNDED not in error.schema_path:
+        return [_cause(error, path)]
+    field = field_path(path)
+    kind = "number" if name == "float" else "integer"
+    text = f'Invalid value: "": Checked value must be of type {kind} with format {name} in {field}'
+    causes = [Cause("FieldValueInvalid", "<nil>", text)]  # which is where Kubernetes says that this is
+    if name == "int64":  # what does not fit is read as another type
+        detail = f'{field} in body must be of type int64: "float64"'
+        causes.insert(0, Cause("FieldValueTypeInvalid", field, f'Invalid value: "float64": {detail}'))
+    return causes
 
 
 def _cause(error: jsonschema_rs.ValidationError, path: list[str | int]) -> Cause:
@@ -90,6 +120,10 @@ def _cause(error: jsonschema_rs.ValidationError, path: list[str | int]) -> Cause
             types = facts.get("types") or facts.get("type") or ()
             wanted = types if isinstance(types, str) else ",".join(str(each) for each in types)
             detail = f"{field} in body must be of type {wanted}: {shown(value)}"
+            return Cause("FieldValueTypeInvalid", field, f"Invalid value: {shown(value)}: {detail}")
+        case "format":
+            name = str(facts["format"]).removeprefix(_OURS)
+            detail = f"{field} in body must be of type {CALLED.get(name, name)}: {shown(value)}"
             return Cause("FieldValueTypeInvalid", field, f"Invalid value: {shown(value)}: {detail}")
         case "maxItems":
             count = len(value) if isinstance(value, list) else 0

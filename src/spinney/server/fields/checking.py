@@ -54,6 +54,15 @@ def conform(table: FieldTable, obj: JSON, old: JSON | None = None) -> list[str]:
     return unknown
 
 
+def conform_metadata(table: FieldTable, obj: JSON, old: JSON | None = None) -> list[str]:
+    """Do the same for the metadata of an object of any kind."""
+    metadata = obj["metadata"]
+    unknown: list[str] = []
+    if old is None or metadata != old["metadata"]:
+        _check_message(table, table.message("meta.v1.ObjectMeta"), metadata, "metadata", unknown)
+    return unknown
+
+
 def _check(table: FieldTable, kind: FieldType, value: Any, path: str, unknown: list[str]) -> None:
     if kind.form == "scalar":
         fits, expected = _SCALARS[kind.name]

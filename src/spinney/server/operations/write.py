@@ -7,7 +7,7 @@ from spinney.api.struct import JSON
 from spinney.server.admission.attributes import Attributes
 from spinney.server.authentication.user import ADMIN, User
 from spinney.server.context import Context
-from spinney.server.fields.checking import WrongType, conform
+from spinney.server.fields.checking import WrongType, conform, conform_metadata
 from spinney.server.kinds.warnings import warnings_about
 from spinney.server.metadata import drop_empty, validate_metadata
 from spinney.server.status import (
@@ -108,11 +108,11 @@ def check_unknown_fields(context: Context, attributes: Attributes, options: Writ
 
 def _drop_unknown(context: Context, attributes: Attributes, obj: JSON, options: WriteOptions) -> list[str]:
     kind = attributes.kind
-    if kind.custom:
-        drop_empty(obj)
-        return kind.behaviour.unknown_fields(obj)
     try:
-        return conform(context.fields, obj, attributes.old)
+        if not kind.custom:
+            return conform(context.fields, obj, attributes.old)
+        drop_empty(obj)
+        return [*kind.behaviour.unknown_fields(obj), *conform_metadata(context.fields, obj, attributes.old)]
     except WrongType as error:
         resource = kind.resource
         what = f'{resource.kind} in version "{resource.version}" cannot be handled as a {resource.kind}'
