@@ -12,6 +12,7 @@ from .test_native_gangs import RACK, a_native_pod, until_condition
 from .world import World, a_node, a_pod, a_world
 
 embedded = pytest.mark.parametrize("cluster_name", ["embedded"], indirect=True)
+BLOCK = "example.com/block"
 REFERENCE = {"workloadName": "work", "templateName": "any"}
 
 
@@ -111,7 +112,7 @@ async def test_a_group_that_is_deleted_is_missed(cluster: Cluster) -> None:
 
 @embedded
 async def test_a_topology_key_of_the_root_holds_for_all(cluster: Cluster) -> None:
-    """All groups of a composite with a topology key lie in one domain; a key further down is refused in words."""
+    """All groups of a composite with a topology key lie in one domain."""
     async with a_world(cluster) as world, world.scheduling():
         await world.nodes(*(a_node(f"n{n}", cpu="2", labels={RACK: f"r{n}"}) for n in range(2)))
         await world.nodes(*(a_node(f"m{n}", cpu="1", labels={RACK: "r2"}) for n in range(3)))
@@ -119,8 +120,39 @@ async def test_a_topology_key_of_the_root_holds_for_all(cluster: Cluster) -> Non
         await a_tree(world, a_composite("job", 2, **key), a_part("a", 1, "job"), a_part("b", 2, "job"), a=1, b=2)
         await world.until(lambda: len(world.bound()) == 3)
         assert {world.node_of(name)[0] for name in world.bound()} == {"m"}
-        await a_tree(world, a_composite("deep", 1), a_part("c", 1, "deep", **key), c=1)
-        await world.until(lambda: f"group c has the topology key {RACK} below the root" in world.message("c-0"))
+
+
+@embedded
+async def test_groups_lie_in_domains_of_the_domain_of_the_whole(cluster: Cluster) -> None:
+    """A job in one block, each of its groups in one rack: a block whose racks are cut badly is tried and left."""
+    async with a_world(cluster) as world, world.scheduling():
+        for block, rack, cpu in (("a", "r1", 1), ("a", "r2", 3), ("b", "r3", 2), ("b", "r4", 2)):
+            await world.nodes(a_node(f"{block}-{rack}", cpu=str(cpu), labels={BLOCK: block, RACK: rack}))
+        in_block: JSON = {"schedulingConstraints": {"topology": [{"key": BLOCK}]}}
+        in_rack: JSON = {"schedulingConstraints": {"topology": [{"key": RACK}]}}
+        parts = a_part("left", 2, "job", **in_rack), a_part("right", 2, "job", **in_rack)
+        await a_tree(world, a_composite("job", 2, **in_block), *parts, left=2, right=2)
+        await world.until(lambda: len(world.bound()) == 4)
+        assert {world.node_of(name)[0] for name in world.bound()} == {"b"}
+        for group in ("left", "right"):
+            assert len({world.node_of(name) for name in world.bound(group)}) == 1
+
+
+@embedded
+async def test_a_composite_whose_groups_fit_no_domain_waits(cluster: Cluster) -> None:
+    """If no block has racks for all groups nobody is bound, and it is said how many blocks there are."""
+    async with a_world(cluster) as world, world.scheduling():
+        for block, rack, cpu in (("a", "r1", 1), ("a", "r2", 3), ("b", "r3", 1), ("b", "r4", 3)):
+            await world.nodes(a_node(f"{block}-{rack}", cpu=str(cpu), labels={BLOCK: block, RACK: rack}))
+        in_block: JSON = {"schedulingConstraints": {"topology": [{"key": BLOCK}]}}
+        in_rack: JSON = {"schedulingConstraints": {"topology": [{"key": RACK}]}}
+        parts = a_part("left", 2, "job", **in_rack), a_part("right", 2, "job", **in_rack)
+        await a_tree(world, a_composite("job", 2, **in_block), *parts, left=2, right=2)
+        await world.until(lambda: any("0/2 placements are available" in world.message(name) for name in world.pods))
+        await world.settle(60)
+        assert world.bound() == []
+        await world.nodes(a_node("b-r3-more", cpu="1", labels={BLOCK: "b", RACK: "r3"}))
+        await world.until(lambda: len(world.bound()) == 4)
 
 
 @embedded

@@ -4,8 +4,7 @@ A PodGroup without a parent is a gang of its own. One with a parent is a part of
 of its tree: its pods count in a pod set of its own there. Objects come in any order; while a composite is missing, the
 pods of all groups below it wait for it.
 
-A topology key is honoured where the whole gang has it, at the root. A tree with a key further down is refused, not
-scheduled as if there were none.
+Topology keys stay where they are in the tree: what is below lies in one domain.
 """
 
 from typing import Final
@@ -106,7 +105,6 @@ class NativeGroups:
             priority=spec.priority or 0,
             priority_class=spec.priority_class_name,
             created=metadata.creation_timestamp,
-            problem=_problem(tree),
         )
         self._groups.put(gang, _terms(composite))
 
@@ -154,17 +152,3 @@ def _topology(found: NativeGroup | Composite) -> TopologyConstraint | None:
     if constraints is None or not constraints.topology:
         return None
     return TopologyConstraint(topology="", required=constraints.topology[0].key)
-
-
-def _problem(root: GroupSet) -> str:
-    """Return why a tree cannot be scheduled here, whatever happens in the cluster."""
-    waiting: list[PodSet | GroupSet] = list(root.members)
-    while waiting:
-        member = waiting.pop(0)
-        if member.topology is not None:
-            return (
-                f"group {member.name} has the topology key {member.topology.required} below the root of composite pod "
-                f"group {root.name}; only a key of the root is honoured"
-            )
-        waiting += member.members if isinstance(member, GroupSet) else ()
-    return ""

@@ -42,6 +42,20 @@ GroupOrder = tuple[int, bool, float, GangKey]
 """Sorts groups, the first to be served first: priority, whether interrupted, creation, identity."""
 
 
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """A group, or a part of it, whose pods lie in one domain of a topology key."""
+
+    name: str
+    key: str
+    parts: frozenset[str]
+    """The pod sets in it."""
+    minimum: int
+    """How many of its pods must be placed."""
+    inner: frozenset[str]
+    """The scopes inside."""
+
+
 @dataclass(slots=True)
 class _Tally:
     """How many pods one part of a group has. Mutable."""
@@ -83,9 +97,11 @@ class Group:
         self.resources_checked = False
         self.refused_classes: set[int] = set()
         """Request classes of members that fit nowhere, since the group was last rejected or released."""
-        self.domain: str | None = None
-        """The one topology domain all members go to, once it is chosen."""
-        self.domains_tried: set[str] = set()
+        self.scopes: tuple[Scope, ...] = ()
+        """What lies in one topology domain: the whole before its parts."""
+        self.domains: dict[str, str] = {}
+        """The domain of each scope, once it is chosen."""
+        self.domains_tried: dict[str, set[str]] = {}
 
     # -- how far it has come -----------------------------------------------------------------------------------------
 
@@ -103,10 +119,8 @@ class Group:
 
     @property
     def complete(self) -> bool:
-        """Tell whether the group can be tried: enough members exist, and nothing is wrong with its object."""
-        if self.gang is None or self.gang.problem:
-            return False
-        return satisfied(self.gang.root, lambda part: self._tally(part.name).available)
+        """Tell whether enough members exist for the group to be tried."""
+        return self.gang is not None and satisfied(self.gang.root, lambda part: self._tally(part.name).available)
 
     @property
     def satisfied(self) -> bool:
@@ -163,9 +177,20 @@ class Group:
             return []
         return others
 
+    def part_of(self, pod: PodKey | Key) -> str:
+        """Return the pod set a member belongs to."""
+        return self._part_of.get(PodKey(*pod), "")
+
+    def scopes_of(self, pod: PodKey | Key) -> list[Scope]:
+        """Return the scopes a member is in, the widest first."""
+        if not self.scopes:
+            return []
+        part = self.part_of(pod)
+        return [scope for scope in self.scopes if part in scope.parts]
+
     def is_surplus(self, pod: PodKey | Key) -> bool:
         """Tell whether a pod's part of the group has its minimum while other parts have not."""
-        part = self.gang.pod_sets.get(self._part_of.get(PodKey(*pod), "")) if self.gang is not None else None
+        part = self.gang.pod_sets.get(self.part_of(pod)) if self.gang is not None else None
         return part is not None and self._placed(part) >= part.min_member and not self.satisfied
 
     def _placed(self, part: PodSet) -> int:
@@ -187,6 +212,7 @@ class Group:
         self.gang, self.terms = gang, terms
         self.created = seconds(gang.created) if gang is not None else self.created
         self.minimum = sum(shortfall(gang.root, lambda _: 0).values()) if gang is not None else 0
+        self.scopes = tuple(scopes_in(gang.root)) if gang is not None else ()
 
     def take_out(self, record: PodRecord) -> None:
         """Stop counting a pod as it was."""
@@ -380,7 +406,7 @@ class Groups:
         else:
             self._holding.pop(group.key, None)
         if not group.assigned:
-            group.domain = None
+            group.domains.clear()
         if not group.complete and group.members:
             self.incomplete(group)
         if group.complete and not was_complete:
@@ -398,6 +424,20 @@ def membership(record: PodRecord) -> GangKey | None:
     """Return the group a pod names, if it names one."""
     found = native.membership(record) or coscheduling.membership(record)
     return found[0] if found is not None else None
+
+
+def scopes_in(member: Member) -> Iterator[Scope]:
+    """Return what of a tree lies in one domain of a topology key, the whole before its parts."""
+    below = [] if isinstance(member, PodSet) else [scope for child in member.members for scope in scopes_in(child)]
+    if member.topology is not None and member.topology.required:
+        yield Scope(
+            name=member.name,
+            key=member.topology.required,
+            parts=frozenset(pod_set.name for pod_set in member.pod_sets()),
+            minimum=sum(shortfall(member, lambda _: 0).values()),
+            inner=frozenset(scope.name for scope in below),
+        )
+    yield from below
 
 
 def shortfall(member: Member, placed: Callable[[PodSet], int]) -> dict[str, int]:

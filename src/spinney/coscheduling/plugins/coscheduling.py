@@ -152,8 +152,6 @@ class Coscheduling(QueueSort, PreEnqueue, PreFilter, Filter, PostFilter, Reserve
     def _triable(self, group: Group) -> Status:
         if group.gang is None:
             return Status.unresolvable(f"pod group {group.name} not found")
-        if group.gang.problem:
-            return Status.unresolvable(group.gang.problem)
         if not group.complete:
             gated = f", {group.gated} of them gated" if group.gated else ""
             return Status.unresolvable(
@@ -369,7 +367,7 @@ class Coscheduling(QueueSort, PreEnqueue, PreFilter, Filter, PostFilter, Reserve
             if pod is not None:
                 pod.reject(self.name, reason)
         if not group.assigned:
-            group.domain = None
+            group.domains.clear()
         for record in group.members.values():
             if self._services.nominations.node_of(Key(*record.key)):
                 self._services.nominate(record, "")

@@ -79,13 +79,13 @@ class GroupPreemption(PostFilter):
         domains = domains_open_to(group, self._services.cluster.table)
         if domains is None:
             return self._plan(state, members, None)
-        chosen = group.domain
+        before = dict(group.domains)
         for value, within in domains.items():
-            group.domain = value
+            group.domains[group.scopes[0].name] = value
             plan = self._plan(state, members, within)
             if plan is not None:
                 return plan
-        group.domain = chosen
+        group.domains = before
         return None
 
     def _plan(self, state: CycleState, members: list[PodRecord], within: Mask | None) -> _Plan | None:

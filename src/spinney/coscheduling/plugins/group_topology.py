@@ -1,8 +1,12 @@
 """GroupTopology: all pods of a native group lie in one domain of the topology key it names.
 
-The domain is chosen when the first member is tried: where members already are, else the one that holds most of the
-group, the tightest of those, the first by name. If the group then cannot be placed there after all, the next one is
-tried at once; only when none is left is the group given up.
+The groups of a composite may name keys too, each for its own pods, within the domain of what they are part of: all of a
+job in one block, each of its groups in one rack of it.
+
+A domain is chosen when the first member it is about is tried: where members already are, else the one that holds most
+of them, the tightest of those, the first by name. If they then cannot be placed there after all, the next one is tried
+at once, first the smallest such part of the group, then what it is part of; only when none is left is the group given
+up.
 """
 
 from collections.abc import Mapping
@@ -11,20 +15,22 @@ from typing import Any
 import numpy as np
 
 from spinney.api.core import NODE, Pod
-from spinney.cluster.statuses import ACTIVE_ALLOCATED
+from spinney.cluster.pods import PodRecord
+from spinney.cluster.statuses import ACTIVE_ALLOCATED, PodStatus
 from spinney.cluster.table import Mask, NodeTable
 from spinney.coscheduling.framework.events import Action, EventHint
 from spinney.coscheduling.framework.handle import Handle
 from spinney.coscheduling.framework.points import CycleState, Filter, PostFilter, PostFilterResult, PreFilter
 from spinney.coscheduling.framework.status import SUCCESS, Status
-from spinney.coscheduling.groups import Group
+from spinney.coscheduling.groups import Group, Scope
 from spinney.coscheduling.plugins.arguments import NoArguments, read
 from spinney.coscheduling.plugins.in_flight import preempting
 from spinney.coscheduling.room import demands, fitting, left_over
+from spinney.kube.keys import Key, key_of
 
 
 class GroupTopology(PreFilter, Filter, PostFilter):
-    """Keeps a group in one domain."""
+    """Keeps a group, and parts of it, in one domain."""
 
     name = "GroupTopology"
     reason = "node(s) didn't match the topology domain of the pod group"
@@ -35,18 +41,19 @@ class GroupTopology(PreFilter, Filter, PostFilter):
         self._services = handle.services
 
     def pre_filter(self, state: CycleState, pod: Pod) -> Status:
-        """Choose the domain of a group that has none yet."""
+        """Choose the domains the pod has to lie in, where there are none yet."""
         group = self._services.groups.of_pod(pod)
-        key = topology_key(group)
-        if group is None or not key or group.domain is not None:
+        if group is None or not group.scopes:
             return SUCCESS
-        occupied = self._occupied(group, key)
-        if len(occupied) > 1:
-            return Status.unresolvable(
-                f"pods of pod group {group.name} are in several domains of {key}: {', '.join(sorted(occupied))}"
-            )
-        group.domain = min(occupied) if occupied else self._best(group, key)
-        return SUCCESS if group.domain is not None else Status.unresolvable(f"no node has the label {key}")
+        table = self._services.cluster.table
+        within = table.alive
+        for scope in group.scopes_of(key_of(pod)):
+            if scope.name not in group.domains:
+                problem = self._choose(group, scope, within)
+                if problem:
+                    return Status.unresolvable(problem)
+            within = within & _domain(table, scope.key, group.domains[scope.name])
+        return SUCCESS
 
     def events(self) -> tuple[EventHint, ...]:
         """Return what may give a group a domain: nodes."""
@@ -55,75 +62,123 @@ class GroupTopology(PreFilter, Filter, PostFilter):
     def concerns(self, state: CycleState, pod: Pod) -> bool:
         """Tell whether the pod's group has a domain."""
         group = self._services.groups.of_pod(pod)
-        return group is not None and group.domain is not None
+        return group is not None and bool(group.domains)
 
     def filter(self, state: CycleState, pod: Pod, nodes: NodeTable) -> Mask:
-        """Leave only the nodes of the group's domain."""
+        """Leave only the nodes of the domains chosen for the pod."""
         group = self._services.groups.of_pod(pod)
-        if group is None or group.domain is None:
-            return nodes.alive
-        return _domain(nodes, topology_key(group), group.domain)
+        return nodes.alive if group is None else _within(nodes, group, group.scopes_of(key_of(pod)))
 
     def post_filter(self, state: CycleState, pod: Pod) -> PostFilterResult:
         """Go on to the next domain, giving up what waits in this one; success means: try again now."""
         group = self._services.groups.of_pod(pod)
-        key = topology_key(group)
-        if group is None or not key or group.domain is None or preempting(self._services, group):
+        if group is None or not group.domains or preempting(self._services, group):
             return PostFilterResult(Status.unschedulable())
-        if group.assigned > len(group.waiting):
-            return PostFilterResult(Status.unschedulable())  # bound members hold the group where it is
-        tried = {*group.domains_tried, group.domain}
-        group.domains_tried = tried
-        following = self._best(group, key)
-        if following is None or self._fitting(group, key, following) < group.minimum:
-            count = len(_values(self._services.cluster.table, key))
-            return PostFilterResult(Status.unschedulable(f"0/{count} placements are available"))
-        waiting, group.waiting = group.waiting, {}
-        for each in waiting:
-            held = self._services.waiting.get(each)
-            if held is not None:
-                held.reject(self.name, f"pod group {group.name} is tried in another domain of {key}")
-        self._services.activate(waiting)
-        group.domain = following
-        return PostFilterResult(SUCCESS)
-
-    def _occupied(self, group: Group, key: str) -> set[str]:
         table = self._services.cluster.table
-        rows = [table.find(each.node) for each in group.members.values() if each.status in ACTIVE_ALLOCATED]
-        column, values = table.labels.column(key), table.labels.values(key)
+        scopes = group.scopes_of(key_of(pod))
+        for position in reversed(range(len(scopes))):
+            scope = scopes[position]
+            if scope.name not in group.domains or self._is_held(group, scope):
+                continue
+            within = _within(table, group, scopes[:position])
+            group.domains_tried.setdefault(scope.name, set()).add(group.domains[scope.name])
+            following = self._best(group, scope, within)
+            if following is not None and self._fitting(group, scope, within, following) >= scope.minimum:
+                self._move(group, scope, following)
+                return PostFilterResult(self.pre_filter(state, pod))
+            if position:
+                group.domains_tried.pop(scope.name)  # in another domain of what it is part of it is new
+        count = len(_values(table, scopes[0].key, table.alive)) if scopes else 0
+        return PostFilterResult(Status.unschedulable(f"0/{count} placements are available"))
+
+    def _choose(self, group: Group, scope: Scope, within: Mask) -> str:
+        """Choose the domain of a part of a group; return why there is none."""
+        occupied = self._occupied(group, scope)
+        if len(occupied) > 1:
+            domains = ", ".join(sorted(occupied))
+            return f"pods of pod group {scope.name or group.name} are in several domains of {scope.key}: {domains}"
+        best = min(occupied) if occupied else self._best(group, scope, within)
+        if best is None:
+            return f"no node has the label {scope.key}"
+        group.domains[scope.name] = best
+        return ""
+
+    def _move(self, group: Group, scope: Scope, value: str) -> None:
+        """Have a part of a group tried in another domain; nothing inside it has one yet."""
+        domains = {name: chosen for name, chosen in group.domains.items() if name not in scope.inner}
+        for name in scope.inner:
+            group.domains_tried.pop(name, None)
+        waiting, group.waiting = group.waiting, {}
+        moving = [key for key in waiting if group.part_of(key) in scope.parts]
+        for key in moving:
+            held = self._services.waiting.get(key)
+            if held is not None:
+                held.reject(self.name, f"pod group {group.name} is tried in another domain of {scope.key}")
+        group.waiting = {key: None for key in waiting if key not in moving}
+        group.domains = {**domains, scope.name: value}
+        self._services.activate(moving)
+
+    def _is_held(self, group: Group, scope: Scope) -> bool:
+        """Tell whether bound members hold a part of a group where it is."""
+        members = _members(group, scope)
+        return any(each.status in ACTIVE_ALLOCATED and Key(*each.key) not in group.waiting for each in members)
+
+    def _occupied(self, group: Group, scope: Scope) -> set[str]:
+        table = self._services.cluster.table
+        rows = [table.find(each.node) for each in _members(group, scope) if each.status in ACTIVE_ALLOCATED]
+        column, values = table.labels.column(scope.key), table.labels.values(scope.key)
         return {values[column[row]] for row in rows if row is not None and column[row] >= 0}
 
-    def _best(self, group: Group, key: str) -> str | None:
-        """Return the domain to try next: it holds most of the group, leaves least over, comes first by name."""
+    def _best(self, group: Group, scope: Scope, within: Mask) -> str | None:
+        """Return the domain to try next: it holds most of the pods, leaves least over, comes first by name."""
         table = self._services.cluster.table
-        pending = group.pending()
-        wanted = demands(pending, self._handle.judge)
+        wanted = demands(self._movable(group, scope), self._handle.judge)
         best: tuple[int, int, str] | None = None
-        for value in sorted(set(_values(table, key)) - group.domains_tried):
-            within = _domain(table, key, value)
-            rank = (-fitting(wanted, table, within), left_over(wanted, table, within), value)
+        for value in sorted(set(_values(table, scope.key, within)) - group.domains_tried.get(scope.name, set())):
+            domain = within & _domain(table, scope.key, value)
+            rank = (-fitting(wanted, table, domain), left_over(wanted, table, domain), value)
             best = rank if best is None else min(best, rank)
         return best[2] if best is not None else None
 
-    def _fitting(self, group: Group, key: str, value: str) -> int:
+    def _fitting(self, group: Group, scope: Scope, within: Mask, value: str) -> int:
         table = self._services.cluster.table
-        return fitting(demands(group.pending(), self._handle.judge), table, _domain(table, key, value))
+        wanted = demands(self._movable(group, scope), self._handle.judge)
+        return fitting(wanted, table, within & _domain(table, scope.key, value))
 
-
-def topology_key(group: Group | None) -> str:
-    """Return the node label that divides the cluster into domains for a group; empty if it names none."""
-    if group is None or group.gang is None or group.gang.root.topology is None:
-        return ""
-    return group.gang.root.topology.required
+    def _movable(self, group: Group, scope: Scope) -> list[PodRecord]:
+        """Return the pods that go where the domain is: those without a node, and those that would give up theirs."""
+        return [
+            each
+            for each in _members(group, scope)
+            if each.status is PodStatus.PENDING or Key(*each.key) in group.waiting
+        ]
 
 
 def domains_open_to(group: Group, table: NodeTable) -> dict[str, Mask] | None:
-    """Return the domains a group may go to, by value; ``None`` for a group that may go anywhere."""
-    key = topology_key(group)
-    if not key:
+    """Return the domains a group may go to, by value; ``None`` for a group that may go anywhere.
+
+    For a group whose parts have domains of their own there are none: that many combinations are not gone through.
+    """
+    if not group.scopes:
         return None
-    values = [group.domain] if group.assigned and group.domain is not None else sorted(_values(table, key))
-    return {value: _domain(table, key, value) for value in values}
+    scope = group.scopes[0]
+    if len(group.scopes) > 1 or any(group.part_of(Key(*key)) not in scope.parts for key in group.members):
+        return {}
+    chosen = group.domains.get(scope.name)
+    values = [chosen] if group.assigned and chosen is not None else sorted(_values(table, scope.key, table.alive))
+    return {value: _domain(table, scope.key, value) for value in values}
+
+
+def _members(group: Group, scope: Scope) -> list[PodRecord]:
+    return [record for key, record in group.members.items() if group.part_of(Key(*key)) in scope.parts]
+
+
+def _within(table: NodeTable, group: Group, scopes: list[Scope]) -> Mask:
+    mask = table.alive
+    for scope in scopes:
+        if scope.name in group.domains:
+            mask = mask & _domain(table, scope.key, group.domains[scope.name])
+    return mask
 
 
 def _domain(table: NodeTable, key: str, value: str) -> Mask:
@@ -131,9 +186,9 @@ def _domain(table: NodeTable, key: str, value: str) -> Mask:
     return mask
 
 
-def _values(table: NodeTable, key: str) -> list[str]:
+def _values(table: NodeTable, key: str, within: Mask) -> list[str]:
     """Return the values that some node has now."""
     column = table.labels.column(key)
-    numbers = np.unique(column[table.alive & (column >= 0)])
+    numbers = np.unique(column[within & (column >= 0)])
     values = table.labels.values(key)
     return [values[number] for number in numbers.tolist()]
