@@ -25,6 +25,7 @@ from benchmarks.scheduler import shapes
 from benchmarks.scheduler.filling import Fill, fill
 from benchmarks.scheduler.plugins import BusiestFirst, FewPerRack, FreeGpu
 
+from spinney.runtime.collection import settle_garbage_collector
 from spinney.scheduler.collecting import collection_held_off
 from spinney.scheduler.config import DEFAULT_ACTIONS, SchedulerConfig
 from spinney.scheduler.scheduler import Scheduler
@@ -114,6 +115,7 @@ def main() -> None:
     options = parser.parse_args()
     parts = options.only or PARTS
     structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(40))
+    settle_garbage_collector()  # as ``spinney scheduler`` does
     if set(parts) != {"session"}:
         plain = fill(options.nodes, shapes.uniform_work(options.nodes, options.seed), profile=options.profile)
         print(f"fill: {plain}\n  {PODS_PER_SECOND:,} pods/s are wanted", flush=True)

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from benchmarks.scheduler import shapes
 
 from spinney.cluster.pods import PodKey
+from spinney.runtime.collection import settle_garbage_collector
 from spinney.scheduler.config import SchedulerConfig
 from spinney.scheduler.scheduler import Scheduler
 
@@ -90,4 +91,5 @@ def _peak() -> int:
 
 
 if __name__ == "__main__":
+    settle_garbage_collector()  # as ``spinney scheduler`` does
     print(f"session: {measure()}")

@@ -9,7 +9,7 @@ What a queue holds is kept as counts by request class, so it can be charged for 
 (the memory of a device, the smallest device of the cluster).
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import NamedTuple
 
 import msgspec
@@ -17,10 +17,10 @@ import msgspec
 from spinney.cluster.classes import RequestClass
 from spinney.cluster.pods import PodKey, PodRecord
 from spinney.cluster.state import PodChange
-from spinney.cluster.statuses import CHARGED, PodStatus
+from spinney.cluster.statuses import ACTIVE_USED, CHARGED, PodStatus
 from spinney.gangs.sources import bare
 from spinney.gangs.sources.context import SourceContext
-from spinney.gangs.tree import Gang, GangKey
+from spinney.gangs.tree import Gang, GangKey, satisfied
 
 Membership = tuple[GangKey, str]
 """A gang and the pod set of it that a pod belongs to."""
@@ -61,6 +61,10 @@ class GangSnapshot(msgspec.Struct, frozen=True, eq=False):
     """Gangs that have pending pods, oldest event first."""
     holdings: Mapping[str, Holdings]
     """By queue."""
+    started: Mapping[str, Mapping[GangKey, Gang]]
+    """By queue, the gangs that have pods which are not pending."""
+    broken: Collection[GangKey]
+    """Gangs that hold something, of which no pod has succeeded, and that are below their minimum."""
     orphans: Mapping[PodKey, str]
     """Pods that cannot be scheduled because the gang they name is not there, and why."""
 
@@ -113,6 +117,8 @@ class GangBook:
         self._views: dict[GangKey, GangMembers] = {}
         self._dirty: dict[GangKey, None] = {}
         self._pending: dict[GangKey, None] = {}
+        self._started: dict[str, dict[GangKey, Gang]] = {}
+        self._broken: dict[GangKey, None] = {}
         self._holdings: dict[str, dict[HoldingKind, int]] = {}
         self._orphans: dict[PodKey, str] = {}
 
@@ -175,19 +181,24 @@ class GangBook:
         for key in self._dirty:
             entry = self._entries.get(key)
             if entry is None or entry.gang is None:
-                self._views.pop(key, None)
+                known = self._views.pop(key, None)
                 self._pending.pop(key, None)
+                self._broken.pop(key, None)
+                if known is not None:
+                    self._started.get(known.gang.queue, {}).pop(key, None)
                 continue
+            known = self._views.get(key)
+            if known is not None and known.gang.queue != entry.gang.queue:
+                self._started.get(known.gang.queue, {}).pop(key, None)
             self._views[key] = _view_of(entry, entry.gang)
-            if entry.pending:
-                self._pending[key] = None
-            else:
-                self._pending.pop(key, None)
+            self._list(key, entry, entry.gang)
         self._dirty.clear()
         return GangSnapshot(
             gangs=dict(self._views),
             pending=tuple(self._pending),
             holdings={queue: dict(holdings) for queue, holdings in self._holdings.items()},
+            started={queue: dict(gangs) for queue, gangs in self._started.items()},
+            broken=dict(self._broken).keys(),
             orphans=dict(self._orphans),
         )
 
@@ -195,6 +206,22 @@ class GangBook:
     def holdings(self) -> Mapping[str, Holdings]:
         """Return what queues hold and want as it is now, by queue; not to be written to."""
         return self._holdings
+
+    def _list(self, key: GangKey, entry: _Entry, gang: Gang) -> None:
+        """Put a gang into the lists that it belongs to, and take it out of the others."""
+        if entry.pending:
+            self._pending[key] = None
+        else:
+            self._pending.pop(key, None)
+        started = self._started.setdefault(gang.queue, {})
+        if len(entry.pods) > entry.pending:
+            started[key] = gang
+        else:
+            started.pop(key, None)
+        if _is_broken(gang, entry.counts):
+            self._broken[key] = None
+        else:
+            self._broken.pop(key, None)
 
     # -- keeping the book --------------------------------------------------------------------------------------------
 
@@ -294,6 +321,19 @@ def _view_of(entry: _Entry, gang: Gang) -> GangMembers:
         entry.view = GangMembers(gang, entry.pods, entry.pending, dict(entry.counts))
         entry.shared = True
     return entry.view
+
+
+def _is_broken(gang: Gang, counts: Mapping[tuple[str, PodStatus], int]) -> bool:
+    """Tell whether a gang holds something, none of it has succeeded, and what it holds is below its minimum."""
+    used: dict[str, int] = {}
+    for (name, status), count in counts.items():
+        if name not in gang.pod_sets:
+            continue
+        if status is PodStatus.SUCCEEDED:
+            return False
+        if status in ACTIVE_USED:
+            used[name] = used.get(name, 0) + count
+    return bool(used) and not satisfied(gang.root, lambda pod_set: used.get(pod_set.name, 0))
 
 
 def _missing(key: GangKey) -> str:

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import cmp_to_key
+from operator import attrgetter
 from typing import Any, TypeVar
 
 import structlog
@@ -24,6 +25,8 @@ T = TypeVar("T")
 log = structlog.get_logger()
 
 _EPOCH = datetime.min.replace(tzinfo=UTC)
+_CREATED = attrgetter("record.pod.metadata.creation_timestamp")
+_UID = attrgetter("record.uid")
 
 
 class SubsettingFailed(Exception):  # noqa: N818 - named for the situation
@@ -59,7 +62,7 @@ class Decisions(Registration):
             return
         if self._task_order is None:
             self._task_order = Ordering(self.hooks.task_order, "task_order", self.timings)
-        self._task_order.sort(tasks, lambda: _labels_of(tasks), (_task_age, _task_uid))
+        self._task_order.sort(tasks, lambda: _labels_of(tasks), (_ages, _uids))
 
     def compare_queues(self, left: QueueTurn, right: QueueTurn) -> int:
         """Return a negative number if the left queue goes first: plugins, then age."""
@@ -303,12 +306,12 @@ def _labels_of(tasks: Sequence[PodInfo]) -> set[str]:
     return set().union(*[task.record.pod.metadata.labels for task in tasks])
 
 
-def _task_age(task: PodInfo) -> datetime:
-    return task.record.pod.metadata.creation_timestamp or _EPOCH
+def _ages(tasks: Sequence[PodInfo]) -> list[datetime]:
+    return [moment or _EPOCH for moment in map(_CREATED, tasks)]
 
 
-def _task_uid(task: PodInfo) -> str:
-    return task.record.uid
+def _uids(tasks: Sequence[PodInfo]) -> list[str]:
+    return list(map(_UID, tasks))
 
 
 def _queue_age(queue: Queue) -> tuple[float, str, str]:

@@ -23,6 +23,7 @@ from spinney.cluster.table import Mask
 
 if TYPE_CHECKING:
     from spinney.cluster.table import NodeTable
+    from spinney.scheduler.tasks import PodInfo
 
 Scores = npt.NDArray[np.float64]
 """One score per node."""
@@ -31,12 +32,15 @@ Scores = npt.NDArray[np.float64]
 class Nodes:
     """The nodes of a session: their ledger, the pods on them, and one :class:`NodeInfo` each. Mutable.
 
-    What filters ask about placed pods is costly to keep and seldom asked, so it is brought up to date when it is.
+    Who is on which node, and what filters ask about placed pods, is costly to keep and seldom asked, so both are
+    brought up to date when they are.
     """
 
     def __init__(self, ledger: Ledger, pods: PodIndex, view: ClusterView, *, rule_carriers: int = 0) -> None:
         self.ledger = ledger
-        self.pods = pods
+        self._pods = pods
+        self._arrivals: list[tuple[Sequence[PodInfo], list[int]]] = []
+        """Batches of tasks and their rows that are not in the index of pods yet."""
         self.all = NodeSet(self, ledger.table.rows())
         self._view = view
         self.rule_carriers = rule_carriers
@@ -53,6 +57,16 @@ class Nodes:
         return self.ledger.table
 
     @property
+    def pods(self) -> PodIndex:
+        """Return who is on which row, every placement of this session included."""
+        if self._arrivals:
+            arrivals, self._arrivals = self._arrivals, []
+            for tasks, rows in arrivals:
+                for task, row in zip(tasks, rows, strict=True):
+                    self.put(task.record, row)
+        return self._pods
+
+    @property
     def surroundings(self) -> ClusterView:
         """Return what filters look at that do not ask about pods; pods placed in this session may be missing."""
         return self._view
@@ -60,6 +74,7 @@ class Nodes:
     @property
     def view(self) -> ClusterView:
         """Return what filters look at, with every placement of this session in it."""
+        self.pods  # noqa: B018 - brings the moves up to date
         self._follow(self._carrier_moves)
         self._follow(self._moves)
         return self._view
@@ -72,6 +87,22 @@ class Nodes:
         namespace = pod.metadata.namespace or ""
         labels = self._view.namespaces.get(namespace, {})
         return any(True for _ in self._view.pods.rules_about(namespace, labels, pod.metadata.labels, 0))
+
+    def put_many(self, tasks: Sequence["PodInfo"], rows: list[int]) -> None:
+        """Note that pending tasks, all of one request class, are on rows."""
+        if not tasks[0].record.request.carries_rules:
+            self._arrivals.append((tasks, rows))
+            return
+        for task, row in zip(tasks, rows, strict=True):
+            self.put(task.record, row)
+
+    def take_many(self, tasks: Sequence["PodInfo"], rows: list[int]) -> None:
+        """Undo :meth:`put_many`."""
+        if self._arrivals and self._arrivals[-1][0] is tasks:
+            self._arrivals.pop()
+            return
+        for task, row in zip(reversed(tasks), reversed(rows), strict=True):
+            self.take(task.record, row)
 
     def put(self, record: PodRecord, row: int) -> bool:
         """Note that a pod is on a row; return whether it was not there before."""

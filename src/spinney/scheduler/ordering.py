@@ -4,6 +4,7 @@ An order is a sort key. Where every plugin gave a key, it is their tuple, comput
 it compares on demand. A plugin that raises counts as saying *equal*. Time is measured per plugin.
 """
 
+import operator
 from collections.abc import Callable, Sequence
 from functools import cmp_to_key
 from typing import Any, Final, Generic, TypeVar
@@ -62,18 +63,21 @@ class Ordering(Generic[T]):
 
         return cmp_to_key(compare)
 
-    def sort(self, items: list[T], labels: Callable[[], set[str]], last: Sequence[Callable[[T], Any]]) -> None:
+    def sort(
+        self, items: list[T], labels: Callable[[], set[str]], last: Sequence[Callable[[Sequence[T]], list[Any]]]
+    ) -> None:
         """Sort ``items`` as :meth:`key` would, with the keys ``last`` in the end; quick where most keys are equal.
 
-        ``labels`` gives every label that any of the items has: orders that read others have nothing to say.
+        ``labels`` gives every label that any of the items has: orders that read others have nothing to say. ``last``
+        give the keys of many items at once.
         """
         if not self._by_keys:
-            items.sort(key=self.key(lambda item: tuple(key(item) for key in last)))
+            items.sort(key=self.key(lambda item: [keys((item,))[0] for keys in last]))
             return
         present: set[str] | None = None
         # Stable sorts from the least to the most important key; a key that tells nothing apart is skipped.
-        for key in reversed(last):
-            _sort(items, list(map(key, items)))
+        for keys in reversed(last):
+            _sort(items, keys(items))
         for order in reversed(self._orders):
             if order.labels is not None:
                 present = labels() if present is None else present
@@ -115,7 +119,7 @@ class Ordering(Generic[T]):
         def guarded(left: T, right: T) -> int:
             with self._timings.measure(order.plugin, self._hook):
                 try:
-                    return compare(left, right)
+                    return operator.index(compare(left, right))
                 except Exception as error:
                     log.exception("plugin order failed, counted as equal", plugin=order.plugin, error=str(error))
                     return 0

@@ -198,21 +198,21 @@ class PlaceMany(Operation):
     def do(self, session: "Session") -> None:
         tasks, nodes = self.tasks, session.nodes
         session.ledger.add_many(self._rows, self._counts, tasks[0].request)
-        names = nodes.table.names
-        for task, row in zip(tasks, np.repeat(self._rows, self._counts).tolist(), strict=True):
+        names, places = nodes.table.names, np.repeat(self._rows, self._counts).tolist()
+        for task, row in zip(tasks, places, strict=True):
             task.status = PodStatus.ALLOCATED
             task.row = row
             task.node_name = names[row]
             task.virtual = True
-            nodes.put(task.record, row)
+        nodes.put_many(tasks, places)
         tasks[0].job.moved_many(tasks[0].pod_set, PodStatus.PENDING, PodStatus.ALLOCATED, len(tasks))
         session.announce_allocation(tasks)
 
     def undo(self, session: "Session") -> None:
         tasks, nodes = self.tasks, session.nodes
         session.announce_deallocation(tasks)
-        for task in reversed(tasks):
-            nodes.take(task.record, task.row)
+        nodes.take_many(tasks, [task.row for task in tasks])
+        for task in tasks:
             task.status = PodStatus.PENDING
             task.row = NOWHERE
             task.node_name = ""

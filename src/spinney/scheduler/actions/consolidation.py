@@ -23,6 +23,7 @@ class Consolidation(VictimRule):
     name = "consolidation"
     reported_as = "consolidate"
     within_queue = False
+    loses_nothing = True
 
     def execute(self, session: Session) -> None:
         """Move jobs for those that would fit otherwise."""

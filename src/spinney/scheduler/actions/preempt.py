@@ -5,6 +5,7 @@ A job that cannot be preempted itself must stay within the quota of its queue an
 
 from collections.abc import Iterable
 
+from spinney.gangs.tree import Gang
 from spinney.scheduler.actions.entry import pending_jobs
 from spinney.scheduler.events import Scenario
 from spinney.scheduler.fairshare.amounts import Amounts
@@ -36,6 +37,10 @@ class Preempt(VictimRule):
     def admits(self, session: Session, job: PodGroupInfo, victim: PodGroupInfo) -> bool:
         """The victim must be of lower priority, and plugins must let it be taken."""
         return victim.priority < job.priority and session.is_preempt_victim(job, victim)
+
+    def may_admit(self, job: PodGroupInfo, victim: Gang) -> bool:
+        """The victim must be of lower priority."""
+        return victim.priority < job.priority
 
     def refusal(self, session: Session, scenario: Scenario) -> str | None:
         """Plugins must agree with the outcome."""

@@ -16,11 +16,12 @@ class StaleGangEviction:
 
     def execute(self, session: Session) -> None:
         """Evict what stale gangs hold, once their grace is over."""
-        gangs, remembered = session.snapshot.gangs.gangs, session.stale_since
-        for key in [key for key in remembered if key not in gangs]:
+        snapshot, remembered = session.snapshot.gangs, session.stale_since
+        suspects = snapshot.broken if session.are_counts_exact else snapshot.gangs
+        for key in [key for key in remembered if key not in suspects]:
             del remembered[key]
-        for key, members in gangs.items():
-            if members.gang.owned_by_operator:
+        for key in suspects:
+            if snapshot.gangs[key].gang.owned_by_operator:
                 continue
             job = session.job(key)
             if not job.is_stale:

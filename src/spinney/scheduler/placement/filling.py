@@ -12,6 +12,7 @@ changes what that node has left. For identical tasks four ways lead to the same 
 """
 
 from collections.abc import Sequence
+from operator import attrgetter
 from typing import Final
 
 import numpy as np
@@ -29,6 +30,8 @@ from spinney.scheduler.session import Session
 from spinney.scheduler.statement import Statement
 from spinney.scheduler.tasks import PodInfo
 
+_NOMINATED: Final = attrgetter("record.pod.status.nominated_node_name")
+_VIRTUAL: Final = attrgetter("virtual")
 _FOLLOWING_PODS: Final = frozenset({"predicates", "podaffinity"})
 """Plugins whose stateful rules are those of pods about other pods, and nothing else."""
 
@@ -193,7 +196,7 @@ def _is_uniform(session: Session, tasks: Sequence[PodInfo], rules: RuleSet) -> b
     special = request.share is not None or request.constraints.looks_at_pods or request.constraints.claims
     if special or not rules.local or session.hooks.stateful_pre_predicates:
         return False
-    return not any(task.record.pod.status.nominated_node_name or task.virtual for task in tasks)
+    return not _is_any_special(tasks)
 
 
 def _are_only_apart(session: Session, tasks: Sequence[PodInfo], rules: RuleSet) -> bool:
@@ -204,7 +207,12 @@ def _are_only_apart(session: Session, tasks: Sequence[PodInfo], rules: RuleSet) 
     follow = all(rule.plugin in _FOLLOWING_PODS for rule in predicates)
     if not follow or not all(rule.monotone or rule.plugin in _FOLLOWING_PODS for rule in scores):
         return False
-    return not any(task.record.pod.status.nominated_node_name or task.virtual for task in tasks)
+    return not _is_any_special(tasks)
+
+
+def _is_any_special(tasks: Sequence[PodInfo]) -> bool:
+    """Tell whether a node was nominated for one of the tasks, or a statement has evicted it."""
+    return any(map(_NOMINATED, tasks)) or any(map(_VIRTUAL, tasks))
 
 
 def _follows_others(session: Session, tasks: Sequence[PodInfo], nodes: NodeSet, rules: RuleSet) -> bool:

@@ -6,7 +6,7 @@ single victim is looked at.
 """
 
 from bisect import bisect_left, insort
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -14,7 +14,7 @@ import numpy as np
 from spinney.cluster.resources import GPU, padded
 from spinney.cluster.statuses import ACTIVE_ALLOCATED, PodStatus
 from spinney.cluster.table import Matrix
-from spinney.gangs.tree import GangKey
+from spinney.gangs.tree import Gang, GangKey
 from spinney.scheduler.fairshare.amounts import Amounts, total_of
 from spinney.scheduler.fairshare.bounds import Lot
 from spinney.scheduler.jobs import PodGroupInfo
@@ -46,30 +46,33 @@ class VictimPool:
     def __init__(self, session: Session) -> None:
         self._session = session
         self._spares_just_bound = session.config.spare_just_bound
-        self._keys: dict[str, dict[GangKey, None]] = {}
+        snapshot, queues = session.snapshot.gangs, session.queues
+        # Whoever is pending now may be given a place before this action ends, and may then have to give it up again.
+        waiting: dict[str, dict[GangKey, Gang]] = {}
+        for key in snapshot.pending:
+            gang = snapshot.gangs[key].gang
+            waiting.setdefault(gang.queue, {})[key] = gang
+        self._gangs = {
+            queue: (snapshot.started.get(queue, {}), waiting.get(queue, {}))
+            for queue in dict.fromkeys((*snapshot.started, *waiting))
+            if (position := queues.index.get(queue)) is not None and queues.is_leaf(position)
+        }
+        self._keys: dict[str, dict[GangKey, Gang]] = {}
         self._queues: dict[str, list[Victim]] = {}
         self._victims: dict[GangKey, Victim] = {}
         self._lots: dict[str, Lot] = {}
         self._freed: dict[str, Matrix] = {}
-        inference = session.is_inference_preemptible()
-        queues = session.queues
-        for key, members in session.snapshot.gangs.gangs.items():
-            position = queues.index.get(members.gang.queue)
-            if position is None or not queues.is_leaf(position) or len(members.pods) == 0:
-                continue
-            if members.gang.preemptible or (inference and session.job(key).is_preemptible_job(inference)):
-                self._keys.setdefault(members.gang.queue, {})[key] = None
 
     @property
     def queues(self) -> Iterable[str]:
         """Return the leaf queues that have preemptible jobs."""
-        return self._keys.keys()
+        return [queue for queue in self._gangs if self._of(queue)]
 
     def of_queue(self, queue: str) -> list[Victim]:
         """Return the possible victims of a leaf queue, the least important first. Not to be written to."""
         known = self._queues.get(queue)
         if known is None:
-            known = self._queues[queue] = sorted(self._look(map(self._session.job, self._keys.get(queue, ()))))
+            known = self._queues[queue] = sorted(self._look(map(self._session.job, self._of(queue))))
             self._victims.update((victim.job.key, victim) for victim in known)
         return known
 
@@ -78,15 +81,26 @@ class VictimPool:
         self.of_queue(job.queue)
         return job.key in self._victims
 
-    def has_any(self, queues: Iterable[str], admits: Callable[[PodGroupInfo], bool]) -> bool:
-        """Tell whether a job of these queues is admitted; none of their pods is looked at for that."""
-        return any(admits(self._session.job(key)) for queue in queues for key in self._keys.get(queue, ()))
+    def has_any(
+        self, queues: Iterable[str], may_be: Callable[[Gang], bool], admits: Callable[[PodGroupInfo], bool]
+    ) -> bool:
+        """Tell whether a job of these queues is admitted; none of their pods is looked at for that.
+
+        ``may_be`` rules gangs out before anybody makes a job of them.
+        """
+        return any(
+            may_be(gang) and admits(self._session.job(key)) for queue in queues for key, gang in self._of(queue).items()
+        )
 
     def pods(self, queues: Iterable[str]) -> int:
         """Return how many pods the jobs of these queues could give up at most."""
-        gangs = self._session.snapshot.gangs.gangs
-        members = [gangs[key] for queue in queues for key in self._keys.get(queue, ())]
-        return sum(len(each.pods) - each.pending for each in members)
+        inference, holdings = self._session.is_inference_preemptible(), self._session.snapshot.gangs.holdings
+        return sum(
+            count
+            for queue in queues
+            for kind, count in holdings.get(queue, {}).items()
+            if kind.charged and (kind.preemptible or inference)
+        )
 
     def lots(self, queues: Iterable[str]) -> dict[str, Lot]:
         """Return what could be taken from each of these queues, in sums that are never too small."""
@@ -118,7 +132,7 @@ class VictimPool:
         """Take in what a committed scenario did to ``jobs``."""
         for job in jobs:
             victims = self._queues.get(job.queue)
-            if victims is None or job.key not in self._keys[job.queue]:
+            if victims is None or job.key not in self._of(job.queue):
                 continue
             old = self._victims.pop(job.key, None)
             if old is not None:
@@ -126,6 +140,19 @@ class VictimPool:
             for victim in self._look([job]):
                 insort(victims, victim)
                 self._victims[job.key] = victim
+
+    def _of(self, queue: str) -> Mapping[GangKey, Gang]:
+        """Return the preemptible gangs of a leaf queue."""
+        known = self._keys.get(queue)
+        if known is None:
+            inference = self._session.is_inference_preemptible()
+            known = self._keys[queue] = {
+                key: gang
+                for gangs in self._gangs.get(queue, ())
+                for key, gang in gangs.items()
+                if gang.preemptible or (inference and self._session.job(key).is_preemptible_job(inference))
+            }
+        return known
 
     def _look(self, jobs: Iterable[PodGroupInfo]) -> Iterator[Victim]:
         for job in jobs:

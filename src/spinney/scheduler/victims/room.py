@@ -132,9 +132,10 @@ class Room:
 
     def total(self) -> Amounts:
         """Return what is free in the whole cluster, in what queues are charged for; never too little."""
-        free = np.maximum(self.free[self._session.nodes.all.rows], 0).sum(axis=0)
+        rows = self._session.nodes.all.rows
+        cpu, memory, gpus = (int(np.maximum(self.free[rows, column], 0).sum()) for column in (CPU, MEMORY, GPU))
         parts = sum(max(left, 0) for devices in self._devices.values() for left in devices.values())
-        return Amounts(int(free[CPU]), int(free[MEMORY]), int(free[GPU]) * DEVICE + parts)
+        return Amounts(cpu, memory, gpus * DEVICE + parts)
 
     def _has_devices(self, request: RequestClass, row: int) -> bool:
         share = request.share

@@ -4,6 +4,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from typing import ClassVar, Literal
 
+from spinney.gangs.tree import Gang
 from spinney.scheduler.events import Scenario
 from spinney.scheduler.fairshare.amounts import Amounts
 from spinney.scheduler.jobs import PodGroupInfo
@@ -18,6 +19,8 @@ class VictimRule(ABC):
     reported_as: ClassVar[Literal["preempt", "reclaim", "consolidate"]]
     within_queue: ClassVar[bool] = True
     """What one job was refused says nothing about jobs of other queues."""
+    loses_nothing: ClassVar[bool] = False
+    """Whoever is disturbed is given another place, so a job needs what is free to be enough for it."""
 
     @abstractmethod
     def may_search(self, session: Session, job: PodGroupInfo) -> bool:
@@ -30,6 +33,11 @@ class VictimRule(ABC):
     @abstractmethod
     def admits(self, session: Session, job: PodGroupInfo, victim: PodGroupInfo) -> bool:
         """Tell whether a preemptible job of one of these queues may be a victim."""
+
+    def may_admit(self, job: PodGroupInfo, victim: Gang) -> bool:
+        """Tell whether :meth:`admits` could let a gang be a victim; quick, for a first look at many."""
+        del job, victim
+        return True
 
     @abstractmethod
     def refusal(self, session: Session, scenario: Scenario) -> str | None:

@@ -18,6 +18,7 @@ So the number of simulations is bounded by the number of victims, and most searc
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
+from operator import attrgetter
 
 import structlog
 
@@ -29,7 +30,7 @@ from spinney.scheduler.job_order import JobOrder, first_of_queues
 from spinney.scheduler.jobs import PodGroupInfo
 from spinney.scheduler.results import FitError
 from spinney.scheduler.session import Session
-from spinney.scheduler.tasks import PodInfo
+from spinney.scheduler.tasks import PodInfo, by_request
 from spinney.scheduler.victims.budget import Budget
 from spinney.scheduler.victims.failures import FailedSearches
 from spinney.scheduler.victims.generating import generated_scenarios
@@ -48,6 +49,7 @@ TOO_LITTLE = "what may be taken and what is free are together too little"
 NO_VICTIM = "a plugin proposed victims that may not be taken"
 NOT_PLACED = "the job was not placed in the simulation"
 OUT_OF_TIME = "the time for the search was over"
+_PREEMPTION_POLICY = attrgetter("record.pod.spec.preemption_policy")
 
 
 def search_victims(session: Session, rule: VictimRule, pending: Sequence[PodGroupInfo]) -> None:
@@ -107,10 +109,15 @@ class Search:
         def admits(victim: PodGroupInfo) -> bool:
             return rule.admits(session, job, victim)
 
-        if not self._pool.has_any(queues, admits):
+        if not self._pool.has_any(queues, lambda gang: rule.may_admit(job, gang), admits):
             self._report(job, 0)
             return False
-        room, demand = Room.of(session), Demand(session, job, tasks)
+        room = Room.of(session)
+        if rule.loses_nothing and not self._is_enough(tasks, room.total()):
+            self._reject(TOO_LITTLE)
+            self._report(job, self._pool.pods(queues))
+            return False
+        demand = Demand(session, job, tasks)
         if self._may_hold(job, queues, room, demand):
             order = VictimOrder(session, self._pool, queues, admits)
             steps = Steps(order, most_jobs=rule.most_jobs(session))
@@ -132,12 +139,18 @@ class Search:
             return self._reject(NO_ROOM)
         # What victims keep elsewhere is not free: demand is covered by what is free and what is lost for good.
         most = self._rule.most_lost(self._session, job, self._pool)
-        if most is not None and not any(task.request.mig_slices for task in demand.tasks):
-            largest = self._session.device_sizes.largest
-            asked = total_of(self._session.charge_of_request(task.request, largest) for task in demand.tasks)
-            if not _within(asked, room.total() + most):
-                return self._reject(TOO_LITTLE)
+        if most is not None and not self._is_enough(demand.tasks, room.total() + most):
+            return self._reject(TOO_LITTLE)
         return True
+
+    def _is_enough(self, tasks: Sequence[PodInfo], available: Amounts) -> bool:
+        """Tell whether so much would do for tasks if it were all in one place; MIG instances are not added up."""
+        requests = by_request(tasks)
+        if any(request.mig_slices for request in requests):
+            return True
+        largest = self._session.device_sizes.largest
+        charges = (self._session.charge_of_request(each, largest).times(len(alike)) for each, alike in requests.items())
+        return _within(total_of(charges), available)
 
     def _find(self, job: PodGroupInfo, queues: Sequence[str], room: Room, demand: Demand, steps: Steps) -> bool:
         """Choose victims, simulate, and search on if that does not hold."""
@@ -263,11 +276,11 @@ def _may_disturb(session: Session, job: PodGroupInfo) -> bool:
         return False
     if not session.config.honour_preemption_policy:
         return True
-    return all(task.pod.spec.preemption_policy != "Never" for task in job.tasks_to_allocate())
+    return "Never" not in map(_PREEMPTION_POLICY, job.tasks_to_allocate())
 
 
 def _one_of_each(tasks: Sequence[PodInfo]) -> Iterable[PodInfo]:
-    return {task.request.number: task for task in tasks}.values()
+    return [alike[0] for alike in by_request(tasks).values()]
 
 
 def _sizes(whole: int) -> Iterable[int]:

@@ -15,7 +15,7 @@ from spinney.cluster.table import Mask
 from spinney.gangs.tree import GroupSet, TopologyConstraint
 from spinney.scheduler.jobs import PodGroupInfo
 from spinney.scheduler.session import Session
-from spinney.scheduler.tasks import PodInfo
+from spinney.scheduler.tasks import PodInfo, by_request
 from spinney.scheduler.victims.order import Step, Steps
 from spinney.scheduler.victims.room import Room
 
@@ -33,9 +33,7 @@ class Demand:
 
     def __init__(self, session: Session, job: PodGroupInfo, tasks: Sequence[PodInfo]) -> None:
         self.tasks = tasks
-        self.counts: dict[int, list[PodInfo]] = {}
-        for task in tasks:
-            self.counts.setdefault(task.request.number, []).append(task)
+        self.counts = {request.number: alike for request, alike in by_request(tasks).items()}
         self._suits: dict[int, Mask] = {number: session.judge.suits(alike[0]) for number, alike in self.counts.items()}
         self.domains = _domains(session, job)
         """The domains of which one must hold the job, ``[node]`` each; ``None`` if it may lie anywhere."""
