@@ -7,6 +7,7 @@ from click.testing import CliRunner
 
 from spinney.cli import main
 from spinney.sim import Cluster
+from spinney.sim.faults import PluginFailed
 from spinney.sim.policies import InvalidPolicy, plugins_in
 from spinney.sim.snapshot_files import write_snapshot
 
@@ -85,6 +86,96 @@ def test_a_file_without_a_policy_is_named(tmp_path: Path, text: str, expected: s
         plugins_in(path)
 
     assert expected in str(refused.value)
+
+
+FAULTY = """
+from spinney.scheduler import Plugin
+
+
+class Faulty(Plugin):
+    name = "faulty"
+
+    def on_session_open(self, session):
+        {hook}
+
+    def asked(self, task, job, node):
+        {body}
+"""
+
+
+@pytest.mark.parametrize(
+    ("hook", "body", "expected"),
+    [
+        ("1 / 0", "return None", "policy.py:9 in Faulty.on_session_open: ZeroDivisionError: division by zero"),
+        ("session.add_predicat_fn(self.asked)", "return None", "'add_predicat_fn'; did you mean add_predicate_fn?"),
+        ("session.add_predicate_fn(self.asked)", "return task.nam", "policy.py:12 in Faulty.asked: AttributeError"),
+        (
+            "session.add_predicate_fn(self.asked)",
+            "return 42",
+            "policy.py:11 in Faulty.asked: TypeError: a predicate answers",
+        ),
+        (
+            "session.add_predicate_fn(lambda task: None)",
+            "pass",
+            "policy.py:9 in Faulty.on_session_open.<locals>.<lambda>",
+        ),
+        ("session.add_node_order_fn(lambda task, node: 'x')", "pass", "could not convert string to float: 'x'"),
+        ("session.add_job_order_fn(lambda a, b: None)", "pass", "cannot be interpreted as an integer (order failed"),
+    ],
+    ids=["opening", "no such hook", "raises", "wrong type", "wrong signature", "no score", "no order"],
+)
+def test_a_fault_is_named_with_its_line(last_night: Path, tmp_path: Path, hook: str, body: str, expected: str) -> None:
+    """A policy that fails while it is asked ends the command with plugin, function, line and what came of it."""
+    policy = tmp_path / "policy.py"
+    policy.write_text(FAULTY.format(hook=hook, body=body))
+    answer = CliRunner().invoke(main, ["simulate", str(last_night), "--plugin", str(policy)])
+
+    assert answer.exit_code == 1
+    assert "Error: plugin faulty failed" in answer.output
+    assert expected in answer.output
+    assert "Traceback" not in answer.output
+
+
+@pytest.mark.parametrize(
+    ("body", "expected"),
+    [
+        ("x = 1", "policy.py:3: Half has no on_session_open(self, session)"),
+        ("def __init__(self): ...\n    def on_session_open(self, session): ...", "policy.py:3: Half cannot be built"),
+    ],
+)
+def test_a_class_that_cannot_be_built_is_named(tmp_path: Path, body: str, expected: str) -> None:
+    """A class that no session could build is refused before anything is simulated."""
+    path = tmp_path / "policy.py"
+    path.write_text(f"from spinney.scheduler import Plugin\n\nclass Half(Plugin):\n    name = 'half'\n    {body}\n")
+
+    with pytest.raises(InvalidPolicy) as refused:
+        plugins_in(path)
+
+    assert expected in str(refused.value)
+
+
+def test_in_the_library_a_fault_is_raised(tmp_path: Path) -> None:
+    """In a notebook a cluster does not go on as if the policy had refused: the cell fails, with the line."""
+    policy = tmp_path / "policy.py"
+    policy.write_text(FAULTY.format(hook="session.add_predicate_fn(self.asked)", body="return task.nam"))
+    cluster = Cluster("2x8", plugins=plugins_in(policy))
+    cluster.gang("first", pods=1, gpus=8)
+
+    with pytest.raises(PluginFailed) as failed:
+        cluster.step()
+
+    assert f"plugin faulty: {policy}:12 in Faulty.asked: AttributeError" in str(failed.value)
+
+
+def test_a_misspelt_key_of_the_configuration_is_named(last_night: Path, tmp_path: Path) -> None:
+    """A configuration with a typo is answered with file, key and the nearest key."""
+    config = tmp_path / "config.yaml"
+    config.write_text("plgins: []")
+    answer = CliRunner().invoke(main, ["simulate", str(last_night), "--config", str(config)])
+
+    assert answer.exit_code == 1
+    assert f"{config}: plgins: no such field" in answer.output
+    assert "plugins" in answer.output.partition("plgins")[2]
 
 
 def test_a_plugin_is_not_compared_with_two_configurations(last_night: Path, tmp_path: Path) -> None:

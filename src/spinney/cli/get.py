@@ -33,6 +33,10 @@ class Kind(click.Choice[str]):
     def __init__(self) -> None:
         super().__init__(list(WORDS), case_sensitive=False)
 
+    def get_missing_message(self, param: click.Parameter, ctx: click.Context | None) -> str:
+        """Return what to write; not every word there is."""
+        return "Write what to list: gangs, sets or nodes."
+
     def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> str:
         """Return what is to be listed."""
         found = WORDS.get(value.lower())

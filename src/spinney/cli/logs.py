@@ -1,6 +1,7 @@
 """How much a command says on standard error, and in which form."""
 
 import logging
+import os
 import sys
 
 import structlog
@@ -14,7 +15,12 @@ def log_to_stderr(verbosity: int = 0, *, json: bool = False) -> None:
     ``json`` writes one JSON object per line, for log collectors; otherwise lines are for people.
     """
     renderer: structlog.typing.Processor = (
-        structlog.processors.JSONRenderer() if json else structlog.dev.ConsoleRenderer(colors=sys.stderr.isatty())
+        structlog.processors.JSONRenderer()
+        if json
+        else structlog.dev.ConsoleRenderer(
+            colors=sys.stderr.isatty() and not os.environ.get("NO_COLOR"),
+            exception_formatter=structlog.dev.plain_traceback,  # the other one prints every local variable
+        )
     )
     structlog.configure(
         processors=[

@@ -34,19 +34,29 @@ from spinney.explain import as_text
 from spinney.gangs.tree import GangKey
 from spinney.nodes import ClusterSpec
 from spinney.runtime import Clock, InlineExecutor, Runtime
-from spinney.scheduler.config import SchedulerConfig
+from spinney.scheduler.config import SchedulerConfig, load_config
 from spinney.scheduler.plugin import Plugin
 from spinney.scheduler.results import Eviction
 from spinney.sim.advice import Advisor, Answer
 from spinney.sim.drawing import GangPicture, NodePicture, html
 from spinney.sim.expanding import Surroundings, expand
+from spinney.sim.faults import PluginFailed, watching
 from spinney.sim.policies import with_plugins
 from spinney.sim.queue_table import QueueLine, queue_lines
 from spinney.sim.shapes import BLOCK, HOST, RACK, TOPOLOGY, gpu_cluster, parse_shape, topology_binding
 from spinney.sim.snapshot import ClusterSnapshot
 from spinney.sim.snapshot_files import read_manifests, read_snapshot
 from spinney.sim.subjects import find
-from spinney.sim.whatif import MAX_CYCLES, CycleOutcome, Difference, Outcome, Simulation, Waiting, differences
+from spinney.sim.whatif import (
+    MAX_CYCLES,
+    CycleOutcome,
+    Difference,
+    Outcome,
+    Simulation,
+    Waiting,
+    differences,
+    matching_profile,
+)
 
 _GPU: Final = "nvidia.com/gpu"
 _LEVELS: Final = {"rack": RACK, "block": BLOCK, "host": HOST}
@@ -84,27 +94,28 @@ class Happening:
 class Cluster:
     """A simulated cluster under the session scheduler. Mutable.
 
-    ``nodes`` is a shape such as ``8x8``, a :class:`~spinney.nodes.ClusterSpec`, or a snapshot. ``plugins`` are plugin
-    classes of your own, added after the configured ones; one that has the name of a configured plugin replaces it.
+    ``nodes`` is a shape such as ``8x8``, a :class:`~spinney.nodes.ClusterSpec`, or a snapshot. ``config`` is a
+    configuration or the file of one. ``plugins`` are plugin classes of your own, added after the configured ones; one
+    that has the name of a configured plugin replaces it.
     """
 
     def __init__(
         self,
         nodes: str | ClusterSpec | ClusterSnapshot = "8x8",
         *,
-        config: SchedulerConfig | None = None,
+        config: SchedulerConfig | str | Path | None = None,
         plugins: Iterable[type[Plugin]] = (),
         seed: int = 0,
     ) -> None:
-        brought = nodes.scheduler if isinstance(nodes, ClusterSnapshot) else None
-        config, registry = with_plugins(config or brought or SchedulerConfig(), plugins)
         snapshot = nodes if isinstance(nodes, ClusterSnapshot) else ClusterSnapshot(source="a cluster of our own")
+        settings = load_config(Path(config)) if isinstance(config, str | Path) else config
+        settings, registry = with_plugins(settings or matching_profile(snapshot), plugins)
         self.clock = SteppedClock(snapshot.taken or _EPOCH)
         self.runtime = Runtime(self.clock, random.Random(seed), InlineExecutor())
         self.history: list[Happening] = []
         """What has happened to pods, oldest first."""
-        self._config = config
-        self._simulation = Simulation(snapshot, config, runtime=self.runtime, registry=registry)
+        self._config = settings
+        self._simulation = Simulation(snapshot, settings, runtime=self.runtime, registry=registry)
         self._lasting: dict[PodKey, timedelta] = {}
         self._ends: dict[PodKey, datetime] = {}
         self._last: CycleOutcome | None = None
@@ -217,8 +228,11 @@ class Cluster:
     # -- letting it run ----------------------------------------------------------------------------------------------
 
     def step(self) -> CycleOutcome:
-        """Run one scheduling cycle and return what it decided."""
-        outcome = self._last = self._simulation.cycle()
+        """Run one scheduling cycle and return what it decided; raises ``PluginFailed`` where a plugin did."""
+        with watching() as faults:
+            outcome = self._last = self._simulation.cycle()
+        if faults:
+            raise PluginFailed(list(faults))
         now = self.clock.now()
         for eviction in outcome.evictions:
             self._note_eviction(eviction)

@@ -5,6 +5,8 @@ with it is one sentence with its line.
 """
 
 import importlib.util
+import inspect
+import sys
 import traceback
 from collections.abc import Iterable
 from pathlib import Path
@@ -25,6 +27,7 @@ def plugins_in(path: Path) -> list[type[Plugin]]:
     if spec is None or spec.loader is None:
         raise InvalidPolicy(f"{path}: is no Python file; expected a .py file with a class that extends Plugin")
     module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module  # where dataclasses and pickles look for it
     try:
         spec.loader.exec_module(module)
     except SyntaxError as error:
@@ -43,7 +46,23 @@ def plugins_in(path: Path) -> list[type[Plugin]]:
     unnamed = [each.__name__ for each in found if not getattr(each, "name", "")]
     if unnamed:
         raise InvalidPolicy(f"{path}: {unnamed[0]} has no name; give the class an attribute 'name'")
+    for each in found:
+        _must_be_built(path, each)
     return found
+
+
+def _must_be_built(path: Path, plugin: type[Plugin]) -> None:
+    """Build a plugin as a session would, to say now what is wrong with its class."""
+    here = f"{path}:{inspect.getsourcelines(plugin)[1]}"
+    if missing := getattr(plugin, "__abstractmethods__", None):
+        raise InvalidPolicy(f"{here}: {plugin.__name__} has no {', '.join(sorted(missing))}(self, session)")
+    try:
+        plugin({})
+    except Exception as error:
+        raise InvalidPolicy(
+            f"{here}: {plugin.__name__} cannot be built: {type(error).__name__}: {error}; a plugin is called with its "
+            "arguments, a mapping of text to text, and may leave __init__ out"
+        ) from error
 
 
 def with_plugins(config: SchedulerConfig, plugins: Iterable[type[Plugin]]) -> tuple[SchedulerConfig, PluginRegistry]:

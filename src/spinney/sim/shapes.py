@@ -12,6 +12,7 @@ HOST = "kubernetes.io/hostname"
 TOPOLOGY = "gpu-topology"
 """The name of the ClusterTopologyBinding that the shapes below come with."""
 
+MOST_NODES = 50_000
 _SHAPE = re.compile(r"(\d+)x(\d+)")
 
 
@@ -24,6 +25,8 @@ def parse_shape(text: str) -> tuple[int, int]:
     match = _SHAPE.fullmatch(text.strip())
     if match is None or int(match[1]) < 1:
         raise InvalidShape(f"{text!r} is not NODESxGPUS, such as 32x8 for 32 nodes of 8 GPUs each")
+    if int(match[1]) > MOST_NODES:
+        raise InvalidShape(f"{text!r}: at most {MOST_NODES} nodes can be simulated; Kubernetes itself stops at 5000")
     return int(match[1]), int(match[2])
 
 

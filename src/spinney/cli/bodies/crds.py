@@ -13,5 +13,9 @@ def crds(output: Path | None) -> None:
         for kind in KINDS:
             click.echo(manifest_text(kind), nl=False)
         return
-    for path in write_manifests(output):
+    try:
+        written = write_manifests(output)
+    except OSError as error:
+        raise click.ClickException(f"{output}: cannot be written: {error.strerror}") from error
+    for path in written:
         click.echo(path)

@@ -1,5 +1,7 @@
 """``spinney simulate``: what would be placed where, what would wait and why, and what another configuration changes."""
 
+import sys
+import traceback
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,6 +20,7 @@ from spinney.runtime import Runtime
 from spinney.scheduler.config import SchedulerConfig
 from spinney.scheduler.plugin import Plugin, PluginRegistry, UnknownPlugin
 from spinney.sim.expanding import InvalidWorkload, Surroundings, expand
+from spinney.sim.faults import Faults, watching
 from spinney.sim.policies import InvalidPolicy, plugins_in, with_plugins
 from spinney.sim.snapshot import ClusterSnapshot
 from spinney.sim.snapshot_files import UnreadableSnapshot, read_manifests
@@ -63,23 +66,43 @@ def simulate(
     cluster = _with_workload(taken, files, here, runtime)
     runs = []
     try:
-        with progress("simulating", steps=len(contenders)) as say:
+        with progress("simulating", steps=len(contenders)) as say, watching() as faults:
             for name, config, registry in contenders:
                 say(f"simulating {name}")
                 simulation = Simulation(cluster, config, runtime=runtime, registry=registry)
                 runs.append(Run(name, simulation.run(cycles)))
     except UnknownPlugin as error:
         raise click.ClickException(str(error)) from error
+    except Exception as error:
+        if not policies or not any(str(path.resolve()) in _files(error) for path in plugins):
+            raise
+        faults.add(", ".join(each.name for each in policies), error, "the session could not be opened")
+        raise click.ClickException(_failures(faults)) from error
     finally:
         runtime.executor.close()
     if output in ("json", "yaml"):
-        print_data(_as_data(runs, taken), output)
-        return
+        print_data({**_as_data(runs, taken), "faults": list(faults)}, output)
+        sys.exit(1 if faults else 0)
     for run in runs:
         _print_run(run, wide=output == "wide", named=len(runs) > 1)
     if len(runs) == 2:
         _print_differences(*runs)
     print_unseen(taken)
+    if faults:
+        raise click.ClickException(_failures(faults))
+
+
+def _failures(faults: Faults) -> str:
+    """Return every fault in a line of its own."""
+    plugins = ", ".join(dict.fromkeys(fault.plugin for fault in faults))
+    return "\n".join(
+        [f"plugin {plugins} failed, so what is shown is not what you meant:", *(f"  {each}" for each in faults)]
+    )
+
+
+def _files(error: Exception) -> set[str]:
+    """Return the files that an error came through."""
+    return {str(Path(frame.filename).resolve()) for frame in traceback.extract_tb(error.__traceback__)}
 
 
 def _policies(paths: Sequence[Path]) -> list[type[Plugin]]:

@@ -320,8 +320,12 @@ def _scope(rule: Predicate | Score) -> int:
 
 
 def accepts(answer: Fit) -> bool:
-    """Tell whether a predicate's answer means *fits*."""
-    return answer is None or answer is True
+    """Tell whether a predicate's answer means *fits*; raises ``TypeError`` for one that means nothing."""
+    if answer is None or isinstance(answer, str):
+        return answer is None
+    if isinstance(answer, bool | np.bool_):
+        return bool(answer)
+    raise TypeError(f"a predicate answers None or True where a pod fits, False or a reason where not; found {answer!r}")
 
 
 def resource_fit(nodes: Nodes, request: RequestClass, rows: Rows) -> tuple[Mask, Mask]:
