@@ -135,8 +135,8 @@ _SMALL_KINDS = [
     posting(SLICES, {"metadata": {"name": "e"}, "addressType": "IPv4", "endpoints": [{"addresses": ["10.0.0.1"]}]}),
 ]
 _CONTROLLERS = [
-    posting(JOBS, {"metadata": {"name": "j"}, "spec": {"template": {"spec": {"containers": []}}}}, known="job rules"),
-    posting(DEPLOYMENTS, {"metadata": {"name": "d"}, "spec": {}}, known="workload rules"),
+    posting(JOBS, {"metadata": {"name": "j"}, "spec": {"template": {"spec": {"containers": []}}}}),
+    posting(DEPLOYMENTS, {"metadata": {"name": "d"}, "spec": {}}),
     posting(DEPLOYMENTS, _controller("d", replicas=-1)),
     posting(DEPLOYMENTS, _controller("d", replicas="3")),
     posting(DEPLOYMENTS, _controller("d", template=[])),

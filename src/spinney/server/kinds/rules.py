@@ -10,6 +10,7 @@ from spinney.api.struct import JSON, convert
 from spinney.server.kinds.kind import Behaviour
 from spinney.server.kinds.storage import fill_claim_defaults
 from spinney.server.pods.defaults import fill_template_defaults
+from spinney.server.pods.validation import validate_template
 from spinney.server.status import Cause, forbidden_value, invalid_value, required, unsupported_value
 
 HIGHEST_USER_PRIORITY = 1_000_000_000
@@ -147,13 +148,13 @@ class DeploymentBehaviour(Behaviour):
                 causes.append(required("spec.selector"))
             template = spec.get("template") or {}
             labels = (template.get("metadata") or {}).get("labels") or {}
-            if template and (not selector or not convert(LabelSelector, selector).matches(labels)):
+            if not selector or not convert(LabelSelector, selector).matches(labels):
                 detail = "`selector` does not match template `labels`"
                 causes.append(invalid_value("spec.template.metadata.labels", labels, detail))
         replicas = spec.get("replicas", 0)
         if not isinstance(replicas, int) or replicas < 0:
             causes.append(invalid_value("spec.replicas", replicas, "must be greater than or equal to 0"))
-        return causes
+        return causes + validate_template(spec.get("template"), "spec.template", "Always")
 
 
 _TEMPLATE_GENERATION = "deprecated.daemonset.template.generation"
@@ -199,6 +200,9 @@ class JobBehaviour(Behaviour):
         spec.setdefault("podReplacementPolicy", failing)
         _fill_template(spec)
 
+    def validate(self, obj: JSON, old: JSON | None, subresource: str) -> list[Cause]:
+        return validate_template((obj.get("spec") or {}).get("template"), "spec.template", *_ENDING)
+
 
 class CronJobBehaviour(Behaviour):
     """Cron jobs are stored, not run: nobody creates their jobs here unless kube-controller-manager does."""
@@ -225,7 +229,11 @@ class CronJobBehaviour(Behaviour):
             causes.append(
                 unsupported_value("spec.concurrencyPolicy", spec.get("concurrencyPolicy"), sorted(_CONCURRENCY))
             )
-        return causes
+        job = (spec.get("jobTemplate") or {}).get("spec") or {}
+        return causes + validate_template(job.get("template"), "spec.jobTemplate.spec.template", *_ENDING)
+
+
+_ENDING = ("OnFailure", "Never")  # how pods may be restarted that are to end
 
 
 _CONCURRENCY = ("Allow", "Forbid", "Replace")

@@ -17,32 +17,50 @@ _IMMUTABLE = (
 )
 
 
-def validate_pod(pod: JSON) -> list[Cause]:
-    """Return what is wrong with a new pod."""
+def validate_pod(pod: JSON, path: str = "spec") -> list[Cause]:
+    """Return what is wrong with a new pod, or with a template of pods whose spec stands at ``path``."""
     spec = pod.get("spec") or {}
     if not isinstance(spec, dict):
-        return [invalid_value("spec", spec, "must be an object")]
+        return [invalid_value(path, spec, "must be an object")]
     causes: list[Cause] = []
     containers = spec.get("containers")
     if not isinstance(containers, list) or not containers:
-        causes.append(required("spec.containers"))
+        causes.append(required(f"{path}.containers"))
     seen: set[str] = set()
     for field in ("containers", "initContainers"):
         for index, container in enumerate(spec.get(field) or ()):
-            causes += _validate_container(f"spec.{field}[{index}]", container, seen)
+            causes += _validate_container(f"{path}.{field}[{index}]", container, seen)
     if spec and spec.get("restartPolicy") not in _RESTART_POLICIES:
-        causes.append(unsupported_value("spec.restartPolicy", spec.get("restartPolicy"), _RESTART_POLICIES))
-    causes += _deadline_causes(spec)
-    causes += _unique("spec.volumes", spec.get("volumes"), ".name")
-    causes += _unique("spec.schedulingGates", spec.get("schedulingGates"), "")
+        causes.append(unsupported_value(f"{path}.restartPolicy", spec.get("restartPolicy"), _RESTART_POLICIES))
+    causes += _deadline_causes(spec, path=path)
+    causes += _unique(f"{path}.volumes", spec.get("volumes"), ".name")
+    causes += _unique(f"{path}.schedulingGates", spec.get("schedulingGates"), "")
     if spec.get("schedulingGates") and spec.get("nodeName"):
-        causes.append(forbidden_value("spec.nodeName", "cannot be set until all schedulingGates have been cleared"))
+        causes.append(forbidden_value(f"{path}.nodeName", "cannot be set until all schedulingGates have been cleared"))
     return causes
 
 
-def _deadline_causes(spec: JSON, old: JSON | None = None) -> list[Cause]:
+def validate_template(template: Any, path: str, *policies: str) -> list[Cause]:
+    """Return what is wrong with a template of pods at ``path``; its pods may be restarted by some ``policies`` only."""
+    given = template if isinstance(template, dict) else {}
+    causes = validate_pod(given, f"{path}.spec")
+    policy = (given.get("spec") or {}).get("restartPolicy") or "Always"
+    if policy in _RESTART_POLICIES and policy not in policies:
+        field = f"{path}.spec.restartPolicy"
+        if "Always" in policies:
+            causes.append(unsupported_value(field, policy, policies))
+        else:
+            causes.append(required(field, f"valid values: {', '.join(_quoted(each) for each in policies)}"))
+    return causes
+
+
+def _quoted(text: str) -> str:
+    return f'"{text}"'
+
+
+def _deadline_causes(spec: JSON, old: JSON | None = None, *, path: str = "spec") -> list[Cause]:
     """Return what is wrong with the time a pod has; it may only become shorter."""
-    field, seconds = "spec.activeDeadlineSeconds", spec.get("activeDeadlineSeconds")
+    field, seconds = f"{path}.activeDeadlineSeconds", spec.get("activeDeadlineSeconds")
     before = (old or {}).get("activeDeadlineSeconds")
     if seconds is not None and not 1 <= seconds <= _LONGEST:
         return [invalid_value(field, seconds, f"must be between 1 and {_LONGEST}, inclusive")]
