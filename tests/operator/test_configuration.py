@@ -1,13 +1,13 @@
 """The configuration file: both documents' forms, Grove's defaults, and everything that is wrong said at once."""
 
-from importlib.metadata import EntryPoint
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 import yaml
 from click.testing import CliRunner
 
-from spinney.backends import every_backend
+from spinney.backends import catalogue, every_backend
 from spinney.backends.documents import InvalidDocument
 from spinney.backends.kube import KubeSchedulerConfig
 from spinney.cli.operator import operator
@@ -330,19 +330,33 @@ BROKEN = {
     "not YAML": ("scheduler: [\n", "2: document: "),
 }
 
-INSTALLED = (
-    EntryPoint("theirs", "tests.backends.test_registry:FromTheFuture", "spinney.backends"),
-    EntryPoint("volcano", "somewhere:Else", "spinney.backends"),
-    EntryPoint("broken", "no.such:Thing", "spinney.backends"),
-)
+ENTRY_POINTS = """\
+[spinney.backends]
+theirs = tests.backends.test_registry:FromTheFuture
+volcano = somewhere:Else
+broken = no.such:Thing
+"""
 
 
+@pytest.fixture
+def a_package_of_somebody_else(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """A package on the path, as installing leaves it: its backends are outdated, disputed and broken."""
+    package = tmp_path / "packages" / "theirs-1.0.dist-info"
+    package.mkdir(parents=True)
+    (package / "METADATA").write_text("Metadata-Version: 2.1\nName: theirs\nVersion: 1.0\n")
+    (package / "entry_points.txt").write_text(ENTRY_POINTS)
+    monkeypatch.syspath_prepend(str(package.parent))
+    catalogue._installed.cache_clear()
+    yield
+    catalogue._installed.cache_clear()
+
+
+@pytest.mark.usefixtures("a_package_of_somebody_else")
 @pytest.mark.parametrize("what", BROKEN)
 def test_the_operator_does_not_start_and_names_the_line(
     what: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What is wrong in the file ends the operator with status 2 before it speaks to any cluster."""
-    monkeypatch.setattr("spinney.backends.catalogue._installed", lambda: INSTALLED)
     monkeypatch.setenv("KUBECONFIG", str(tmp_path / "none"))
     text, message = BROKEN[what]
     file = tmp_path / "operator.yaml"
@@ -352,9 +366,9 @@ def test_the_operator_does_not_start_and_names_the_line(
     assert f"{file}:{message}" in ended.output
 
 
-def test_what_is_wrong_with_a_package_nobody_enables_does_not_matter(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.usefixtures("a_package_of_somebody_else")
+def test_what_is_wrong_with_a_package_nobody_enables_does_not_matter() -> None:
     """Broken, outdated and disputed backends stop nobody who leaves them alone."""
-    monkeypatch.setattr("spinney.backends.catalogue._installed", lambda: INSTALLED)
     assert load("scheduler: {profiles: [{name: kai-scheduler}]}").profiles.names() == [
         "default-scheduler",
         "kai-scheduler",
