@@ -70,3 +70,17 @@ def test_victims_of_several_nodes_together(profile: str, said: JSON) -> None:
     nodes = [a_node("node0", gpus=3), a_node("node1", gpus=2), a_node("node2", gpus=1)]
     case = a_case(nodes=nodes, queues=[a_queue(quota=8)], jobs=jobs, actions=["consolidation"])
     assert outcome(profile, case) == said
+
+
+@pytest.mark.parametrize(("profile", "said"), [("kai-compat", "Pipelined node2"), ("default", "Pending")])
+def test_a_job_that_was_just_promised_a_place_may_be_moved_again(profile: str, said: str) -> None:
+    """The only possible victim moved for the first job: KAI begins the search for the second with it all the same."""
+    jobs = [
+        a_job("v", tasks=[running("v-0", "node1")]),
+        a_job("p", creation_rank=1, tasks=[a_task("p-0", gpus=3)]),
+        a_job("q", creation_rank=2, tasks=[a_task("q-0", gpus=2)]),
+    ]
+    nodes = [a_node("node0", gpus=1), a_node("node1", gpus=3), a_node("node2", gpus=2)]
+    case = a_case(nodes=nodes, queues=[a_queue(quota=8)], jobs=jobs, actions=["consolidation"])
+    found = outcome(profile, case)
+    assert (found["v-0"], found["p-0"], found["q-0"]) == ("Pipelined node0", "Pipelined node1", said)

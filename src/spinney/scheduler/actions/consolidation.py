@@ -39,8 +39,8 @@ class Consolidation(VictimRule):
         return pool.queues
 
     def admits(self, session: Session, job: PodGroupInfo, victim: PodGroupInfo) -> bool:
-        """Any job may be moved, but not the one itself, and none that was promised a place in this cycle."""
-        return victim is not job and not victim.has_promises
+        """Any job may be moved, but not the one itself, and none that was just promised a place, if such are spared."""
+        return victim is not job and not (session.config.spare_just_bound and victim.has_promises)
 
     def refusal(self, session: Session, scenario: Scenario) -> str | None:
         """Everybody must have found a place."""
