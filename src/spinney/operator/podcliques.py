@@ -9,6 +9,7 @@ from collections.abc import Mapping
 
 import msgspec
 
+from spinney.api import labels as marks
 from spinney.api.grove import (
     POD_CLIQUE_SCALING_GROUP,
     POD_CLIQUE_SET,
@@ -33,7 +34,7 @@ def desired_clique(layout: Layout, place: Place, template_hash: str, owner: Owne
             name=place.name,
             namespace=layout.pcs.metadata.namespace,
             labels=labels.of_clique(place, template_hash),
-            annotations=dict(template.annotations),
+            annotations={key: text for key, text in template.annotations.items() if key != marks.TOPOLOGY_NAME},
             owner_references=(owner,),
         ),
         spec=PodCliqueSpec(
@@ -48,29 +49,41 @@ def desired_clique(layout: Layout, place: Place, template_hash: str, owner: Owne
 
 
 def correction(existing: PodClique, desired: PodClique) -> list[JSON]:
-    """Return the JSON patch that gives a PodClique the desired template and leaves its replicas alone."""
+    """Return the JSON patch that gives a PodClique the desired template and leaves its replicas alone.
+
+    With a new template, labels and annotations that it does not have go: pods get all that their PodClique has.
+    """
     spec = msgspec.structs.replace(desired.spec, replicas=existing.spec.replicas)
+    found, wanted = existing.metadata, desired.metadata
+    renewed = found.labels.get(marks.POD_TEMPLATE_HASH) != wanted.labels.get(marks.POD_TEMPLATE_HASH)
     patch = [
-        *_additions("/metadata/labels", existing.metadata.labels, desired.metadata.labels),
-        *_additions("/metadata/annotations", existing.metadata.annotations, desired.metadata.annotations),
+        *_differences("/metadata/labels", found.labels, wanted.labels, whole=renewed),
+        *_differences("/metadata/annotations", found.annotations, wanted.annotations, whole=renewed),
     ]
     if spec == existing.spec:
         return patch
-    found, wanted = to_json(existing.spec), to_json(spec)
-    for field in sorted(found.keys() | wanted.keys()):
-        if field not in wanted:
+    present, future = to_json(existing.spec), to_json(spec)
+    for field in sorted(present.keys() | future.keys()):
+        if field not in future:
             patch.append({"op": "remove", "path": f"/spec/{field}"})
-        elif found.get(field) != wanted[field]:
-            patch.append({"op": "add", "path": f"/spec/{field}", "value": wanted[field]})
+        elif present.get(field) != future[field]:
+            patch.append({"op": "add", "path": f"/spec/{field}", "value": future[field]})
     return patch
 
 
-def _additions(path: str, found: Mapping[str, str], wanted: Mapping[str, str]) -> list[JSON]:
-    """Return the operations that put what is wanted into a map of texts."""
+def group_correction(existing: PodCliqueScalingGroup, desired: PodCliqueScalingGroup) -> list[JSON]:
+    """Return the JSON patch that gives a scaling group the annotations its set has for it."""
+    found, wanted = existing.metadata.annotations, desired.metadata.annotations
+    return _differences("/metadata/annotations", found, wanted, whole=False)
+
+
+def _differences(path: str, found: Mapping[str, str], wanted: Mapping[str, str], *, whole: bool) -> list[JSON]:
+    """Return the operations that put what is wanted into a map of texts and, if it is the ``whole``, the rest out."""
     lacking = {key: text for key, text in wanted.items() if found.get(key) != text}
     if lacking and not found:
         return [{"op": "add", "path": path, "value": lacking}]
-    return [{"op": "add", "path": pointer(path, key), "value": text} for key, text in lacking.items()]
+    patch: list[JSON] = [{"op": "add", "path": pointer(path, key), "value": text} for key, text in lacking.items()]
+    return patch + [{"op": "remove", "path": pointer(path, key)} for key in found if whole and key not in wanted]
 
 
 def desired_scaling_group(layout: Layout, i: int, group: str) -> PodCliqueScalingGroup:

@@ -139,6 +139,9 @@ class PodCliqueScalingGroupController:
         await write_each(doomed, lambda clique: delete_exactly(self._client, POD_CLIQUE, clique))
 
     async def _sync(self, scene: Scene) -> None:
+        wanted = podcliques.desired_scaling_group(scene.layout, scene.replica, scene.config)
+        correction = podcliques.group_correction(scene.group, wanted)
+        await patch_exactly(self._client, POD_CLIQUE_SCALING_GROUP, scene.group, correction)
         owner = podcliques.owned_by_scaling_group(scene.group)
         plans = claims_of_group(scene.layout, scene.replica, scene.config, replicas_of(scene.group))
         await self._claims.keep(scene.layout.pcs, owner, plans)
