@@ -7,11 +7,6 @@ gone must be taken off the list. ``ONLY_REAL`` are fields and values that are le
 from collections.abc import Mapping
 
 ONLY_REAL: Mapping[str, str] = {
-    "clusterIP": "service addresses",
-    "clusterIPs": "service addresses",
-    "Cluster-IP": "service addresses",
-    "ipFamilies": "service addresses",
-    "ipFamilyPolicy": "service addresses",
     "nodeInfo": "empty node information",
     "daemonEndpoints": "empty node information",
     "node.alpha.kubernetes.io/ttl": "controllers that are not there",

@@ -20,6 +20,7 @@ from tests.fidelity.exchanges import (
     posting,
     putting,
     strategically,
+    tabulating,
 )
 
 _CORE = "/api/v1/namespaces/{ns}"
@@ -134,6 +135,36 @@ _SMALL_KINDS = [
     getting(CLASSES, fieldSelector="metadata.name=system-node-critical", known="descriptions of system classes"),
     posting(SLICES, {"metadata": {"name": "e"}, "addressType": "IPv4", "endpoints": [{"addresses": ["10.0.0.1"]}]}),
 ]
+
+
+def _service(name: str, **spec: Any) -> JSON:
+    return {"metadata": {"name": name}, "spec": {"ports": [{"port": 80}], "selector": {"a": "b"}, **spec}}
+
+
+_SERVICES = [
+    posting(SERVICES, _service("plain")),
+    posting(SERVICES, _service("headless", clusterIP="None")),
+    posting(SERVICES, _service("unselected", clusterIP="None", selector=None)),
+    posting(SERVICES, _service("own", clusterIP="10.0.77.77")),
+    posting(SERVICES, _service("same", clusterIP="10.0.77.77")),
+    posting(SERVICES, _service("ports", type="NodePort")),
+    posting(SERVICES, _service("port", type="NodePort", ports=[{"port": 80, "nodePort": 31234}])),
+    posting(SERVICES, _service("taken", type="NodePort", ports=[{"port": 80, "nodePort": 31234}])),
+    posting(SERVICES, _service("low", type="NodePort", ports=[{"port": 80, "nodePort": 80}])),
+    posting(SERVICES, _service("balanced", type="LoadBalancer")),
+    posting(SERVICES, _service("bare", type="LoadBalancer", allocateLoadBalancerNodePorts=False)),
+    posting(SERVICES, {"metadata": {"name": "name"}, "spec": {"type": "ExternalName", "externalName": "a.b"}}),
+    tabulating(SERVICES),
+    putting(f"{SERVICES}/plain", _service("plain")),
+    putting(f"{SERVICES}/port", _service("port", type="NodePort")),
+    merging(f"{SERVICES}/plain", {"spec": {"clusterIP": "10.0.77.78", "clusterIPs": ["10.0.77.78"]}}),
+    merging(f"{SERVICES}/plain", {"spec": {"type": "NodePort"}}),
+    merging(f"{SERVICES}/plain", {"spec": {"type": "ClusterIP"}}),
+    merging(f"{SERVICES}/ports", {"metadata": {"labels": {"a": "b"}}}),
+    deleting(f"{SERVICES}/port"),
+    posting(SERVICES, _service("taken", type="NodePort", ports=[{"port": 80, "nodePort": 31234}]), dryRun="All"),
+    *(deleting(f"{SERVICES}/{name}") for name in ("own", "ports", "balanced")),
+]
 _CONTROLLERS = [
     posting(JOBS, {"metadata": {"name": "j"}, "spec": {"template": {"spec": {"containers": []}}}}),
     posting(DEPLOYMENTS, {"metadata": {"name": "d"}, "spec": {}}),
@@ -192,6 +223,7 @@ _LIVES = [
 KIND_STORIES: Mapping[str, list[Exchange]] = {
     "fields": _FIELDS,
     "small kinds": _SMALL_KINDS,
+    "services": _SERVICES,
     "workload controllers": _CONTROLLERS,
     "lives": _LIVES,
 }

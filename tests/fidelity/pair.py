@@ -28,7 +28,11 @@ _VARYING = (
     "managedFields",
     "remainingItemCount",
 )
-_UNIQUE = re.compile(r"(?<=kube-api-access-)\w{5}\Z|[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+_UNIQUE = re.compile(
+    r"(?<=kube-api-access-)\w{5}\Z|[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}"
+    r"|\b10\.(0|96)\.\d+\.\d+\b|(?<=:)3[0-2]\d{3}(?=/)"  # addresses and ports that services are given
+)
+_EMPTY: tuple[Any, ...] = (None, {}, [])
 _PASSING = ("Age", "Last Seen", "First Seen", "Created At", "Duration")
 
 
@@ -127,7 +131,7 @@ def stable(value: Any) -> Any:
     """Return a value without what varies, what only the real server has, and what is empty."""
     if isinstance(value, dict):
         kept = {name: stable(child) for name, child in value.items() if name not in _VARYING and name not in ONLY_REAL}
-        return {name: child for name, child in kept.items() if child not in (None, {}, [])}
+        return {name: "*" if name == "nodePort" else child for name, child in kept.items() if child not in _EMPTY}
     if isinstance(value, list):
         return [stable(item) for item in value if not isinstance(item, str) or item not in ONLY_REAL]
     return _UNIQUE.sub("*", value) if isinstance(value, str) else value

@@ -203,7 +203,7 @@ async def _said(transport: Transport, exchange: Exchange, namespace: str) -> Any
         return {"code": answer.status, "causes": causes, **({} if causes else {"message": text})}
     if body.get("kind") == "ResourceQuota" and exchange.method != "GET":
         return {"code": answer.status, "spec": body["spec"]}  # counting has begun, or not
-    if exchange.method == "DELETE" or body.get("kind") == "Service":
+    if exchange.method == "DELETE":
         return {"code": answer.status}
     return {"code": answer.status, "object": stable(body)}
 

@@ -1,5 +1,7 @@
 """Creating and replacing objects: metadata, generations, conflicts, dry runs."""
 
+from typing import Any
+
 import pytest
 
 from tests.server.api import CONFIG_MAPS, NODES, PODS, a_config_map, a_pod, an_api
@@ -134,3 +136,23 @@ async def test_yaml_is_read_without_aliases() -> None:
     assert refused.status == 400
     other = await api.send("POST", CONFIG_MAPS, b"x", headers={"content-type": "application/cbor"})
     assert other.status == 415
+
+
+async def test_services_are_given_addresses_of_their_own() -> None:
+    """A service gets a cluster IP and node ports that nobody else has, and keeps them; what is taken is refused."""
+    api = an_api()
+    services = "/api/v1/namespaces/default/services"
+
+    def service(name: str, **spec: Any) -> Any:
+        return {"metadata": {"name": name}, "spec": {"ports": [{"port": 80}], "selector": {"a": "b"}, **spec}}
+
+    first = await api.create(services, service("a", type="NodePort"))
+    second = await api.create(services, service("b", type="NodePort"))
+    assert first["spec"]["clusterIP"].startswith("10.96.")
+    assert first["spec"]["clusterIPs"] == [first["spec"]["clusterIP"]] != second["spec"]["clusterIPs"]
+    ports = [each["spec"]["ports"][0]["nodePort"] for each in (first, second)]
+    assert 30000 <= min(ports) < max(ports) <= 32767
+    replaced = await api.replace(f"{services}/a", service("a", type="NodePort"))
+    assert replaced["spec"] == first["spec"]
+    taken = await api.send("POST", services, service("c", clusterIP=first["spec"]["clusterIP"]))
+    assert (taken.status, taken.body["details"]["causes"][0]["field"]) == (422, "spec.clusterIPs")

@@ -1,6 +1,7 @@
 """The order of admission: built-in mutation, mutating webhooks, then validation, validating webhooks."""
 
 from spinney.runtime import Runtime
+from spinney.server.admission.addresses import give_addresses
 from spinney.server.admission.attributes import Attributes
 from spinney.server.admission.lifecycle import check_namespace
 from spinney.server.admission.limits import check_limits, fill_limits
@@ -40,6 +41,10 @@ class Admission:
         if isinstance(self._authorizer, Rbac):
             check_escalation(self._authorizer, attributes)
         check_limits(self._store, attributes)
+
+    def give_addresses(self, attributes: Attributes) -> None:
+        """Give a valid service what it needs of the network."""
+        give_addresses(self._store, self._runtime.random, attributes)
 
     def check_room(self, attributes: Attributes) -> None:
         """Refuse what the namespace has no quota for, and charge the rest; asked last, right before the write."""

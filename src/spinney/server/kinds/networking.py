@@ -11,11 +11,16 @@ _PATH_TYPES = ("Exact", "ImplementationSpecific", "Prefix")
 
 
 _SERVICE_TYPES = ("ClusterIP", "ExternalName", "LoadBalancer", "NodePort")
+_OF_TYPES = {
+    "externalTrafficPolicy": ("LoadBalancer", "NodePort"),
+    "allocateLoadBalancerNodePorts": ("LoadBalancer",),
+    "loadBalancerClass": ("LoadBalancer",),
+}
 _PORTS = "must be between 1 and 65535, inclusive"
 
 
 class ServiceBehaviour(Behaviour):
-    """A service gets a type and ports with a protocol; there is no network, so it gets no address."""
+    """A service gets a type and ports with a protocol; its addresses are given out by admission."""
 
     def fill_defaults(self, obj: JSON) -> None:
         spec = obj.setdefault("spec", {})
@@ -33,8 +38,13 @@ class ServiceBehaviour(Behaviour):
 
     def prepare_create(self, obj: JSON, now: datetime) -> None:
         obj["status"] = {"loadBalancer": {}}
-        if obj["spec"]["type"] == "ClusterIP":
-            obj["spec"].setdefault("clusterIP", "None")
+
+    def prepare_update(self, obj: JSON, old: JSON, subresource: str) -> None:
+        """Drop what only the former type had, where it was not changed by hand."""
+        spec, was = obj.get("spec") or {}, old.get("spec") or {}
+        for name, types in _OF_TYPES.items():
+            if spec.get("type") not in types and was.get("type") in types and spec.get(name) == was.get(name):
+                spec.pop(name, None)
 
     def validate(self, obj: JSON, old: JSON | None, subresource: str) -> list[Cause]:
         spec = obj.get("spec") or {}

@@ -74,6 +74,7 @@ async def admit(context: Context, attributes: Attributes, options: WriteOptions)
     causes += kind.behaviour.validate(obj, attributes.old, attributes.subresource)
     if causes:
         raise invalid(kind.resource, attributes.name or obj["metadata"].get("name", ""), causes)
+    admission.give_addresses(attributes)
     admission.check(attributes)
     if admission.webhooks.any:
         await admission.webhooks.validate(attributes)
