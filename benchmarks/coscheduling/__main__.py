@@ -115,7 +115,9 @@ async def compare_waiting(options: argparse.Namespace, console: Console) -> None
     count = max(1, round(1000 * options.scale))
     async with a_bench(max(1, round(100 * options.scale)), options) as bench:
         found = [
-            await measure_waiting(bench, contender, gangs, 3) for contender in chosen(options) for gangs in (0, count)
+            await measure_waiting(bench, contender, gangs, 3, limit=options.limit)
+            for contender in chosen(options)
+            for gangs in (0, count)
         ]
     console.print(idleness_table(found))
 

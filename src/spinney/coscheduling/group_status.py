@@ -141,6 +141,7 @@ class GroupConditions:
             self._refusals.pop(group.key if group is not None else GangKey(source, *key), None)
             return None
         if self._kind.native and is_true(found.status.conditions, self._kind.condition):
+            self._refusals.pop(group.key, None)
             return None
         condition = self._condition(group)
         was = find_condition(found.status.conditions, self._kind.condition)

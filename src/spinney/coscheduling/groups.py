@@ -407,9 +407,10 @@ class Groups:
             self._holding.pop(group.key, None)
         if not group.assigned:
             group.domains.clear()
-        if not group.complete and group.members:
+        complete = group.complete
+        if not complete and group.members:
             self.incomplete(group)
-        if group.complete and not was_complete:
+        if complete and not was_complete:
             self.completed(group)
         elif group.order != was and group.members:
             self.reordered(group)
