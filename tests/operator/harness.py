@@ -46,7 +46,6 @@ class Witness:
     _full: dict[str, int] = field(default_factory=dict)
     _minimums: dict[str, int] = field(default_factory=dict)
     _placed: set[str] = field(default_factory=set)
-    _former: dict[str, JSON] = field(default_factory=dict)
 
     def saw_clique(self, kind: str, clique: JSON) -> None:
         if kind == "DELETED":
@@ -59,7 +58,6 @@ class Witness:
         name = gang["metadata"]["name"]
         if kind == "DELETED":
             self.gangs.pop(name, None)
-            self._former[name] = gang
             return
         before = self.gangs.get(name)
         if before is not None and _is_true(gang, "Initialized") and not _is_true(before, "Initialized"):
@@ -144,8 +142,7 @@ class Witness:
     def _check_release(self, pod: JSON) -> None:
         name = pod["metadata"]["name"]
         gang_name = pod["metadata"]["labels"][marks.POD_GANG]
-        # Of a replica that is scaled in the gang may go first, while a release it allowed is on its way.
-        gang = self.gangs.get(gang_name, self._former.get(gang_name))
+        gang = self.gangs.get(gang_name)
         if gang is None:
             self.violations.append(f"pod {name} was released without a gang")
             return
@@ -245,6 +242,8 @@ async def a_world(
         try:
             await operator.manager.wait_until_ready()
             yield world
+            if tasks[0].done():
+                await tasks[0]  # an operator that has ended by itself says why
             assert world.witness.violations == []
         finally:
             operator.stop()

@@ -5,8 +5,9 @@ each scaling group. Every further replica of a scaling group is a *scaled* gang 
 PodCliques; a group's references are its live pods.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 
 import msgspec
 
@@ -185,23 +186,23 @@ def is_constrained(spec: PodGangSpec) -> bool:
 
 def structure_hash(gang: PodGang) -> str:
     """Return a hash of all that a backend builds its objects from; references, which come and go, are left out."""
-    spec = gang.spec
-    return hashes.digest(
-        {
-            "groups": [[each.name, each.min_replicas, each.topology_constraint] for each in spec.pod_groups],
-            "topology": spec.topology_constraint,
-            "groupConfigs": spec.topology_constraint_group_configs,
-            "priorityClassName": spec.priority_class_name,
-            "scheduler": gang.metadata.labels.get(marks.SCHEDULER_NAME),
-            "topologyName": gang.metadata.annotations.get(marks.TOPOLOGY_NAME),
-            "incarnation": gang.metadata.annotations.get(additions.INCARNATION),
-        }
+    spec, metadata = gang.spec, gang.metadata
+    return _hash_of(
+        (
+            ("groups", tuple((each.name, each.min_replicas, each.topology_constraint) for each in spec.pod_groups)),
+            ("topology", spec.topology_constraint),
+            ("groupConfigs", spec.topology_constraint_group_configs),
+            ("priorityClassName", spec.priority_class_name),
+            ("scheduler", metadata.labels.get(marks.SCHEDULER_NAME)),
+            ("topologyName", metadata.annotations.get(marks.TOPOLOGY_NAME)),
+            ("incarnation", metadata.annotations.get(additions.INCARNATION)),
+        )
     )
 
 
-def whole_hash(gang: PodGang) -> str:
-    """Return a hash of everything a backend may look at in a gang's spec, references included."""
-    return hashes.digest([structure_hash(gang), gang.spec])
+@lru_cache(maxsize=16_384)  # every look at a gang asks several times
+def _hash_of(structure: tuple[tuple[str, Hashable], ...]) -> str:
+    return hashes.digest(dict(structure))
 
 
 def _constrained_groups(plan: GangPlan) -> list[tuple[GroupPlace, list[Place]]]:

@@ -20,12 +20,13 @@ from spinney.operator.caches import Caches
 from spinney.operator.claim_keeping import ClaimKeeper
 from spinney.operator.clustertopologybinding import ClusterTopologyBindingController
 from spinney.operator.condition_lists import are_keyed
-from spinney.operator.configuration import LoadedConfiguration
+from spinney.operator.configuration import WORKERS, LoadedConfiguration
 from spinney.operator.podclique import PodCliqueController
 from spinney.operator.podcliquescalinggroup import PodCliqueScalingGroupController
 from spinney.operator.podcliqueset import PodCliqueSetController
 from spinney.operator.podgang import PodGangController
 from spinney.operator.possessions import Possessions
+from spinney.operator.releases import Releases
 
 COMPONENT = "grove-operator"
 DEFAULT_INIT_IMAGE = "spinney:latest"
@@ -43,10 +44,10 @@ class Settings:
     topology_enabled: bool = False
     mnnvl_enabled: bool = False
     init_image: str = DEFAULT_INIT_IMAGE
-    set_workers: int = 10
-    clique_workers: int = 10
-    group_workers: int = 5
-    gang_workers: int = 5
+    set_workers: int = WORKERS["pod_clique_set"]
+    clique_workers: int = WORKERS["pod_clique"]
+    group_workers: int = WORKERS["pod_clique_scaling_group"]
+    gang_workers: int = WORKERS["pod_gang"]
     operator_user: str | None = None
     """Who the operator is to the API server; with it, generated objects are protected against others."""
     exempt_users: tuple[str, ...] = ()
@@ -109,6 +110,7 @@ class Operator:
         caches, registry, events = self.caches, self.registry, self._events
         possessions = Possessions.of(manager, mnnvl=settings.mnnvl_enabled)
         claims = ClaimKeeper.of(manager, served=claims_served)
+        releases = Releases()
         sets = PodCliqueSetController(
             client,
             caches,
@@ -117,8 +119,11 @@ class Operator:
             possessions=possessions,
             claims=claims,
             mnnvl_enabled=settings.mnnvl_enabled,
+            releases=releases,
         )
-        cliques = PodCliqueController(client, caches, registry, events, claims, init_image=settings.init_image)
+        cliques = PodCliqueController(
+            client, caches, registry, events, claims, init_image=settings.init_image, releases=releases
+        )
         groups = PodCliqueScalingGroupController(client, caches, events, claims)
         gangs = PodGangController(client, caches, registry, events, keyed_conditions=keyed_conditions)
         bindings = ClusterTopologyBindingController(client, caches, registry, events)

@@ -13,7 +13,7 @@ import structlog
 
 from spinney.api import labels as marks
 from spinney.api.core import POD, Pod
-from spinney.api.grove import POD_CLIQUE, PodClique, PodCliqueSet
+from spinney.api.grove import POD_CLIQUE, PodClique, PodCliqueSet, PodCliqueStatus
 from spinney.api.meta import owner_reference
 from spinney.api.podgang import BACKEND_READY, PodGang
 from spinney.api.struct import JSON
@@ -39,9 +39,10 @@ from spinney.operator.clique_update import CliqueUpdate, clique_update
 from spinney.operator.last_errors import ErrorReports
 from spinney.operator.layout import Layout, Place
 from spinney.operator.pod_states import deletion_order, free_indexes, is_active, pod_index
+from spinney.operator.releases import Releases
 from spinney.operator.set_update import is_on_delete, is_selected
-from spinney.operator.statuses import write_status
-from spinney.operator.writing import Latest, a_controller, gathering, write_each
+from spinney.operator.statuses import says_the_same, write_status
+from spinney.operator.writing import Created, HeldBack, Latest, Unread, a_controller, gathering, write_each
 
 log = structlog.get_logger()
 
@@ -75,16 +76,20 @@ class PodCliqueController:
         claims: ClaimKeeper,
         *,
         init_image: str,
+        releases: Releases,
     ) -> None:
         self._client = client
+        self._trusting = client.trusting()
         self._clock = client.runtime.clock
         self._caches = caches
         self._registry = registry
         self._events = events
         self._claims = claims
         self._init_image = init_image
+        self._releases = releases
         self._expectations = Expectations(client.runtime)
         self._latest: Latest[PodClique] = Latest()
+        self._held_back = HeldBack(client.runtime.clock)
         self._lives: dict[str, dict[int, int]] = defaultdict(dict)
 
     def register(self, manager: Manager, *, workers: int) -> Controller:
@@ -107,6 +112,7 @@ class PodCliqueController:
         if cached is None:
             self._expectations.forget(key)
             self._latest.forget(key)
+            self._held_back.forget(key)
             return None
         clique = self._latest.of(key, cached)
         if clique.metadata.deleting:
@@ -121,16 +127,22 @@ class PodCliqueController:
         update = self._update(scene)
         if update.progress != clique.status.update_progress:
             # Which pod an update takes is on record before it goes: whoever comes after a crash must not take another.
-            scene = replace(scene, clique=await self._write_status(scene, update))
+            scene = replace(scene, clique=await self._write_status(scene, self._status(scene, update)))
         doomed = {pod.metadata.uid: pod for pod in (*update.delete, *_failed(scene.pods), *self._excess(scene, update))}
         await write_each(doomed.values(), lambda pod: self._delete(scene, pod))
         owner = owner_reference(POD_CLIQUE, clique.metadata)
         plans = claims_of_clique(scene.place, range(clique.spec.replicas or 0))
         await self._claims.keep(scene.layout.pcs, owner, plans)
         await self._create_missing(scene, doomed)
-        await self._open_gates(scene)
-        await self._write_status(scene, update)
-        return None
+        refused = await self._open_gates(scene)
+        status = self._status(scene, update)
+        coming_up = _is_coming_up(scene.clique, status)
+        left = self._held_back.seconds_left(key, scene.layout.replicas) if coming_up else 0.0
+        if left > 0:
+            return Requeue(after=left)
+        self._held_back.forget(key)
+        await self._write_status(scene, status)
+        return Requeue() if refused else None
 
     # -- deciding ------------------------------------------------------------------------------------------------------
 
@@ -185,7 +197,7 @@ class PodCliqueController:
         return bool(self._lives.get(scene.clique.metadata.uid or "")) or not all(map(is_active, scene.pods))
 
     async def _is_there(self, clique: PodClique) -> bool:
-        """Ask whether a PodClique still exists: that its pods go may be seen before it is seen that it went."""
+        """Ask whether a PodClique still exists: that its pods go may be seen before it is seen that it went, too."""
         metadata = clique.metadata
         try:
             found = await self._client.get(POD_CLIQUE, metadata.name, metadata.namespace, type=PodClique)
@@ -205,13 +217,13 @@ class PodCliqueController:
         backend.prepare_pod(manifest, gang)
         with self._expectations.creating(scene.key) as creation:
             try:
-                created = await self._client.create(POD, manifest, type=Pod)
+                created = await self._client.create(POD, manifest, type=Created)
             except AlreadyExists:
                 return  # made before, by a request whose answer was lost or whose event is still on its way
             except ApiError as error:
                 self._events.event(reference(POD_CLIQUE, clique), "Warning", "PodCreateFailed", str(error))
                 raise
-            creation.created(created.metadata.uid or "")
+            creation.created(created.metadata.uid)
 
     async def _delete(self, scene: Scene, pod: Pod) -> None:
         uid = pod.metadata.uid or ""
@@ -221,9 +233,11 @@ class PodCliqueController:
             except NotFound:
                 self._expectations.observe(Change(scene.key, pod, None, ""))
 
-    async def _open_gates(self, scene: Scene) -> None:
-        if scene.backend is None:
-            return
+    async def _open_gates(self, scene: Scene) -> bool:
+        """Open the gates that may be opened; says whether that was refused because the gang is on its way out."""
+        gang = scene.gang
+        if gang is None or scene.backend is None:
+            return False
         base_scheduled = True
         if scene.place.base_gang is not None:
             base = self._caches.gangs.get(Key(scene.key.namespace, scene.place.base_gang))
@@ -232,12 +246,22 @@ class PodCliqueController:
             )
         released = gates.releasable(
             scene.clique,
-            scene.gang,
+            gang,
             scene.pods,
             base_scheduled=base_scheduled,
             may_release=scene.backend.may_release,
         )
-        await write_each(released, self._open_gate)
+        refused: list[Pod] = []
+
+        async def release(pod: Pod) -> None:
+            with self._releases.opening(gang) as allowed:
+                if allowed:
+                    await self._open_gate(pod)
+                else:
+                    refused.append(pod)
+
+        await write_each(released, release)
+        return bool(refused)
 
     async def _open_gate(self, pod: Pod) -> None:
         """Remove our gate and no other; a pod whose gates changed meanwhile is looked at again."""
@@ -249,24 +273,28 @@ class PodCliqueController:
             {"op": "remove", "path": path},
         ]
         try:
-            await self._client.patch(POD, pod.metadata.name, patch, pod.metadata.namespace, kind=PatchKind.JSON)
+            await self._trusting.patch(
+                POD, pod.metadata.name, patch, pod.metadata.namespace, kind=PatchKind.JSON, type=Unread
+            )
         except (NotFound, Invalid) as error:
             log.debug("gate not opened", pod=pod.metadata.name, error=str(error))
 
-    async def _write_status(self, scene: Scene, update: CliqueUpdate) -> PodClique:
-        clique = scene.clique
-        status = clique_status(
-            clique,
+    def _status(self, scene: Scene, update: CliqueUpdate) -> PodCliqueStatus:
+        return clique_status(
+            scene.clique,
             scene.pods,
             generation_hash=scene.layout.hashes.generation,
             progress=update.progress,
             settled=update.settled,
             now=self._clock.now(),
         )
+
+    async def _write_status(self, scene: Scene, status: PodCliqueStatus) -> PodClique:
+        clique = scene.clique
         if clique.status.scheduled_replicas and not status.scheduled_replicas:
             text = f"none of {clique.status.scheduled_replicas} scheduled pods is left"
             self._events.event(reference(POD_CLIQUE, clique), "Warning", "AllScheduledReplicasLost", text)
-        return await write_status(self._client, POD_CLIQUE, clique, status, latest=self._latest, type=PodClique)
+        return await write_status(self._trusting, POD_CLIQUE, clique, status, latest=self._latest, type=PodClique)
 
     # -- waking --------------------------------------------------------------------------------------------------------
 
@@ -306,6 +334,12 @@ class PodCliqueController:
         if new is None or (old is not None and same_for_children(old, new)):
             return ()
         return self._caches.cliques.index_keys(BY_SET, change.key)
+
+
+def _is_coming_up(clique: PodClique, status: PodCliqueStatus) -> bool:
+    """Say whether a status differs from the one on record while no pod has been placed yet."""
+    placed = status.scheduled_replicas or clique.status.scheduled_replicas
+    return not placed and not says_the_same(status, clique.status)
 
 
 def _failed(found: Iterable[Pod]) -> list[Pod]:

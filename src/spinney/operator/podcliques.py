@@ -4,7 +4,6 @@ Both are created once and then changed field by field: ``spec.replicas`` is in o
 autoscaler's, a user's), and so is the status, whose writers must not hold a new template up.
 """
 
-import copy
 from collections.abc import Mapping
 
 import msgspec
@@ -117,7 +116,7 @@ def _pod_spec(layout: Layout, place: Place) -> JSON:
     group = mnnvl.group_of(layout, place)
     if group is None and place.group is None:
         return place.template.spec.pod_spec
-    spec: JSON = copy.deepcopy(place.template.spec.pod_spec)
+    spec: JSON = to_json(place.template.spec.pod_spec)
     if place.group is not None:
         environment.prepend(spec, environment.of_group_member(layout, place))
     if group is not None:

@@ -52,7 +52,7 @@ class PodCliqueScalingGroupController:
     """Reconciles PodCliqueScalingGroups. Mutable: own writes not seen yet."""
 
     def __init__(self, client: Client, caches: Caches, events: EventRecorder, claims: ClaimKeeper) -> None:
-        self._client = client
+        self._client = client.trusting()
         self._clock = client.runtime.clock
         self._caches = caches
         self._events = events

@@ -1,13 +1,15 @@
 """The PodCliqueSet controller: which gangs, PodCliques and scaling groups exist, and whose turn an update is.
 
-Gangs come first, then what fills them. A new template is announced in the status before any PodClique gets it, so that
-nobody starts to roll before it is his turn. Replicas that have lost their minimum for too long are recycled here.
+Gangs come before what fills them. A new template is announced in the status before any PodClique gets
+it, so that nobody starts to roll before it is his turn. Replicas that have lost their minimum for too long are recycled
+here.
 """
 
 import asyncio
-from collections.abc import Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
+from functools import partial
 
 import structlog
 
@@ -22,9 +24,10 @@ from spinney.api.grove import (
     PodCliqueScalingGroup,
     PodCliqueSet,
 )
-from spinney.api.meta import Condition, owner_reference
+from spinney.api.meta import Condition, OwnerReference, owner_reference
 from spinney.api.podgang import POD_GANG, PodGang
 from spinney.api.resource import Resource
+from spinney.api.struct import JSON
 from spinney.api.time import timestamp, to_seconds
 from spinney.backends import additions
 from spinney.backends.interface import Degradation, Rejected, SchedulerBackend
@@ -45,15 +48,17 @@ from spinney.operator.claims import claims_of_set
 from spinney.operator.gangs import GangPlan
 from spinney.operator.hashes import TemplateHashes, adoption
 from spinney.operator.last_errors import ErrorReports
-from spinney.operator.layout import Layout
+from spinney.operator.layout import Layout, Place
 from spinney.operator.podgang import FIELD_MANAGER, new_gang
 from spinney.operator.podgang_calls import TIMEOUT_SECONDS
 from spinney.operator.possessions import NameTaken, Possession, Possessions
+from spinney.operator.releases import Releases
 from spinney.operator.set_status import ObservedSet, replica_index
 from spinney.operator.set_update import set_update
 from spinney.operator.statuses import write_status
 from spinney.operator.writing import (
     Latest,
+    Unread,
     a_controller,
     create_once,
     delete_exactly,
@@ -69,6 +74,10 @@ Generated = PodClique | PodCliqueScalingGroup | PodGang
 GATHERING_SECONDS = 0.05
 GATHERING_SECONDS_PER_REPLICA = 0.001
 """How long changes below a set are gathered before it is looked at again: its status sums up all of them."""
+
+REPLICAS_AT_ONCE = 4
+WRITES_PER_REPLICA = 4
+"""How many replicas are made at the same time, and how many objects of each: few, so that those begun are soon up."""
 
 
 @dataclass(frozen=True)
@@ -100,8 +109,9 @@ class PodCliqueSetController:
         possessions: Possessions,
         claims: ClaimKeeper,
         mnnvl_enabled: bool,
+        releases: Releases,
     ) -> None:
-        self._client = client
+        self._client = client.trusting()
         self._clock = client.runtime.clock
         self._caches = caches
         self._registry = registry
@@ -109,6 +119,7 @@ class PodCliqueSetController:
         self._possessions = possessions
         self._claims = claims
         self._mnnvl_enabled = mnnvl_enabled
+        self._releases = releases
         self._latest: Latest[PodCliqueSet] = Latest()
         self._synced: dict[Key, object] = {}
         self._touched: dict[Key, int] = {}
@@ -124,6 +135,7 @@ class PodCliqueSetController:
         self._caches.cliques.subscribe(gather)
         self._caches.groups.subscribe(gather)
         self._caches.gangs.subscribe(gather)
+        self._caches.gangs.subscribe(self._gang_gone)
         for cache in (*self._possessions.caches.values(), self._claims.cache):
             if cache is not None:
                 cache.subscribe(self._touch)
@@ -219,17 +231,52 @@ class PodCliqueSetController:
         owner = owner_reference(POD_CLIQUE_SET, scene.pcs.metadata)
         wanted = auxiliary.wanted(layout, mnnvl_enabled=self._mnnvl_enabled)
         plans = gangs.expected_gangs(layout, self._caches.live_replicas(scene.key))
-        topology = self._caches.topology_of(scene.pcs)
-        missing = [plan for plan in plans if plan.name not in observed.gangs]
-        self._refuse_foreign_gangs(scene, [plan.name for plan in missing])
-        manifests = [new_gang(layout, plan, topology, backend=scene.backend) for plan in missing]
-        await write_each(manifests, lambda gang: self._client.apply(POD_GANG, gang, field_manager=FIELD_MANAGER))
-        await write_each([plan for plan in plans if plan not in missing], lambda plan: self._adopt_gang(scene, plan))
+        self._refuse_foreign_gangs(scene, [plan.name for plan in plans if plan.name not in observed.gangs])
         await self._possessions.keep(owner, scene.key.namespace, wanted)
         await self._claims.keep(scene.pcs, owner, claims_of_set(layout))
-        await self._sync_cliques(scene)
-        await self._sync_groups(scene)
-        await self._delete_surplus(POD_GANG, observed.gangs, {plan.name for plan in plans})
+        await self._make(scene, plans)
+        existing = [plan for plan in plans if plan.name in observed.gangs]
+        await write_each(existing, lambda plan: self._adopt_gang(scene, plan))
+        await self._correct_cliques(scene)
+        await self._delete_surplus_groups(scene)
+        await self._delete_surplus_gangs(scene, {plan.name for plan in plans})
+
+    async def _make(self, scene: Scene, plans: Iterable[GangPlan]) -> None:
+        """Make what is missing, replica by replica: of each the gangs first, then what fills them."""
+        layout, observed = scene.layout, scene.observed
+        missing: dict[int, list[GangPlan]] = {}
+        for plan in plans:
+            if plan.name not in observed.gangs:
+                missing.setdefault(plan.replica, []).append(plan)
+        await write_each(
+            range(layout.replicas),
+            lambda i: self._make_replica(scene, i, missing.get(i, ())),
+            at_once=REPLICAS_AT_ONCE,
+        )
+
+    async def _make_replica(self, scene: Scene, i: int, plans: Iterable[GangPlan]) -> None:
+        layout, observed = scene.layout, scene.observed
+        topology = self._caches.topology_of(scene.pcs)
+        manifests = [new_gang(layout, plan, topology, backend=scene.backend) for plan in plans]
+        await write_each(manifests, self._apply_gang, at_once=WRITES_PER_REPLICA)
+        owner = owner_reference(POD_CLIQUE_SET, scene.pcs.metadata)
+        cliques = [
+            podcliques.desired_clique(layout, place, scene.hashes.cliques[place.template.name], owner)
+            for place in layout.standalone(i)
+            if place.name not in observed.cliques
+        ]
+        create = partial(create_once, self._client, POD_CLIQUE)
+        await write_each(cliques, create, at_once=WRITES_PER_REPLICA)
+        groups = [
+            podcliques.desired_scaling_group(layout, i, group)
+            for group in layout.group_configs
+            if names.scaling_group(layout.name, i, group) not in observed.groups
+        ]
+        create = partial(create_once, self._client, POD_CLIQUE_SCALING_GROUP)
+        await write_each(groups, create, at_once=WRITES_PER_REPLICA)
+
+    async def _apply_gang(self, gang: PodGang) -> None:
+        await self._client.apply(POD_GANG, gang, field_manager=FIELD_MANAGER, type=Unread)
 
     async def _adopt_gang(self, scene: Scene, plan: GangPlan) -> None:
         """Give a gang that Grove made the labels by which ours are found."""
@@ -251,31 +298,40 @@ class PodCliqueSetController:
                     f"{owner.kind} {owner.name}; rename one of the two sets"
                 )
 
-    async def _sync_cliques(self, scene: Scene) -> None:
+    async def _correct_cliques(self, scene: Scene) -> None:
+        """Give existing PodCliques what the set asks for now; those it does not ask for go."""
         owner = owner_reference(POD_CLIQUE_SET, scene.pcs.metadata)
-        desired = {
-            place.name: podcliques.desired_clique(scene.layout, place, scene.hashes.cliques[place.template.name], owner)
-            for i in range(scene.layout.replicas)
-            for place in scene.layout.standalone(i)
-        }
+        places = {place.name: place for i in range(scene.layout.replicas) for place in scene.layout.standalone(i)}
         existing = scene.observed.cliques
-        missing = [clique for name, clique in desired.items() if name not in existing]
-        await write_each(missing, lambda clique: create_once(self._client, POD_CLIQUE, clique))
-        kept = [each for name, each in existing.items() if name in desired and not each.metadata.deleting]
-        patches = [(each, podcliques.correction(each, desired[each.metadata.name])) for each in kept]
+        kept = [each for name, each in existing.items() if name in places and not each.metadata.deleting]
+        patches = [(each, self._correction(scene, each, places[each.metadata.name], owner)) for each in kept]
         await write_each(patches, lambda each: patch_exactly(self._client, POD_CLIQUE, *each))
-        await self._delete_surplus(POD_CLIQUE, existing, desired.keys())
+        await self._delete_surplus(POD_CLIQUE, existing, places.keys())
 
-    async def _sync_groups(self, scene: Scene) -> None:
-        desired = {
-            names.scaling_group(scene.layout.name, i, group): (i, group)
-            for i in range(scene.layout.replicas)
-            for group in scene.layout.group_configs
-        }
-        missing = [where for name, where in desired.items() if name not in scene.observed.groups]
-        manifests = [podcliques.desired_scaling_group(scene.layout, i, group) for i, group in missing]
-        await write_each(manifests, lambda group: create_once(self._client, POD_CLIQUE_SCALING_GROUP, group))
-        await self._delete_surplus(POD_CLIQUE_SCALING_GROUP, scene.observed.groups, desired.keys())
+    def _correction(self, scene: Scene, found: PodClique, place: Place, owner: OwnerReference) -> list[JSON]:
+        template_hash = scene.hashes.cliques[place.template.name]
+        return podcliques.correction(found, podcliques.desired_clique(scene.layout, place, template_hash, owner))
+
+    async def _delete_surplus_groups(self, scene: Scene) -> None:
+        layout = scene.layout
+        wanted = {names.scaling_group(layout.name, i, g) for i in range(layout.replicas) for g in layout.group_configs}
+        await self._delete_surplus(POD_CLIQUE_SCALING_GROUP, scene.observed.groups, wanted)
+
+    async def _delete_surplus_gangs(self, scene: Scene, wanted: Container[str]) -> None:
+        """Delete gangs that are not wanted any more, once no gate is being opened on their word."""
+        for name, gang in scene.observed.gangs.items():
+            if name in wanted:
+                self._releases.reopen(gang)
+        surplus = [gang for name, gang in scene.observed.gangs.items() if name not in wanted]
+        await write_each(surplus, self._delete_gang)
+
+    async def _delete_gang(self, gang: PodGang) -> None:
+        await self._releases.close(gang)
+        await delete_exactly(self._client, POD_GANG, gang)
+
+    def _gang_gone(self, change: Change[PodGang]) -> None:
+        if change.new is None and change.old is not None:
+            self._releases.reopen(change.old)
 
     async def _delete_surplus(
         self,
@@ -312,13 +368,14 @@ class PodCliqueSetController:
         pcs = scene.pcs
         now = to_seconds(self._clock.now())
         topology = set_status.topology_condition(scene.layout, self._caches.topology_of(pcs))
-        conditions = [await self._capabilities(scene)] + ([topology] if topology is not None else [])
+        backend = set_status.backend_condition(scene.observed.gangs.values())
+        told = (await self._capabilities(scene), topology, backend)
         status = set_status.set_status(
             scene.layout,
             scene.observed,
             hashes=scene.hashes,
             progress=set_update(scene.layout, scene.observed, scene.hashes, now),
-            conditions=conditions,
+            conditions=[condition for condition in told if condition is not None],
             synced=synced,
             now=now,
         )

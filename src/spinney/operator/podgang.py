@@ -16,7 +16,7 @@ from spinney.api import labels as marks
 from spinney.api.conditions import find_condition, is_true
 from spinney.api.grove import POD_CLIQUE_SET, ClusterTopologyBinding, PodCliqueSet
 from spinney.api.meta import Condition, ObjectMeta, owner_reference
-from spinney.api.podgang import BACKEND_READY, INITIALIZED, POD_GANG, SCHEDULED, PodGang, PodGangSpec, PodGangStatus
+from spinney.api.podgang import INITIALIZED, POD_GANG, SCHEDULED, PodGang, PodGangSpec, PodGangStatus
 from spinney.backends import additions
 from spinney.backends.interface import SchedulerBackend
 from spinney.backends.registry import Registry
@@ -36,11 +36,10 @@ from spinney.operator.gangs import GangContent, GangPlan
 from spinney.operator.incarnations import Life
 from spinney.operator.layout import Layout
 from spinney.operator.podgang_calls import BackendCalls
-from spinney.operator.podgang_failures import SetReports
 from spinney.operator.set_status import replica_index
 from spinney.operator.statuses import status_manifest
 from spinney.operator.topologies import Topology
-from spinney.operator.writing import Latest, gathering
+from spinney.operator.writing import HeldBack, Latest, gathering
 
 log = structlog.get_logger()
 
@@ -50,8 +49,8 @@ GATHERING_SECONDS = 0.02
 STATUS_GATHERING_SECONDS = 0.1
 """How long changes of members are gathered: shortly while the gang is being brought up, longer for its status."""
 
-SyncToken = tuple[str | None, str, bool, bool]
-"""What ``sync_pod_gang`` was last called for: uid, hash of the whole spec, Initialized, Scheduled."""
+SyncToken = tuple[str | None, str, PodGangSpec, bool, bool]
+"""What ``sync_pod_gang`` was last called for: uid, hash of the structure, spec, Initialized, Scheduled."""
 
 
 @dataclass(frozen=True)
@@ -76,17 +75,17 @@ class PodGangController:
         *,
         keyed_conditions: bool = True,
     ) -> None:
-        self._client = client
+        self._client = client.trusting()
         self._keyed_conditions = keyed_conditions
         self._clock = client.runtime.clock
         self._caches = caches
         self._registry = registry
         self._events = events
+        self._outdated: set[Key] = set()  # gangs that still carry what their set has lost
         self._latest: Latest[PodGang] = Latest()
         self._synced: dict[Key, SyncToken] = {}
+        self._held_back = HeldBack(client.runtime.clock)
         self._calls = BackendCalls(wake=lambda key: None)
-        self._reports = SetReports(client)
-        self._failing: dict[Key, Key] = {}  # gangs whose backend failed, and their sets
 
     def register(self, manager: Manager, *, workers: int) -> Controller:
         """Run under a manager: woken by gangs, and by the sets, PodCliques and pods they are made of."""
@@ -109,9 +108,10 @@ class PodGangController:
         cached = self._caches.gangs.get(key)
         if cached is None:
             self._latest.forget(key)
+            self._outdated.discard(key)
             self._synced.pop(key, None)
+            self._held_back.forget(key)
             self._calls.forget(key)
-            await self._tell_set(self._failing.pop(key, None))
             return None
         gang = self._latest.of(key, cached)
         if gang.metadata.deleting:
@@ -124,17 +124,13 @@ class PodGangController:
         desired = self._desired(self._caches.layout(pcs), plan, gang, members)
         gang = await self._bring_up_to_date(key, gang, desired, members)
         answer = await self._sync_backend(key, gang)
-        await self._write_status(key, gang, desired, members, answer)
-        if answer is None:
-            return None
-        home = Key(pcs.metadata.namespace or "", pcs.metadata.name)
-        if not answer.ready or key in self._failing or find_condition(pcs.status.conditions, BACKEND_READY) is not None:
-            await self._tell_set(home)
-        if answer.ready:
-            self._failing.pop(key, None)
-            return None
-        self._failing[key] = home
-        return Requeue()
+        status = self._status(gang, desired, members, answer)
+        replicas = pcs.spec.replicas or 0
+        if _is_coming_up(gang.status, status) and (left := self._held_back.seconds_left(key, replicas)) > 0:
+            return Requeue(after=left)
+        self._held_back.forget(key)
+        await self._write_status(key, gang, status)
+        return None if answer is None or answer.ready else Requeue()
 
     # -- deciding ------------------------------------------------------------------------------------------------------
 
@@ -175,9 +171,10 @@ class PodGangController:
     async def _bring_up_to_date(self, key: Key, gang: PodGang, desired: Desired, members: Members) -> PodGang:
         if desired.life.starts_over and is_true(gang.status.conditions, INITIALIZED):
             log.info("gang is recycled", gang=str(key))
-            gang = await self._write_status(key, gang, desired, members, None)
+            gang = await self._write_status(key, gang, self._status(gang, desired, members, None))
         finalizers = _finalizers(self._backend(gang))
-        if _agrees(gang, desired) and set(finalizers) <= set(gang.metadata.finalizers):
+        agrees = _agrees(gang, desired) and key not in self._outdated
+        if agrees and set(finalizers) <= set(gang.metadata.finalizers):
             return gang
         manifest = gang_manifest(
             gang.metadata,
@@ -187,13 +184,14 @@ class PodGangController:
             finalizers=finalizers,
         )
         applied = await self._client.apply(POD_GANG, manifest, field_manager=FIELD_MANAGER, type=PodGang)
+        self._outdated.discard(key)
         return self._latest.wrote(key, applied)
 
     async def _sync_backend(self, key: Key, gang: PodGang) -> BackendAnswer | None:
         """Tell the backend if there is something new for it; returns ``None`` when there is not."""
         conditions = gang.status.conditions
-        spec = gangs.whole_hash(gang)
-        token = (gang.metadata.uid, spec, is_true(conditions, INITIALIZED), is_true(conditions, SCHEDULED))
+        flags = is_true(conditions, INITIALIZED), is_true(conditions, SCHEDULED)
+        token = (gang.metadata.uid, gangs.structure_hash(gang), gang.spec, *flags)
         if self._synced.get(key) == token and gates.is_backend_ready(gang):
             return None
         backend = self._backend(gang)
@@ -219,28 +217,17 @@ class PodGangController:
             self._events.event(reference(POD_CLIQUE_SET, pcs), "Warning", reason, message)
         return BackendAnswer(reason, message)
 
-    async def _tell_set(self, key: Key | None) -> None:
-        """Make what a set says about its backend agree with its gangs."""
-        pcs = None if key is None else self._caches.sets.get(key)
-        if key is not None and pcs is not None:
-            await self._reports.tell(pcs, lambda: [self._newest(gang) for gang in self._caches.gangs_of(key)])
-
-    def _newest(self, cached: PodGang) -> PodGang:
-        return self._latest.of(Key(cached.metadata.namespace or "", cached.metadata.name), cached)
-
-    async def _write_status(
-        self, key: Key, gang: PodGang, desired: Desired, members: Members, answer: BackendAnswer | None
-    ) -> PodGang:
-        backend = self._backend(gang)
-        initialized = self._initialized(gang, desired, members)
-        status = gang_status.gang_status(
+    def _status(self, gang: PodGang, desired: Desired, members: Members, answer: BackendAnswer | None) -> PodGangStatus:
+        return gang_status.gang_status(
             gang,
             members,
-            initialized=initialized,
+            initialized=self._initialized(gang, desired, members),
             backend=answer,
-            derive_scheduled=_derives_scheduled(gang, backend),
+            derive_scheduled=_derives_scheduled(gang, self._backend(gang)),
             now=self._clock.now(),
         )
+
+    async def _write_status(self, key: Key, gang: PodGang, status: PodGangStatus) -> PodGang:
         if status == _own_part(gang.status, status):
             return gang
         try:
@@ -299,11 +286,12 @@ class PodGangController:
 
     def _gangs_of_set(self, change: Change[PodCliqueSet]) -> Iterable[Key]:
         old, new = change.old, change.new
-        if new is None:
-            self._reports.forget(change.key)
         if new is None or (old is not None and not _concerns_gangs(old, new)):
             return ()
-        return self._caches.gangs.index_keys(BY_SET, change.key)
+        concerned = self._caches.gangs.index_keys(BY_SET, change.key)
+        if old is not None and _mirrors_less(old, new):
+            self._outdated.update(concerned)
+        return concerned
 
     def _gangs_of_topology(self, change: Change[ClusterTopologyBinding]) -> Iterable[Key]:
         sets = self._caches.sets.index_keys(BY_TOPOLOGY, change.key.name)
@@ -359,6 +347,12 @@ def _finalizers(backend: SchedulerBackend | None) -> tuple[str, ...]:
     return (additions.BACKEND_FINALIZER,) if backend is not None and backend.has_delete_hook else ()
 
 
+def _mirrors_less(old: PodCliqueSet, new: PodCliqueSet) -> bool:
+    """Say whether a set lost labels or annotations, which its gangs are to lose, too."""
+    before, after = old.metadata, new.metadata
+    return not (before.labels.keys() <= after.labels.keys() and before.annotations.keys() <= after.annotations.keys())
+
+
 def _agrees(gang: PodGang, desired: Desired) -> bool:
     """Say whether a gang is as desired; labels and annotations that others added do not matter."""
     return (
@@ -374,6 +368,20 @@ def _own_part(observed: PodGangStatus, written: PodGangStatus) -> PodGangStatus:
     own = {condition.type: condition for condition in observed.conditions if condition.type in kinds}
     ordered = tuple(own[condition.type] for condition in written.conditions if condition.type in own)
     return PodGangStatus(phase=observed.phase, conditions=ordered, scheduled=observed.scheduled)
+
+
+def _is_coming_up(observed: PodGangStatus, wanted: PodGangStatus) -> bool:
+    """Say whether a status differs, and only in what the initialisation is waiting for."""
+    own = _own_part(observed, wanted)
+    return own != wanted and _without_progress(own) == _without_progress(wanted)
+
+
+def _without_progress(status: PodGangStatus) -> PodGangStatus:
+    conditions = tuple(
+        msgspec.structs.replace(each, message="") if each.type == INITIALIZED and each.status == "False" else each
+        for each in status.conditions
+    )
+    return msgspec.structs.replace(status, conditions=conditions)
 
 
 def _concerns_gangs(old: PodCliqueSet, new: PodCliqueSet) -> bool:

@@ -4,7 +4,6 @@ The pod spec is the user's, verbatim, plus what makes the pod a member: gate, ho
 where the clique starts after others, an init container that waits for them. The backend has its say afterwards.
 """
 
-import copy
 from collections.abc import Container
 
 from spinney.api import labels as marks
@@ -21,7 +20,7 @@ TOKEN_PATH = "/var/run/secrets/kubernetes.io/serviceaccount"  # noqa: S105 - whe
 def pod_manifest(clique: PodClique, layout: Layout, place: Place, pod_index: int, *, name: str, image: str) -> JSON:
     """Return the pod with this index; ``image`` is what the waiting init container runs."""
     namespace = clique.metadata.namespace or ""
-    spec: JSON = copy.deepcopy(clique.spec.pod_spec)
+    spec: JSON = to_json(clique.spec.pod_spec)
     spec["hostname"] = names.pod_hostname(clique.metadata.name, pod_index)
     spec["subdomain"] = names.headless_service(layout.name, place.replica)
     spec["schedulingGates"] = [{"name": marks.POD_GANG_GATE}]

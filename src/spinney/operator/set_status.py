@@ -7,11 +7,11 @@ from datetime import datetime
 import msgspec
 
 from spinney.api import labels as marks
-from spinney.api.conditions import set_condition
+from spinney.api.conditions import find_condition, set_condition
 from spinney.api.grove import PodClique, PodCliqueScalingGroup, PodCliqueSetStatus
 from spinney.api.grove_status import PodCliqueSetUpdateProgress, PodGangSummary
 from spinney.api.meta import Condition, ConditionStatus
-from spinney.api.podgang import PodGang
+from spinney.api.podgang import BACKEND_READY, PodGang
 from spinney.backends.interface import Degradation
 from spinney.operator import labels, names, topologies
 from spinney.operator.group_status import is_clique_available, is_clique_updated, minimum_of
@@ -22,6 +22,7 @@ from spinney.operator.topologies import Topology
 TOPOLOGY_LEVELS_UNAVAILABLE = "TopologyLevelsUnavailable"
 CAPABILITIES_MET = "SchedulerCapabilitiesMet"
 MOST_SUMMARIES = 50
+MOST_FAILURES = 3
 
 
 @dataclass(frozen=True)
@@ -151,6 +152,22 @@ def capability_condition(degradations: Sequence[Degradation]) -> Condition:
         return Condition(type=CAPABILITIES_MET, status="True", reason="AllSupported", message=text)
     text = "\n".join(str(each) for each in degradations)
     return Condition(type=CAPABILITIES_MET, status="False", reason="Degraded", message=text)
+
+
+def backend_condition(gangs: Iterable[PodGang]) -> Condition | None:
+    """Return what is wrong with the backend of some gangs; ``None`` when nothing is."""
+    failing = sorted(
+        (gang.metadata.name, condition.reason, condition.message)
+        for gang in gangs
+        if (condition := find_condition(gang.status.conditions, BACKEND_READY)) is not None
+        and condition.status == "False"
+    )
+    if not failing:
+        return None
+    lines = [f"PodGang {name}: {message}" for name, _, message in failing[:MOST_FAILURES]]
+    if len(failing) > MOST_FAILURES:
+        lines.append(f"and {len(failing) - MOST_FAILURES} more")
+    return Condition(type=BACKEND_READY, status="False", reason=failing[0][1], message="\n".join(lines))
 
 
 def replica_index(labelled: Mapping[str, str]) -> int:

@@ -35,11 +35,17 @@ def status_manifest(api_version: str, kind: str, metadata: Metadata, status: msg
     return {"apiVersion": api_version, "kind": kind, "metadata": who, "status": msgspec.to_builtins(status)}
 
 
+def says_the_same(wanted: msgspec.Struct, found: msgspec.Struct) -> bool:
+    """Say whether a status is as wanted; what it says about errors has a writer of its own."""
+    told = getattr(found, "last_errors", None)
+    return (wanted if told is None else msgspec.structs.replace(wanted, last_errors=told)) == found
+
+
 async def write_status(
     client: Client, resource: Resource, found: W, status: msgspec.Struct, *, latest: Latest[W], type: type[W]
 ) -> W:
     """Write a status that differs from the one found; returns the object as it is then. One that is gone stays so."""
-    if status == found.status:
+    if says_the_same(status, found.status):
         return found
     metadata = found.metadata
     body = status_manifest(resource.api_version, resource.kind, metadata, status)

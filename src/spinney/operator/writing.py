@@ -6,7 +6,9 @@ event takes; a controller that decided on that older version would undo, for a m
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, Generic, Protocol, TypeAlias, TypeVar
+
+import msgspec
 
 from spinney.api.meta import Metadata
 from spinney.api.resource import Resource
@@ -18,8 +20,28 @@ from spinney.kube.errors import AlreadyExists, NotFound
 from spinney.kube.keys import Key
 from spinney.kube.manager import Manager
 from spinney.kube.mapping import Mapper
+from spinney.runtime import Clock
 
 CONCURRENT_WRITES = 16
+
+COMING_UP_SECONDS = 1.0
+COMING_UP_SECONDS_PER_REPLICA = 0.01
+COMING_UP_SECONDS_AT_MOST = 10.0
+"""How far a status may be behind while pods are being made, released and placed."""
+
+Unread: TypeAlias = msgspec.Raw
+"""What an answer that nobody reads is decoded as."""
+
+
+class _CreatedMetadata(msgspec.Struct, frozen=True):
+    uid: str
+
+
+class Created(msgspec.Struct, frozen=True):
+    """What is read of the answer to a creation: which object it is."""
+
+    metadata: _CreatedMetadata
+
 
 I = TypeVar("I")  # noqa: E741 - an item
 
@@ -60,7 +82,31 @@ class Latest(Generic[S]):
         self._written.pop(key, None)
 
 
-async def write_each(items: Iterable[I], write: Callable[[I], Awaitable[object]]) -> None:
+class HeldBack:
+    """Writes about what is coming up, which may wait a little because the next one is likely to say more. Mutable.
+
+    The time runs from the first that was held back, so changes without end delay a write and never prevent it. What
+    is part of something large comes up more slowly, and may wait longer.
+    """
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._since: dict[Key, float] = {}
+
+    def seconds_left(self, key: Key, replicas: int) -> float:
+        """Return how much longer the write of an object may wait; ``replicas`` are those of its set."""
+        now = self._clock.monotonic()
+        allowed = min(COMING_UP_SECONDS + COMING_UP_SECONDS_PER_REPLICA * replicas, COMING_UP_SECONDS_AT_MOST)
+        return self._since.setdefault(key, now) + allowed - now
+
+    def forget(self, key: Key) -> None:
+        """Begin anew: what was held back has been written, or is not needed any more."""
+        self._since.pop(key, None)
+
+
+async def write_each(
+    items: Iterable[I], write: Callable[[I], Awaitable[object]], *, at_once: int = CONCURRENT_WRITES
+) -> None:
     """Write every item, several at a time; after an error no further one is begun, and the first error is raised."""
     every = list(items)
     if len(every) < 2:
@@ -79,7 +125,7 @@ async def write_each(items: Iterable[I], write: Callable[[I], Awaitable[object]]
             except Exception as error:  # noqa: BLE001 - raised below, once the writes under way have ended
                 failures.append(error)
 
-    await asyncio.gather(*(work() for _ in range(min(CONCURRENT_WRITES, len(every)))))
+    await asyncio.gather(*(work() for _ in range(min(at_once, len(every)))))
     if failures:
         raise failures[0]
 
@@ -87,7 +133,7 @@ async def write_each(items: Iterable[I], write: Callable[[I], Awaitable[object]]
 async def create_once(client: Client, resource: Resource, wanted: Any) -> None:
     """Create an object; one that is there already is left as it is."""
     try:
-        await client.create(resource, wanted)
+        await client.create(resource, wanted, type=Unread)
     except AlreadyExists:
         return
 
@@ -108,7 +154,9 @@ async def patch_exactly(client: Client, resource: Resource, found: Stored, patch
     metadata = found.metadata
     if patch:
         same = {"op": "test", "path": "/metadata/uid", "value": metadata.uid}
-        await client.patch(resource, metadata.name, [same, *patch], metadata.namespace, kind=PatchKind.JSON)
+        await client.patch(
+            resource, metadata.name, [same, *patch], metadata.namespace, kind=PatchKind.JSON, type=Unread
+        )
 
 
 def a_controller(manager: Manager, name: str, reconcile: Reconcile, *, workers: int = 1) -> Controller:
