@@ -116,3 +116,35 @@ def test_a_removed_gang_leaves_orphans() -> None:
 
     assert KEY not in snapshot.gangs
     assert PodKey("team", "a") in snapshot.orphans
+
+
+def test_gangs_that_hold_something_are_listed_by_queue() -> None:
+    """A gang is listed in its queue while it has pods that are not pending, and moves with its queue."""
+    world = World()
+    world.book.put(a_gang())
+    world.pod("a")
+    assert KEY not in world.book.snapshot().started.get("q", {})
+    world.pod("a", node="n1")
+    assert KEY in world.book.snapshot().started["q"]
+    world.book.put(a_gang(queue="other"))
+    started = world.book.snapshot().started
+    assert (KEY in started["q"], KEY in started["other"]) == (False, True)
+    world.book.remove(KEY)
+    assert not any(world.book.snapshot().started.values())
+
+
+def test_gangs_below_their_minimum_are_listed_as_broken() -> None:
+    """A gang that holds something, but too little, is broken; one that holds nothing or enough is not."""
+    world = World()
+    world.book.put(a_gang(minimum=2))
+    world.pod("a")
+    world.pod("b")
+    assert not world.book.snapshot().broken
+    world.pod("a", node="n1")
+    assert list(world.book.snapshot().broken) == [KEY]
+    world.pod("b", node="n1")
+    assert not world.book.snapshot().broken
+    world.state.delete_pod(PodKey("team", "a"))
+    assert list(world.book.snapshot().broken) == [KEY]
+    world.book.remove(KEY)
+    assert not world.book.snapshot().broken

@@ -2,13 +2,17 @@
 
 from unittest.mock import patch
 
+import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from spinney.api.affinity import Affinity, PodAffinity, PodAffinityTerm
 from spinney.api.labels import HOSTNAME
 from spinney.api.selectors import LabelSelector
+from spinney.cluster.table import Mask
 from spinney.gangs.tree import TopologyConstraint
+from spinney.scheduler import NodeSet, Plugin, PodGroupInfo, PodInfo, Session
 from spinney.scheduler.nodes import Nodes
 from spinney.scheduler.placement import filling
 from spinney.scheduler.topology.levels import Topology
@@ -88,3 +92,33 @@ def test_replicas_that_refuse_each_other_find_a_node_each() -> None:
     )
     result = a_scheduler(inventory).run_cycle()
     assert sorted(bind.node for bind in result.binds) == ["n2", "n3", "n4"]
+
+
+class NearOthers(Plugin):
+    """A rule of a third party about pods near other pods; counts how often it is asked."""
+
+    name = "near-others"
+    promises = True
+    asked = 0
+
+    def on_session_open(self, session: Session) -> None:
+        """Register a predicate that looks at all nodes."""
+        session.add_predicate_columns(self._anywhere, stateful=True, only_pod_rules=self.promises)
+
+    def _anywhere(self, task: PodInfo, job: PodGroupInfo, nodes: NodeSet) -> Mask:
+        NearOthers.asked += 1
+        return np.ones(len(nodes), dtype=np.bool_)
+
+
+@pytest.mark.parametrize(("promises", "asked"), [(True, 1), (False, 4)])
+def test_a_promise_keeps_pods_apart_in_one_pass(promises: bool, asked: int) -> None:
+    """A rule that promises to follow what pods say about each other is asked once for all that only keep apart."""
+    inventory = an_inventory(*(a_node(f"n{number}", labels={HOSTNAME: f"n{number}"}) for number in range(5)))
+    pods = [
+        a_pod(f"p{number}", gang="job", gpus=1, labels={"app": "a"}, affinity=away_from("a")) for number in range(4)
+    ]
+    put_gang(inventory, a_gang("job", minimum=4), pods)
+    NearOthers.promises, NearOthers.asked = promises, 0
+    binds = a_scheduler(inventory, NearOthers).run_cycle().binds
+    assert sorted((bind.pod.name, bind.node) for bind in binds) == [(f"p{number}", f"n{number}") for number in range(4)]
+    assert NearOthers.asked == asked

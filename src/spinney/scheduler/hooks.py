@@ -100,6 +100,7 @@ class NodePromises(TypedDict, total=False):
     """What a predicate or score that is asked node by node may promise; :class:`NodeRule` says what each means."""
 
     stateful: bool
+    only_pod_rules: bool
     monotone: bool
     applies_to: Callable[[PodInfo], bool] | None
 
@@ -117,7 +118,9 @@ class NodeRule(Generic[F]):
 
     ``columns`` tells the two forms apart. The promises say what the answer depends on beside the task's request class,
     and so how long it may be reused: ``per_job`` on the job, ``reads_usage`` on what is on the node; ``stateful`` means
-    on anything. ``monotone`` promises of a score that placing a task on a node never lowers the node's score.
+    on anything. ``only_pod_rules`` promises of a stateful rule that it depends on nothing but what pods say about each
+    other (affinity, spreading, host ports, volumes): a placed task without such rules then changes nothing for others.
+    ``monotone`` promises of a score that placing a task on a node never lowers the node's score.
     ``applies_to`` limits the rule to some tasks.
     """
 
@@ -127,6 +130,7 @@ class NodeRule(Generic[F]):
     per_job: bool = True
     reads_usage: bool = True
     stateful: bool = False
+    only_pod_rules: bool = False
     monotone: bool = False
     applies_to: Callable[[PodInfo], bool] | None = None
 

@@ -7,7 +7,6 @@ from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import datetime
 from functools import cached_property
-from operator import attrgetter
 from typing import Final, Protocol
 
 from spinney.binding.repair import bound_at
@@ -16,9 +15,8 @@ from spinney.cluster.statuses import ACTIVE_ALLOCATED, ACTIVE_USED, ALIVE, PodSt
 from spinney.gangs.book import GangMembers
 from spinney.gangs.selection import tasks_to_allocate, tasks_to_evict
 from spinney.gangs.tree import Gang, GangKey, GroupSet, Member, PodSet, satisfied
-from spinney.scheduler.tasks import REQUEST, PodInfo
+from spinney.scheduler.tasks import REQUEST, STATUS, PodInfo
 
-_STATUS: Final = attrgetter("status")
 _READY: Final = ALIVE - {PodStatus.GATED}
 _SUCCEEDED: Final = frozenset({PodStatus.SUCCEEDED})
 _GIVEN: Final = ACTIVE_ALLOCATED - {PodStatus.PIPELINED}
@@ -263,6 +261,6 @@ class PodGroupInfo:
                 self._counts = {
                     (name, status): count
                     for name, tasks in self.by_pod_set.items()
-                    for status, count in Counter(map(_STATUS, tasks)).items()
+                    for status, count in Counter(map(STATUS, tasks)).items()
                 }
         return self._counts

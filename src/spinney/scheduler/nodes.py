@@ -22,7 +22,6 @@ from spinney.cluster.sharing import DeviceUse
 from spinney.cluster.table import Mask
 
 if TYPE_CHECKING:
-    from spinney.cluster.table import NodeTable
     from spinney.scheduler.tasks import PodInfo
 
 Scores = npt.NDArray[np.float64]
@@ -38,6 +37,7 @@ class Nodes:
 
     def __init__(self, ledger: Ledger, pods: PodIndex, view: ClusterView, *, rule_carriers: int = 0) -> None:
         self.ledger = ledger
+        self.table = ledger.table
         self._pods = pods
         self._arrivals: list[tuple[Sequence[PodInfo], list[int]]] = []
         """Batches of tasks and their rows that are not in the index of pods yet."""
@@ -50,11 +50,6 @@ class Nodes:
         self._moves: list[tuple[PodRecord, int]] = []
         self._carrier_moves: list[tuple[PodRecord, int]] = []
         self._infos: dict[int, NodeInfo] = {}
-
-    @property
-    def table(self) -> "NodeTable":
-        """Return the node table."""
-        return self.ledger.table
 
     @property
     def pods(self) -> PodIndex:
@@ -221,22 +216,22 @@ class NodeInfo:
     @property
     def gpus(self) -> int:
         """Return the GPUs of the node."""
-        return int(self._nodes.table.allocatable[self.row, GPU])
+        return self._nodes.table.allocatable.item(self.row, GPU)
 
     @property
     def idle_gpus(self) -> int:
         """Return the whole GPUs that are free now."""
-        return int(self._nodes.table.idle[self.row, GPU])
+        return self._nodes.table.idle.item(self.row, GPU)
 
     @property
     def releasing_gpus(self) -> int:
         """Return the whole GPUs that will be free and are promised to nobody."""
-        return int(self._nodes.table.releasing[self.row, GPU])
+        return self._nodes.table.releasing.item(self.row, GPU)
 
     @property
     def gpu_memory(self) -> int:
         """Return the memory of one GPU of the node, in MiB."""
-        return int(self._nodes.table.gpu_memory[self.row])
+        return self._nodes.table.gpu_memory.item(self.row)
 
     @property
     def shared_gpus(self) -> Mapping[str, DeviceUse]:
@@ -259,7 +254,7 @@ class NodeInfo:
         gpus = self.gpus
         if gpus == 0:
             return 0.0
-        whole = int(self._nodes.table.used[self.row, GPU])
+        whole = self._nodes.table.used.item(self.row, GPU)
         shared = self.shared_gpus.values()
         return (whole - len(shared) + sum(use.used for use in shared) / DEVICE) / gpus
 

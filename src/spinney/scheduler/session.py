@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 from functools import cached_property
+from typing import Final
 
 import msgspec
 import structlog
@@ -38,11 +39,13 @@ from spinney.scheduler.placement.succession import Succession
 from spinney.scheduler.plugin import Plugin, PluginRegistry
 from spinney.scheduler.results import Bind, Eviction, FitError, Pipeline
 from spinney.scheduler.statement import Statement
-from spinney.scheduler.tasks import NOWHERE, REQUEST, PodInfo
+from spinney.scheduler.tasks import NOWHERE, REQUEST, STATUS, PodInfo
 from spinney.scheduler.timing import Timings
 from spinney.scheduler.topology.levels import Topology
 
 log = structlog.get_logger()
+
+_GIVEN: Final = frozenset({PodStatus.ALLOCATED})
 
 
 class Session(Decisions):
@@ -200,7 +203,18 @@ class Session(Decisions):
         """Return the tasks of a job by pod set, in task order; pods that name an unknown pod set are left out."""
         pod_sets = job.gang.pod_sets
         tasks: dict[str, list[PodInfo]] = {name: [] for name in pod_sets}
-        for set_name, record in job.members.pods.values():
+        members = job.members
+        if len(pod_sets) == 1 and len(members.counts) == 1 and members.pending == len(members.pods):
+            ((name, only),) = pod_sets.items()
+            alike = [
+                PodInfo(record, job, only, record.request, PodStatus.PENDING, NOWHERE)
+                for set_name, record in members.pods.values()
+                if set_name == name
+            ]
+            if not any(request.constraints.claims for request in set(map(REQUEST, alike))):
+                self.sort_tasks(alike)
+                return {name: alike}
+        for set_name, record in members.pods.values():
             pod_set = pod_sets.get(set_name)
             if pod_set is None:
                 continue
@@ -244,9 +258,16 @@ class Session(Decisions):
     # -- results -----------------------------------------------------------------------------------------------------
 
     def record_placements(self, tasks: Sequence[PodInfo]) -> None:
-        """Make virtual placements, all of one pod set, part of the result."""
+        """Make virtual placements of one operation, so of one pod set, request and status, part of the result."""
         job, binds = tasks[0].job, self.binds
         gang, mutated, before = job.key, bool(self.hooks.bind_mutations), len(binds)
+        if not mutated and not tasks[0].request.constraints.claims and set(map(STATUS, tasks)) == _GIVEN:
+            for task in tasks:
+                task.virtual = False
+                task.status = PodStatus.BINDING
+            binds += [Bind(task.record.key, task.record.uid, task.node_name, gang, task.gpu_groups) for task in tasks]
+            job.moved_many(tasks[0].pod_set, PodStatus.ALLOCATED, PodStatus.BINDING, len(tasks))
+            return
         for task in tasks:
             task.virtual = False
             record = task.record

@@ -97,6 +97,7 @@ class PodInfo(msgspec.Struct, eq=False):
 
 
 REQUEST: Final = attrgetter("request")
+STATUS: Final = attrgetter("status")
 NUMBER: Final = attrgetter("request.number")
 """The number of a task's request class."""
 

@@ -32,8 +32,6 @@ from spinney.scheduler.tasks import PodInfo
 
 _NOMINATED: Final = attrgetter("record.pod.status.nominated_node_name")
 _VIRTUAL: Final = attrgetter("virtual")
-_FOLLOWING_PODS: Final = frozenset({"predicates", "podaffinity"})
-"""Plugins whose stateful rules are those of pods about other pods, and nothing else."""
 
 
 def place_run(
@@ -204,8 +202,9 @@ def _are_only_apart(session: Session, tasks: Sequence[PodInfo], rules: RuleSet) 
     if not only_apart(tasks[0].request) or session.hooks.stateful_pre_predicates or session.hooks.node_pre_order:
         return False
     predicates, scores = rules.stateful
-    follow = all(rule.plugin in _FOLLOWING_PODS for rule in predicates)
-    if not follow or not all(rule.monotone or rule.plugin in _FOLLOWING_PODS for rule in scores):
+    if not all(rule.only_pod_rules for rule in predicates):
+        return False
+    if not all(rule.monotone or rule.only_pod_rules for rule in scores):
         return False
     return not _is_any_special(tasks)
 

@@ -133,7 +133,7 @@ class Judge:
             rows, score = rows[fits], (score + extra)[fits]
         return Candidates(rows, judged.now[rows], score)
 
-    def ask_again(self, task: PodInfo, rows: Rows, *, scored: bool = True) -> tuple[Mask, Scores]:
+    def ask_again(self, task: PodInfo, rows: Rows) -> tuple[Mask, Scores]:
         """Return verdicts on ``rows`` as they are at this moment, and scores where a task may go; nothing is kept."""
         rules = self.rules(task)
         fixed, _ = self._classes[task.request.number, rules.signature]
@@ -141,11 +141,18 @@ class Judge:
         fits = fixed.fits[rows] & later
         score = fixed.score[rows]
         for predicates, scores in (rules.usage, rules.job, rules.stateful):
-            if predicates or (scored and scores):
-                found, extra = self._judge((predicates, scores if scored else []), task, task.job, rows[fits])
+            if predicates or scores:
+                found, extra = self._judge((predicates, scores), task, task.job, rows[fits])
                 score[fits] += extra
                 fits[fits] = found
         return fits, score
+
+    def still_takes(self, task: PodInfo, rows: Rows) -> Mask:
+        """Return which of some candidates, all of which have room, rules still let take ``task`` as they are now."""
+        rules = self.rules(task)
+        predicates = [rule for each in (rules.usage, rules.job, rules.stateful) for rule in each[0]]
+        fits, _ = self._judge((predicates, []), task, task.job, rows)
+        return fits
 
     def refused_by(self, task: PodInfo, nodes: NodeSet, *, besides: str = "") -> list[tuple[str, Mask]]:
         """Return, by plugin but for one, the nodes of ``nodes`` that a predicate refuses, each judged on its own."""
@@ -271,27 +278,30 @@ class Judge:
         if rule.columns:
             try:
                 answer = np.asarray(cast("PredicateColumns", rule.fn)(task, job, nodes), dtype=np.bool_)
-                return np.broadcast_to(answer, (len(nodes),))
+                return answer if answer.shape == nodes.rows.shape else np.broadcast_to(answer, nodes.rows.shape)
             except Exception as error:  # noqa: BLE001 - a predicate that fails refuses
                 self._failed(rule.plugin, error)
                 return np.zeros(len(nodes), dtype=np.bool_)
         fn = cast("PredicateFn", rule.fn)
-        answers = np.zeros(len(nodes), dtype=np.bool_)
-        for position, node in enumerate(nodes):
+        answers: list[bool] = []
+        for node in nodes:
+            fits = False
             try:
-                answers[position] = accepts(fn(task, job, node))
+                said = fn(task, job, node)
+                fits = said is None or accepts(said)
             except DoesNotFit:
-                continue
+                pass
             except Exception as error:  # noqa: BLE001 - a predicate that fails refuses
                 self._failed(rule.plugin, error)
-        return answers
+            answers.append(fits)
+        return np.array(answers, dtype=np.bool_)
 
     def _ask_score(self, rule: Score, task: PodInfo, job: PodGroupInfo, nodes: NodeSet) -> Scores:
         """Return scores; a node whose score could not be had gets NaN, which drops it."""
         if rule.columns:
             try:
                 answer = np.asarray(cast("NodeOrderColumns", rule.fn)(task, job, nodes), dtype=np.float64)
-                return np.broadcast_to(answer, (len(nodes),))
+                return answer if answer.shape == nodes.rows.shape else np.broadcast_to(answer, nodes.rows.shape)
             except Exception as error:  # noqa: BLE001 - a node without a score is dropped
                 self._failed(rule.plugin, error)
                 return np.full(len(nodes), np.nan)
@@ -321,9 +331,11 @@ def _scope(rule: Predicate | Score) -> int:
 
 def accepts(answer: Fit) -> bool:
     """Tell whether a predicate's answer means *fits*; raises ``TypeError`` for one that means nothing."""
-    if answer is None or isinstance(answer, str):
-        return answer is None
-    if isinstance(answer, bool | np.bool_):
+    if answer is None or answer is True:
+        return True
+    if answer is False or isinstance(answer, str):
+        return False
+    if isinstance(answer, np.bool_):  # type: ignore[unreachable] # what numpy compares gives one
         return bool(answer)
     raise TypeError(f"a predicate answers None or True where a pod fits, False or a reason where not; found {answer!r}")
 

@@ -24,17 +24,23 @@ from spinney.scheduler.tasks import PodInfo
 class Levels:
     """Verdicts and scores of some rows by the number of tasks on each. Mutable: levels are asked for when needed.
 
+    Without ``score`` nobody asks for scores, and ``room`` says how many tasks each row holds.
+
     What is booked for asking is not in the journal: nobody else may look before it is taken back.
     """
 
-    def __init__(self, session: Session, tasks: Sequence[PodInfo], rows: Rows, score: Scores, *, scored: bool) -> None:
+    def __init__(
+        self, session: Session, tasks: Sequence[PodInfo], rows: Rows, *, score: Scores | None, room: Vector | None
+    ) -> None:
         self._session = session
-        self._scored = scored
+        self._scored = score is not None
         self._tasks = tasks
         self._rows = rows
+        self._room = room
         self._counts = np.zeros(len(rows), dtype=np.int64)
         session.nodes.visitors = self._visitors
-        self._levels: list[tuple[Mask, Scores]] = [(np.ones(len(rows), dtype=np.bool_), score)]
+        known = np.zeros(len(rows)) if score is None else score
+        self._levels: list[tuple[Mask, Scores]] = [(np.ones(len(rows), dtype=np.bool_), known)]
 
     def __getitem__(self, level: int) -> tuple[Mask, Scores]:
         """Return which rows take one more task with ``level`` of them there already, and how well they suit it."""
@@ -56,6 +62,8 @@ class Levels:
 
     def _next(self) -> tuple[Mask, Scores]:
         open_rows, _ = self._levels[-1]
+        if self._room is not None:
+            open_rows = open_rows & (self._room > len(self._levels))
         fits = np.zeros(len(self._rows), dtype=np.bool_)
         score = np.full(len(self._rows), -np.inf)
         if len(self._levels) > len(self._tasks) or not open_rows.any():
@@ -63,7 +71,11 @@ class Levels:
         rows, nodes = self._rows[open_rows], self._session.nodes
         nodes.table.try_many(rows, np.ones(len(rows), dtype=np.int64), self._tasks[0].request.requests)
         self._counts[open_rows] += 1
-        fits[open_rows], score[open_rows] = self._session.judge.ask_again(self._tasks[0], rows, scored=self._scored)
+        judge = self._session.judge
+        if self._scored:
+            fits[open_rows], score[open_rows] = judge.ask_again(self._tasks[0], rows)
+        else:
+            fits[open_rows] = judge.still_takes(self._tasks[0], rows)
         return fits, score
 
 
@@ -78,7 +90,7 @@ def fill_ranked(session: Session, tasks: Sequence[PodInfo], rows: Rows, room: Ve
     while left > 0 and begin < len(rows):
         end = begin + int(np.searchsorted(np.cumsum(room[begin:]), left)) + 1
         part = slice(begin, min(end, len(rows)))
-        with _levels(session, tasks, rows[part]) as levels:
+        with _levels(session, tasks, rows[part], room=room[part]) as levels:
             for level in range(min(left, int(room[part].max()))):
                 taken[part] += levels[level][0]
         left -= int(taken[part].sum())
@@ -90,7 +102,7 @@ def fill_ranked(session: Session, tasks: Sequence[PodInfo], rows: Rows, room: Ve
 def best_of_each(session: Session, tasks: Sequence[PodInfo], rows: Rows, score: Scores) -> list[int]:
     """Return, for one task after the other, the position in ``rows`` of the best row by then; ties go to the first."""
     chosen: list[int] = []
-    with _levels(session, tasks, rows, score) as levels:
+    with _levels(session, tasks, rows, score=score) as levels:
         heap = [(-value, position, 0) for position, value in enumerate(score.tolist())]
         heapq.heapify(heap)
         while heap and len(chosen) < len(tasks):
@@ -105,9 +117,10 @@ def best_of_each(session: Session, tasks: Sequence[PodInfo], rows: Rows, score: 
 
 
 @contextmanager
-def _levels(session: Session, tasks: Sequence[PodInfo], rows: Rows, score: Scores | None = None) -> Iterator[Levels]:
-    known = np.zeros(len(rows)) if score is None else score
-    levels = Levels(session, tasks, rows, known, scored=score is not None)
+def _levels(
+    session: Session, tasks: Sequence[PodInfo], rows: Rows, *, score: Scores | None = None, room: Vector | None = None
+) -> Iterator[Levels]:
+    levels = Levels(session, tasks, rows, score=score, room=room)
     try:
         yield levels
     finally:

@@ -34,4 +34,4 @@ class PodAffinity(Plugin):
         def concerns(task: PodInfo) -> bool:
             return task.request.carries_rules or nodes.has_rules_about(task.pod)
 
-        session.add_node_order_columns(score, stateful=True, applies_to=concerns)
+        session.add_node_order_columns(score, stateful=True, only_pod_rules=True, applies_to=concerns)

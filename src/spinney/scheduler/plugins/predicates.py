@@ -43,7 +43,9 @@ class Predicates(Plugin):
         session.add_victim_invariant_pre_predicate_fn(lambda task: self._fits_some_node(task, task.job))
         session.add_predicate_columns(self._suits_node, per_job=False, reads_usage=False)
         session.add_predicate_columns(self._suits_devices, per_job=False, applies_to=_is_particular_about_devices)
-        session.add_predicate_columns(self._suits_pods, stateful=True, applies_to=self._looks_at_pods)
+        session.add_predicate_columns(
+            self._suits_pods, stateful=True, only_pod_rules=True, applies_to=self._looks_at_pods
+        )
 
     # -- the pod alone -----------------------------------------------------------------------------------------------
 

@@ -127,13 +127,14 @@ class Domains:
             found = depth
         return found
 
-    def free(self, level: int, column: int) -> Numbers:
-        """Return idle plus releasing of a resource, summed over each domain of a level, for the whole cluster."""
-        return self.sums(column, lambda rows: self.free_by_row(column, rows)).of_level(level)
+    def free(self, level: int, columns: tuple[int, ...]) -> Numbers:
+        """Return idle plus releasing of some resources, summed over each domain, ``[domain, resource]``."""
+        return self.sums(columns, lambda rows: self.free_by_row(columns, rows)).of_level(level)
 
     def sums(self, key: Hashable, amounts: Callable[[Rows], Vector]) -> "Sums":
         """Return sums of ``amounts``, a function of rows that only what is on them changes, over the whole cluster.
 
+        It gives one number per row, or several.
         The sums are kept under ``key`` and corrected where something changed since they were last asked for.
         """
         known = self._sums.get(key)
@@ -146,11 +147,13 @@ class Domains:
         known.position = position
         return known
 
-    def free_by_row(self, column: int, rows: Rows) -> Vector:
-        """Return idle plus releasing of a resource by row."""
-        if column >= self._table.idle.shape[1]:
-            return np.zeros(len(rows), dtype=np.int64)
-        free: Vector = self._table.idle[rows, column] + self._table.releasing[rows, column]
+    def free_by_row(self, columns: tuple[int, ...], rows: Rows) -> Numbers:
+        """Return idle plus releasing of some resources by row, ``[row, resource]``."""
+        idle, releasing = self._table.idle, self._table.releasing
+        free = np.zeros((len(rows), len(columns)), dtype=np.int64, order="F")
+        for place, column in enumerate(columns):
+            if column < idle.shape[1]:
+                np.add(idle[rows, column], releasing[rows, column], out=free[:, place])
         return free
 
     def _dirty_since(self, position: int) -> Rows | None:
@@ -171,9 +174,10 @@ class Sums:
         self._levels: dict[int, Numbers] = {}
         self.position = -1
         """Up to where the usage journal was followed; whoever keeps the sums sees to it."""
-        self.by_row = np.zeros(capacity, dtype=np.int64)
-        self.by_row[domains.rows] = amounts(domains.rows)
-        self.total = int(self.by_row.sum())
+        everywhere = amounts(domains.rows)
+        self.by_row = np.zeros((capacity, *everywhere.shape[1:]), dtype=np.int64, order="F")
+        self.by_row[domains.rows] = everywhere
+        self.total = int(everywhere.sum())
 
     def of_level(self, depth: int) -> Numbers:
         """Return the sums by domain of a level. Not to be written to."""
@@ -190,11 +194,20 @@ class Sums:
         self.by_row[rows] += change
         self.total += int(change.sum())
         for depth, sums in self._levels.items():
-            np.add.at(sums, self._domains.levels[depth].of_row[rows], change)
+            _add_by(sums, self._domains.levels[depth].of_row[rows], change)
 
 
 def sum_by(groups: Numbers, amounts: Vector, size: int) -> Numbers:
-    """Return exact sums of ``amounts`` by group number, ``[group]``."""
-    sums = np.zeros(size, dtype=np.int64)
-    np.add.at(sums, groups, amounts)
+    """Return exact sums of ``amounts`` by group number, ``[group]``, or ``[group, resource]``."""
+    sums = np.zeros((size, *amounts.shape[1:]), dtype=np.int64, order="F")
+    _add_by(sums, groups, amounts)
     return sums
+
+
+def _add_by(sums: Numbers, groups: Numbers, amounts: Numbers) -> None:
+    """Add each of ``amounts`` to the sum of its group."""
+    if amounts.ndim == 1:
+        np.add.at(sums, groups, amounts)
+        return
+    for column in range(amounts.shape[1]):  # many times as fast as all at once
+        np.add.at(sums[:, column], groups, amounts[:, column])

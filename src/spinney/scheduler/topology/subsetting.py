@@ -180,18 +180,15 @@ class Subsetting:
 
     def _tightness(self, depth: int) -> npt.NDArray[np.float64]:
         """Return, per domain, the largest part of a free resource that the demand takes."""
-        level = self._domains.levels[depth]
-        tightest = np.zeros(len(level))
-        for column in np.flatnonzero(self._demand.total).tolist():
-            if self._whole:
-                free = self._domains.free(depth, column)
-            else:
-                table = self._nodes.table
-                here = table.idle[self._rows, column] + table.releasing[self._rows, column]
-                free = sum_by(level.of_row[self._rows], here, len(level))
-            ratio = np.full(len(level), _NOTHING_FREE)
-            np.divide(self._demand.total[column], free, out=ratio, where=free > 0)
-            np.maximum(tightest, ratio, out=tightest)
+        level, total = self._domains.levels[depth], self._demand.total
+        columns = tuple(np.flatnonzero(total).tolist())
+        if self._whole:
+            free = self._domains.free(depth, columns)
+        else:
+            free = sum_by(level.of_row[self._rows], self._domains.free_by_row(columns, self._rows), len(level))
+        ratio = np.full(free.shape, _NOTHING_FREE, order="F")
+        np.divide(total[list(columns)], free, out=ratio, where=free > 0)
+        tightest: npt.NDArray[np.float64] = ratio.max(axis=1, initial=0.0)
         return tightest
 
     def _tree_order(self, tightness: list[npt.NDArray[np.float64]]) -> list[Numbers]:
