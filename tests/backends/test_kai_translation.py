@@ -11,7 +11,7 @@ from spinney.api.grove import (
     SchedulerTopologyBinding,
 )
 from spinney.api.kai import POD_GROUP, TOPOLOGY, PodGroup, Topology
-from spinney.api.podgang import PodGang
+from spinney.api.podgang import POD_GANG, PodGang
 from spinney.backends import Rejected
 from spinney.backends.kai import KaiScheduler
 from spinney.operator import gangs
@@ -44,6 +44,21 @@ def gang_of(pcs: PodCliqueSet, binding: ClusterTopologyBinding) -> PodGang:
     return msgspec.structs.replace(
         gang, spec=spec, metadata=msgspec.structs.replace(gang.metadata, annotations=annotated)
     )
+
+
+def test_kais_pod_grouper_is_told_to_leave_the_gang_alone() -> None:
+    """The gang gets the annotation once; a sync that finds it writes nothing."""
+
+    async def story(kai: KaiScheduler) -> None:
+        gang = await stored(kai, gang_of(workload(), a_topology("cluster")))
+        await kai.sync_pod_gang(gang)
+        found = await kai.context.client.get(POD_GANG, "model-0", "test", type=PodGang)
+        assert found.metadata.annotations[marks.KAI_SKIP_POD_GROUPER] == "true"
+        await kai.sync_pod_gang(found)
+        again = await kai.context.client.get(POD_GANG, "model-0", "test", type=PodGang)
+        assert again.metadata.resource_version == found.metadata.resource_version
+
+    asking(KaiScheduler, story, sets=[workload()], bindings=[a_topology("cluster")])
 
 
 def test_a_gang_becomes_a_tree_of_sub_groups() -> None:

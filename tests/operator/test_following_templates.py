@@ -5,6 +5,7 @@ import pytest
 from spinney.api import labels as marks
 from spinney.api.core import POD
 from spinney.api.grove import ON_DELETE, POD_CLIQUE, POD_CLIQUE_SCALING_GROUP, ROLLING_RECREATE, PodCliqueSet
+from spinney.api.podgang import POD_GANG
 from spinney.api.resource import Resource
 from spinney.runtime import run_virtual
 from spinney.testing.builders import a_clique, a_pod_clique_set, a_scaling_group
@@ -97,5 +98,23 @@ def test_a_topology_named_in_an_annotation_of_a_clique_is_not_passed_on() -> Non
                 (found,) = (await world.client.list(resource, world.namespace)).items
                 assert marks.TOPOLOGY_NAME not in found["metadata"]["annotations"]
                 assert found["metadata"]["annotations"]["tag/a"] == "1"
+
+    run_virtual(story())
+
+
+def test_a_gang_loses_what_its_set_loses() -> None:
+    """Labels and annotations of a set are its gangs', and go with it; what others put on a gang stays."""
+
+    async def story() -> None:
+        async with a_world() as world:
+            both = {"tag/a": "1", "tag/b": "1"}
+            await world.apply(a_pod_clique_set("model", labels=both, annotations=both))
+            await world.settle()
+            assert await tags(world, POD_GANG) == [(both, both)]
+            theirs = {"metadata": {"annotations": {"tag/theirs": "1"}}}
+            await world.client.patch(POD_GANG, "model-0", theirs, world.namespace)
+            await world.apply(a_pod_clique_set("model", labels={"tag/a": "1"}, annotations={"tag/b": "1"}))
+            await world.settle()
+            assert await tags(world, POD_GANG) == [({"tag/a": "1"}, {"tag/b": "1", "tag/theirs": "1"})]
 
     run_virtual(story())

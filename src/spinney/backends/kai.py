@@ -1,8 +1,8 @@
 """The backend of the KAI scheduler: one KAI PodGroup per gang, with a tree of sub-groups.
 
-KAI finds a pod's group by annotation and its sub-group by label, so references play no part. The queue of a PodGroup is
-settled when it is created and later KAI's to change. A topology binding becomes a KAI Topology of the same name, unless
-the binding refers to one that somebody else manages.
+KAI finds a pod's group by annotation and its sub-group by label, so references play no part. Its own pod grouper is
+told to leave gangs alone. The queue of a PodGroup is settled when it is created and later KAI's to change. A topology
+binding becomes a KAI Topology of the same name, unless the binding refers to one that somebody else manages.
 """
 
 from typing import ClassVar
@@ -23,7 +23,7 @@ from spinney.api.kai import (
     TopologySpec,
 )
 from spinney.api.meta import ObjectMeta, owner_reference
-from spinney.api.podgang import GangTopologyConstraint, PodGang
+from spinney.api.podgang import POD_GANG, GangTopologyConstraint, PodGang
 from spinney.api.resource import Resource
 from spinney.api.struct import JSON
 from spinney.backends.ensuring import ForeignObject, ensure, find, metadata_for, served_fields
@@ -93,6 +93,9 @@ class KaiScheduler(SchedulerBackend, TopologyAware):
         existing = await find(client, POD_GROUP, gang.metadata.name, gang.metadata.namespace)
         queue = existing["spec"].get("queue") if existing is not None else None
         await ensure(client, POD_GROUP, self.pod_group(gang, queue or self._queue(gang)), existing)
+        if marks.KAI_SKIP_POD_GROUPER not in gang.metadata.annotations:
+            patch = {"metadata": {"uid": gang.metadata.uid, "annotations": {marks.KAI_SKIP_POD_GROUPER: "true"}}}
+            await client.patch(POD_GANG, gang.metadata.name, patch, gang.metadata.namespace)
 
     def pod_group(self, gang: PodGang, queue: str) -> PodGroup:
         """Return the PodGroup of a gang: topology groups first, then a leaf for each group of pods."""
