@@ -87,6 +87,8 @@ def test_no_request_from_the_schema_is_the_servers_fault(
     tried = 0
     for found in schema.get_all_operations():
         operation = found.ok()
+        if mode == "negative" and not list(operation.query) and not list(operation.body):
+            continue  # a name can be got wrong in no way that is not another name
         cases = operation.as_strategy(generation_mode=schemathesis.GenerationMode(mode))
 
         @settings(
