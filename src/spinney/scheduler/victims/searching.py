@@ -157,9 +157,13 @@ class Search:
         utmost = room.copy()
         utmost.free += self._pool.freed(queues)
         places = demand.possible_in(utmost)
-        choice = choose(demand, room, steps, places, narrow=self._session.config.narrow_victims) if places else None
+        narrow = self._session.config.narrow_victims
+        # Where what is passed over goes too, the domain of the least important victims is not the one to begin with.
+        chosen_first = bool(places) and (narrow or demand.domains is None)
+        choice = choose(demand, room, steps, places, narrow=narrow) if chosen_first else None
         # What fits without any victim still needs one to begin with, who may be anywhere and stays.
-        if not places or (choice is None and demand.uniform and not demand.possible_in(room)):
+        hopeless = chosen_first and choice is None and demand.uniform and not demand.possible_in(room)
+        if not places or hopeless:
             return self._reject(NO_ROOM)
         if choice is not None and self._try(job, demand.tasks, choice.steps, keep=True):
             return True
