@@ -84,3 +84,27 @@ def test_a_job_that_was_just_promised_a_place_may_be_moved_again(profile: str, s
     case = a_case(nodes=nodes, queues=[a_queue(quota=8)], jobs=jobs, actions=["consolidation"])
     found = outcome(profile, case)
     assert (found["v-0"], found["p-0"], found["q-0"]) == ("Pipelined node0", "Pipelined node1", said)
+
+
+@pytest.mark.parametrize(
+    ("profile", "old", "young"),
+    [("kai-compat", "Pipelined b0_r1_n1", "Releasing b0_r1_n1"), ("default", "Releasing b0_r0_n0", "Running b0_r1_n1")],
+)
+def test_a_gang_of_one_rack_begins_with_the_least_important_victim(profile: str, old: str, young: str) -> None:
+    """KAI finds room for the first pod where the younger job is, keeps that, and moves the older there in the end."""
+    gang = in_topology(a_job("p", priority=75, tasks=[a_task("p-0"), a_task("p-1")]), "rack")
+    jobs = [
+        gang,
+        a_job("old", creation_rank=1, tasks=[running("old-0", "b0_r0_n0")]),
+        a_job("young", creation_rank=2, tasks=[running("young-0", "b0_r1_n1")]),
+    ]
+    case = a_case(
+        nodes=racks(b0_r0_n0=2, b0_r1_n1=1),
+        topologies=TOPOLOGY,
+        queues=[a_queue(quota=4)],
+        jobs=jobs,
+        actions=["preempt"],
+    )
+    found = outcome(profile, case)
+    assert (found["p-0"], found["p-1"]) == ("Pipelined b0_r0_n0", "Pipelined b0_r0_n0")
+    assert (found["old-0"], found["young-0"]) == (old, young)

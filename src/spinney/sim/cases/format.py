@@ -272,9 +272,9 @@ class DomainFit(_Struct, frozen=True, kw_only=True):
 class FitError(_Struct, frozen=True, kw_only=True):
     """Why a job is pending, exactly."""
 
-    kind: str
-    topology: str
-    required_level: str
+    kind: str = "topology_unsatisfied"
+    topology: str = ""
+    required_level: str = ""
     domains: Mapping[str, DomainFit] = {}
     cluster_lacks_resources: bool = False
 
