@@ -197,6 +197,7 @@ COMPUTED: Final = {
     "spinney.binding.reporting": {"Unschedulable", "FailedScheduling"},  # the scheduler's word, given by its process
     "spinney.binding.evicting": {"Evict", "GangReleased"},  # the disruption's word
     "spinney.coscheduling.group_status": {"Preempting"},  # what the process tells about
+    "spinney.operator.last_errors": {"NameTaken", "MissingTemplate"},  # the error's name
     "spinney.operator.podcliqueset": {"NameTaken", "MissingTemplate"},  # the error's name
     "spinney.operator.podgang": {"BackendNotEnabled", "SyncFailed"},  # given by the caller
 }

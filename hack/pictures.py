@@ -1,4 +1,4 @@
-"""Draws the pictures of docs/concepts.md with the library and the command line's own drawing code.
+"""Draws the pictures of README.md and docs/concepts.md with the library and the command line's own drawing code.
 
 Each is a cluster of :class:`spinney.sim.Cluster` on which the production scheduler has just decided. ``make docs``
 writes them; a test fails when what is committed is no longer what the tool draws.
@@ -16,19 +16,26 @@ from rich.text import Text
 from rich.tree import Tree
 
 from spinney.api.core import Pod
+from spinney.api.grove import POD_CLIQUE_SET
 from spinney.api.kai import QUEUE, Queue
 from spinney.api.labels import POD_CLIQUE
 from spinney.api.labels import POD_GANG as GANG_LABEL
 from spinney.api.podgang import POD_GANG, PodGang
+from spinney.api.struct import JSON
 from spinney.cli.bodies.top import scene
-from spinney.cli.demo.workloads import inference
+from spinney.cli.demo.workloads import inference, queues, training
 from spinney.cli.picture import draw
 from spinney.sim import Cluster
 
 DIRECTORY: Final = Path(__file__).resolve().parent.parent / "docs" / "pictures"
+README: Final = Path(__file__).resolve().parent.parent / "README.md"
+_MARK, _END = "<!-- drawn by `make docs` -->\n```\n", "\n```\n"
+"""What is around the picture in the README."""
 _FONT: Final = re.compile(r"\s*@font-face \{\{.*?\}\}\n", re.DOTALL)
 _FORMAT: Final = _FONT.sub("", CONSOLE_SVG_FORMAT).replace("Fira Code", "ui-monospace")
 """Rich's form of a screen as SVG, without fonts that would be fetched from elsewhere."""
+_TEXT_WIDTH, _TEXT_HEIGHT = 80, 14
+"""Columns and lines of a picture in plain text."""
 
 
 def pictures() -> Mapping[str, str]:
@@ -39,6 +46,26 @@ def pictures() -> Mapping[str, str]:
         "topology.svg": _svg(_drawn(_a_service()), "each group in one rack"),
         "queues.svg": _svg(_drawn(_two_teams()), "queues beside the racks"),
     }
+
+
+def first_screen() -> str:
+    """Return the picture at the top of README.md: what the demo ends with, as text."""
+    cluster = Cluster("32x8")
+    for queue in queues():
+        cluster.submit({"apiVersion": QUEUE.api_version, "kind": QUEUE.kind, **queue})
+    for name in ("chat", "chat-kai"):
+        cluster.submit(_a_set(inference(name, "spinney-scheduler")))
+        cluster.run()
+    cluster.submit(_a_set(training(workers=6, within="rack")))
+    cluster.run()
+    console = Console(file=io.StringIO(), width=_TEXT_WIDTH, highlight=False)
+    with console.capture() as captured:
+        console.print(_drawn(cluster, height=_TEXT_HEIGHT), end="")
+    return captured.get()
+
+
+def _a_set(manifest: JSON) -> JSON:
+    return {"apiVersion": POD_CLIQUE_SET.api_version, "kind": POD_CLIQUE_SET.kind, **manifest}
 
 
 def _a_gang() -> Cluster:
@@ -52,9 +79,7 @@ def _a_gang() -> Cluster:
 
 def _a_service() -> Cluster:
     cluster = Cluster("16x8")
-    cluster.submit(
-        {"apiVersion": "grove.io/v1alpha1", "kind": "PodCliqueSet", **inference("chat", "spinney-scheduler")}
-    )
+    cluster.submit(_a_set(inference("chat", "spinney-scheduler")))
     cluster.run()
     return cluster
 
@@ -72,9 +97,9 @@ def _two_teams() -> Cluster:
     return cluster
 
 
-def _drawn(cluster: Cluster) -> RenderableType:
+def _drawn(cluster: Cluster, *, height: int | None = None) -> RenderableType:
     snapshot = cluster.snapshot()
-    return draw(scene(snapshot.nodes, snapshot.pods, snapshot.of(QUEUE, Queue)))
+    return draw(scene(snapshot.nodes, snapshot.pods, snapshot.of(QUEUE, Queue)), height=height)
 
 
 def _tree() -> Tree:
@@ -108,6 +133,8 @@ def write(directory: Path = DIRECTORY) -> None:
     directory.mkdir(parents=True, exist_ok=True)
     for name, text in pictures().items():
         (directory / name).write_text(text)
+    before, _, rest = README.read_text().partition(_MARK)
+    README.write_text(f"{before}{_MARK}{first_screen().rstrip()}{rest[rest.index(_END) :]}")
 
 
 if __name__ == "__main__":

@@ -52,7 +52,7 @@ def test_a_narrow_screen_has_them_below() -> None:
 
 def test_a_small_screen_leaves_out_what_names_share() -> None:
     """Where there is little room nodes are told apart by what their names differ in."""
-    assert any("│ 1 ■■■·····" in line for line in _drawn(_scene(), 60))
+    assert any("│ 1 AAA·····" in line for line in _drawn(_scene(), 60))
 
 
 def _demo(gangs: int = 5) -> Scene:
@@ -75,7 +75,7 @@ def test_the_demo_leaves_room_for_text_on_a_small_terminal() -> None:
     assert len(lines) <= 14
     assert max(map(len, lines)) <= 80
     assert lines[0].count("rack-") == 8
-    assert sum(line.count("■") for line in lines if line.startswith("│")) == 5 * 8
+    assert sum(line.count(letter) for line in lines if line.startswith("│") for letter in "ABCDE") == 5 * 8
     assert any("z " in line and "0/1" in line for line in lines)
     assert lines[-1].startswith("Scheduled Pod")
 
@@ -84,7 +84,7 @@ def test_gangs_that_wait_are_not_left_out() -> None:
     """Where not all gangs can be listed, those that wait are, and the others are counted."""
     lines = _drawn(_demo(gangs=30), 80, height=14)
 
-    assert any("■ z" in line and "0/1" in line for line in lines)
+    assert any("E z" in line and "0/1" in line for line in lines)  # the 31st letter
     assert any("more" in line for line in lines)
 
 
@@ -98,7 +98,7 @@ def test_thousands_of_nodes_make_one_screen() -> None:
     wide, small = _drawn(scene, 200, height=59), _drawn(scene, 80, height=23)
 
     assert len(wide) <= 59
-    assert "rack-000 ■■■■■■■■········" in wide[0]
+    assert "rack-000 AAAAAAAA········" in wide[0]
     assert sum(line.count("rack-") for line in wide) == 125
     assert len(small) <= 23
     assert any("more racks" in line for line in small)
@@ -128,7 +128,23 @@ def test_queues_in_a_circle_are_counted_once() -> None:
 
 def test_a_gpu_in_use_is_a_cell() -> None:
     """A node's line has a filled cell per GPU in use and an empty one per free GPU."""
-    assert any("gpu-1 ■■■·····" in line for line in _drawn(_scene(), 100))
+    assert any("gpu-1 AAA·····" in line for line in _drawn(_scene(), 100))
+
+
+def test_colours_take_the_place_of_letters() -> None:
+    """On a terminal with colours cells are squares in the colour of their gang; with NO_COLOR they have its letter."""
+
+    def shown(*, no_color: bool) -> str:
+        console = Console(
+            file=io.StringIO(), width=100, force_terminal=True, color_system="standard", no_color=no_color
+        )
+        with console.capture() as captured:
+            console.print(draw(_scene()))
+        return captured.get()
+
+    assert "■" in shown(no_color=False)
+    assert "■" not in shown(no_color=True)
+    assert "AAA" in shown(no_color=True)
 
 
 def test_the_last_event_is_the_last_line() -> None:

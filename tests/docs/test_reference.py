@@ -59,6 +59,13 @@ def test_a_picture_has_not_drifted(name: str) -> None:
     assert (ROOT / "docs" / "pictures" / name).read_text() == PICTURES[name], "run `make docs`"
 
 
+def test_the_first_screen_has_not_drifted() -> None:
+    """The picture at the top of the README is what the tool draws today."""
+    drawn = sys.modules["pictures"].first_screen().rstrip()
+
+    assert f"<!-- drawn by `make docs` -->\n```\n{drawn}\n```\n" in (ROOT / "README.md").read_text(), "run `make docs`"
+
+
 @pytest.mark.parametrize(
     "page", [*sorted((ROOT / "docs").rglob("*.md")), ROOT / "README.md"], ids=lambda path: path.name
 )

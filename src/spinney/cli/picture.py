@@ -1,4 +1,4 @@
-"""A picture of a cluster: racks as boxes, GPUs as cells coloured by the gang that uses them.
+"""A picture of a cluster: racks as boxes, GPUs as cells coloured (or lettered) by the gang that uses them.
 
 Pure: nodes, pods and queues in, something rich can print out. The demo and ``top`` draw it live, others once. How much
 is shown depends on the room there is: the layouts are tried from roomy to terse, and the first that is no higher than
@@ -7,6 +7,7 @@ allowed is taken. So a laptop's small terminal shows the whole demo, and thousan
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from string import ascii_uppercase
 from typing import Final
 
 from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
@@ -18,7 +19,7 @@ from rich.text import Text
 from spinney.api.core import Node, Pod
 from spinney.api.podgang import PodGang
 from spinney.cli.gpus import gpus_on
-from spinney.cli.racks import USED, Boxes, Lines, Occupants, occupants
+from spinney.cli.racks import NOBODY, Boxes, Lines, Mark, Occupants, occupants
 from spinney.cli.shares import QueueShare, draw_shares
 
 GANG_LABEL: Final = "grove.io/podgang"
@@ -87,10 +88,13 @@ def summary(scene: Scene) -> Mapping[str, GangLine]:
     return {name: _line(name, members[name]) for name in sorted(members)}
 
 
-def gang_colours(scene: Scene) -> Mapping[str, str]:
-    """Return a colour per gang, in order of name, so that a gang keeps its colour while it lives."""
+def gang_marks(scene: Scene) -> Mapping[str, Mark]:
+    """Return a mark per gang, in order of name, so that a gang keeps its mark while it lives."""
     names = sorted({gang.metadata.name for gang in scene.gangs} | {gang_of(pod) for pod in scene.pods} - {""})
-    return {name: _COLOURS[index % len(_COLOURS)] for index, name in enumerate(names)}
+    return {
+        name: Mark(_COLOURS[index % len(_COLOURS)], ascii_uppercase[index % len(ascii_uppercase)])
+        for index, name in enumerate(names)
+    }
 
 
 def gang_of(pod: Pod) -> str:
@@ -108,7 +112,7 @@ class _Content:
     scene: Scene
     nodes: Sequence[Occupants]
     gangs: Sequence[GangLine]
-    colours: Mapping[str, str]
+    marks: Mapping[str, Mark]
 
 
 @dataclass(frozen=True)
@@ -119,9 +123,9 @@ class _Fitting:
     height: int | None
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        colours = gang_colours(self.scene)
-        nodes = occupants(self.scene.nodes, self.scene.pods, lambda pod: colours.get(gang_of(pod), "white"))
-        content = _Content(self.scene, nodes, list(summary(self.scene).values()), colours)
+        marks = gang_marks(self.scene)
+        nodes = occupants(self.scene.nodes, self.scene.pods, lambda pod: marks.get(gang_of(pod), NOBODY))
+        content = _Content(self.scene, nodes, list(summary(self.scene).values()), marks)
         lines: list[list[Segment]] = []
         for layout, least in _LAYOUTS:
             if self.height is not None and least(content, options.max_width) > self.height:
@@ -135,7 +139,7 @@ class _Fitting:
 
 
 def _roomy(content: _Content, _: int | None) -> RenderableType:
-    scene, gangs = content.scene, _gangs(content.gangs, content.colours)
+    scene, gangs = content.scene, _Gangs(content.gangs, content.marks)
     if not scene.queues:
         return _with_event([Boxes(content.nodes), gangs], scene)
     shares = draw_shares(scene.queues, sum(map(gpus_on, scene.nodes)))
@@ -172,7 +176,7 @@ def _with_event(parts: list[RenderableType], scene: Scene) -> RenderableType:
 def _below(content: _Content, height: int | None) -> RenderableType:
     """Return queues and gangs side by side, each as short as it can be."""
     most = len(content.gangs) if height is None else max(_FEWEST_GANGS, height // 3)
-    gangs = _gangs_in_short(content.gangs, content.colours, most)
+    gangs = _Gangs(content.gangs, content.marks, most)
     if not content.scene.queues:
         return gangs
     shares = draw_shares(content.scene.queues, sum(map(gpus_on, content.scene.nodes)), short=True)
@@ -214,28 +218,46 @@ def _without_trailing_blanks(line: list[Segment]) -> list[Segment]:
 # -- gangs -------------------------------------------------------------------------------------------------------------
 
 
-def _gangs(gangs: Sequence[GangLine], colours: Mapping[str, str]) -> RenderableType:
-    table = Table(box=None, padding=(0, 2, 0, 0), header_style="dim")
-    for heading in ("gang", "pods", "bound", "ready", "state"):
-        table.add_column(heading)
-    for gang in gangs:
-        name = Text(f"{USED} {gang.name}", style=colours[gang.name])
-        table.add_row(name, str(gang.pods), str(gang.bound), str(gang.ready), _state(gang))
-    return table
+@dataclass(frozen=True)
+class _Gangs:
+    """The gangs with their marks; with ``most`` in short, and if some are left out, none that waits."""
 
+    gangs: Sequence[GangLine]
+    marks: Mapping[str, Mark]
+    most: int | None = None
 
-def _gangs_in_short(gangs: Sequence[GangLine], colours: Mapping[str, str], most: int) -> RenderableType:
-    """Return at most so many gangs; where some are left out, those that wait are not."""
-    table = Table(box=None, padding=(0, 1, 0, 0), header_style="dim")
-    table.add_column("gang", no_wrap=True)
-    table.add_column("ready", justify="right")
-    table.add_column("state")
-    most = most if len(gangs) > most + 1 else len(gangs)  # a line that says "1 more" is as long as that one
-    for gang in _most_telling(gangs, most):
-        table.add_row(Text(f"{USED} {gang.name}", style=colours[gang.name]), f"{gang.ready}/{gang.pods}", _state(gang))
-    if len(gangs) > most:
-        table.add_row(Text(f"and {len(gangs) - most} more", style="dim"))
-    return table
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        yield self._table(console)
+
+    def __rich_measure__(self, console: Console, options: ConsoleOptions) -> Measurement:
+        return Measurement.get(console, options, self._table(console))
+
+    def _table(self, console: Console) -> Table:
+        return self._at_length(console) if self.most is None else self._in_short(console, self.most)
+
+    def _at_length(self, console: Console) -> Table:
+        table = Table(box=None, padding=(0, 2, 0, 0), header_style="dim")
+        for heading in ("gang", "pods", "bound", "ready", "state"):
+            table.add_column(heading)
+        for gang in self.gangs:
+            table.add_row(self._name(gang, console), str(gang.pods), str(gang.bound), str(gang.ready), _state(gang))
+        return table
+
+    def _in_short(self, console: Console, most: int) -> Table:
+        table = Table(box=None, padding=(0, 1, 0, 0), header_style="dim")
+        table.add_column("gang", no_wrap=True)
+        table.add_column("ready", justify="right")
+        table.add_column("state")
+        most = most if len(self.gangs) > most + 1 else len(self.gangs)  # "and 1 more" is as long as that one
+        for gang in _most_telling(self.gangs, most):
+            table.add_row(self._name(gang, console), f"{gang.ready}/{gang.pods}", _state(gang))
+        if len(self.gangs) > most:
+            table.add_row(Text(f"and {len(self.gangs) - most} more", style="dim"))
+        return table
+
+    def _name(self, gang: GangLine, console: Console) -> Text:
+        mark = self.marks[gang.name]
+        return mark.cell(console).append(f" {gang.name}", style=mark.colour)
 
 
 def _most_telling(gangs: Sequence[GangLine], most: int) -> Iterator[GangLine]:

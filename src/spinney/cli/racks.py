@@ -1,4 +1,7 @@
-"""Racks as a picture: boxes with a line per node and a cell per GPU, or a line per rack with a cell per node."""
+"""Racks as a picture: boxes with a line per node and a cell per GPU, or a line per rack with a cell per node.
+
+Where there is no colour, a gang's cells have a letter instead.
+"""
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -22,15 +25,38 @@ _SMALL: Final = 100
 """Columns of a screen below which every one of them counts."""
 
 
+@dataclass(frozen=True, order=True)
+class Mark:
+    """What tells the cells of one gang from those of another: a colour, or where there is none, a letter."""
+
+    colour: str = "white"
+    letter: str = USED
+
+    def cell(self, console: Console, *, full: bool = True) -> Text:
+        """Return a cell in use; one that is not ``full`` is a node with room left."""
+        if coloured(console):
+            return Text(USED if full else PARTLY, style=f"not dim {self.colour}")
+        return Text(self.letter if full else self.letter.lower())
+
+
+NOBODY: Final = Mark()
+"""The mark of pods in no gang."""
+
+
+def coloured(console: Console) -> bool:
+    """Tell whether gangs can be told apart by colour."""
+    return console.color_system is not None and not console.no_color
+
+
 @dataclass(frozen=True)
 class Occupants:
-    """A node: where it is, how many GPUs it has, and the colours of those in use."""
+    """A node: where it is, how many GPUs it has, and the marks of those in use."""
 
     name: str
     block: str
     rack: str
     gpus: int
-    colours: Sequence[str]
+    marks: Sequence[Mark]
 
     @property
     def domain(self) -> str:
@@ -38,12 +64,12 @@ class Occupants:
         return "/".join(filter(None, (self.block, self.rack))) or "nodes"
 
 
-def occupants(nodes: Iterable[Node], pods: Iterable[Pod], colour_of: Callable[[Pod], str]) -> list[Occupants]:
-    """Return the nodes rack by rack, each with the colours of what is on it."""
-    on_node: dict[str, list[str]] = {}
+def occupants(nodes: Iterable[Node], pods: Iterable[Pod], mark_of: Callable[[Pod], Mark]) -> list[Occupants]:
+    """Return the nodes rack by rack, each with the marks of what is on it."""
+    on_node: dict[str, list[Mark]] = {}
     for pod in pods:
         if pod.spec.node_name and not pod.terminal:
-            on_node.setdefault(pod.spec.node_name, []).extend([colour_of(pod)] * gpus_of(pod))
+            on_node.setdefault(pod.spec.node_name, []).extend([mark_of(pod)] * gpus_of(pod))
     found = [
         Occupants(
             node.metadata.name,
@@ -75,7 +101,8 @@ class Boxes:
             members = list(rack)
             title = (members[0].rack or members[0].block or domain) if small or not self.names else domain
             lines = [
-                Text.assemble((f"{node.name[shared:]} ", "dim") if self.names else "", _cells(node)) for node in members
+                Text.assemble((f"{node.name[shared:]} ", "dim") if self.names else "", _cells(node, console))
+                for node in members
             ]
             # A block begins a new row, unless space is what there is least of.
             boxes.setdefault(members[0].block if self.names else "", []).append(_box(title, lines, spaced=self.names))
@@ -91,7 +118,7 @@ class Lines:
     below: tuple[RenderableType, int] | None = None
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        lines = [self._line(list(rack)) for _, rack in groupby(self.nodes, key=lambda node: node.domain)]
+        lines = [self._line(list(rack), console) for _, rack in groupby(self.nodes, key=lambda node: node.domain)]
         wide = max((line.cell_len for line in lines), default=1) + 2
         beside = max(1, options.max_width // wide)
         shown = len(lines)
@@ -104,21 +131,22 @@ class Lines:
             yield Text(f"and {len(lines) - shown} more racks", style="dim")
 
     @staticmethod
-    def _line(rack: Sequence[Occupants]) -> Text:
+    def _line(rack: Sequence[Occupants], console: Console) -> Text:
         line = Text(f"{rack[0].domain} ", style="dim", no_wrap=True)
         for node in rack:
-            if not node.colours:
-                line.append(FREE, style="dim")
+            if node.marks:
+                most = max(node.marks, key=node.marks.count)
+                line.append_text(most.cell(console, full=len(node.marks) >= node.gpus))
             else:
-                most = max(node.colours, key=node.colours.count)
-                line.append(USED if len(node.colours) >= node.gpus else PARTLY, style=f"not dim {most}")
+                line.append(FREE, style="dim")
         return line
 
 
-def _cells(node: Occupants) -> Text:
+def _cells(node: Occupants, console: Console) -> Text:
     cells = Text()
-    for colour, run in groupby(node.colours[: node.gpus]):
-        cells.append(USED * len(list(run)), style=f"not dim {colour}")
+    for mark, run in groupby(node.marks[: node.gpus]):
+        cell = mark.cell(console)
+        cells.append(cell.plain * len(list(run)), style=cell.style)
     cells.append(FREE * (node.gpus - len(cells)), style="dim")
     return cells
 
