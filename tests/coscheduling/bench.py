@@ -34,7 +34,8 @@ from spinney.cluster.pods import PodKey, PodRecord
 from spinney.cluster.state import ClusterState
 from spinney.coscheduling.configuration import CoschedulerConfiguration, make_profile, parse_configuration
 from spinney.coscheduling.framework import SUCCESS, Bind, CycleState, Handle, PluginRegistry, Services, Status
-from spinney.coscheduling.groups import Group, Groups
+from spinney.coscheduling.group import Group
+from spinney.coscheduling.groups import Groups
 from spinney.coscheduling.intake import Intake
 from spinney.coscheduling.judging import Judge
 from spinney.coscheduling.metrics import CoschedulingMetrics

@@ -10,7 +10,8 @@ Topology keys stay where they are in the tree: what is below lies in one domain.
 from typing import Final
 
 from spinney.api import workload_v1alpha2, workload_v1beta1
-from spinney.coscheduling.groups import Groups, Terms
+from spinney.coscheduling.group import Terms
+from spinney.coscheduling.groups import Groups
 from spinney.gangs.sources import native
 from spinney.gangs.sources.context import SourceContext
 from spinney.gangs.tree import Gang, GangKey, GroupSet, PodSet, TopologyConstraint

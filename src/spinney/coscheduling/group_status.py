@@ -20,7 +20,8 @@ from spinney.binding.pod_status import UNSCHEDULABLE
 from spinney.cluster.statuses import PodStatus
 from spinney.coscheduling import composites
 from spinney.coscheduling.disruption import Disruption
-from spinney.coscheduling.groups import Group, Groups
+from spinney.coscheduling.group import Group
+from spinney.coscheduling.groups import Groups
 from spinney.coscheduling.reporting import FAILED_SCHEDULING
 from spinney.explain.rendering import EVENT_BYTES, bounded
 from spinney.gangs.sources import coscheduling as coscheduling_source

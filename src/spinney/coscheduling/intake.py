@@ -19,7 +19,7 @@ from spinney.cluster.filters import Storage
 from spinney.cluster.pods import PodKey
 from spinney.coscheduling.composites import Composite, NativeGroup, NativeGroups
 from spinney.coscheduling.framework import Action, ClusterEvent, Services, room_freed
-from spinney.coscheduling.groups import Terms
+from spinney.coscheduling.group import Terms
 from spinney.coscheduling.judging import Judge
 from spinney.coscheduling.queue import SchedulingQueue
 from spinney.gangs.sources import coscheduling as coscheduling_source

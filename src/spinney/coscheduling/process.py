@@ -38,8 +38,9 @@ from spinney.cluster.state import ClusterState, PodChange
 from spinney.coscheduling.configuration import CoschedulerConfiguration, InvalidConfiguration, make_profile
 from spinney.coscheduling.disruption import Disruption
 from spinney.coscheduling.framework import EventHint, Handle, PluginRegistry, Profile, Services, room_freed
+from spinney.coscheduling.group import Group
 from spinney.coscheduling.group_status import KINDS, GroupConditions, ScheduleStart
-from spinney.coscheduling.groups import Group, Groups
+from spinney.coscheduling.groups import Groups
 from spinney.coscheduling.intake import Intake
 from spinney.coscheduling.judging import Judge
 from spinney.coscheduling.metrics import CoschedulingMetrics

@@ -43,7 +43,7 @@ from spinney.coscheduling.framework.points import (
     StateKey,
 )
 from spinney.coscheduling.framework.status import SUCCESS, Code, Status
-from spinney.coscheduling.groups import Group, GroupOrder, seconds
+from spinney.coscheduling.group import Group, GroupOrder, seconds
 from spinney.coscheduling.plugins.arguments import read
 from spinney.coscheduling.plugins.default_preemption import FILTERED
 from spinney.coscheduling.plugins.in_flight import preempting

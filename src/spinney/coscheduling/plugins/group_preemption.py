@@ -16,7 +16,7 @@ from spinney.cluster.table import Mask
 from spinney.coscheduling.framework.handle import Handle
 from spinney.coscheduling.framework.points import CycleState, PostFilter, PostFilterResult
 from spinney.coscheduling.framework.status import Status
-from spinney.coscheduling.groups import Group
+from spinney.coscheduling.group import Group
 from spinney.coscheduling.plugins.arguments import NoArguments, read
 from spinney.coscheduling.plugins.default_preemption import NEVER
 from spinney.coscheduling.plugins.group_topology import domains_open_to

@@ -22,7 +22,8 @@ from spinney.coscheduling.framework.events import Action, EventHint
 from spinney.coscheduling.framework.handle import Handle
 from spinney.coscheduling.framework.points import CycleState, Filter, PostFilter, PostFilterResult, PreFilter
 from spinney.coscheduling.framework.status import SUCCESS, Status
-from spinney.coscheduling.groups import Group, Scope
+from spinney.coscheduling.group import Group
+from spinney.coscheduling.needs import Scope
 from spinney.coscheduling.plugins.arguments import NoArguments, read
 from spinney.coscheduling.plugins.in_flight import preempting
 from spinney.coscheduling.room import demands, fitting, left_over

@@ -3,7 +3,7 @@
 from spinney.cluster.pods import PodRecord
 from spinney.cluster.statuses import PodStatus
 from spinney.coscheduling.framework.handle import Services
-from spinney.coscheduling.groups import Group
+from spinney.coscheduling.group import Group
 from spinney.coscheduling.victims import priority_of
 from spinney.kube.keys import Key
 

@@ -1,0 +1,235 @@
+"""A group of pods that are scheduled together: who is in it and how far it has come.
+
+A group may have several parts with a minimum each (:mod:`spinney.coscheduling.composites`). What makes it complete, and
+what satisfies it, is decided by :func:`spinney.gangs.tree.satisfied` alone.
+"""
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Final
+
+from spinney.api.quantity import RawQuantity
+from spinney.cluster.pods import PodKey, PodRecord
+from spinney.cluster.statuses import ACTIVE_ALLOCATED, ALIVE, PodStatus
+from spinney.coscheduling.needs import Scope, scopes_in, shortfall
+from spinney.gangs.tree import DEFAULT_POD_SET, Gang, GangKey, PodSet, satisfied
+from spinney.kube.keys import Key
+
+BOUND: Final = frozenset({PodStatus.BOUND, PodStatus.RUNNING})
+
+
+@dataclass(frozen=True, slots=True)
+class Terms:
+    """What a group's object says beside its minimum."""
+
+    min_resources: Mapping[str, RawQuantity] = field(default_factory=dict)
+    timeout: float | None = None
+    """Seconds members wait at Permit; ``None``: as the plugin is configured."""
+    priority: int | None = None
+    """What its pods' priority must be, where the object says so."""
+    disrupted_whole: bool = False
+    """Whether preemption takes all of its pods or none."""
+
+
+GroupOrder = tuple[int, bool, float, GangKey]
+"""Sorts groups, the first to be served first: priority, whether interrupted, creation, identity."""
+
+
+@dataclass(slots=True)
+class _Tally:
+    """How many pods one part of a group has. Mutable."""
+
+    available: int = 0
+    """Those that are placed or could be: without a scheduling gate."""
+    assigned: int = 0
+
+
+class Group:
+    """Pods that are scheduled together. Mutable; the counts are its book's, the rest the coscheduling plugin's."""
+
+    def __init__(self, key: GangKey) -> None:
+        self.key = key
+        self.gang: Gang | None = None
+        self.created = 0.0
+        """When the group's object was created, in seconds."""
+        self.terms = Terms()
+        self.minimum = 0
+        """How many members must be placed before any is bound."""
+        self.members: dict[PodKey, PodRecord] = {}
+        """Pods that exist and have not ended or been deleted."""
+        self.assigned = 0
+        """Members that have a node, bound to it or waiting at Permit."""
+        self.bound = 0
+        """Members that are bound to a node."""
+        self.gated = 0
+        self._parts: dict[str, _Tally] = {}
+        self._part_of: dict[PodKey, str] = {}
+        self._priorities: Counter[int] = Counter()
+        self._last_priority = 0
+        self.waiting: dict[Key, None] = {}
+        """Members that wait at Permit, in the order in which they came."""
+        self.resting_until = 0.0
+        self.rejection = ""
+        """Why it was rejected last."""
+        self.stirred = False
+        """Whether, since it was rejected, something happened that may help it; else to try it again is pointless."""
+        self.resources_checked = False
+        self.refused_classes: set[int] = set()
+        """Request classes of members that fit nowhere, since the group was last rejected or released."""
+        self.scopes: tuple[Scope, ...] = ()
+        """What lies in one topology domain: the whole before its parts."""
+        self.domains: dict[str, str] = {}
+        """The domain of each scope, once it is chosen."""
+        self.domains_tried: dict[str, set[str]] = {}
+
+    # -- how far it has come -----------------------------------------------------------------------------------------
+
+    @property
+    def name(self) -> str:
+        """Return namespace and name, for people."""
+        return str(self.key)
+
+    @property
+    def objects(self) -> list[Key]:
+        """Return the PodGroups whose pods it has: its own, or those of its parts."""
+        names = [pod_set.name for pod_set in self.gang.root.pod_sets()] if self.gang is not None else []
+        own = self.key.name
+        return [Key(self.key.namespace, own if name == DEFAULT_POD_SET else name) for name in names or (own,)]
+
+    @property
+    def complete(self) -> bool:
+        """Tell whether enough members exist for the group to be tried."""
+        return self.gang is not None and satisfied(self.gang.root, lambda part: self._tally(part.name).available)
+
+    @property
+    def satisfied(self) -> bool:
+        """Tell whether enough members are placed for all of them to be bound."""
+        return self.gang is not None and satisfied(self.gang.root, self._placed)
+
+    @property
+    def missing(self) -> int:
+        """Return how many more members must be placed."""
+        return sum(self._shortfall().values())
+
+    @property
+    def progress(self) -> float:
+        """Return how close the group is to its completion, from 0 to 1 and above."""
+        return self.assigned / max(self.minimum, 1)
+
+    @property
+    def priority(self) -> int:
+        """Return the highest priority among pending members; once none is pending, what it was."""
+        return max(self._priorities) if self._priorities else self._last_priority
+
+    @property
+    def interrupted(self) -> bool:
+        """Tell whether some members are bound and too few placed: a scheduler died half-way, or members were lost."""
+        return self.bound > 0 and not self.satisfied
+
+    @property
+    def order(self) -> GroupOrder:
+        """Return the group's place among groups."""
+        return (-self.priority, not self.interrupted, self.created, self.key)
+
+    def pending(self) -> list[PodRecord]:
+        """Return the members that want a node, in the order in which they are tried."""
+        found = [record for record in self.members.values() if record.status is PodStatus.PENDING]
+        return sorted(found, key=lambda record: (-(record.pod.spec.priority or 0), seconds(record.created), record.key))
+
+    def lacking(self) -> list[PodRecord]:
+        """Return pending members, as many as must still be placed; fewer if there are not enough."""
+        wanted = self._shortfall()
+        found = []
+        for record in self.pending():
+            part = self._part_of[record.key]
+            if wanted.get(part, 0) > 0:
+                wanted[part] -= 1
+                found.append(record)
+        return found
+
+    def others_than(self, refused: PodRecord) -> list[PodRecord]:
+        """Note that a member fits nowhere; return the pending ones of other kinds, if they could make the quorum."""
+        self.refused_classes.add(refused.request.number)
+        others = [record for record in self.pending() if record.request.number not in self.refused_classes]
+        hopeful = Counter(self._part_of[record.key] for record in others)
+        if self.gang is None or not satisfied(self.gang.root, lambda part: self._placed(part) + hopeful[part.name]):
+            return []
+        return others
+
+    def part_of(self, pod: PodKey | Key) -> str:
+        """Return the pod set a member belongs to."""
+        return self._part_of.get(PodKey(*pod), "")
+
+    def scopes_of(self, pod: PodKey | Key) -> list[Scope]:
+        """Return the scopes a member is in, the widest first."""
+        if not self.scopes:
+            return []
+        part = self.part_of(pod)
+        return [scope for scope in self.scopes if part in scope.parts]
+
+    def is_surplus(self, pod: PodKey | Key) -> bool:
+        """Tell whether a pod's part of the group has its minimum while other parts have not."""
+        part = self.gang.pod_sets.get(self.part_of(pod)) if self.gang is not None else None
+        return part is not None and self._placed(part) >= part.min_member and not self.satisfied
+
+    def _placed(self, part: PodSet) -> int:
+        return self._tally(part.name).assigned
+
+    def _tally(self, part: str) -> _Tally:
+        found = self._parts.get(part)
+        if found is None:
+            found = self._parts[part] = _Tally()
+        return found
+
+    def _shortfall(self) -> dict[str, int]:
+        return shortfall(self.gang.root, self._placed) if self.gang is not None else {}
+
+    # -- kept by the book --------------------------------------------------------------------------------------------
+
+    def define(self, gang: Gang | None, terms: Terms) -> None:
+        """Take in what the group's object says, ``None`` if it is gone."""
+        self.gang, self.terms = gang, terms
+        self.created = seconds(gang.created) if gang is not None else self.created
+        self.minimum = sum(shortfall(gang.root, lambda _: 0).values()) if gang is not None else 0
+        self.scopes = tuple(scopes_in(gang.root)) if gang is not None else ()
+
+    def take_out(self, record: PodRecord) -> None:
+        """Stop counting a pod as it was."""
+        if self.members.pop(record.key, None) is None:
+            return
+        self._count(record, self._part_of.pop(record.key), -1)
+        self.bound -= record.status in BOUND
+        self.gated -= record.status is PodStatus.GATED
+        if record.status is PodStatus.PENDING:
+            self._last_priority = self.priority
+            priority = record.pod.spec.priority or 0
+            self._priorities[priority] -= 1
+            if not self._priorities[priority]:
+                del self._priorities[priority]
+
+    def put_in(self, record: PodRecord, part: str = DEFAULT_POD_SET) -> None:
+        """Count a pod as it is, in one part of the group."""
+        if record.status not in ALIVE:
+            return
+        self.members[record.key] = record
+        self._part_of[record.key] = part
+        self._count(record, part, 1)
+        self.bound += record.status in BOUND
+        self.gated += record.status is PodStatus.GATED
+        if record.status is PodStatus.PENDING:
+            self._priorities[record.pod.spec.priority or 0] += 1
+
+    def _count(self, record: PodRecord, part: str, by: int) -> None:
+        tally = self._tally(part)
+        if record.status in ACTIVE_ALLOCATED:
+            self.assigned += by
+            tally.assigned += by
+        if record.status is not PodStatus.GATED:
+            tally.available += by
+
+
+def seconds(moment: datetime | None) -> float:
+    """Return a time as a number to sort by; an unknown one comes first."""
+    return moment.timestamp() if moment is not None else 0.0
