@@ -8,8 +8,12 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal
 
+import msgspec
+
 from spinney.api.resource import Resource
 from spinney.api.struct import JSON
+
+_SHOWN = 256  # characters of a value that a message shows
 
 CauseReason = Literal[
     "FieldValueRequired",
@@ -70,17 +74,16 @@ def duplicate_value(field: str, value: object) -> Cause:
 
 
 def shown(value: object) -> str:
-    """Render a value inside a message: strings quoted, large structures by their shape only."""
+    """Render a value inside a message: strings quoted, structures as JSON, large ones by their shape only."""
     if isinstance(value, str):
-        return f'"{value}"' if len(value) <= 256 else f'"{value[:256]}..."'
+        return f'"{value}"' if len(value) <= _SHOWN else f'"{value[:_SHOWN]}..."'
     if isinstance(value, bool):
         return "true" if value else "false"
     if value is None:
         return "null"
-    if isinstance(value, dict):
-        return "object"
-    if isinstance(value, list):
-        return "array"
+    if isinstance(value, dict | list):
+        text = msgspec.json.encode(value).decode()
+        return text if len(text) <= _SHOWN else "object" if isinstance(value, dict) else "array"
     return str(value)
 
 

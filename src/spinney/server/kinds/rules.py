@@ -150,7 +150,7 @@ class DeploymentBehaviour(Behaviour):
             labels = (template.get("metadata") or {}).get("labels") or {}
             if not selector or not convert(LabelSelector, selector).matches(labels):
                 detail = "`selector` does not match template `labels`"
-                causes.append(invalid_value("spec.template.metadata.labels", labels, detail))
+                causes.append(invalid_value("spec.template.metadata.labels", labels or None, detail))
         replicas = spec.get("replicas", 0)
         if not isinstance(replicas, int) or replicas < 0:
             causes.append(invalid_value("spec.replicas", replicas, "must be greater than or equal to 0"))
@@ -224,7 +224,9 @@ class CronJobBehaviour(Behaviour):
         if not schedule:
             causes.append(required("spec.schedule"))
         elif not _SCHEDULE.fullmatch(schedule):
-            causes.append(invalid_value("spec.schedule", schedule, "expected five fields, or one of the @ forms"))
+            fields = schedule.split()
+            detail = f"expected exactly 5 fields, found {len(fields)}: [{' '.join(fields)}]"
+            causes.append(invalid_value("spec.schedule", schedule, detail))
         if spec.get("concurrencyPolicy") not in _CONCURRENCY:
             causes.append(
                 unsupported_value("spec.concurrencyPolicy", spec.get("concurrencyPolicy"), sorted(_CONCURRENCY))
