@@ -38,7 +38,7 @@ from spinney.operator.clique_status import clique_status
 from spinney.operator.clique_update import CliqueUpdate, clique_update
 from spinney.operator.last_errors import ErrorReports
 from spinney.operator.layout import Layout, Place
-from spinney.operator.pod_states import deletion_order, free_indexes, is_active, pod_index
+from spinney.operator.pod_states import deletion_order, free_indexes, has_gate, is_active, pod_index
 from spinney.operator.releases import Releases
 from spinney.operator.set_update import is_on_delete, is_selected
 from spinney.operator.statuses import says_the_same, write_status
@@ -91,6 +91,7 @@ class PodCliqueController:
         self._latest: Latest[PodClique] = Latest()
         self._held_back = HeldBack(client.runtime.clock)
         self._lives: dict[str, dict[int, int]] = defaultdict(dict)
+        self._opened: set[str] = set()  # pods released here whose release the cache has not shown yet
 
     def register(self, manager: Manager, *, workers: int) -> Controller:
         """Run under a manager: woken by PodCliques, their pods, their gangs and what those wait for."""
@@ -247,7 +248,7 @@ class PodCliqueController:
         released = gates.releasable(
             scene.clique,
             gang,
-            scene.pods,
+            [pod for pod in scene.pods if pod.metadata.uid not in self._opened],
             base_scheduled=base_scheduled,
             may_release=scene.backend.may_release,
         )
@@ -278,6 +279,8 @@ class PodCliqueController:
             )
         except (NotFound, Invalid) as error:
             log.debug("gate not opened", pod=pod.metadata.name, error=str(error))
+        else:
+            self._opened.add(pod.metadata.uid or "")
 
     def _status(self, scene: Scene, update: CliqueUpdate) -> PodCliqueStatus:
         return clique_status(
@@ -300,6 +303,8 @@ class PodCliqueController:
 
     def _observe(self, change: Change[Pod]) -> None:
         self._expectations.observe(change)
+        if change.old is not None and (change.new is None or not has_gate(change.new)):
+            self._opened.discard(change.old.metadata.uid or "")
         if change.new is None and change.old is not None:
             controller, index = change.old.metadata.controller, pod_index(change.old)
             if controller is not None and index >= 0:

@@ -51,14 +51,19 @@ def of_scaling_group(
 def of_set(layout: Layout, observed: ObservedSet, delay: timedelta, now: datetime) -> Verdict:
     """Return which replicas of a set are recycled."""
     remaining: dict[int, timedelta] = {}
+    members, recycled = observed.members, _recycled(observed)
+    groups: dict[int, list[PodCliqueScalingGroup]] = {}
+    for group in observed.groups.values():
+        groups.setdefault(replica_index(group.metadata.labels), []).append(group)
     for i in range(layout.replicas):
         cliques = [observed.cliques.get(place.name) for place in layout.standalone(i)]
         if any(clique is None or clique.metadata.deleting for clique in cliques):
             continue  # a recycling is under way
-        groups = [group for group in observed.groups.values() if replica_index(group.metadata.labels) == i]
-        members, recycled = observed.members, _recycled(observed, i)
         breaches = [_breach_of(each) for each in cliques if each is not None]
-        breaches += [_breach_of_group(group, members.get(group.metadata.name, ()), recycled) for group in groups]
+        breaches += [
+            _breach_of_group(group, members.get(group.metadata.name, ()), recycled.get(i, DISTANT_PAST))
+            for group in groups.get(i, ())
+        ]
         left = _soonest(_left(breach, delay, now) for breach in breaches)
         if left is not None:
             remaining[i] = left
@@ -73,11 +78,14 @@ def _breach_of(clique: PodClique) -> Condition | None:
     return _breach(clique.status.conditions)
 
 
-def _recycled(observed: ObservedSet, i: int) -> datetime:
-    """Return when a replica was last recycled."""
-    gangs = [gang.metadata for gang in observed.gangs.values() if replica_index(gang.metadata.labels) == i]
-    asked = [gang.annotations[additions.RECYCLE] for gang in gangs if additions.RECYCLE in gang.annotations]
-    return max(map(parse_timestamp, asked), default=DISTANT_PAST)
+def _recycled(observed: ObservedSet) -> dict[int, datetime]:
+    """Return when each replica was last recycled; those that never were are left out."""
+    asked: dict[int, datetime] = {}
+    for gang in observed.gangs.values():
+        if (when := gang.metadata.annotations.get(additions.RECYCLE)) is not None:
+            i = replica_index(gang.metadata.labels)
+            asked[i] = max(parse_timestamp(when), asked.get(i, DISTANT_PAST))
+    return asked
 
 
 def _breach_of_group(
