@@ -4,8 +4,19 @@ from typing import Any
 
 import pytest
 
-from spinney.api.struct import JSON
+from spinney.api.meta import ObjectMeta
+from spinney.api.podgang import (
+    POD_GANG,
+    GangTopologyConstraint,
+    PodGang,
+    PodGangSpec,
+    PodGroup,
+    TopologyConstraintGroupConfig,
+    TopologyPackConstraint,
+)
+from spinney.api.struct import JSON, to_json
 from spinney.api.workload_v1beta1 import COMPOSITE_POD_GROUP, POD_GROUP, WORKLOAD_V1ALPHA3
+from spinney.backends import composites
 from tests.conftest import Cluster
 
 from .test_native_gangs import RACK, a_native_pod, until_condition
@@ -13,6 +24,7 @@ from .world import World, a_node, a_pod, a_world
 
 embedded = pytest.mark.parametrize("cluster_name", ["embedded"], indirect=True)
 BLOCK = "example.com/block"
+HOST = "kubernetes.io/hostname"
 REFERENCE = {"workloadName": "work", "templateName": "any"}
 
 
@@ -201,3 +213,51 @@ async def test_a_tree_on_a_cluster(cluster: Cluster) -> None:
         await world.nodes(a_node("n2", cpu="1"))
         await world.until(lambda: len(world.bound()) == 3)
         await until_condition(world, "a", "True")
+
+
+@embedded
+async def test_the_tree_that_the_kube_backend_writes(cluster: Cluster) -> None:
+    """A gang in one block, its replicas in one rack each, the prefill pods of each on one host: as a tree of groups."""
+    gang = PodGang(
+        metadata=ObjectMeta(name="model", namespace="test"),
+        spec=PodGangSpec(
+            topology_constraint=packed(BLOCK),
+            pod_groups=(
+                PodGroup(name="router", min_replicas=1),
+                *(PodGroup(name=f"{r}-prefill", min_replicas=2, topology_constraint=packed(HOST)) for r in ("a", "b")),
+                *(PodGroup(name=f"{replica}-decode", min_replicas=1) for replica in ("a", "b")),
+            ),
+            topology_constraint_group_configs=tuple(
+                TopologyConstraintGroupConfig(
+                    name=replica,
+                    pod_group_names=(f"{replica}-prefill", f"{replica}-decode"),
+                    topology_constraint=packed(RACK),
+                )
+                for replica in ("a", "b")
+            ),
+        ),
+    )
+    async with a_world(cluster) as world, world.scheduling():
+        for block in ("x", "y"):
+            for rack in ("1", "2"):
+                labels = {BLOCK: block, RACK: f"{block}{rack}"}
+                sizes = ("2", "2") if block == "y" else ("1", "3" if rack == "1" else "1")
+                await world.nodes(
+                    *(a_node(f"{block}{rack}-{n}", cpu=cpu, labels=labels) for n, cpu in enumerate(sizes))
+                )
+        gang = await world.client.create(POD_GANG, to_json(gang), world.namespace, type=PodGang)
+        for resource, each in composites.tree(gang, "", topology=True):
+            await world.client.create(resource, to_json(each), world.namespace)
+        for group in gang.spec.pod_groups:
+            native = composites.name_in_tree(group.name, gang)
+            await world.create(*(a_native_pod(f"{group.name}-{n}", native) for n in range(group.min_replicas)))
+        await world.until(lambda: len(world.bound()) == 7)
+        assert {world.node_of(name)[0] for name in world.bound()} == {"y"}
+        for replica in ("a", "b"):
+            assert len({world.node_of(name)[:2] for name in world.bound(f"{replica}-")}) == 1
+            assert len({world.node_of(name) for name in world.bound(f"{replica}-prefill")}) == 1
+
+
+def packed(key: str) -> GangTopologyConstraint:
+    """Return the constraint to lie in one domain of a key."""
+    return GangTopologyConstraint(pack_constraint=TopologyPackConstraint(required=key))

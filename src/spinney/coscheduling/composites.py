@@ -125,7 +125,8 @@ class NativeGroups:
                 members.append(PodSet(child.name, minimum, _topology(group)))
         policy_of_groups = composite.spec.scheduling_policy.gang
         needed = policy_of_groups.min_group_count if policy_of_groups is not None else 1
-        return GroupSet(key.name, tuple(members), needed, _topology(composite))
+        # A PodGroup may have the same name.
+        return GroupSet(f"composite {key.name}", tuple(members), needed, _topology(composite))
 
     def _leaves_below(self, key: Key, above: frozenset[Key]) -> list[Key]:
         if key in above:
