@@ -2,7 +2,11 @@
 
 import base64
 import io
+import os
+import signal
 import ssl
+import subprocess
+import sys
 import zipfile
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
@@ -221,6 +225,59 @@ def test_a_port_that_is_taken(served: ServedCluster) -> None:
     port = yaml.safe_load(served.kubeconfig.read_text())["clusters"][0]["cluster"]["server"].rpartition(":")[2]
 
     assert port in sentence(spinney("up", "--port", port, "--kubeconfig", "mine"))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "expected"),
+    [
+        (["get"], "Write what to list: gangs, sets or nodes."),
+        (["up", "--nodes", "99999999x8"], "at most 50000 nodes can be simulated"),
+        (["crds", "--output", "/proc/nowhere"], "/proc/nowhere: cannot be written"),
+        (["why", "--from", "cluster.yaml", "node/n"], "'node' is no kind that can be asked about. Known are pod,"),
+        (["why", "--from", "cluster.yaml", "nobody"], "'spinney get gangs -A'"),
+    ],
+)
+def test_what_cannot_be_done(arguments: list[str], expected: str) -> None:
+    """What is missing, too much or not there is said with what would do."""
+    Path("cluster.yaml").write_text("apiVersion: v1\nkind: Node\nmetadata: {name: n}\n")
+
+    assert expected in sentence(spinney(*arguments))
+
+
+def test_a_newcomer_is_led_to_the_cluster_that_is_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Who has no kubeconfig is told of the one that ``spinney up`` has written, or else of ``spinney up``."""
+    monkeypatch.setenv("HOME", str(tmp_path))
+    assert "'spinney up' starts a cluster to try things on" in sentence(spinney("queues"))
+
+    (tmp_path / ".spinney").mkdir()
+    (tmp_path / ".spinney" / "kubeconfig").write_text("{}")
+    assert "export KUBECONFIG=~/.spinney/kubeconfig" in sentence(spinney("queues"))
+
+
+def test_ctrl_c_ends_quietly() -> None:
+    """Ctrl-C while a command computes or reads ends it with the status shells expect, and without a word."""
+    os.mkfifo("slow.yaml")
+    command = [sys.executable, "-c", "from spinney.cli import main; main()", "validate", "-f", "slow.yaml"]
+    process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
+    with Path("slow.yaml").open("w"):  # as soon as the command has begun to read
+        process.send_signal(signal.SIGINT)
+        _, said = process.communicate(timeout=60)
+
+    assert (process.returncode, said.strip()) == (130, "")
+
+
+def test_a_reader_that_has_had_enough() -> None:
+    """Piping into head is no fault: the command ends without a word."""
+    command = [sys.executable, "-c", "from spinney.cli import main; main()", "crds"]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    assert process.stdout is not None
+    process.stdout.readline()
+    process.stdout.close()
+    assert process.stderr is not None
+
+    assert process.stderr.read() == ""
+    process.stderr.close()
+    process.wait(timeout=60)
 
 
 def test_a_fault_of_ours_is_one_sentence_too(monkeypatch: pytest.MonkeyPatch) -> None:

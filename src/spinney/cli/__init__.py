@@ -10,7 +10,7 @@ from importlib import import_module
 import click
 from click.shell_completion import CompletionItem
 
-from spinney.cli.options import meant
+from spinney.cli.options import INTERRUPTED, meant
 
 __all__ = ["main"]
 
@@ -60,8 +60,11 @@ class LazyGroup(click.Group):
         """Run the command; a fault of ours is one sentence too, with where to take it."""
         try:
             return super().invoke(ctx)
-        except (click.ClickException, click.exceptions.Exit, click.Abort):
-            raise
+        except (click.ClickException, click.exceptions.Exit, click.Abort, BrokenPipeError):
+            raise  # who reads only the first lines has had enough, which click knows
+        except KeyboardInterrupt:
+            click.echo(err=True)  # what the terminal shows of Ctrl-C has no line of its own
+            ctx.exit(INTERRUPTED)
         except Exception as error:
             if os.environ.get(_TRACEBACK):
                 raise

@@ -35,6 +35,8 @@ class TextFile(click.Path):
         return path
 
 
+INTERRUPTED: Final = 130
+"""The exit status shells expect after Ctrl-C."""
 KUBECONFIG: Final = Path("~/.spinney/kubeconfig")
 """Where ``spinney up`` writes how to reach it."""
 FILE: Final = click.Path(exists=True, dir_okay=False, path_type=Path)

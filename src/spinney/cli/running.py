@@ -5,7 +5,7 @@ import signal
 from collections.abc import Coroutine
 from typing import Any
 
-INTERRUPTED = 130  # what shells report for Ctrl-C
+from spinney.cli.options import INTERRUPTED
 
 
 def until_interrupted(main: Coroutine[Any, Any, None]) -> None:
