@@ -27,7 +27,7 @@ from spinney.kube.serving import HealthServer
 from spinney.operator.configuration import LoadedConfiguration, OperatorConfiguration, check, effective, load
 from spinney.operator.operator import DEFAULT_INIT_IMAGE, ComputeDomainsMissing, Operator, Settings
 from spinney.operator.webhook_process import WebhookProcess
-from spinney.runtime import Runtime
+from spinney.runtime import Runtime, settle_garbage_collector
 
 log = structlog.get_logger()
 
@@ -55,6 +55,7 @@ def operator(*, config: Path | None, check_only: bool, kubeconfig: Path | None) 
         click.echo(effective(loaded), nl=False)
         return
     _configure_logging(loaded.written)
+    settle_garbage_collector()
     try:
         asyncio.run(_run(loaded, kubeconfig))
     except InitializationFailed as error:
