@@ -116,7 +116,13 @@ class DeviceClaims:
 def allocated_status(allocation: ClaimAllocation, node: str) -> JSON:
     """Return the allocation of a claim as its status has it: devices of one node, usable from there."""
     results = [
-        {"request": each.request, "driver": each.driver, "pool": each.pool, "device": each.device}
+        {
+            "request": each.request,
+            "driver": each.driver,
+            "pool": each.pool,
+            "device": each.device,
+            **({"adminAccess": True} if each.admin else {}),
+        }
         for each in allocation.devices
     ]
     devices: JSON = {"results": results}

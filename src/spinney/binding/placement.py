@@ -18,6 +18,8 @@ class ChosenDevice:
     driver: str
     pool: str
     device: str
+    admin: bool = False
+    """For administrative access."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from spinney.cluster.classes import RequestClass
-from spinney.cluster.dra.allocating import GivenDevice, allocate
+from spinney.cluster.dra.allocating import GivenDevice, allocate, within_counters
 from spinney.cluster.dra.book import ClaimBook, ClaimKey, claims_of
 from spinney.cluster.pods import PodRecord
 from spinney.cluster.resources import GPU
@@ -68,14 +68,15 @@ class ClaimedDevices:
         given = self._choose([key for key in keys if not self.book.claims[key].allocated], task.node_name)
         for key in keys:
             devices = given.get(key, ())
-            self._taken.update(device.published for device in devices)
+            self._taken.update(device.published for device in devices if not device.admin)
             self.book.assign(key, task.node_name, devices, task.uid)
 
     def _choose(self, keys: Sequence[ClaimKey], node: str) -> dict[ClaimKey, tuple[GivenDevice, ...]]:
         before = [self._last.get(key) for key in keys]
         if all(held is not None and held[0] == node for held in before):
             again = {key: held[1] for key, held in zip(keys, before, strict=True) if held is not None}
-            if self._taken.isdisjoint(device.published for devices in again.values() for device in devices):
+            held = [device.published for devices in again.values() for device in devices if not device.admin]
+            if self._taken.isdisjoint(held) and within_counters(self._catalogue, node, held, self._taken):
                 return again
         found = allocate(self._catalogue, node, [self.book.claims[key].ask for key in keys], self._taken)
         return dict(zip(keys, found, strict=True)) if found is not None else {}
@@ -89,7 +90,7 @@ class ClaimedDevices:
             self.book.release(key, task.uid)
             if not self.book.claims[key].allocated:
                 self._last[key] = claim.node, claim.devices
-                self._taken.difference_update(device.published for device in claim.devices)
+                self._taken.difference_update(device.published for device in claim.devices if not device.admin)
 
     def of_task(self, task: PodInfo) -> Mapping[ClaimKey, tuple[GivenDevice, ...]]:
         """Return the devices of a task's claims."""

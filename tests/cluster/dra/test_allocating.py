@@ -1,10 +1,14 @@
 """Devices are given to requests as Kubernetes says: counts, alternatives, constraints, classes and taints."""
 
 import msgspec
+import pytest
 
 from spinney.api.meta import Metadata
 from spinney.api.resource_claims import (
     CelSelector,
+    Counter,
+    CounterConsumption,
+    CounterSet,
     Device,
     DeviceAttribute,
     DeviceCapacity,
@@ -12,6 +16,7 @@ from spinney.api.resource_claims import (
     DeviceClassSpec,
     DeviceSelector,
     DeviceTaint,
+    ResourceClaim,
     ResourceClaimSpec,
     ResourcePool,
     ResourceSlice,
@@ -19,6 +24,7 @@ from spinney.api.resource_claims import (
 )
 from spinney.api.struct import JSON, convert
 from spinney.cluster.dra.allocating import allocate
+from spinney.cluster.dra.book import ClaimBook
 from spinney.cluster.dra.catalogue import Catalogue, PublishedDevice
 from spinney.cluster.dra.requests import ask_of
 
@@ -161,3 +167,93 @@ def test_a_selector_that_is_no_cel_is_a_problem_of_the_claim() -> None:
     catalogue = Catalogue([a_slice(a_device("a"))], {"gpu": DeviceClass(metadata=Metadata(name="gpu"))})
     spec = convert(ResourceClaimSpec, {"devices": {"requests": [exactly("device.")]}})
     assert "no valid CEL" in catalogue.problem(ask_of(spec).requests[0].options[0])
+
+
+def partitions(*sizes: int, of: int = 7) -> Catalogue:
+    """Return partitions p0, p1, ... of one device, each drawing so many of its slices."""
+    devices = tuple(
+        Device(
+            name=f"p{number}",
+            consumes_counters=(CounterConsumption(counter_set="gpu-0", counters={"slices": Counter(value=str(size))}),),
+        )
+        for number, size in enumerate(sizes)
+    )
+    counters = (CounterSet(name="gpu-0", counters={"slices": Counter(value=str(of))}),)
+    spec = ResourceSliceSpec(
+        driver=DRIVER, pool=ResourcePool(name="n1"), node_name="n1", devices=devices, shared_counters=counters
+    )
+    return Catalogue(
+        [ResourceSlice(metadata=Metadata(name="s"), spec=spec)], {"gpu": DeviceClass(metadata=Metadata(name="gpu"))}
+    )
+
+
+@pytest.mark.parametrize(
+    ("count", "taken", "expected"),
+    [
+        (1, (), ["p0"]),
+        (2, (), ["p0", "p1"]),  # 3 + 4 of 7
+        (3, (), None),
+        (1, ("p2",), None),  # the whole device is held
+        (1, ("p1",), ["p0"]),
+        (2, ("p1",), None),
+    ],
+)
+def test_partitions_draw_from_one_device(count: int, taken: tuple[str, ...], expected: list[str] | None) -> None:
+    """Partitions are given out while the counters of their device hold, whoever drew before."""
+    catalogue = partitions(3, 4, 7)
+    spec = convert(ResourceClaimSpec, {"devices": {"requests": [exactly(count=count)]}})
+    held = {PublishedDevice(DRIVER, "n1", name) for name in taken}
+    found = allocate(catalogue, "n1", [ask_of(spec)], held)
+    assert (None if found is None else [each.name for each in found[0]]) == expected
+
+
+def test_a_search_turns_back_when_counters_are_spent() -> None:
+    """The first partition leaves too little for a second request, so a smaller one is given to the first."""
+    catalogue = partitions(5, 4, 3)
+    pair = [exactly(name="a"), exactly(name="b")]
+    spec = convert(ResourceClaimSpec, {"devices": {"requests": pair}})
+    found = allocate(catalogue, "n1", [ask_of(spec)], ())
+    assert found is not None
+    assert [each.name for each in found[0]] == ["p1", "p2"]
+    assert allocate(partitions(4, 4, 4), "n1", [ask_of(spec)], ()) is None
+
+
+def test_a_device_that_draws_from_nothing_known_is_not_offered() -> None:
+    """A partition whose counters nobody published is given to nobody."""
+    drawing = CounterConsumption(counter_set="gone", counters={"slices": Counter(value="1")})
+    device = Device(name="p0", consumes_counters=(drawing,))
+    assert given(exactly(), device) is None
+
+
+def test_administrative_access_looks_on() -> None:
+    """Devices are given for administrative access though others hold them, and are marked so."""
+    assert given(exactly(adminAccess=True), a_device("d"), taken=("d",)) == {"r": ["d"]}
+    assert given(exactly(adminAccess=True, allocationMode="All"), a_device("d"), a_device("e"), taken=("d",)) == {
+        "r": ["d", "e"]
+    }
+    both = [exactly(name="watch", adminAccess=True), exactly(name="use")]
+    assert given(both, a_device("d")) == {"watch": ["d"], "use": ["d"]}
+
+
+def test_who_looks_on_takes_nothing_and_pays_nothing() -> None:
+    """A claim with administrative access leaves its device to others and counts as no GPU."""
+    claim = convert(
+        ResourceClaim,
+        {
+            "metadata": {"name": "monitor", "namespace": "ns"},
+            "spec": {"devices": {"requests": [exactly(adminAccess=True)]}},
+            "status": {
+                "allocation": {
+                    "devices": {
+                        "results": [
+                            {"request": "r", "driver": DRIVER, "pool": "n1", "device": "d", "adminAccess": True}
+                        ]
+                    }
+                }
+            },
+        },
+    )
+    book = ClaimBook()
+    book.apply(claim)
+    (state,) = book.claims.values()
+    assert (state.allocated, state.gpus, book.taken()) == (True, 0, set())

@@ -1,15 +1,18 @@
 """Which devices of a node meet requests, all of them together.
 
 A depth-first search in the order of requests, options and devices, as kube-scheduler searches. Where devices are alike
-the first try succeeds; constraints between devices and requests that compete for the same ones make it turn back. A
-search that turns back too often gives up: the node then counts as one that cannot meet the requests.
+the first try succeeds; constraints between devices, counters that partitions draw from, and requests that compete for
+the same devices make it turn back. A search that turns back too often gives up: the node then counts as one that cannot
+meet the requests.
+
+A request with administrative access looks on: it is given devices whoever holds them, and takes them from nobody.
 """
 
-from collections.abc import Callable, Container, Iterator, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from spinney.api.resource_claims import DeviceConstraint
-from spinney.cluster.dra.catalogue import Catalogue, PublishedDevice
+from spinney.cluster.dra.catalogue import Catalogue, CounterKey, PublishedDevice
 from spinney.cluster.dra.requests import Ask, Option, Request
 
 STEPS = 10_000
@@ -23,6 +26,8 @@ class GivenDevice(NamedTuple):
     driver: str
     pool: str
     name: str
+    admin: bool = False
+    """For administrative access, which takes the device from nobody."""
 
     @property
     def published(self) -> PublishedDevice:
@@ -39,6 +44,17 @@ def allocate(
     if not search.meet(wanted):
         return None
     return [tuple(given for number, given in search.given if number == position) for position in range(len(asks))]
+
+
+def within_counters(
+    catalogue: Catalogue, node: str, devices: Iterable[PublishedDevice], taken: Container[PublishedDevice]
+) -> bool:
+    """Tell whether the counters of a node still hold what ``devices`` draw beside those that are taken."""
+    left = _left(catalogue, node, taken)
+    for device in devices:
+        for key, amount in catalogue.drawing.get(device, {}).items():
+            left[key] = left.get(key, 0) - amount
+    return all(amount >= 0 for amount in left.values())
 
 
 class _Course(NamedTuple):
@@ -60,6 +76,7 @@ class _Search:
         self._asks = asks
         self._taken = taken
         self._mine: set[PublishedDevice] = set()
+        self._left = _left(catalogue, node, taken)
         self._steps = STEPS
 
     def meet(self, wanted: Sequence[tuple[int, Request]]) -> bool:
@@ -70,6 +87,9 @@ class _Search:
 
     def _meet_option(self, claim: int, option: Option, then: Callable[[], bool]) -> bool:
         offered = self._catalogue.offered(option, self._node)
+        if option.admin:
+            count = len(offered) if option.count is None else option.count
+            return bool(offered) and self._give(_Course(claim, option, offered, then), count)
         if option.count is None:
             # All of them or nothing: one that somebody holds already rules the option out.
             if not offered or any(device in self._taken or device in self._mine for device in offered):
@@ -83,17 +103,34 @@ class _Search:
         if missing == 0:
             return course.then()
         for position in range(start, len(course.devices) - missing + 1):
-            device = course.devices[position]
-            if device in self._mine or self._steps <= 0:
+            device, admin = course.devices[position], course.option.admin
+            if self._steps <= 0 or not (admin or self._is_free(device)):
                 continue
             self._steps -= 1
-            self.given.append((course.claim, GivenDevice(course.option.request, *device)))
-            self._mine.add(device)
+            self.given.append((course.claim, GivenDevice(course.option.request, *device, admin=admin)))
+            if not admin:
+                self._take(device)
             if self._holds(course.claim) and self._give(course, missing - 1, position + 1):
                 return True
             self.given.pop()
-            self._mine.discard(device)
+            if not admin:
+                self._give_back(device)
         return False
+
+    def _is_free(self, device: PublishedDevice) -> bool:
+        """Tell whether this search has not given a device away yet, and its counters still hold what it draws."""
+        drawn = self._catalogue.drawing.get(device, {})
+        return device not in self._mine and all(self._left[key] >= amount for key, amount in drawn.items())
+
+    def _take(self, device: PublishedDevice) -> None:
+        self._mine.add(device)
+        for key, amount in self._catalogue.drawing.get(device, {}).items():
+            self._left[key] -= amount
+
+    def _give_back(self, device: PublishedDevice) -> None:
+        self._mine.discard(device)
+        for key, amount in self._catalogue.drawing.get(device, {}).items():
+            self._left[key] += amount
 
     def _holds(self, claim: int) -> bool:
         """Tell whether the device given last agrees with those before it."""
@@ -118,6 +155,18 @@ class _Search:
         for number, given in self.given[:-1]:
             if number == claim and _concerns(constraint, given.request):
                 yield given
+
+
+def _left(catalogue: Catalogue, node: str, taken: Container[PublishedDevice]) -> dict[CounterKey, int]:
+    """Return what is left of the counters that devices of a node draw from."""
+    if not catalogue.drawing:
+        return {}
+    left = dict(catalogue.counters)
+    for device in catalogue.by_node.get(node, ()):
+        if device in taken:
+            for key, amount in catalogue.drawing.get(device, {}).items():
+                left[key] = left.get(key, 0) - amount
+    return left
 
 
 def _concerns(constraint: DeviceConstraint, request: str) -> bool:

@@ -12,7 +12,7 @@ from typing import Final, NamedTuple
 from spinney.api.core import Pod
 from spinney.api.resource_claims import Allocation, DeviceClass, ResourceClaim, ResourceSlice
 from spinney.api.struct import JSON
-from spinney.cluster.dra.allocating import GivenDevice
+from spinney.cluster.dra.allocating import GivenDevice, within_counters
 from spinney.cluster.dra.catalogue import Catalogue, PublishedDevice
 from spinney.cluster.dra.requests import Ask, ask_of
 
@@ -119,7 +119,11 @@ class ClaimBook:
             return False
         if claim.allocated:
             return {each.published for each in claim.devices} == {each.published for each in devices}
-        return self.taken().isdisjoint(each.published for each in devices)
+        wanted = [each.published for each in devices if not each.admin]
+        taken = self.taken()
+        if not taken.isdisjoint(wanted):
+            return False
+        return not wanted or within_counters(self.catalogue, self.catalogue.node_of(wanted[0]), wanted, taken)
 
     def assume(self, key: ClaimKey, node: str, devices: tuple[GivenDevice, ...], consumer: str) -> None:
         """Count a claim as allocated and reserved from now on, until the API server shows it or it is forgotten."""
@@ -160,8 +164,8 @@ class ClaimBook:
     # -- allocating in a session -------------------------------------------------------------------------------------
 
     def taken(self) -> set[PublishedDevice]:
-        """Return the devices that claims hold."""
-        return {device.published for claim in self.claims.values() for device in claim.devices}
+        """Return the devices that claims hold, but for those that only look on."""
+        return {device.published for claim in self.claims.values() for device in claim.devices if not device.admin}
 
     def assign(self, key: ClaimKey, node: str, devices: tuple[GivenDevice, ...], consumer: str) -> None:
         """Give a claim devices, unless it has some, and reserve it for a consumer."""
@@ -200,7 +204,10 @@ class ClaimBook:
         metadata = found.metadata
         allocation = found.status.allocation
         results = allocation.devices.results if allocation is not None else ()
-        devices = tuple(GivenDevice(each.request, each.driver, each.pool, each.device) for each in results)
+        devices = tuple(
+            GivenDevice(each.request, each.driver, each.pool, each.device, admin=bool(each.admin_access))
+            for each in results
+        )
         return ClaimState(
             key=ClaimKey(metadata.namespace or "", metadata.name),
             ask=ask_of(found.spec),

@@ -1,14 +1,15 @@
 """The devices that drivers publish, by node, and which of them match a request.
 
 A pool counts with its newest generation, and only once all slices of that have arrived. Devices that belong to one node
-are looked at; those that need something that is not kept here (shared counters, conditions to wait for at bind) are
-not offered to anybody. The catalogue never changes; a new one is made when a slice or class does, so what matched is
-worked out once.
+are looked at. Partitions of a device draw from counters of their pool, and are offered with what each draws; devices
+that need something that is not kept here (conditions to wait for at bind, counters nobody published) are not offered to
+anybody. The catalogue never changes; a new one is made when a slice or class does, so what matched is worked out once.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
+from spinney.api.quantity import milli
 from spinney.api.resource_claims import Device, DeviceClass, DeviceToleration, ResourceSlice
 from spinney.api.struct import JSON
 from spinney.cluster.dra.requests import Option
@@ -23,6 +24,15 @@ class PublishedDevice(NamedTuple):
     name: str
 
 
+class CounterKey(NamedTuple):
+    """A counter that devices of a pool draw from."""
+
+    driver: str
+    pool: str
+    counter_set: str
+    counter: str
+
+
 class Catalogue:
     """Devices and classes at one moment."""
 
@@ -31,7 +41,14 @@ class Catalogue:
         self._facts: dict[PublishedDevice, Device] = {}
         self.by_node: dict[str, list[PublishedDevice]] = {}
         self._node_of: dict[tuple[str, str], str] = {}
+        self.counters: dict[CounterKey, int] = {}
+        """How much of each counter there is, in thousandths."""
+        self.drawing: dict[PublishedDevice, dict[CounterKey, int]] = {}
+        """What devices draw from counters when they are given out, in thousandths; absent for those that draw nothing."""
         for spec in (each.spec for each in _current(slices)):
+            for each in spec.shared_counters:
+                for name, counter in each.counters.items():
+                    self.counters[CounterKey(spec.driver, spec.pool.name, each.name, name)] = milli(counter.value)
             if not spec.node_name:
                 continue
             self._node_of[spec.driver, spec.pool.name] = spec.node_name
@@ -40,6 +57,8 @@ class Catalogue:
                 published = PublishedDevice(spec.driver, spec.pool.name, device.name)
                 self._facts[published] = device
                 mine.append(published)
+                if device.consumes_counters:
+                    self.drawing[published] = _drawn(published, device)
         self._matching: dict[Option, frozenset[PublishedDevice]] = {}
 
     def node_of(self, device: PublishedDevice) -> str:
@@ -87,7 +106,8 @@ class Catalogue:
         selectors = [compiled(expression) for expression in self._expressions(option)]
         for published, device in self._facts.items():
             if (
-                _is_plain(device)
+                not (device.binding_conditions or device.binding_failure_conditions)
+                and self.drawing.get(published, {}).keys() <= self.counters.keys()
                 and _tolerated(device, option.tolerations)
                 and all(matches(published.driver, device) for matches in selectors)
             ):
@@ -112,8 +132,14 @@ def _current(slices: Iterable[ResourceSlice]) -> list[ResourceSlice]:
     return sorted(found, key=lambda each: each.metadata.name)
 
 
-def _is_plain(device: Device) -> bool:
-    return not (device.consumes_counters or device.binding_conditions or device.binding_failure_conditions)
+def _drawn(published: PublishedDevice, device: Device) -> dict[CounterKey, int]:
+    """Return what a device draws from each counter of its pool."""
+    drawn: dict[CounterKey, int] = {}
+    for each in device.consumes_counters:
+        for name, counter in each.counters.items():
+            key = CounterKey(published.driver, published.pool, each.counter_set, name)
+            drawn[key] = drawn.get(key, 0) + milli(counter.value)
+    return drawn
 
 
 def _tolerated(device: Device, tolerations: Sequence[DeviceToleration]) -> bool:

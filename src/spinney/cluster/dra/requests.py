@@ -27,6 +27,8 @@ class Option:
     """None asks for all devices that match."""
     selectors: tuple[str, ...] = ()
     tolerations: tuple[DeviceToleration, ...] = ()
+    admin: bool = False
+    """For administrative access: devices are looked at, whoever holds them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,10 +51,11 @@ class Ask:
     def gpus(self) -> int:
         """Return how many GPUs it counts as: devices of classes whose names speak of GPUs.
 
-        All of a node's devices count as none, because how many they are is known only once the node is.
+        All of a node's devices count as none, because how many they are is known only once the node is; and so do
+        devices for administrative access, because they are taken from nobody.
         """
         first = (request.options[0] for request in self.requests if request.options)
-        return sum(option.count or 0 for option in first if "gpu" in option.device_class)
+        return sum(option.count or 0 for option in first if "gpu" in option.device_class and not option.admin)
 
 
 def ask_of(spec: ResourceClaimSpec) -> Ask:
@@ -60,8 +63,6 @@ def ask_of(spec: ResourceClaimSpec) -> Ask:
     requests, problem = [], ""
     for request in spec.devices.requests:
         if request.exactly is not None:
-            if request.exactly.admin_access:
-                problem = f"request {request.name} wants administrative access, which is not given here"
             options: list[tuple[str, _Found]] = [(request.name, request.exactly)]
         else:
             options = [(f"{request.name}/{each.name}", each) for each in request.first_available]
@@ -78,6 +79,7 @@ def _option(name: str, found: _Found) -> Option:
         count=None if found.allocation_mode == ALL_DEVICES else found.count or 1,
         selectors=tuple(each.cel.expression for each in found.selectors if each.cel is not None),
         tolerations=found.tolerations,
+        admin=isinstance(found, ExactDeviceRequest) and bool(found.admin_access),
     )
 
 

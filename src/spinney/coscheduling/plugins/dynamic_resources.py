@@ -128,7 +128,7 @@ class DynamicResources(PreFilter, Filter, Reserve, PreBind):
         return SUCCESS
 
     def _allocation(self, key: ClaimKey, devices: tuple[GivenDevice, ...]) -> ClaimAllocation:
-        chosen = tuple(ChosenDevice(each.request, each.driver, each.pool, each.name) for each in devices)
+        chosen = tuple(ChosenDevice(*each) for each in devices)
         return ClaimAllocation(Key(*key), chosen, self._book.config(key, devices))
 
 
