@@ -44,7 +44,7 @@ class Catalogue:
         self.counters: dict[CounterKey, int] = {}
         """How much of each counter there is, in thousandths."""
         self.drawing: dict[PublishedDevice, dict[CounterKey, int]] = {}
-        """What devices draw from counters when they are given out, in thousandths; absent for those that draw nothing."""
+        """What devices draw from counters when given out, in thousandths; absent for those that draw nothing."""
         for spec in (each.spec for each in _current(slices)):
             for each in spec.shared_counters:
                 for name, counter in each.counters.items():
