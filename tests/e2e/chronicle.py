@@ -110,10 +110,12 @@ class Chronicle:
                 await self.change()
 
     async def _follow(self, resource: Resource, kind: type[Any], namespace: str | None, version: str) -> None:
-        watch = self._client.watch(resource, namespace, type=kind, resource_version=version)
-        async for event in watch:
-            self._take(Happening(_revision(event.object), kind, gone=event.type == "DELETED", object=event.object))
-        raise RuntimeError(f"the watch of {resource} ended while the test was running")
+        """Follow a kind; a server ends every watch after some time, and it goes on where that one left off."""
+        while True:
+            watch = self._client.watch(resource, namespace, type=kind, resource_version=version)
+            async for event in watch:
+                version = event.object.metadata.resource_version
+                self._take(Happening(_revision(event.object), kind, gone=event.type == "DELETED", object=event.object))
 
     def _take(self, happening: Happening) -> None:
         self._log.append(happening)
