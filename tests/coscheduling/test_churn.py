@@ -11,6 +11,8 @@ import pytest
 from spinney.api.core import NAMESPACE, NODE
 from spinney.api.coscheduling import POD_GROUP
 from spinney.api.quantity import milli
+from spinney.api.workload_v1beta1 import COMPOSITE_POD_GROUP
+from spinney.api.workload_v1beta1 import POD_GROUP as NATIVE_GROUP
 from spinney.kube.client import Client
 from spinney.kube.crds import install_crds
 from spinney.kube.errors import ConnectionFailed, NotFound
@@ -21,6 +23,8 @@ from spinney.runtime import Runtime, run_virtual
 from spinney.server import ApiServer
 from spinney.sim.transport import InProcessTransport
 
+from .test_composites import a_composite, a_part
+from .test_native_gangs import a_native_pod
 from .world import World, a_node, a_pod, configured, followed
 
 CPUS = 4
@@ -61,6 +65,8 @@ class Life:
         self.nodes: set[str] = set()
         self.minimums: dict[str, int] = {}
         self.sizes: dict[str, int] = {}
+        self.jobs: dict[str, dict[str, int]] = {}
+        """Composites: the minimum of each of their groups."""
         self.disturbed: set[str] = set()
         self.number = 0
         world.watch = lambda world: self.check()
@@ -79,6 +85,9 @@ class Life:
         for group, minimum in self.minimums.items():
             if 0 < len(self.world.bound(f"{group}-")) < minimum:
                 self.disturbed.add(group)
+        for job, parts in self.jobs.items():
+            if self._is_torn(parts):
+                self.disturbed.add(job)
 
     def check_gangs(self) -> None:
         """Check what must hold at rest: no gang that nobody disturbed is bound in part."""
@@ -87,6 +96,13 @@ class Life:
             lost = len(self.members(group)) < self.sizes[group]  # deleted by us, or by preemption
             if group not in self.disturbed and not lost:
                 assert bound == 0 or bound >= minimum, f"{group}: {bound} bound of at least {minimum}"
+        for job, parts in self.jobs.items():
+            lost = any(len(self.members(part)) < self.sizes[part] for part in parts)
+            assert lost or job in self.disturbed or not self._is_torn(parts), f"{job} is bound in part: {parts}"
+
+    def _is_torn(self, parts: dict[str, int]) -> bool:
+        bound = {part: len(self.world.bound(f"{part}-")) for part in parts}
+        return any(bound.values()) and any(bound[part] < minimum for part, minimum in parts.items())
 
     def members(self, group: str) -> list[str]:
         """Return the pods of a group that are there."""
@@ -95,7 +111,7 @@ class Life:
     async def step(self) -> None:
         """Have one thing happen."""
         usual = [self.a_gang, self.a_gang, self.a_single, self.a_node, self.a_loss, self.an_end]
-        happen = self.chance.choice([*usual, self.another_minimum, self.another_object])
+        happen = self.chance.choice([*usual, self.a_job, self.another_minimum, self.another_object])
         await happen()
         if self.chance.random() < 0.3:
             await asyncio.sleep(self.chance.choice([0.0, 0.01, 1.0, 15.0]))
@@ -110,6 +126,21 @@ class Life:
         await self.world.create(
             *(a_pod(f"{name}-{index}", group=name, cpu=cpu, priority_class=priority) for index in range(size))
         )
+
+    async def a_job(self) -> None:
+        """Create a composite of two groups, which need one another, in any order."""
+        self.number += 1
+        job = f"j{self.number}"
+        self.jobs[job] = parts = {f"{job}{part}": self.chance.randint(1, 2) for part in "ab"}
+        objects = [(COMPOSITE_POD_GROUP, a_composite(job, 2))]
+        objects += [(NATIVE_GROUP, a_part(part, minimum, job)) for part, minimum in parts.items()]
+        self.chance.shuffle(objects)
+        for resource, each in objects:
+            await self.world.client.create(resource, each, self.world.namespace)
+            await asyncio.sleep(self.chance.choice([0.0, 0.0, 2.0]))
+        for part, minimum in parts.items():
+            self.sizes[part] = self.chance.randint(minimum, 3)
+            await self.world.create(*(a_native_pod(f"{part}-{number}", part) for number in range(self.sizes[part])))
 
     async def a_single(self) -> None:
         self.number += 1
@@ -220,6 +251,10 @@ def _everything_that_can_run_does(world: World, life: Life) -> None:
         members = life.members(group)
         if len(members) >= minimum:
             assert len(world.bound(f"{group}-")) == len(members), f"{group} has room and does not run"
+    for parts in life.jobs.values():
+        if all(len(life.members(part)) >= minimum for part, minimum in parts.items()):
+            for part in parts:
+                assert len(world.bound(f"{part}-")) == len(life.members(part)), f"{part} has room and does not run"
     singles = [name for name in world.pods if name.startswith("s")]
     assert world.bound("s") == sorted(singles)
 
