@@ -8,6 +8,8 @@ from click.testing import CliRunner
 
 from spinney.api.struct import JSON
 from spinney.cli import main
+from spinney.sim import Cluster
+from spinney.sim.snapshot_files import write_snapshot
 from tests.cli.clusters import ServedCluster
 from tests.cli.workloads import a_training_job, as_yaml, until_refused, until_running
 
@@ -246,3 +248,16 @@ def test_an_ambiguous_name_lists_the_candidates(tmp_path: Path) -> None:
     assert answer.exit_code == 1
     assert "pod/x in namespace default" in answer.output
     assert "queue/x" in answer.output
+
+
+def test_what_has_room_says_that_something_else_is_in_the_way(tmp_path: Path) -> None:
+    """A pod that would fit but names a queue that does not exist is not said to have found room."""
+    cluster = Cluster("2x4")
+    cluster.queue("real", quota=8)
+    cluster.gang("lost", pods=1, gpus=1, queue="nosuch")
+    file = tmp_path / "snapshot.json.gz"
+    write_snapshot(cluster.snapshot(), file)
+    output = CliRunner().invoke(main, ["why", "lost", "--from", str(file)]).output
+
+    assert "there is room for the pod, so something else is in the way" in output
+    assert "queue nosuch does not exist" in output

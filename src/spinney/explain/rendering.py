@@ -124,8 +124,11 @@ def _line(explanation: Explanation) -> str:
 
 
 def _headline(explanation: Explanation) -> str:
+    if 0 < explanation.needed <= explanation.placed:
+        what = "the pod" if explanation.needed == 1 else f"all {explanation.needed} pods"
+        return f"there is room for {what}, so something else is in the way"
     if explanation.needed == 1:
-        return "the pod found no room" if explanation.placed == 0 else "the pod found room"
+        return "the pod found no room"
     return f"{explanation.placed} of {explanation.needed} pods found room"
 
 

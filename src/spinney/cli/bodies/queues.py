@@ -8,6 +8,7 @@ from spinney.api.kai import QUEUE
 from spinney.cli.connecting import ClusterChoice, print_unseen, snapshot_of
 from spinney.cli.output import columns, print_data, progress
 from spinney.cli.settings import scheduler_settings
+from spinney.explain.amounts import counted
 from spinney.runtime import Runtime
 from spinney.sim.queue_table import QueueLine, has_queues, queue_lines
 from spinney.sim.whatif import Simulation
@@ -49,7 +50,7 @@ def queues(
         click.echo(columns(headings, [row for line in lines if not line.problem for row in _rows(line, shown)]))
     for line in lines:
         if line.problem:
-            click.echo(f"{line.name} cannot be used ({line.pending_gangs} gangs wait in it): {line.problem}")
+            click.echo(f"{line.name} cannot be used ({counted(line.pending_gangs, 'gang')} in it): {line.problem}")
     if snapshot.refused(QUEUE):
         click.echo("\nThe Queue objects may not be listed, so quotas, limits and shares are not known.", err=True)
     elif not has_queues(simulation):
