@@ -429,3 +429,35 @@ def test_claims_are_reclaimed_between_queues(profile: str) -> None:
         expect_tasks=said(a_0="Running node0", b_0="Releasing node0", w_0="Pipelined node0"),
     )
     check(profile, with_claims(case, [a_slice("node0", 2)], claims))
+
+
+# -- configuration -----------------------------------------------------------------------------------------------------
+
+
+def test_plugins_that_do_not_exist_are_left_out(profile: str) -> None:
+    """A list of plugins with one nobody has runs with the others, as it does in KAI."""
+    case = a_case(expect_tasks=said(job_0="Binding node0"))
+    case["config"] = {**case["config"], "plugins": ["numa", *case["config"]["plugins"]]}
+    check(profile, case)
+
+
+def test_without_proportion_there_is_no_quota_and_queues_go_by_age(profile: str) -> None:
+    """Both jobs are over the limit of their queues; the one of the older queue gets the only GPU."""
+    jobs = [a_job("young", queue="b"), a_job("old", queue="a", creation_rank=1)]
+    queues = [a_queue("a", quota=0, limit=0), a_queue("b", quota=0, limit=0, rank=1)]
+    case = a_case(
+        nodes=[a_node(gpus=1)],
+        queues=queues,
+        jobs=jobs,
+        expect_tasks=said(old_0="Binding node0", young_0="Pending"),
+    )
+    case["config"] = {**case["config"], "plugins": ["predicates", "nodeplacement"]}
+    check(profile, case)
+
+
+def test_without_priority_jobs_go_by_age(profile: str) -> None:
+    """The older job of lower priority gets the only GPU."""
+    jobs = [a_job("high", priority=75, creation_rank=1), a_job("old", creation_rank=0)]
+    case = a_case(nodes=[a_node(gpus=1)], jobs=jobs, expect_tasks=said(old_0="Binding node0", high_0="Pending"))
+    case["config"] = {**case["config"], "plugins": ["predicates", "proportion", "nodeplacement"]}
+    check(profile, case)

@@ -9,6 +9,7 @@ from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
 
 import msgspec
+import structlog
 
 from spinney.cluster.devices import DEVICE
 from spinney.cluster.dra.book import ClaimKey
@@ -29,6 +30,8 @@ from spinney.scheduler.topology.subsetting import TopologyRefusal
 from spinney.sim.cases import objects
 from spinney.sim.cases.format import Case, Claim, Device, DomainFit, FitError, Job, Task
 from spinney.sim.cases.outcome import JobOutcome, NodeOutcome, Outcome, TaskOutcome
+
+log = structlog.get_logger()
 
 _NOTHING_TO_ACT_ON = frozenset(
     {"snapshot", "kubeflow", "ray", "nominatednode", "sg-nodelocalgreedy", "sg-multinodegang"}
@@ -82,7 +85,10 @@ class SessionScheduler:
 
     def _config(self, case: Case, actions: Sequence[str]) -> SchedulerConfig:
         config = case.config
-        names = [name for name in config.plugins if name in self._registry or name not in _NOTHING_TO_ACT_ON]
+        names = [name for name in config.plugins if name in self._registry]
+        unknown = sorted(set(config.plugins) - set(names) - _NOTHING_TO_ACT_ON)
+        if unknown:
+            log.warning("plugins that do not exist here are left out, as KAI does", case=case.id, plugins=unknown)
         arguments = _arguments(case)
         victims = config.max_consolidation_victims
         depth = config.jobs_per_queue_per_action_limit
