@@ -461,3 +461,126 @@ def test_without_priority_jobs_go_by_age(profile: str) -> None:
     case = a_case(nodes=[a_node(gpus=1)], jobs=jobs, expect_tasks=said(old_0="Binding node0", high_0="Pending"))
     case["config"] = {**case["config"], "plugins": ["predicates", "proportion", "nodeplacement"]}
     check(profile, case)
+
+
+# -- min-runtime -------------------------------------------------------------------------------------------------------
+
+
+def protected(case: JSON, *, preempt: float = 0, reclaim: float = 0) -> JSON:
+    """Return a case in which jobs run undisturbed for so many seconds; those that run have done so for a minute."""
+    return {**case, "config": {**case["config"], "min_runtime_seconds": {"preempt": preempt, "reclaim": reclaim}}}
+
+
+@pytest.mark.parametrize(
+    ("seconds", "asked", "lost"),
+    [(3600, 2, 2), (3600, 3, 0), (30, 3, 3)],
+)
+def test_a_protected_elastic_job_gives_its_surplus_only(profile: str, seconds: float, asked: int, lost: int) -> None:
+    """Of three pods with a minimum of one, two may go while the job is protected; all of them afterwards."""
+    victim = a_job("e", creation_rank=1, tasks=[running(f"e-{number}") for number in range(3)], minimum=1)
+    taker = a_job("p", priority=75, tasks=[a_task("p-0", gpus=asked)])
+    expected = {f"e-{number}": "Running" if number < 3 - lost else "Releasing" for number in range(3)}
+    case = a_case(
+        nodes=[a_node(gpus=3)],
+        queues=[a_queue(quota=3)],
+        actions=["preempt"],
+        jobs=[taker, victim],
+        limits=(0, lost, 1 if lost else 0),
+        expect_tasks={
+            **said(p_0="Pipelined node0" if lost else "Pending"),
+            **{name: {**an_expectation(status), "gpus_requested": None} for name, status in expected.items()},
+        },
+    )
+    check(profile, protected(case, preempt=seconds))
+
+
+def test_consolidation_does_not_mind_the_min_runtime(profile: str) -> None:
+    """A job that started a minute ago is moved, though it is protected from preemption and reclaim for an hour."""
+    jobs = [
+        a_job("x", tasks=[running("x-0", "node0")]),
+        a_job("y", creation_rank=1, tasks=[running("y-0", "node1")]),
+        a_job("p", creation_rank=2, tasks=[a_task("p-0", gpus=2)]),
+    ]
+    case = a_case(
+        nodes=[a_node("node0"), a_node("node1")],
+        queues=[a_queue(quota=4)],
+        jobs=jobs,
+        actions=["consolidation"],
+        limits=(0, 1, 2),
+        expect_tasks=said(x_0="Running node0", y_0="Pipelined node0", p_0="Pipelined node1"),
+    )
+    check(profile, protected(case, preempt=3600, reclaim=3600))
+
+
+# -- queues bound by CPU and memory ------------------------------------------------------------------------------------
+
+
+def cpu_job(name: str, *, queue: str, rank: int, cores: int = 1, **fields: Any) -> JSON:
+    """Return a job of one task that asks for cores and no GPU."""
+    task = a_task(f"{name}-0", gpus=0, **fields)
+    task["requests"] = {**task["requests"], "cpu_milli": cores * 1000}
+    return a_job(name, queue=queue, creation_rank=rank, tasks=[task])
+
+
+def cpu_node(cores: int) -> JSON:
+    """Return a node without GPUs."""
+    node = a_node(gpus=0)
+    return {**node, "allocatable": {**node["allocatable"], "cpu_milli": cores * 1000}}
+
+
+def cpu_queue(name: str, *, quota: int, rank: int = 0, limit: int = -1, weight: float = 1) -> JSON:
+    """Return a queue with a quota of cores."""
+    share = {"quota": quota if quota < 0 else quota * 1000, "limit": limit, "over_quota_weight": weight}
+    return a_queue(name, quota=0, rank=rank, cpu_milli=share)
+
+
+def test_cores_are_reclaimed_like_gpus(profile: str) -> None:
+    """Two of four cores are each queue's quota: the third and fourth of the first go one by one to the second."""
+    jobs = [
+        *(cpu_job(f"a{each}", queue="a", rank=each, state="Running", node="node0") for each in range(4)),
+        cpu_job("b0", queue="b", rank=4),
+        cpu_job("b1", queue="b", rank=5),
+        cpu_job("b2", queue="b", rank=6),
+    ]
+    case = a_case(
+        nodes=[cpu_node(4)],
+        queues=[cpu_queue("a", quota=2), cpu_queue("b", quota=2, rank=1)],
+        jobs=jobs,
+        actions=["reclaim"],
+        limits=(0, 2, 2),
+        expect_tasks=said(
+            a0_0="Running", a1_0="Running", a2_0="Releasing", a3_0="Releasing", b0_0="Pipelined", b1_0="Pipelined"
+        )
+        | said(b2_0="Pending"),
+    )
+    check(profile, case)
+
+
+def test_a_limit_of_cores_binds_at_every_level(profile: str) -> None:
+    """The department may hold two cores: the third job waits, though its own queue has no limit."""
+    department = {**cpu_queue("default", quota=-1, limit=2000), "parent": None}
+    jobs = [cpu_job(f"j{each}", queue="a", rank=each) for each in range(3)]
+    case = a_case(
+        nodes=[cpu_node(8)],
+        departments=[department],
+        queues=[cpu_queue("a", quota=-1)],
+        jobs=jobs,
+        limits=(2, 0, 0),
+        expect_tasks=said(j0_0="Binding node0", j1_0="Binding node0", j2_0="Pending"),
+    )
+    check(profile, case)
+
+
+def test_a_limit_below_the_quota_is_what_a_queue_may_claim(profile: str) -> None:
+    """With a quota of 4 and a limit of 1 a queue reclaims one GPU and no more."""
+    jobs = [a_job(f"a{each}", queue="a", creation_rank=each, tasks=[running(f"a{each}-0")]) for each in range(2)] + [
+        a_job(f"b{each}", queue="b", creation_rank=2 + each) for each in range(2)
+    ]
+    case = a_case(
+        queues=[queue("a", 0), {**queue("b", 4, rank=1), "gpu": {"quota": 4, "limit": 1, "over_quota_weight": 1}}],
+        jobs=jobs,
+        actions=["reclaim"],
+        limits=(0, 1, 1),
+        expect_tasks=said(a0_0="Running", a1_0="Releasing", b0_0="Pipelined", b1_0="Pending"),
+    )
+    check(profile, case)
