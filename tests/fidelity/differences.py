@@ -14,6 +14,5 @@ ONLY_REAL: Mapping[str, str] = {
 ONLY_OURS = "kinds in lists"  # which are taken out of the items before they are compared
 IN_STREAMS = "marks before removal"  # which are taken out of the streams of events before they are compared
 OF_FIELDS = "marks of whole fields"  # which are taken out of the sets of managed fields
-NOT_GENERATED = "conflicts about empty maps"  # which random operations are kept from
 EXPLAINED_IN = "docs/embedded-cluster.md"
 HEADING = "## Known differences"

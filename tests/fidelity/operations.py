@@ -37,10 +37,10 @@ def some(**fields: st.SearchStrategy[Any]) -> st.SearchStrategy[JSON]:
 
 
 _LETTER = st.sampled_from(["x", "y"])
-_LABELS = st.dictionaries(st.sampled_from(["l1", "l2"]), _LETTER, min_size=1, max_size=2)
+_LABELS = st.dictionaries(st.sampled_from(["l1", "l2"]), _LETTER, max_size=2)
 _NULLABLE_LABELS = st.dictionaries(st.sampled_from(["l1", "l2"]), _LETTER | st.none(), max_size=2)
 _FINALIZERS = st.lists(st.sampled_from(["example.com/f", "example.com/g"]), max_size=2, unique=True)
-_DATA = st.dictionaries(st.sampled_from(["k1", "k2"]), _LETTER, min_size=1, max_size=2)
+_DATA = st.dictionaries(st.sampled_from(["k1", "k2"]), _LETTER, max_size=2)
 _NULLABLE_DATA = st.dictionaries(st.sampled_from(["k1", "k2"]), _LETTER | st.none(), max_size=2)
 
 _ENV = st.lists(

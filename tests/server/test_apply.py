@@ -177,3 +177,17 @@ async def test_forced_applies_against_a_model(steps: list[tuple[str, dict[str, s
                 del owners[key], values[key]
         applied = await api.apply(_MAP, {"data": data} if data else {}, manager, force="true")
         assert applied.get("data", {}) == values
+
+
+async def test_a_map_that_was_applied_empty_is_owned() -> None:
+    """To apply into a map that somebody applied empty is a conflict; forced, the map is the other's no longer."""
+    api = an_api()
+    path = f"{CONFIG_MAPS}/c"
+    await api.apply(path, {"data": {}, "metadata": {"labels": {}}}, "first")
+    for content, field in (({"data": {"k": "v"}}, ".data"), ({"metadata": {"labels": {"a": "b"}}}, ".metadata.labels")):
+        body = configuration(path, content)
+        answer = await api.send("PATCH", path, body, query={"fieldManager": "second"}, headers={"content-type": APPLY})
+        assert (answer.status, [cause["field"] for cause in answer.body["details"]["causes"]]) == (409, [field])
+    forced = await api.apply(path, {"data": {"k": "v"}}, "second", force="true")
+    owned = {entry["manager"]: entry["fieldsV1"] for entry in forced["metadata"]["managedFields"]}
+    assert owned == {"first": {"f:metadata": {"f:labels": {}}}, "second": {"f:data": {"f:k": {}}}}

@@ -42,8 +42,8 @@ def apply(kind: Kind, live: JSON, config: JSON, manager: str, now: datetime, *, 
     others = [owner for owner in present if not owner.same(applier)]
     before = next((owner for owner in present if owner.same(applier)), None)
     changed, _ = changes(owned_part(live), owned_part(merged), shape)
-    disputed = changed & wanted
-    conflicts = [(owner, sorted(paths)) for owner in others if (paths := owner.owned(disputed))]
+    changed |= _inner(changed)
+    conflicts = [(owner, sorted(paths)) for owner in others if (paths := owner.owned(changed))]
     if conflicts and not force and (critical := _without_own(kind, live, manager, conflicts)):
         raise _conflict(critical)
     others = [owner.without(changed) for owner in others]
@@ -54,12 +54,26 @@ def apply(kind: Kind, live: JSON, config: JSON, manager: str, now: datetime, *, 
         abandoned = left.difference(*(owner.owned(left) for owner in others))
         if abandoned:
             merged = remove_fields(merged, abandoned, shape)
-            _, removed = changes(owned_part(live), owned_part(merged), shape)
+            _, gone = changes(owned_part(live), owned_part(merged), shape)
+            # A map that is gone because it became empty is still wanted by whoever applied it empty.
+            removed = {path for path in gone if any(path[: len(each)] == each for each in abandoned)}
             others = [owner.without(removed) for owner in others]
         if before.fields == wanted:
             applier = before
     record_owners(merged, in_order(present, [*others, applier]))
     return merged
+
+
+def _inner(changed: set[Path]) -> set[Path]:
+    """Return the maps inside what is new as a whole: somebody may have applied them empty."""
+    found: set[Path] = set()
+    for path in changed:
+        new = False
+        for length in range(1, len(path)):
+            if new:
+                found.add(path[:length])
+            new = new or path[:length] in changed
+    return found
 
 
 def _without_own(

@@ -17,6 +17,7 @@ from spinney.server.patches.fieldtree import tree_of, with_paths, without_paths
 
 Operation = Literal["Apply", "Update"]
 _FIRST = "before-first-apply"
+_ALWAYS_THERE = ("f:metadata", "f:spec", "f:status")  # so that nobody adds them; other maps are owned as such, too
 _FEW = 32  # so many paths are looked up in an entry before reading it whole pays
 
 
@@ -182,6 +183,9 @@ def own_created(kind: Kind, obj: JSON, manager: str, now: datetime, *, always: b
     """Record the fields of a new object as its creator's, if ownership is kept from the start."""
     obj["metadata"].pop("managedFields", None)
     if always and (tree := tree_of(owned_part(obj), kind.shape)):
+        for name, child in [*tree.items(), *tree.get("f:metadata", {}).items()]:
+            if child and name not in _ALWAYS_THERE:
+                child["."] = {}
         creator = writer(kind, manager, "Update", now, fields=frozenset())
         obj["metadata"]["managedFields"] = [creator.entry(tree)]
 
