@@ -109,6 +109,8 @@ class NodeTable:
         self._rows: dict[str, int] = {}
         self._free: list[int] = list(range(_FIRST_CAPACITY - 1, -1, -1))
         self._rank_is_stale = False
+        self.tries = 0
+        """How often something was booked that readers of the journal must not notice."""
 
     # -- reading -----------------------------------------------------------------------------------------------------
 
@@ -171,6 +173,16 @@ class NodeTable:
         """Return the rows of all nodes in the order of their names."""
         alive = np.flatnonzero(self.alive)
         return alive[np.argsort(self.rank[alive], kind="stable")]
+
+    def idle_at(self, columns: Rows, rows: Rows) -> Matrix:
+        """Return what is free now of some resources on some rows, ``[resource, node]``."""
+        return self._idle.T[columns[:, None], rows]
+
+    def free_at(self, columns: Rows, rows: Rows) -> Matrix:
+        """Return what is free once everything terminating is gone, ``[resource, node]``."""
+        here = columns[:, None]
+        free: Matrix = self._idle.T[here, rows] + self._releasing.T[here, rows]
+        return free
 
     # -- nodes coming, changing and going ----------------------------------------------------------------------------
 
@@ -266,6 +278,7 @@ class NodeTable:
 
     def try_many(self, rows: Rows, counts: Vector, amounts: Vector) -> None:
         """Book as :meth:`add_many` does, to see what it would be like: readers of the journal must not notice."""
+        self.tries += 1
         total = counts[:, None] * padded(amounts, self.axis.width)
         self._used[rows] += total
         self._idle[rows] -= total

@@ -248,6 +248,10 @@ class PodGroupInfo:
             self._asked = Counter(map(REQUEST, self.tasks_to_allocate()))
         return self._asked
 
+    def requests_of(self, tasks: Sequence[PodInfo]) -> Mapping[RequestClass, int]:
+        """Return the same of ``tasks``, which mostly are those to place next."""
+        return self.asked if tasks is self._next else Counter(map(REQUEST, tasks))
+
     def tasks_to_evict(self) -> tuple[list[PodInfo], bool]:
         """Return the tasks to give up first, and whether others would remain placed."""
         return tasks_to_evict(self.root, self)

@@ -6,12 +6,13 @@ for one that judges all of them at once.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, overload
+from typing import TYPE_CHECKING, NamedTuple, overload
 
 import numpy as np
 import numpy.typing as npt
 
 from spinney.api.core import Node, Pod, Taint
+from spinney.cluster.classes import RequestClass
 from spinney.cluster.devices import DEVICE
 from spinney.cluster.filters.view import ClusterView
 from spinney.cluster.journal import Rows
@@ -26,6 +27,16 @@ if TYPE_CHECKING:
 
 Scores = npt.NDArray[np.float64]
 """One score per node."""
+
+
+class LastFit(NamedTuple):
+    """Where a request was last found to fit, and when that was."""
+
+    rows: Rows
+    request: RequestClass
+    moment: tuple[int, int]
+    later: Mask
+    now: Mask
 
 
 class Nodes:
@@ -45,6 +56,7 @@ class Nodes:
         self._view = view
         self.rule_carriers = rule_carriers
         """How many placed pods have a say about where other pods go."""
+        self.last_fit: LastFit | None = None
         self.visitors: Callable[[int], Iterable[PodRecord]] | None = None
         """Who is on a row besides, while somebody asks what it would be like."""
         self._moves: list[tuple[PodRecord, int]] = []

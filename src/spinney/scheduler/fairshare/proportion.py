@@ -148,7 +148,9 @@ class ProportionPlugin(Plugin):
 
     def _ask(self, tasks: Iterable[PodInfo], memory: int) -> Amounts:
         """Return what tasks that have no node yet ask for, on devices of that much memory."""
-        asked = Counter(map(attrgetter("request"), tasks))
+        return self._cost(Counter(map(attrgetter("request"), tasks)), memory)
+
+    def _cost(self, asked: Mapping[RequestClass, int], memory: int) -> Amounts:
         return total_of(self._charge(request, memory).times(count) for request, count in asked.items())
 
     def _next_request(self, job: PodGroupInfo) -> Amounts:
@@ -156,7 +158,7 @@ class ProportionPlugin(Plugin):
         tasks = job.tasks_to_allocate()
         known = self._requests.get(job)
         if known is None or known[0] is not tasks:
-            known = self._requests[job] = (tasks, self._ask(tasks, self._sizes.smallest))
+            known = self._requests[job] = (tasks, self._cost(job.asked, self._sizes.smallest))
         return known[1]
 
     def _preemptible(self, job: PodGroupInfo) -> bool:
@@ -185,7 +187,7 @@ class ProportionPlugin(Plugin):
         return total_of(self._session.charge_of(task) for task in job.tasks if task.status in ACTIVE_ALLOCATED)
 
     def _job_over_capacity(self, job: PodGroupInfo, tasks: Sequence[PodInfo]) -> CapacityVerdict:
-        request = self._ask(tasks, self._sizes.largest)
+        request = self._cost(job.requests_of(tasks), self._sizes.largest)
         return _verdict(over_capacity(self.books, job.queue, request, preemptible=self._preemptible(job)))
 
     def _non_preemptible_over_quota(self, job: PodGroupInfo, tasks: Sequence[PodInfo]) -> CapacityVerdict:

@@ -179,12 +179,9 @@ def _best(candidates: Candidates, wanted: int) -> Rows:
 
 def room_for(session: Session, task: PodInfo, rows: Rows) -> Vector:
     """Return how many more tasks like ``task`` fit now on each row."""
-    request, table = task.request, session.nodes.table
-    room: Vector | None = None
-    for column, amount in zip(request.columns.tolist(), request.amounts.tolist(), strict=True):
-        here: Vector = table.idle[rows, column] // amount
-        room = here if room is None else np.minimum(room, here)
-    assert room is not None, "every pod takes a pod slot"
+    request = task.request
+    idle = session.nodes.table.idle_at(request.columns, rows)
+    room: Vector = (idle // request.amounts[:, None]).min(axis=0)
     return room
 
 

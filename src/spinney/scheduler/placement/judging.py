@@ -33,7 +33,7 @@ from spinney.scheduler.hooks import (
     Score,
 )
 from spinney.scheduler.jobs import PodGroupInfo
-from spinney.scheduler.nodes import NodeInfo, Nodes, NodeSet, Scores
+from spinney.scheduler.nodes import LastFit, NodeInfo, Nodes, NodeSet, Scores
 from spinney.scheduler.tasks import PodInfo
 from spinney.scheduler.timing import Timings
 
@@ -341,16 +341,27 @@ def accepts(answer: Fit) -> bool:
 
 
 def resource_fit(nodes: Nodes, request: RequestClass, rows: Rows) -> tuple[Mask, Mask]:
-    """Return, per row, whether the request fits once what is terminating is gone, and whether it fits now."""
+    """Return, per row, whether the request fits once what is terminating is gone, and whether it fits now.
+
+    Neither is to be written to: whoever asks the same next, before anything is booked, is given the same.
+    """
+    known, moment = nodes.last_fit, (nodes.table.usage.position, nodes.table.tries)
+    if known is not None and known.rows is rows and known.request is request and known.moment == moment:
+        return known.later, known.now
+    later, now = _resource_fit(nodes, request, rows)
+    nodes.last_fit = LastFit(rows, request, moment, later, now)
+    return later, now
+
+
+def _resource_fit(nodes: Nodes, request: RequestClass, rows: Rows) -> tuple[Mask, Mask]:
     table = nodes.table
     later = table.alive[rows]
     now = later.copy()
-    for column, amount in zip(request.columns.tolist(), request.amounts.tolist(), strict=True):
-        if column >= table.idle.shape[1]:
-            return np.zeros_like(later), np.zeros_like(later)
-        idle = table.idle[rows, column]
-        now &= idle >= amount
-        later &= idle + table.releasing[rows, column] >= amount
+    columns, amounts = request.columns, request.amounts[:, None]
+    if len(columns) and columns[-1] >= table.idle.shape[1]:
+        return np.zeros_like(later), np.zeros_like(later)
+    now &= (table.idle_at(columns, rows) >= amounts).all(axis=0)
+    later &= (table.free_at(columns, rows) >= amounts).all(axis=0)
     if request.share is not None:
         later_devices, now_devices = sharable_devices(nodes, request, rows)
         later &= later_devices >= request.share.devices

@@ -105,7 +105,7 @@ def _succeeds(attempt: Attempt, tasks: Sequence[PodInfo], nodes: NodeSet) -> boo
 
 def _placements(attempt: Attempt, member: Member, by_set: dict[str, list[PodInfo]], nodes: NodeSet) -> Iterator[None]:
     """Place a part of the job in one way after the other, each undone before the next."""
-    tasks = [task for pod_set in member.pod_sets() for task in by_set.get(pod_set.name, ())]
+    tasks = _tasks_of(member, by_set)
     if not tasks:
         yield
         return
@@ -145,13 +145,21 @@ def _place_tasks(attempt: Attempt, tasks: list[PodInfo], nodes: NodeSet) -> tupl
     if attempt.largest_first:
         tasks = sorted(tasks, key=_size, reverse=True)
     placed = 0
-    for _, run in groupby(tasks, key=NUMBER):
-        alike = list(run)
+    for alike in _runs(tasks):
         done = place_run(attempt.session, attempt.statement, alike, nodes, pipeline_only=attempt.pipeline_only)
         placed += done
         if done < len(alike):
             return placed, alike[done]
     return placed, None
+
+
+def _runs(tasks: list[PodInfo]) -> Iterator[list[PodInfo]]:
+    """Yield stretches of tasks that ask for the same; mostly there is one."""
+    if len(set(map(NUMBER, tasks))) == 1:
+        yield tasks
+        return
+    for _, run in groupby(tasks, key=NUMBER):
+        yield list(run)
 
 
 def _in_order(attempt: Attempt, group: GroupSet, by_set: dict[str, list[PodInfo]]) -> Sequence[Member]:
@@ -160,7 +168,7 @@ def _in_order(attempt: Attempt, group: GroupSet, by_set: dict[str, list[PodInfo]
         return members
 
     def largest(member: Member) -> tuple[int, int]:
-        tasks = [task for pod_set in member.pod_sets() for task in by_set.get(pod_set.name, ())]
+        tasks = _tasks_of(member, by_set)
         return max((_size(task) for task in tasks), default=(0, 0))
 
     return sorted(members, key=largest, reverse=True)
@@ -194,9 +202,15 @@ def _below(group: GroupSet) -> Iterator[Member]:
             yield from _below(member)
 
 
+def _tasks_of(member: Member, by_set: dict[str, list[PodInfo]]) -> list[PodInfo]:
+    """Return the tasks of a part of the job: the very list where one pod set has them all."""
+    found = [by_set[pod_set.name] for pod_set in member.pod_sets() if pod_set.name in by_set]
+    return found[0] if len(found) == 1 else [task for tasks in found for task in tasks]
+
+
 def _by_pod_set(job: PodGroupInfo, tasks: Sequence[PodInfo]) -> dict[str, list[PodInfo]]:
     if len(job.gang.pod_sets) == 1:
-        return {tasks[0].pod_set.name: list(tasks)}
+        return {tasks[0].pod_set.name: tasks if isinstance(tasks, list) else list(tasks)}
     found: dict[str, list[PodInfo]] = {}
     for task in tasks:
         found.setdefault(task.pod_set.name, []).append(task)

@@ -60,7 +60,7 @@ class TopologyPlugin(Plugin):
             message = f"topology {constraint.topology} that {group.name or 'the job'} requires does not exist"
             session.record_fit_error(job, FitError("TopologyNotFound", message))
             return ()
-        demand = Demand.of(tasks, session.nodes.table.axis.width)
+        demand = Demand.of(job.requests_of(tasks), session.nodes.table.axis.width)
         try:
             subsetting = Subsetting(session.nodes, domains, constraint, demand, node_set)
         except InvalidConstraint as error:

@@ -4,8 +4,7 @@ Tasks that ask for the same kinds of things are counted in pods: a node holds as
 resource allows, one at most of those that refuse to share a node. Tasks of different kinds are only compared in sum.
 """
 
-from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -17,7 +16,6 @@ from spinney.cluster.journal import Rows
 from spinney.cluster.resources import GPU, Vector, padded
 from spinney.scheduler.nodes import Nodes
 from spinney.scheduler.placement.apart import one_per_node
-from spinney.scheduler.tasks import REQUEST, PodInfo
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,9 +35,8 @@ class Demand:
     """The request, where all tasks have the same one."""
 
     @classmethod
-    def of(cls, tasks: Sequence[PodInfo], width: int) -> "Demand":
-        """Return the demand of ``tasks``."""
-        counts: Counter[RequestClass] = Counter(map(REQUEST, tasks))
+    def of(cls, counts: Mapping[RequestClass, int], width: int) -> "Demand":
+        """Return the demand of so many tasks of each request."""
         total = np.zeros(width, dtype=np.int64)
         largest = np.zeros(width, dtype=np.int64)
         kinds: set[tuple[bool, tuple[int, ...]]] = set()
@@ -52,8 +49,8 @@ class Demand:
             beyond = tuple(column for column in request.columns.tolist() if column > GPU)
             kinds.add((request.requires_gpu, beyond))
         shares = tuple(request for request in counts if request.share is not None)
-        only = tasks[0].request if len(counts) == 1 else None
-        return cls(len(tasks), total, largest, shares, len(kinds) == 1, only)
+        only = next(iter(counts)) if len(counts) == 1 else None
+        return cls(sum(counts.values()), total, largest, shares, len(kinds) == 1, only)
 
     def alone(self) -> "Demand":
         """Return the demand of any number of such pods, for counting how many fit."""
@@ -62,16 +59,17 @@ class Demand:
     def pods_on(self, nodes: Nodes, rows: Rows) -> Vector:
         """Return how many of the pods fit on each row once what is terminating is gone."""
         table = nodes.table
-        fits = np.full(len(rows), self.count, dtype=np.int64)
-        for column in np.flatnonzero(self.largest).tolist():
-            free = table.idle[rows, column] + table.releasing[rows, column]
-            np.minimum(fits, free // self.largest[column], out=fits)
+        columns = np.flatnonzero(self.largest)
+        if len(columns) and columns[-1] >= table.idle.shape[1]:  # no node was ever seen to offer it
+            return np.zeros(len(rows), dtype=np.int64)
+        free = table.free_at(columns, rows)
+        fits: Vector = (free // self.largest[columns, None]).min(axis=0, initial=self.count)
         if self.shares:
             largest = max(self.shares, key=lambda request: request.share.parts_on(1) if request.share else 0)
             np.minimum(fits, _shares_on(nodes, largest, rows), out=fits)
         if self.single is not None and one_per_node(self.single):
             np.minimum(fits, 1, out=fits, where=table.labels.column(HOSTNAME)[rows] >= 0)
-        return np.maximum(fits, 0)
+        return np.maximum(fits, 0, out=fits)
 
 
 def _shares_on(nodes: Nodes, request: RequestClass, rows: Rows) -> Vector:

@@ -149,12 +149,11 @@ class Domains:
 
     def free_by_row(self, columns: tuple[int, ...], rows: Rows) -> Numbers:
         """Return idle plus releasing of some resources by row, ``[row, resource]``."""
-        idle, releasing = self._table.idle, self._table.releasing
-        free = np.zeros((len(rows), len(columns)), dtype=np.int64, order="F")
-        for place, column in enumerate(columns):
-            if column < idle.shape[1]:
-                np.add(idle[rows, column], releasing[rows, column], out=free[:, place])
-        return free
+        wanted = np.array(columns, dtype=np.intp)
+        known = wanted < self._table.idle.shape[1]
+        free = np.zeros((len(wanted), len(rows)), dtype=np.int64)
+        free[known] = self._table.free_at(wanted[known], rows)
+        return free.T
 
     def _dirty_since(self, position: int) -> Rows | None:
         """Return the rows inside that changed after ``position``; ``None`` means: any may have."""
