@@ -50,6 +50,19 @@ def test_gangs_of_one_name_in_two_namespaces_are_two() -> None:
     assert list(summary(scene(snapshot.nodes, snapshot.pods))) == ["blue/train", "green/train"]
 
 
+def test_a_cluster_without_gpus_shows_its_cpu(tmp_path: Path) -> None:
+    """Where no node has GPUs a cell is an eighth of a node's CPU."""
+    cluster = Cluster("2x0")
+    cluster.gang("web", pods=1, cpu="48")
+    cluster.step()
+    file = tmp_path / "snapshot.json.gz"
+    write_snapshot(cluster.snapshot(), file)
+    output = CliRunner().invoke(main, ["top", "--from", str(file)]).output
+
+    assert "node-000 AAAA····" in output
+    assert "node-001 ········" in output
+
+
 def test_on_a_terminal_it_follows_until_interrupted(served: ServedCluster) -> None:
     """The live picture appears, and Ctrl-C ends it with the exit status shells expect."""
     ours, theirs = pty.openpty()

@@ -139,7 +139,8 @@ class _Fitting:
 
 
 def _roomy(content: _Content, _: int | None) -> RenderableType:
-    scene, gangs = content.scene, _Gangs(content.gangs, content.marks)
+    scene = content.scene
+    gangs: RenderableType = _Gangs(content.gangs, content.marks) if content.gangs else Text("no gangs", style="dim")
     if not scene.queues:
         return _with_event([Boxes(content.nodes), gangs], scene)
     shares = draw_shares(scene.queues, sum(map(gpus_on, scene.nodes)))

@@ -3,6 +3,7 @@
 Where there is no colour, a gang's cells have a letter instead.
 """
 
+import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import groupby
@@ -13,7 +14,7 @@ from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
 from rich.text import Text
 
 from spinney.api.core import Node, Pod
-from spinney.cli.gpus import gpus_of, gpus_on
+from spinney.cli.gpus import cpu_of, cpu_on, gpus_of, gpus_on
 
 RACK: Final = "topology.kubernetes.io/rack"
 BLOCK: Final = "topology.kubernetes.io/block"
@@ -21,6 +22,8 @@ FREE: Final = "·"
 USED: Final = "■"
 PARTLY: Final = "▪"
 
+CPU_CELLS: Final = 8
+"""Cells of a node in a cluster without GPUs."""
 _SMALL: Final = 100
 """Columns of a screen below which every one of them counts."""
 
@@ -64,25 +67,39 @@ class Occupants:
         return "/".join(filter(None, (self.block, self.rack))) or "nodes"
 
 
-def occupants(nodes: Iterable[Node], pods: Iterable[Pod], mark_of: Callable[[Pod], Mark]) -> list[Occupants]:
-    """Return the nodes rack by rack, each with the marks of what is on it."""
-    on_node: dict[str, list[Mark]] = {}
+def _of_cpu(node: Node, pods: Iterable[Pod], mark_of: Callable[[Pod], Mark]) -> list[Mark]:
+    """Return the marks of a node's CPU, in parts of it; whoever asks for any has at least a part of a cell."""
+    capacity, used = cpu_on(node), 0
+    marks: list[Mark] = []
+    for pod in pods:
+        used += cpu_of(pod)
+        filled = min(CPU_CELLS, math.ceil(CPU_CELLS * used / capacity)) if capacity else 0
+        marks += [mark_of(pod)] * (filled - len(marks))
+    return marks
+
+
+def occupants(nodes: Sequence[Node], pods: Iterable[Pod], mark_of: Callable[[Pod], Mark]) -> list[Occupants]:
+    """Return the nodes rack by rack, each with the marks of what is on it.
+
+    A cell is a GPU, or in a cluster that has none, an eighth of a node's CPU.
+    """
+    placed: dict[str, list[Pod]] = {}
     for pod in pods:
         if pod.spec.node_name and not pod.terminal:
-            on_node.setdefault(pod.spec.node_name, []).extend([mark_of(pod)] * gpus_of(pod))
-    found = [
-        Occupants(
-            node.metadata.name,
-            node.metadata.labels.get(BLOCK, ""),
-            node.metadata.labels.get(RACK, ""),
-            gpus_on(node),
-            sorted(on_node.get(node.metadata.name, [])),
-        )
-        for node in nodes
-    ]
+            placed.setdefault(pod.spec.node_name, []).append(pod)
+    with_gpus = any(map(gpus_on, nodes))
+    found = []
+    for node in nodes:
+        here = placed.get(node.metadata.name, [])
+        if with_gpus:
+            cells, marks = gpus_on(node), [mark for pod in here for mark in [mark_of(pod)] * gpus_of(pod)]
+        else:
+            cells, marks = CPU_CELLS, _of_cpu(node, here, mark_of)
+        labels = node.metadata.labels
+        found.append(Occupants(node.metadata.name, labels.get(BLOCK, ""), labels.get(RACK, ""), cells, sorted(marks)))
     first: dict[str, str] = {}
-    for node in sorted(found, key=lambda each: each.name):
-        first.setdefault(node.domain, node.name)
+    for known in sorted(found, key=lambda each: each.name):
+        first.setdefault(known.domain, known.name)
     return sorted(found, key=lambda each: (first[each.domain], each.name))
 
 

@@ -11,6 +11,7 @@ from spinney.api.labels import PART_OF
 from spinney.api.quantity import value
 from spinney.api.struct import JSON
 from spinney.cli.connecting import ClusterChoice, print_unseen, snapshot_of
+from spinney.cli.gpus import cpu_on
 from spinney.cli.options import meant
 from spinney.cli.output import columns, print_data, room_for, shortened
 from spinney.sim.gang_table import GangLine, gang_lines
@@ -148,6 +149,17 @@ def _print_nodes(snapshot: ClusterSnapshot, name: str | None, output: str) -> No
         pods = int(table.used[row, table.axis.column("pods")])
         state = "cordoned" if node.spec.unschedulable else "ready" if node.ready else "not ready"
         taints = ", ".join(f"{taint.key}:{taint.effect}" for taint in node.spec.taints)
-        rows.append([node.metadata.name, state, gpus, gpus - idle, pods, taints])
-        data.append({"name": node.metadata.name, "state": state, "gpus": gpus, "gpusUsed": gpus - idle, "pods": pods})
-    _print(data, (["NAME", "STATE", "GPUS", "USED", "PODS", "TAINTS"], rows), output, "nodes")
+        cores, taken = cpu_on(node) / 1000, float(table.used[row, table.axis.column("cpu")]) / 1000
+        rows.append([node.metadata.name, state, f"{gpus - idle}/{gpus}", f"{taken:g}/{cores:g}", pods, taints])
+        data.append(
+            {
+                "name": node.metadata.name,
+                "state": state,
+                "gpus": gpus,
+                "gpusUsed": gpus - idle,
+                "cpu": cores,
+                "cpuUsed": taken,
+                "pods": pods,
+            }
+        )
+    _print(data, (["NAME", "STATE", "GPUS", "CPU", "PODS", "TAINTS"], rows), output, "nodes")

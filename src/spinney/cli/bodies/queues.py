@@ -53,7 +53,7 @@ def queues(
             click.echo(f"{line.name} cannot be used ({counted(line.pending_gangs, 'gang')} in it): {line.problem}")
     if snapshot.refused(QUEUE):
         click.echo("\nThe Queue objects may not be listed, so quotas, limits and shares are not known.", err=True)
-    elif not has_queues(simulation):
+    elif lines and not has_queues(simulation):
         click.echo("\nThe cluster has no Queue objects, so every queue a gang names may hold all of it.", err=True)
     print_unseen(snapshot)
 
