@@ -39,7 +39,7 @@ def test_names_of_the_cluster_are_completed(served: ServedCluster) -> None:
     served.call(lambda client: until_running(client, a_training_job("runs", workers=1), 1))
     cluster = ["--kubeconfig", str(served.kubeconfig)]
 
-    assert complete("spinney", "why", *cluster, "ru") == ["runs", "runs-0"]
+    assert complete("spinney", "why", *cluster, "ru") == ["runs", "runs-0", "runs-0-worker"]
     assert complete("spinney", "why", *cluster, "gang/") == ["gang/runs-0"]
     (pod,) = complete("spinney", "why", *cluster, "pod/runs-0-w")
     assert pod.startswith("pod/runs-0-worker-")

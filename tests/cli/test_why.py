@@ -261,3 +261,13 @@ def test_what_has_room_says_that_something_else_is_in_the_way(tmp_path: Path) ->
 
     assert "there is room for the pod, so something else is in the way" in output
     assert "queue nosuch does not exist" in output
+
+
+def test_a_clique_is_explained_with_its_gang(served: ServedCluster) -> None:
+    """Asked about a PodClique, the answer is about its pods, and names the gang that decides."""
+    served.call(lambda client: until_refused(client, a_training_job("cliquey", workers=3)))
+    output = served.spinney("why", "podclique/cliquey-0-worker").output
+
+    assert "pclq default/cliquey-0-worker: pending" in output
+    assert "its pods belong to the podgang cliquey-0" in output
+    assert "2 of 3 pods found room" in output

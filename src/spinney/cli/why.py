@@ -19,7 +19,7 @@ from spinney.cli.options import (
     "subject",
     metavar="[KIND/]NAME",
     shell_complete=completing.subjects,
-    meaning="What to explain: pod/NAME, podgang/NAME, pcs/NAME, podgroup/NAME, queue/NAME, or just NAME.",
+    meaning="What to explain: pod/NAME, podgang/NAME, pcs/NAME, pclq/NAME, podgroup/NAME, queue/NAME, or just NAME.",
 )
 @namespace_option
 @cluster_options
@@ -31,6 +31,6 @@ from spinney.cli.options import (
 def why() -> None:
     """Say why a pod, gang, PodGroup, PodCliqueSet or queue waits.
 
-    NAME may have its kind before it: pod/NAME, podgang/NAME, pcs/NAME, podgroup/NAME, queue/NAME. The cluster is only
-    read. Where another scheduler decides, the answer is a simulation with its rules, and says so.
+    NAME may have its kind before it: pod/NAME, podgang/NAME, pcs/NAME, pclq/NAME, podgroup/NAME, queue/NAME. The
+    cluster is only read. Where another scheduler decides, the answer is a simulation with its rules, and says so.
     """

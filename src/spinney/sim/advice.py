@@ -17,7 +17,7 @@ from spinney.api.core import NODE, PodCondition
 from spinney.api.grove import POD_CLIQUE_SET, PodCliqueSet
 from spinney.api.kai import POD_GROUP as KAI_POD_GROUP
 from spinney.api.kai import PodGroup as KaiPodGroup
-from spinney.api.labels import BASE_POD_GANG, PART_OF, POD_GANG_GATE
+from spinney.api.labels import BASE_POD_GANG, PART_OF, POD_CLIQUE, POD_GANG_GATE
 from spinney.api.labels import POD_GANG as GANG_LABEL
 from spinney.api.podgang import BACKEND_READY, INITIALIZED, POD_GANG, SCHEDULED, PodGang
 from spinney.api.struct import Struct
@@ -95,6 +95,8 @@ class Advisor:
                 return self._about_pod(subject)
             case "pcs":
                 return self._about_set(subject)
+            case "pclq":
+                return self._about_clique(subject)
             case "queue":
                 return self._about_queue(subject)
             case "podgang":
@@ -115,6 +117,17 @@ class Advisor:
         kind = gang.source if gang.source == "podgang" else f"{gang.source} group"
         together = f"it belongs to the {kind} {gang}, of {counted(len(mates), 'pod')}"
         return msgspec.structs.replace(alone, sentences=(*alone.sentences, together))
+
+    def _about_clique(self, subject: Subject) -> Answer:
+        members = [
+            each
+            for each in self._records
+            if each.namespace == subject.namespace and each.labels.get(POD_CLIQUE) == subject.name
+        ]
+        answer = self._about_records(str(subject).split()[0], subject.namespace, members)
+        gangs = sorted({each.labels.get(GANG_LABEL, "") for each in members} - {""})
+        parts = [f"its pods belong to the podgang {listed(gangs)}"] if gangs else []
+        return msgspec.structs.replace(answer, sentences=(*answer.sentences, *parts))
 
     def _about_gang(self, gang: PodGang) -> Answer:
         namespace, name = gang.metadata.namespace or "", gang.metadata.name

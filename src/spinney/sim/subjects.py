@@ -1,4 +1,4 @@
-"""What a question is about: a pod, a gang of any family, a PodCliqueSet or a queue, named with or without its kind."""
+"""What a question is about: a pod, a gang of any family, a set, a clique or a queue, named with or without its kind."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from spinney.api import coscheduling, kai, volcano, workload_v1alpha1, workload_v1alpha2, workload_v1beta1
 from spinney.api.core import POD
-from spinney.api.grove import POD_CLIQUE_SET
+from spinney.api.grove import POD_CLIQUE, POD_CLIQUE_SET
 from spinney.api.podgang import POD_GANG
 from spinney.api.resource import Resource
 
@@ -26,6 +26,7 @@ _WORDS: Final[Mapping[str, tuple[Resource, ...]]] = {
     "pod": (POD,),
     "podgang": (POD_GANG,),
     "pcs": (POD_CLIQUE_SET,),
+    "pclq": (POD_CLIQUE,),
     "podgroup": POD_GROUPS,
     "queue": (kai.QUEUE,),
 }
@@ -37,6 +38,8 @@ _OTHER_WORDS: Final = {
     "podgangs": "podgang",
     "podcliqueset": "pcs",
     "podcliquesets": "pcs",
+    "podclique": "pclq",
+    "podcliques": "pclq",
     "podgroups": "podgroup",
     "workload": "podgroup",
     "workloads": "podgroup",
@@ -51,7 +54,7 @@ class Subject:
     """One object somebody asks about."""
 
     word: str
-    """How the kind is written on a command line: ``pod``, ``podgang``, ``pcs``, ``podgroup``, ``queue``."""
+    """How the kind is written on a command line: ``pod``, ``podgang``, ``pcs``, ``pclq``, ``podgroup``, ``queue``."""
     namespace: str
     name: str
 
