@@ -3,11 +3,13 @@
     python -m benchmarks.scheduler.sessions
 
 4 000 nodes and 140 000 running pods; 1 000 events come in, a snapshot is taken and a session opened with the default
-plugins. Memory is the most the process ever held, so this is best run in a process of its own.
+plugins; each round means other pods, and the fastest counts. Memory is the most the process ever held, so this is best
+run in a process of its own.
 """
 
 import resource
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from benchmarks.scheduler import shapes
@@ -18,6 +20,7 @@ from spinney.scheduler.config import SchedulerConfig
 from spinney.scheduler.scheduler import Scheduler
 
 PODS_PER_GANG = 50
+ROUNDS = 5
 TARGET_SECONDS, TARGET_BYTES = 0.05, 800e6
 _SMALL = {"cpu": "1", "memory": "1Gi"}
 
@@ -46,7 +49,7 @@ class Opening:
 
 
 def measure(nodes: int = 4_000, pods: int = 140_000, events: int = 1_000) -> Opening:
-    """Fill a cluster with running pods, let some of them be replaced, and open a session."""
+    """Fill a cluster with running pods, let some be replaced, and open a session; return the fastest of some rounds."""
     inventory = shapes.a_cluster(nodes)
     gangs = [shapes.Work(f"run-{number:05d}", PODS_PER_GANG, _SMALL) for number in range(pods // PODS_PER_GANG)]
     for number, gang in enumerate(gangs):
@@ -56,13 +59,31 @@ def measure(nodes: int = 4_000, pods: int = 140_000, events: int = 1_000) -> Ope
             inventory.apply(shapes.a_pod(gang, member, node=f"node-{node:05d}"))
     scheduler = Scheduler(SchedulerConfig(), inventory)
     scheduler.open_session().close()
-    news = []
-    for number in range(events // 2):  # each pod goes and comes again
-        gang, member = gangs[number % len(gangs)], number % PODS_PER_GANG
-        key = PodKey(shapes.NAMESPACE, f"{gang.name}-{member:03d}")
+    rounds = [
+        _open(scheduler, [gangs[(part * events + n) % len(gangs)] for n in range(events // 2)])
+        for part in range(ROUNDS)
+    ]
+    taking_in, snapshot, opening, busy = min(rounds, key=lambda each: each[-1])
+    return Opening(
+        nodes=nodes,
+        pods=pods,
+        events=events,
+        taking_in=taking_in,
+        snapshot=snapshot,
+        opening=opening,
+        busy=busy,
+        memory=_peak(),
+    )
+
+
+def _open(scheduler: Scheduler, gangs: Sequence[shapes.Work]) -> tuple[float, float, float, float]:
+    """Let a pod of each gang go and come again, then open a session; return how long each step took, and CPU time."""
+    inventory, news = scheduler.inventory, []
+    for number, gang in enumerate(gangs):
+        key = PodKey(shapes.NAMESPACE, f"{gang.name}-{number % PODS_PER_GANG:03d}")
         record = inventory.cluster.pod(key)
         assert record is not None
-        news.append((key, shapes.a_pod(gang, member, node=record.node)))
+        news.append((key, shapes.a_pod(gang, number % PODS_PER_GANG, node=record.node)))
     start, cpu = time.perf_counter(), time.process_time()
     for key, pod in news:
         inventory.cluster.delete_pod(key)
@@ -73,16 +94,7 @@ def measure(nodes: int = 4_000, pods: int = 140_000, events: int = 1_000) -> Ope
     session = scheduler.open_session(snapshot)
     opened, busy = time.perf_counter(), time.process_time() - cpu
     session.close()
-    return Opening(
-        nodes=nodes,
-        pods=pods,
-        events=events,
-        taking_in=taken_in - start,
-        snapshot=snapped - taken_in,
-        opening=opened - snapped,
-        busy=busy,
-        memory=_peak(),
-    )
+    return taken_in - start, snapped - taken_in, opened - snapped, busy
 
 
 def _peak() -> int:
