@@ -92,8 +92,8 @@ An embedded Kubernetes cluster with {nodes} simulated nodes is up at {url}
 
   export KUBECONFIG={shlex.quote(str(kubeconfig))}
 
-Three things to try:
-  kubectl get nodes -L topology.kubernetes.io/block,topology.kubernetes.io/rack
-  kubectl apply -f examples/first-workload.yaml
-  kubectl get podcliquesets,podgangs,pods -o wide
+In another terminal, with that:
+  spinney apply -f examples/first-workload.yaml     a first gang; 'kubectl apply' does the same
+  spinney top                                       the racks, and who is on them
+  kubectl get podcliquesets,podgangs,pods -o wide   everything else works as on any cluster
 """
