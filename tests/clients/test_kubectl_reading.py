@@ -111,9 +111,11 @@ async def test_logs_are_those_of_a_simulated_container(kubectl: Kubectl, server:
     await asyncio.wait((following,))
 
 
-async def test_exec_says_why_it_cannot(kubectl: Kubectl) -> None:
+async def test_exec_says_why_it_cannot(server: ApiServer, kubectl: Kubectl) -> None:
     """Exec names the reason instead of a path that is not served."""
     await kubectl.apply(POD)
+    assert "does not have a host assigned" in await kubectl.run("exec", "web", "--", "ls", code=1)
+    await Api(server).create(f"{PODS}/web/binding", a_binding("web"))
     assert "there is no program in it" in await kubectl.run("exec", "web", "--", "ls", code=1)
 
 

@@ -106,11 +106,14 @@ async def test_following_ends_with_the_container() -> None:
     assert [chunk async for chunk in stream] == []
 
 
-@pytest.mark.parametrize("subresource", ["exec", "attach", "portforward"])
+@pytest.mark.parametrize("subresource", ["exec", "attach", "portforward", "proxy"])
 async def test_nothing_connects_to_a_simulated_container(subresource: str) -> None:
-    """Exec and its like are refused with the reason."""
+    """Exec and its like are refused with the reason: the pod is nowhere yet, or on a simulated node."""
     api = an_api()
     await api.create(PODS, a_pod())
+    answer = await api.send("GET", f"{PODS}/p/{subresource}")
+    assert (answer.status, answer.body["message"]) == (400, "pod p does not have a host assigned")
+    await api.create(f"{PODS}/p/binding", a_binding())
     for method in ("GET", "POST"):
         answer = await api.send(method, f"{PODS}/p/{subresource}")
         assert (answer.status, answer.body["message"][:32]) == (400, "pod p runs on a simulated node: ")
