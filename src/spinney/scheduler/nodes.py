@@ -259,7 +259,7 @@ class NodeInfo:
 
     def has_available_gpus(self) -> bool:
         """Tell whether a whole GPU is free now."""
-        return self.idle_gpus > 0
+        return self._nodes.table.idle.item(self.row, GPU) > 0
 
     def gpu_utilization(self) -> float:
         """Return the part of the node's GPUs in use or promised, 0 to 1; shared GPUs count as far as they are used."""
