@@ -82,7 +82,9 @@ def template_warnings(template: JSON, path: str) -> list[str]:
             if not secret.get("name")
         ]
     found += _of_containers(spec, where)
-    return [*found, *_of_affinity(spec.get("affinity") or {}, f"{where}.affinity")]
+    if affinity := spec.get("affinity"):
+        found += _of_affinity(affinity, f"{where}.affinity")
+    return found
 
 
 def fractional(given: Mapping[str, object], names: tuple[str, ...], path: str) -> Iterator[str]:
@@ -100,10 +102,11 @@ def _of_containers(spec: JSON, where: str) -> Iterator[str]:
         for index, container in enumerate(spec.get(field) or ())
     ]
     for path, container in placed:
-        resources = container.get("resources") or {}
-        for name in ("memory", "ephemeral-storage"):
-            for field in ("limits", "requests"):
-                yield from fractional(resources.get(field) or {}, (name,), f"{path}.resources.{field}")
+        if resources := container.get("resources"):
+            for name in ("memory", "ephemeral-storage"):
+                for field in ("limits", "requests"):
+                    if given := resources.get(field):
+                        yield from fractional(given, (name,), f"{path}.resources.{field}")
         if len(container.get("env") or ()) > 1:
             yield from _hidden(container["env"], f"{path}.env")
     ports = [
