@@ -22,6 +22,7 @@ from spinney.server.authentication.user import User
 from spinney.server.authorization.action import Action, action
 from spinney.server.authorization.authorizer import AlwaysAllow, Authorizer, Rbac
 from spinney.server.background.aggregation import Aggregation
+from spinney.server.background.device_claims import DeviceClaims
 from spinney.server.background.endings import Endings
 from spinney.server.background.expiry import EventExpiry
 from spinney.server.background.furnishing import Furnishing
@@ -93,6 +94,7 @@ class ApiServer:
             Endings(self.context),
             EventExpiry(self.context),
             Protection(self.context),
+            DeviceClaims(self.context),
             self._furnishing,
             aggregation,
             quotas,

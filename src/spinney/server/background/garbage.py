@@ -16,6 +16,7 @@ from spinney.server.operations.deleting import (
     Propagation,
     delete_now,
     finish_if_released,
+    let_go,
 )
 from spinney.server.store import Collection, Event, Key, Record
 
@@ -104,10 +105,7 @@ class GarbageCollector:
 
     def _release(self, collection: Collection, kind: Kind, record: Record, finalizer: str) -> None:
         obj = record.decode()
-        metadata = obj["metadata"]
-        metadata["finalizers"] = [each for each in metadata.get("finalizers") or () if each != finalizer]
-        if not metadata["finalizers"]:
-            del metadata["finalizers"]
+        let_go(obj, finalizer)
         if finish_if_released(self._context, kind, record.key, obj) is None:
             self._context.store.write(collection, record.key, obj)
 

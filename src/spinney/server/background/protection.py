@@ -11,7 +11,7 @@ from spinney.server.admission.protection import FINALIZERS, GROUPS, VOLUMES
 from spinney.server.background.notes import Notes
 from spinney.server.background.working import work_off
 from spinney.server.context import Context
-from spinney.server.operations.deleting import finish_if_released
+from spinney.server.operations.deleting import finish_if_released, let_go
 from spinney.server.store import Collection, Event, Key, Record
 
 _PODS = "pods"
@@ -40,7 +40,7 @@ class Protection:
             elif record.deleting:
                 self._waiting.add(place)
                 self._notes.note(place)
-        elif collection.name == _PODS and self._waiting and (event.type == "DELETED" or _ended(record)):
+        elif collection.name == _PODS and self._waiting and (event.type == "DELETED" or ended(record)):
             for place in sorted(self._waiting):
                 if place[1].namespace == record.key.namespace:
                     self._notes.note(place)
@@ -52,13 +52,9 @@ class Protection:
         if collection is None or kind is None or record is None or not record.deleting:
             return
         obj = record.decode()
-        metadata = obj["metadata"]
-        finalizers = metadata.get("finalizers") or []
-        if FINALIZERS[name] not in finalizers or self._in_use(name, key, obj):
+        if FINALIZERS[name] not in (obj["metadata"].get("finalizers") or ()) or self._in_use(name, key, obj):
             return
-        metadata["finalizers"] = [each for each in finalizers if each != FINALIZERS[name]]
-        if not metadata["finalizers"]:
-            del metadata["finalizers"]
+        let_go(obj, FINALIZERS[name])
         if finish_if_released(self._context, kind, key, obj) is None:
             self._context.store.write(collection, key, obj)
 
@@ -70,11 +66,12 @@ class Protection:
         return any(
             key.name in uses(pod.decode().get("spec") or {})
             for pod in (pods.records(key.namespace) if pods else ())
-            if not _ended(pod) and f'"{key.name}"'.encode() in pod.raw
+            if not ended(pod) and f'"{key.name}"'.encode() in pod.raw
         )
 
 
-def _ended(pod: Record) -> bool:
+def ended(pod: Record) -> bool:
+    """Return whether a pod has succeeded or failed."""
     return any(phase in pod.raw for phase in _ENDED)
 
 

@@ -145,6 +145,14 @@ def delete_now(
     return Deleted(context.store.write(context.collection(kind), found.key, obj), gone=False)
 
 
+def let_go(obj: JSON, finalizer: str) -> None:
+    """Take a finalizer off an object."""
+    metadata = obj["metadata"]
+    metadata["finalizers"] = [each for each in metadata.get("finalizers") or () if each != finalizer]
+    if not metadata["finalizers"]:
+        del metadata["finalizers"]
+
+
 def finish_if_released(context: Context, kind: Kind, key: Key, obj: JSON) -> Record | None:
     """Remove an object that is being deleted and that nothing holds any more; otherwise do nothing."""
     metadata = obj["metadata"]
