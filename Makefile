@@ -57,7 +57,7 @@ controlplane: $(REAL)  ## build what the real suite runs on: Kubernetes 1.35, 1.
 
 .PHONY: test-real
 test-real: $(REAL)  ## the suites that claim Kubernetes behaviour, on a real control plane
-	$(BIN)/pytest -q -m real
+	$(BIN)/pytest -q -m real -n 2 --dist loadfile
 
 BENCHMARKS := objects runtime nodes server scheduler operator coscheduling cli
 
