@@ -16,7 +16,6 @@ bound ("at least 3.10x"); how far it has come is said on standard error.
 import argparse
 import asyncio
 import compileall
-import statistics
 import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -28,7 +27,7 @@ import spinney
 from benchmarks.coscheduling.waiting import idleness_table, measure_waiting
 from benchmarks.load import cluster
 from benchmarks.load.contenders import OUR_USER, STOCK, Contender
-from benchmarks.load.measuring import LIMIT, Bench, Figures, Load, compared, measure, rested, table
+from benchmarks.load.measuring import LIMIT, Bench, Figures, Load, compared, measure, of_median_rate, rested, table
 from spinney.kube.client import Client
 from spinney.kube.config import load_kubeconfig
 from spinney.runtime import Runtime
@@ -102,12 +101,6 @@ async def compare(nodes: int, load: Load, options: argparse.Namespace, console: 
     console.print(table(load, shown, STOCK.name))
     if len(shown) == len((STOCK, OURS)):
         console.print(f"{compared(shown[OURS.name], shown[STOCK.name], STOCK.name)}; target {load.target}x\n")
-
-
-def of_median_rate(runs: list[Figures]) -> Figures:
-    """Return the run of median rate, of two the slower."""
-    rate = statistics.median_low([run.rate for run in runs])
-    return next(run for run in runs if run.rate == rate)
 
 
 async def compare_waiting(options: argparse.Namespace, console: Console) -> None:

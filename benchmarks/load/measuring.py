@@ -8,6 +8,7 @@ error as it happens.
 
 import asyncio
 import json
+import statistics
 import subprocess
 import sys
 import time
@@ -55,6 +56,11 @@ class Figures:
     def rate(self) -> float:
         """Return pods bound per second; more than it would have been, if it was stopped."""
         return self.pods / self.last
+
+    @property
+    def told(self) -> float:
+        """Return pods bound and told of per second: what a scheduler leaves for after the last bind counts here."""
+        return self.pods / max(self.last, self.last_event)
 
 
 @dataclass(frozen=True)
@@ -136,6 +142,12 @@ async def drained(client: Client, expected: int) -> tuple[int, float]:
             count, since = found, time.monotonic()
         await asyncio.sleep(_POLL)
     return count, since
+
+
+def of_median_rate(runs: list[Figures]) -> Figures:
+    """Return the run of median rate, of two the slower."""
+    rate = statistics.median_low([run.rate for run in runs])
+    return next(run for run in runs if run.rate == rate)
 
 
 def compared(ours: Figures, stock: Figures, name: str) -> str:
