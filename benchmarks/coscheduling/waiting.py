@@ -12,8 +12,9 @@ from dataclasses import dataclass
 from rich.table import Table
 
 from benchmarks.load import cluster
-from benchmarks.load.contenders import Contender, cpu_seconds
+from benchmarks.load.contenders import Contender
 from benchmarks.load.measuring import Bench, progress
+from benchmarks.load.processes import cpu_seconds
 from spinney.api.core import EVENT, POD
 from spinney.api.resource import Resource
 from spinney.api.workload_v1beta1 import POD_GROUP

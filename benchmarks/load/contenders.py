@@ -1,6 +1,5 @@
-"""Who binds the pods, each a process of its own, and what processor time processes have used."""
+"""Who binds the pods, each a process of its own."""
 
-import os
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -10,7 +9,6 @@ from pathlib import Path
 
 from spinney.testing.controlplane import ControlPlane
 
-TICKS = os.sysconf("SC_CLK_TCK")
 OUR_USER = "spinney-scheduler"
 
 
@@ -43,9 +41,3 @@ STOCK = Contender("kube-scheduler", "default-scheduler")
 OURS = Contender("spinney", "spinney-scheduler", (sys.executable, "-c", _SPINNEY, "scheduler", "--kubeconfig"))
 BARE = Contender("bare client", "nobody", (sys.executable, "-m", "benchmarks.load.bare"))
 BARE_SILENT = Contender("bare, no events", "nobody", (sys.executable, "-m", "benchmarks.load.bare", "--no-events"))
-
-
-def cpu_seconds(pid: int) -> float:
-    """Return the processor time, user and system, a process has used."""
-    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / TICKS

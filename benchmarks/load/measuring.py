@@ -19,7 +19,8 @@ from pathlib import Path
 from rich.table import Table
 
 from benchmarks.load import cluster
-from benchmarks.load.contenders import BARE_SILENT, Contender, cpu_seconds
+from benchmarks.load.contenders import BARE_SILENT, Contender
+from benchmarks.load.processes import cpu_seconds
 from spinney.kube.client import Client
 from spinney.testing.controlplane import ControlPlane
 

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from benchmarks.load.cluster import for_each
-from benchmarks.load.contenders import cpu_seconds
+from benchmarks.load.processes import cpu_seconds
 from benchmarks.operator.observing import Onlooker, writes_so_far
 from benchmarks.operator.shape import NAMESPACE, SIZE, a_set
 from spinney.api.core import NAMESPACE as NAMESPACES

@@ -3,13 +3,14 @@
 import asyncio
 import gc
 import itertools
+import os
 import random
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
+from benchmarks.load.processes import peak_memory, resident_memory
 from benchmarks.runtime.objects import a_node, a_pod, encoded
 from benchmarks.runtime.stub import Collection, Store
 from spinney.api.coordination import LEASE
@@ -65,11 +66,14 @@ def memory() -> Figure:
             await cache.wait_for_sync()
         assert [len(cache) for cache in caches] == [NODES, PODS]
         spent = time.process_time() - started
-        resident = _status("VmRSS")
+        gc.collect()
+        resident = resident_memory(os.getpid())
         for task in tasks:
             task.cancel()
         runtime.executor.close()
-        notes.append(f"peak {_status('VmHWM'):.0f} MB; filled in {spent:.0f} s of CPU, most of it making the objects")
+        notes.append(
+            f"peak {peak_memory(os.getpid()):.0f} MB; filled in {spent:.0f} s of CPU, most of it making the objects"
+        )
         return resident
 
     notes: list[str] = []
@@ -213,11 +217,3 @@ def _burn(seconds: float) -> int:
     while time.monotonic() < end:
         total += sum(n * n for n in range(1_000))
     return total
-
-
-def _status(field: str) -> float:
-    gc.collect()
-    for line in Path("/proc/self/status").read_text().splitlines():
-        if line.startswith(field):
-            return int(line.split()[1]) / 1024
-    raise LookupError(field)

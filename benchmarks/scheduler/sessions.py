@@ -7,11 +7,12 @@ plugins; each round means other pods, and the fastest counts. Memory is the most
 run in a process of its own.
 """
 
-import resource
+import os
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from benchmarks.load.processes import peak_memory
 from benchmarks.scheduler import shapes
 
 from spinney.cluster.pods import PodKey
@@ -21,13 +22,13 @@ from spinney.scheduler.scheduler import Scheduler
 
 PODS_PER_GANG = 50
 ROUNDS = 5
-TARGET_SECONDS, TARGET_BYTES = 0.05, 800e6
+TARGET_SECONDS, TARGET_MEMORY = 0.05, 800
 _SMALL = {"cpu": "1", "memory": "1Gi"}
 
 
 @dataclass(frozen=True)
 class Opening:
-    """What it took to take events in and open a session, in seconds, and what the process held, in bytes."""
+    """What it took to take events in and open a session, in seconds, and what the process held, in MiB."""
 
     nodes: int
     pods: int
@@ -36,15 +37,15 @@ class Opening:
     snapshot: float
     opening: float
     busy: float
-    memory: int
+    memory: float
 
     def __str__(self) -> str:
-        within = f"{TARGET_SECONDS * 1000:.0f} ms", f"{TARGET_BYTES / 1e6:.0f} MB"
+        within = f"{TARGET_SECONDS * 1000:.0f} ms", f"{TARGET_MEMORY} MB"
         return (
             f"{self.nodes} nodes, {self.pods} pods: {self.events} events {1000 * self.taking_in:.1f} ms, "
             f"snapshot {1000 * self.snapshot:.1f} ms, open {1000 * self.opening:.1f} ms; "
             f"{1000 * self.busy:.1f} ms CPU together (at most {within[0]} is wanted)\n"
-            f"  {self.memory / 1e6:.0f} MB were held at most (less than {within[1]} is wanted)"
+            f"  {self.memory:.0f} MiB were held at most (less than {within[1]} is wanted)"
         )
 
 
@@ -72,7 +73,7 @@ def measure(nodes: int = 4_000, pods: int = 140_000, events: int = 1_000) -> Ope
         snapshot=snapshot,
         opening=opening,
         busy=busy,
-        memory=_peak(),
+        memory=peak_memory(os.getpid()),
     )
 
 
@@ -95,11 +96,6 @@ def _open(scheduler: Scheduler, gangs: Sequence[shapes.Work]) -> tuple[float, fl
     opened, busy = time.perf_counter(), time.process_time() - cpu
     session.close()
     return taken_in - start, snapped - taken_in, opened - snapped, busy
-
-
-def _peak() -> int:
-    """Return the most memory this process has held, in bytes."""
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
 
 
 if __name__ == "__main__":

@@ -2,7 +2,6 @@
 
 import asyncio
 import base64
-import os
 import ssl
 import sys
 from collections.abc import AsyncIterator
@@ -13,6 +12,7 @@ from tempfile import TemporaryDirectory
 
 import yaml
 
+from benchmarks.load.processes import cpu_seconds, peak_memory
 from spinney.testing.controlplane import ControlPlane
 from spinney.testing.controlplane.tether import Tether
 
@@ -33,7 +33,6 @@ async def main():
 
 asyncio.run(main())
 """
-_TICKS = os.sysconf("SC_CLK_TCK")
 
 
 @dataclass(frozen=True)
@@ -48,23 +47,11 @@ class Contender:
 
     def busy(self) -> float:
         """Return the CPU seconds that its processes have used."""
-        return sum(_busy(pid) for pid in self.pids)
+        return sum(cpu_seconds(pid) for pid in self.pids)
 
     def memory(self) -> float:
         """Return the most memory that its processes have held, in MiB."""
-        return sum(_peak(pid) for pid in self.pids) / 1024
-
-
-def _busy(pid: int) -> float:
-    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / _TICKS
-
-
-def _peak(pid: int) -> int:
-    for line in Path(f"/proc/{pid}/status").read_text().splitlines():
-        if line.startswith("VmHWM:"):
-            return int(line.split()[1])
-    raise RuntimeError(f"/proc/{pid}/status has no VmHWM")
+        return sum(peak_memory(pid) for pid in self.pids)
 
 
 @asynccontextmanager
