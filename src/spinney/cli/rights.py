@@ -60,6 +60,10 @@ _DEVICES: Final = (
     Right("resource.k8s.io", ("resourceclaims", "resourceclaims/status", "resourceclaims/binding"), ("patch",)),
 )
 
+_GROUP_STATUS: Final = tuple(
+    Right(group, ("podgroups/status",), ("patch",)) for group in ("scheduling.k8s.io", "scheduling.x-k8s.io")
+)
+
 SCHEDULER: Final = (
     Right("", ("pods", "nodes", "namespaces", "persistentvolumes", "persistentvolumeclaims"), READ),
     Right("", ("pods/binding", "pods/eviction"), ("create",)),
@@ -75,6 +79,7 @@ SCHEDULER: Final = (
     Right("scheduling.run.ai", ("queues/status", "podgroups", "podgroups/status"), ("patch",)),
     Right("kai.scheduler", ("topologies",), READ),
     Right("scheduling.x-k8s.io", ("podgroups",), READ),
+    *_GROUP_STATUS,
     Right("scheduling.volcano.sh", ("podgroups",), READ),
     EVENTS,
 )
@@ -86,9 +91,8 @@ COSCHEDULER: Final = (
     Right("", ("pods/status", "persistentvolumes", "persistentvolumeclaims"), ("patch",)),
     Right("storage.k8s.io", ("storageclasses",), READ),
     Right("scheduling.k8s.io", ("workloads", "podgroups", "compositepodgroups"), READ),
-    Right("scheduling.k8s.io", ("podgroups/status",), ("patch",)),
     Right("scheduling.x-k8s.io", ("podgroups",), READ),
-    Right("scheduling.x-k8s.io", ("podgroups/status",), ("patch",)),
+    *_GROUP_STATUS,
     Right("policy", ("poddisruptionbudgets",), READ),
     *_DEVICES,
     EVENTS,

@@ -30,6 +30,7 @@ from spinney.api.workload_v1beta1 import COMPOSITE_POD_GROUP, CompositePodGroup
 from spinney.binding.binder import Binder
 from spinney.binding.budgets import Budgets
 from spinney.binding.device_claims import DeviceClaims
+from spinney.binding.group_conditions import GROUP_KINDS
 from spinney.binding.pod_status import PodStatusWriter
 from spinney.binding.volumes import LateVolumes
 from spinney.cluster.dra.book import ClaimBook
@@ -39,7 +40,7 @@ from spinney.coscheduling.configuration import CoschedulerConfiguration, Invalid
 from spinney.coscheduling.disruption import Disruption
 from spinney.coscheduling.framework import EventHint, Handle, PluginRegistry, Profile, Services, room_freed
 from spinney.coscheduling.group import Group
-from spinney.coscheduling.group_status import KINDS, GroupConditions, ScheduleStart
+from spinney.coscheduling.group_status import GroupConditions, ScheduleStart
 from spinney.coscheduling.groups import Groups
 from spinney.coscheduling.intake import Intake
 from spinney.coscheduling.judging import Judge
@@ -208,7 +209,9 @@ class CoschedulerProcess:
 
     async def _follow(self, intake: Intake) -> None:
         manager = self.manager
-        available = await served(self._client, (workload_v1alpha1.WORKLOAD, COMPOSITE_POD_GROUP, *KINDS, *_DEVICES))
+        available = await served(
+            self._client, (workload_v1alpha1.WORKLOAD, COMPOSITE_POD_GROUP, *GROUP_KINDS, *_DEVICES)
+        )
         # Groups and what constraints refer to come first, so that pods meet them when they are taken in.
         if coscheduling.POD_GROUP in available:
             groups = manager.cache(coscheduling.POD_GROUP, coscheduling.PodGroup)
@@ -220,8 +223,8 @@ class CoschedulerProcess:
             manager.cache(workload_v1alpha1.WORKLOAD, workload_v1alpha1.Workload).subscribe(intake.workload)
         if COMPOSITE_POD_GROUP in available:
             manager.cache(COMPOSITE_POD_GROUP, CompositePodGroup).subscribe(intake.composite)
-        for resource in (kind for kind in KINDS if kind in available):
-            cache: WatchCache[Any] = manager.cache(resource, KINDS[resource].type)
+        for resource in (kind for kind in GROUP_KINDS if kind in available):
+            cache: WatchCache[Any] = manager.cache(resource, GROUP_KINDS[resource].type)
             if resource != coscheduling.POD_GROUP:
                 cache.subscribe(intake.native_group)
             self._conditions.append(GroupConditions(manager, resource, cache, self.groups, self._events))

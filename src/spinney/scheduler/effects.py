@@ -27,6 +27,7 @@ from spinney.scheduler.commit import assume_gang, by_gang, forget
 from spinney.scheduler.cycle_metrics import CycleMetrics
 from spinney.scheduler.gang_conditions import GangConditions
 from spinney.scheduler.gang_references import gang_reference
+from spinney.scheduler.group_conditions import GroupConditions
 from spinney.scheduler.inventory import Inventory
 from spinney.scheduler.pod_group_conditions import PodGroupConditions
 from spinney.scheduler.releasing import Releases
@@ -72,6 +73,7 @@ class ClusterEffects:
         reporter: Reporter,
         conditions: GangConditions,
         pod_groups: PodGroupConditions,
+        groups: Sequence[GroupConditions],
         releases: Releases,
         metrics: CycleMetrics,
         wake: Callable[[], None],
@@ -83,6 +85,7 @@ class ClusterEffects:
         self._reporter = reporter
         self._conditions = conditions
         self._pod_groups = pod_groups
+        self._groups = tuple(groups)
         self._releases = releases
         self._metrics = metrics
         self._wake = wake
@@ -136,6 +139,8 @@ class ClusterEffects:
         for placement in outcome.bound:
             self._reporter.forget(placement.pod)
             self._refusals.pop(placement.pod, None)
+        for groups in self._groups:
+            groups.bound(gang)
         if outcome.failed:
             self._metrics.refused.inc(len(outcome.failed))
             lost = {failure.placement.pod for failure in outcome.failed}
@@ -210,4 +215,6 @@ class ClusterEffects:
                 ]
             )
         self._pod_groups.refused(unschedulable)
+        for groups in self._groups:
+            groups.refused(unschedulable)
         self._conditions.refused({refused.gang: refused.message for refused in unschedulable})

@@ -115,11 +115,11 @@ class GangConditions:
         return placement_score(members.gang.root, lambda pod_set: nodes.get(pod_set, ()), self._inventory.topologies)
 
 
-def verdict(members: GangMembers, refusal: str) -> GangVerdict:
+def verdict(members: GangMembers, refusal: str, *, having_nodes: frozenset[PodStatus] = _PLACED) -> GangVerdict:
     """Return whether a gang has what it needs on nodes, and what it waits for if not."""
     placed: dict[str, int] = {}
     for pod_set, record in members.pods.values():
-        placed[pod_set] = placed.get(pod_set, 0) + (record.status in _PLACED)
+        placed[pod_set] = placed.get(pod_set, 0) + (record.status in having_nodes)
 
     def count(pod_set: PodSet) -> int:
         return placed.get(pod_set.name, 0)

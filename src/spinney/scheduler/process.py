@@ -23,6 +23,7 @@ from spinney.api.resource import Resource
 from spinney.binding.binder import Binder
 from spinney.binding.device_claims import DeviceClaims
 from spinney.binding.evicting import Evictor
+from spinney.binding.group_conditions import GROUP_KINDS
 from spinney.binding.repair import PartGangs
 from spinney.binding.reporting import Reporter
 from spinney.binding.shared_devices import SharedDevices
@@ -38,6 +39,7 @@ from spinney.scheduler.cycle_metrics import CycleMetrics
 from spinney.scheduler.effects import ClusterEffects, Effects
 from spinney.scheduler.endpoint import Endpoint
 from spinney.scheduler.gang_conditions import GangConditions
+from spinney.scheduler.group_conditions import GroupConditions
 from spinney.scheduler.inventory import Inventory, Snapshot
 from spinney.scheduler.plugin import PluginRegistry, default_registry
 from spinney.scheduler.pod_group_conditions import PodGroupConditions
@@ -102,6 +104,8 @@ class SchedulerProcess:
         self._queue_statuses = QueueStatuses(client, self.inventory)
         self._conditions = GangConditions(self.inventory, reporter)
         self._pod_groups = PodGroupConditions(client, events, node_pool=config.node_pool)
+        groups = {kind: GroupConditions(client, self.inventory, kind) for kind in GROUP_KINDS}
+        self._groups = tuple(groups.values())
         self._part_gangs = PartGangs(grace_seconds=config.part_gang_grace_seconds)
         evictor = Evictor(client, events)
         self._releases = Releases(
@@ -121,6 +125,7 @@ class SchedulerProcess:
             reporter=reporter,
             conditions=self._conditions,
             pod_groups=self._pod_groups,
+            groups=self._groups,
             releases=self._releases,
             metrics=self._metrics,
             wake=self._woken.set,
@@ -137,6 +142,7 @@ class SchedulerProcess:
             POD_GANG: self._conditions.follow,
             kai.QUEUE: self._queue_statuses.follow,
             kai.POD_GROUP: self._pod_groups.follow,
+            **{kind: conditions.follow for kind, conditions in groups.items()},
         }
         """Kinds whose status is written, and who follows them for that."""
         self._followed: set[Resource] = set()
@@ -157,6 +163,8 @@ class SchedulerProcess:
                     follow(self.manager.cache(resource, _type_of(resource)))
             self.manager.add(self._conditions.controller(self.manager))
             self.manager.add(self._pod_groups.controller(self.manager))
+            for conditions in self._groups:
+                self.manager.add(conditions.controller(self.manager))
             self.manager.add_runnable("queue statuses", self._queue_statuses.run)
             self.manager.add_runnable("releases of part-bound gangs", self._releases.run)
         self.manager.add_runnable("scheduling cycles", self._cycle_for_ever)
