@@ -53,10 +53,10 @@ class GroupConditions:
         self._look_at([gang])
 
     def refused(self, unschedulable: Iterable[Unschedulable]) -> None:
-        """Note what the last cycle could not place, and why."""
-        mine = [each for each in unschedulable if each.gang.source == self._kind.source]
-        self._refusals = {each.gang: each.message for each in mine}
-        self._look_at(self._refusals)
+        """Note what the last cycle could not place, and why; only what is new is looked at."""
+        before = self._refusals
+        self._refusals = {each.gang: each.message for each in unschedulable if each.gang.source == self._kind.source}
+        self._look_at(gang for gang, message in self._refusals.items() if before.get(gang) != message)
 
     def _look_at(self, gangs: Iterable[GangKey]) -> None:
         if self._controller is not None and self._groups is not None:

@@ -76,23 +76,23 @@ class DeviceClaims:
         for wanted in obj["spec"]["resourceClaims"]:
             template = wanted.get("resourceClaimTemplateName")
             if template and wanted["name"] not in named:
-                claim = self._make_claim(obj, pod, wanted["name"], Key(pod.key.namespace, template))
+                claim = self._make_claim(pod, wanted["name"], Key(pod.key.namespace, template))
                 if claim is not None:
                     made.append({"name": wanted["name"], "resourceClaimName": claim})
         if made:
             status["resourceClaimStatuses"] = [*(status.get("resourceClaimStatuses") or ()), *made]
             self._context.store.write(self._context.collection(self._kind("", "v1", _PODS)), pod.key, obj)
 
-    def _make_claim(self, pod: JSON, record: Record, name: str, template: Key) -> str | None:
+    def _make_claim(self, pod: Record, name: str, template: Key) -> str | None:
         templates = self._context.store.collection(_TEMPLATES)
         found = templates.get(template) if templates else None
         if found is None:
-            self._waiting.setdefault(template, {})[_PODS, record.key, record.uid] = None
+            self._waiting.setdefault(template, {})[_PODS, pod.key, pod.uid] = None
             return None
         wanted = found.decode()["spec"]
         metadata = wanted.get("metadata") or {}
-        base = f"{record.key.name}-{name}-"
-        owner = {"apiVersion": "v1", "kind": "Pod", "name": record.key.name, "uid": record.uid}
+        base = f"{pod.key.name}-{name}-"
+        owner = {"apiVersion": "v1", "kind": "Pod", "name": pod.key.name, "uid": pod.uid}
         claim: JSON = {
             "apiVersion": f"{_GROUP}/v1",
             "kind": "ResourceClaim",
@@ -108,8 +108,8 @@ class DeviceClaims:
         if metadata.get("labels"):
             claim["metadata"]["labels"] = metadata["labels"]
         kind = self._claim_kind()
-        begin(kind, claim, pod["metadata"]["namespace"], self._context.runtime)
-        key = Key(record.key.namespace, claim["metadata"]["name"])
+        begin(kind, claim, pod.key.namespace, self._context.runtime)
+        key = Key(pod.key.namespace, claim["metadata"]["name"])
         self._context.store.write(self._context.collection(kind), key, claim)
         return key.name
 
