@@ -217,10 +217,11 @@ async def a_world(
     placing: bool = True,
     catalogue: Catalogue | None = None,
     server: ApiServer | None = None,
+    line: Callable[[ApiServer], InProcessTransport] = InProcessTransport,
 ) -> AsyncIterator[World]:
     """Run an operator on a new embedded cluster, or on one that has been used before.
 
-    With ``placing``, ungated pods are bound and become ready.
+    With ``placing``, ungated pods are bound and become ready. The operator, and nobody else, talks over ``line``.
     """
     runtime = Runtime.virtual(seed=7)
     fresh = server is None
@@ -232,7 +233,7 @@ async def a_world(
             await install_crds(client)
             await client.create(NODE, {"metadata": {"name": "node-1"}, "status": {}})
         chosen = settings or Settings(profiles=SPINNEY)
-        operator = Operator(Client(InProcessTransport(server), runtime), chosen, catalogue=catalogue)
+        operator = Operator(Client(line(server), runtime), chosen, catalogue=catalogue)
         world = World(client, runtime, operator, Witness(), server)
         if not fresh:
             world.witness.notes.add("resumed")  # pods that were there before need not have been seen gated

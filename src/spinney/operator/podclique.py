@@ -2,10 +2,9 @@
 
 Creation waits for the gang's backend; the gate waits for the gang. Both rules are in :mod:`spinney.operator.gates`. A
 pod's name follows from its PodClique, its index and how many pods of that index have come and gone, so a creation that
-is repeated finds the pod already there.
+is repeated finds the pod already there (:mod:`spinney.operator.pod_names`).
 """
 
-from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
@@ -38,7 +37,8 @@ from spinney.operator.clique_status import clique_status
 from spinney.operator.clique_update import CliqueUpdate, clique_update
 from spinney.operator.last_errors import ErrorReports
 from spinney.operator.layout import Layout, Place
-from spinney.operator.pod_states import deletion_order, free_indexes, has_gate, is_active, pod_index
+from spinney.operator.pod_names import PodNames
+from spinney.operator.pod_states import deletion_order, free_indexes, has_gate, is_active
 from spinney.operator.releases import Releases
 from spinney.operator.set_update import is_on_delete, is_selected
 from spinney.operator.statuses import says_the_same, write_status
@@ -65,7 +65,7 @@ class Scene:
 
 
 class PodCliqueController:
-    """Reconciles PodCliques. Mutable: expectations, and how many pods of each index have gone."""
+    """Reconciles PodCliques. Mutable: expectations, and the names of pods that came and went."""
 
     def __init__(
         self,
@@ -90,7 +90,7 @@ class PodCliqueController:
         self._expectations = Expectations(client.runtime)
         self._latest: Latest[PodClique] = Latest()
         self._held_back = HeldBack(client.runtime.clock)
-        self._lives: dict[str, dict[int, int]] = defaultdict(dict)
+        self._names = PodNames()
         self._opened: set[str] = set()  # pods released here whose release the cache has not shown yet
 
     def register(self, manager: Manager, *, workers: int) -> Controller:
@@ -98,6 +98,7 @@ class PodCliqueController:
         reports = ErrorReports(self._client, self._events, POD_CLIQUE, self._caches.cliques.get)
         controller = a_controller(manager, "podclique", reports.of(self.reconcile), workers=workers)
         self._caches.pods.subscribe(self._observe)
+        self._caches.cliques.subscribe(self._forget)
         controller.watch(self._caches.cliques)
         self._caches.pods.subscribe(gathering(controller, to_controller_of(POD_CLIQUE), self._patience))
         controller.watch(self._caches.gangs, self._cliques_of_gang)
@@ -117,7 +118,6 @@ class PodCliqueController:
             return None
         clique = self._latest.of(key, cached)
         if clique.metadata.deleting:
-            self._lives.pop(clique.metadata.uid or "", None)
             await remove_finalizer(self._client, POD_CLIQUE, clique, marks.POD_CLIQUE_FINALIZER)
             return None
         if not self._expectations.satisfied(key):
@@ -195,7 +195,7 @@ class PodCliqueController:
             await write_each(free_indexes(staying, wanted), lambda index: self._create(scene, index))
 
     def _has_lost_pods(self, scene: Scene) -> bool:
-        return bool(self._lives.get(scene.clique.metadata.uid or "")) or not all(map(is_active, scene.pods))
+        return self._names.has_lost(scene.clique) or not all(map(is_active, scene.pods))
 
     async def _is_there(self, clique: PodClique) -> bool:
         """Ask whether a PodClique still exists: that its pods go may be seen before it is seen that it went, too."""
@@ -210,10 +210,9 @@ class PodCliqueController:
         clique, gang, backend = scene.clique, scene.gang, scene.backend
         assert gang is not None
         assert backend is not None
-        life = self._lives[clique.metadata.uid or ""].get(index, 0)
         # A name the gang still refers to is not used again: the reference is to the pod that had it, not to this one.
-        taken = {pod.metadata.name for pod in scene.pods} | gates.referenced(clique, gang)
-        name = pods.pod_name(clique, index, life, taken)
+        there, referenced = {pod.metadata.name for pod in scene.pods}, gates.referenced(clique, gang)
+        name = self._names.begin(clique, index, there=there, referenced=referenced)
         manifest = pods.pod_manifest(clique, scene.layout, scene.place, index, name=name, image=self._init_image)
         backend.prepare_pod(manifest, gang)
         with self._expectations.creating(scene.key) as creation:
@@ -225,6 +224,7 @@ class PodCliqueController:
                 self._events.event(reference(POD_CLIQUE, clique), "Warning", "PodCreateFailed", str(error))
                 raise
             creation.created(created.metadata.uid)
+            self._names.made(clique, index)
 
     async def _delete(self, scene: Scene, pod: Pod) -> None:
         uid = pod.metadata.uid or ""
@@ -305,11 +305,15 @@ class PodCliqueController:
         self._expectations.observe(change)
         if change.old is not None and (change.new is None or not has_gate(change.new)):
             self._opened.discard(change.old.metadata.uid or "")
+        owner = change.old.metadata.controller if change.new is None and change.old is not None else None
+        if change.old is not None and owner is not None:
+            clique = self._caches.clique(change.key.namespace, owner.name)
+            if clique is not None and clique.metadata.uid == owner.uid:
+                self._names.lost(clique, change.old)
+
+    def _forget(self, change: Change[PodClique]) -> None:
         if change.new is None and change.old is not None:
-            controller, index = change.old.metadata.controller, pod_index(change.old)
-            if controller is not None and index >= 0:
-                lives = self._lives[controller.uid]
-                lives[index] = lives.get(index, 0) + 1
+            self._names.forget(change.old.metadata.uid or "")
 
     def _patience(self, key: Key) -> float:
         clique = self._caches.cliques.get(key)
