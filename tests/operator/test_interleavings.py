@@ -2,17 +2,21 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from typing import TypeAlias
 
+import msgspec
+import pytest
+
 from spinney.api.core import POD
+from spinney.api.grove import POD_CLIQUE_SCALING_GROUP, POD_CLIQUE_SET, PodCliqueSet
 from spinney.kube.errors import ConnectionFailed
 from spinney.kube.transport import Response
 from spinney.runtime import run_virtual
 from spinney.server import ApiServer
 from spinney.sim.transport import InProcessStream, InProcessTransport
-from spinney.testing.builders import a_clique, a_pod_clique_set
-from tests.operator.harness import a_world
+from spinney.testing.builders import a_clique, a_pod_clique_set, a_pod_spec, a_scaling_group
+from tests.operator.harness import World, a_world
 
 Send: TypeAlias = Callable[[], Awaitable[Response]]
 Meddle: TypeAlias = Callable[[str, str, bytes, Send], Awaitable[Response]]
@@ -94,5 +98,65 @@ def test_a_creation_whose_answer_was_lost_is_repeated_under_its_name() -> None:
             await later.settle(30)
             assert lost
             assert len(await later.pods()) == 2
+
+    run_virtual(story())
+
+
+def _completes(method: str, path: str, body: bytes, gang: str) -> bool:
+    """Say whether a request writes that a gang is Initialized."""
+    if method != "PATCH" or not path.endswith(f"/podgangs/{gang}/status"):
+        return False
+    conditions = msgspec.json.decode(body)["status"].get("conditions", ())
+    return any(each["type"] == "Initialized" and each["status"] == "True" for each in conditions)
+
+
+async def _scale_group(world: World) -> None:
+    await world.client.patch(POD_CLIQUE_SCALING_GROUP, "model-0-g", {"spec": {"replicas": 1}}, "test")
+
+
+async def _scale_set(world: World) -> None:
+    await world.client.patch(POD_CLIQUE_SET, "model", {"spec": {"replicas": 0}}, "test")
+
+
+async def _change_template(world: World) -> None:
+    await world.apply(_model("registry.example/worker:2"))
+
+
+def _model(image: str) -> PodCliqueSet:
+    spec = a_pod_spec(image=image)
+    cliques = [a_clique("alone", 2, pod_spec=spec), a_clique("member", 2, pod_spec=spec)]
+    return a_pod_clique_set("model", cliques, [a_scaling_group("g", ["member"], 3, 1)])
+
+
+@pytest.mark.parametrize("gang", ["model-0", "model-0-g-1"])
+@pytest.mark.parametrize(("act", "expected"), [(_scale_group, 4), (_scale_set, 0), (_change_template, 8)])
+@pytest.mark.parametrize("late", [{}, {"podcliques": 0.3, "pods": 0.3}])
+def test_nothing_of_a_gang_goes_while_it_is_called_complete(
+    act: Callable[[World], Awaitable[None]], expected: int, gang: str, late: dict[str, float]
+) -> None:
+    """What a scale-in or an update takes away goes after the word that the gang is complete, or that is not spoken."""
+    worlds: list[World] = []
+    asked: list[bytes] = []
+    gone = asyncio.Event()
+
+    async def hold_back(method: str, path: str, body: bytes, send: Send) -> Response:
+        if _completes(method, path, body, gang) and not asked:
+            asked.append(body)
+            await act(worlds[0])
+            with suppress(TimeoutError):
+                await asyncio.wait_for(gone.wait(), 1)
+        answer = await send()
+        if method == "DELETE" and not path.rpartition("/")[0].endswith("/podgangs"):
+            await asyncio.sleep(0.001)  # garbage is collected
+            gone.set()
+        return answer
+
+    async def story() -> None:
+        async with a_world(line=meddled(hold_back, **late)) as world:
+            worlds.append(world)
+            await world.apply(_model("registry.example/worker:1"))
+            await world.settle(60)
+            assert asked
+            assert len(await world.pods()) == expected
 
     run_virtual(story())

@@ -5,7 +5,7 @@ places the gang writes Scheduled, DisruptionTarget and the placement score; for 
 operator derives Scheduled from the pods.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -43,6 +43,12 @@ class Members:
     def active(self, group: str) -> list[Pod]:
         """Return the pods of a group that count."""
         return [pod for pod in self.pods.get(group, ()) if is_active(pod)]
+
+    def parts(self) -> Iterator[PodClique | Pod]:
+        """Return every PodClique and every pod."""
+        yield from self.cliques.values()
+        for pods in self.pods.values():
+            yield from pods
 
 
 @dataclass(frozen=True)

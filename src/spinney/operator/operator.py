@@ -21,6 +21,7 @@ from spinney.operator.claim_keeping import ClaimKeeper
 from spinney.operator.clustertopologybinding import ClusterTopologyBindingController
 from spinney.operator.condition_lists import are_keyed
 from spinney.operator.configuration import WORKERS, LoadedConfiguration
+from spinney.operator.departures import Departures
 from spinney.operator.podclique import PodCliqueController
 from spinney.operator.podcliquescalinggroup import PodCliqueScalingGroupController
 from spinney.operator.podcliqueset import PodCliqueSetController
@@ -110,7 +111,7 @@ class Operator:
         caches, registry, events = self.caches, self.registry, self._events
         possessions = Possessions.of(manager, mnnvl=settings.mnnvl_enabled)
         claims = ClaimKeeper.of(manager, served=claims_served)
-        releases = Releases()
+        releases, departures = Releases(), Departures(client, caches)
         sets = PodCliqueSetController(
             client,
             caches,
@@ -120,12 +121,22 @@ class Operator:
             claims=claims,
             mnnvl_enabled=settings.mnnvl_enabled,
             releases=releases,
+            departures=departures,
         )
         cliques = PodCliqueController(
-            client, caches, registry, events, claims, init_image=settings.init_image, releases=releases
+            client,
+            caches,
+            registry,
+            events,
+            claims,
+            init_image=settings.init_image,
+            releases=releases,
+            departures=departures,
         )
-        groups = PodCliqueScalingGroupController(client, caches, events, claims)
-        gangs = PodGangController(client, caches, registry, events, keyed_conditions=keyed_conditions)
+        groups = PodCliqueScalingGroupController(client, caches, events, claims, departures=departures)
+        gangs = PodGangController(
+            client, caches, registry, events, departures=departures, keyed_conditions=keyed_conditions
+        )
         bindings = ClusterTopologyBindingController(client, caches, registry, events)
         return (
             sets.register(manager, workers=settings.set_workers),

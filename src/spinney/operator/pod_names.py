@@ -5,7 +5,7 @@ a stale cache meets the pod it already made. What it follows from may change in 
 a gang stops referring to one), so a creation whose outcome is not known keeps its name until that pod has been seen.
 """
 
-from collections.abc import Container
+from collections.abc import Set as AbstractSet
 
 from spinney.api.core import Pod
 from spinney.api.grove import PodClique
@@ -20,7 +20,7 @@ class PodNames:
         self._gone: dict[str, dict[int, int]] = {}
         self._open: dict[tuple[str, int], str] = {}
 
-    def begin(self, clique: PodClique, index: int, *, there: set[str], referenced: Container[str]) -> str:
+    def begin(self, clique: PodClique, index: int, *, there: AbstractSet[str], referenced: AbstractSet[str]) -> str:
         """Return the name under which a pod is created now: a new one, unless the last creation is still open.
 
         Pods of the names ``there`` are known, so they are not open; to those ``referenced`` a gang still refers.
@@ -29,7 +29,7 @@ class PodNames:
         attempted = self._open.get((uid, index))
         if attempted is None or attempted in there:
             life = self._gone.get(uid, {}).get(index, 0)
-            attempted = self._open[uid, index] = pod_name(clique, index, life, there.union(referenced))
+            attempted = self._open[uid, index] = pod_name(clique, index, life, there | referenced)
         return attempted
 
     def made(self, clique: PodClique, index: int) -> None:

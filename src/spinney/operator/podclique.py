@@ -35,6 +35,7 @@ from spinney.operator.claim_keeping import ClaimKeeper
 from spinney.operator.claims import claims_of_clique
 from spinney.operator.clique_status import clique_status
 from spinney.operator.clique_update import CliqueUpdate, clique_update
+from spinney.operator.departures import Departures
 from spinney.operator.last_errors import ErrorReports
 from spinney.operator.layout import Layout, Place
 from spinney.operator.pod_names import PodNames
@@ -77,6 +78,7 @@ class PodCliqueController:
         *,
         init_image: str,
         releases: Releases,
+        departures: Departures,
     ) -> None:
         self._client = client
         self._trusting = client.trusting()
@@ -87,6 +89,7 @@ class PodCliqueController:
         self._claims = claims
         self._init_image = init_image
         self._releases = releases
+        self._departures = departures
         self._expectations = Expectations(client.runtime)
         self._latest: Latest[PodClique] = Latest()
         self._held_back = HeldBack(client.runtime.clock)
@@ -229,10 +232,11 @@ class PodCliqueController:
     async def _delete(self, scene: Scene, pod: Pod) -> None:
         uid = pod.metadata.uid or ""
         with self._expectations.deleting(scene.key, uid):
-            try:
-                await self._client.delete(POD, pod.metadata.name, scene.key.namespace, uid=uid)
-            except NotFound:
-                self._expectations.observe(Change(scene.key, pod, None, ""))
+            async with self._departures.taking(pod):
+                try:
+                    await self._client.delete(POD, pod.metadata.name, scene.key.namespace, uid=uid)
+                except NotFound:
+                    self._expectations.observe(Change(scene.key, pod, None, ""))
 
     async def _open_gates(self, scene: Scene) -> bool:
         """Open the gates that may be opened; says whether that was refused because the gang is on its way out."""

@@ -21,6 +21,7 @@ from spinney.operator import podcliques, termination
 from spinney.operator.caches import BY_SET, Caches
 from spinney.operator.claim_keeping import ClaimKeeper
 from spinney.operator.claims import claims_of_group
+from spinney.operator.departures import Departures
 from spinney.operator.group_status import by_replica, group_status, replicas_of
 from spinney.operator.group_update import GroupUpdate, group_update
 from spinney.operator.hashes import TemplateHashes
@@ -51,12 +52,15 @@ class Scene:
 class PodCliqueScalingGroupController:
     """Reconciles PodCliqueScalingGroups. Mutable: own writes not seen yet."""
 
-    def __init__(self, client: Client, caches: Caches, events: EventRecorder, claims: ClaimKeeper) -> None:
+    def __init__(
+        self, client: Client, caches: Caches, events: EventRecorder, claims: ClaimKeeper, *, departures: Departures
+    ) -> None:
         self._client = client.trusting()
         self._clock = client.runtime.clock
         self._caches = caches
         self._events = events
         self._claims = claims
+        self._departures = departures
         self._latest: Latest[PodCliqueScalingGroup] = Latest()
 
     def register(self, manager: Manager, *, workers: int) -> Controller:
@@ -136,7 +140,11 @@ class PodCliqueScalingGroupController:
             for clique in members
             if j in recycled or j >= replicas_of(scene.group) or clique.metadata.name in names_replaced
         ]
-        await write_each(doomed, lambda clique: delete_exactly(self._client, POD_CLIQUE, clique))
+        await write_each(doomed, self._take)
+
+    async def _take(self, clique: PodClique) -> None:
+        async with self._departures.taking(clique):
+            await delete_exactly(self._client, POD_CLIQUE, clique)
 
     async def _sync(self, scene: Scene) -> None:
         wanted = podcliques.desired_scaling_group(scene.layout, scene.replica, scene.config)

@@ -6,7 +6,7 @@ here.
 """
 
 import asyncio
-from collections.abc import Container, Iterable, Mapping
+from collections.abc import Container, Iterable
 from dataclasses import dataclass
 from datetime import timedelta
 from functools import partial
@@ -26,7 +26,6 @@ from spinney.api.grove import (
 )
 from spinney.api.meta import Condition, OwnerReference, owner_reference
 from spinney.api.podgang import POD_GANG, PodGang
-from spinney.api.resource import Resource
 from spinney.api.struct import JSON
 from spinney.api.time import timestamp, to_seconds
 from spinney.backends import additions
@@ -45,6 +44,7 @@ from spinney.operator import auxiliary, gangs, names, podcliques, set_status, te
 from spinney.operator.caches import BY_TOPOLOGY, Caches
 from spinney.operator.claim_keeping import ClaimKeeper
 from spinney.operator.claims import claims_of_set
+from spinney.operator.departures import Departures
 from spinney.operator.gangs import GangPlan
 from spinney.operator.hashes import TemplateHashes, adoption
 from spinney.operator.last_errors import ErrorReports
@@ -68,8 +68,6 @@ from spinney.operator.writing import (
 )
 
 log = structlog.get_logger()
-
-Generated = PodClique | PodCliqueScalingGroup | PodGang
 
 GATHERING_SECONDS = 0.05
 GATHERING_SECONDS_PER_REPLICA = 0.001
@@ -110,6 +108,7 @@ class PodCliqueSetController:
         claims: ClaimKeeper,
         mnnvl_enabled: bool,
         releases: Releases,
+        departures: Departures,
     ) -> None:
         self._client = client.trusting()
         self._clock = client.runtime.clock
@@ -120,6 +119,7 @@ class PodCliqueSetController:
         self._claims = claims
         self._mnnvl_enabled = mnnvl_enabled
         self._releases = releases
+        self._departures = departures
         self._latest: Latest[PodCliqueSet] = Latest()
         self._synced: dict[Key, object] = {}
         self._touched: dict[Key, int] = {}
@@ -306,7 +306,11 @@ class PodCliqueSetController:
         kept = [each for name, each in existing.items() if name in places and not each.metadata.deleting]
         patches = [(each, self._correction(scene, each, places[each.metadata.name], owner)) for each in kept]
         await write_each(patches, lambda each: patch_exactly(self._client, POD_CLIQUE, *each))
-        await self._delete_surplus(POD_CLIQUE, existing, places.keys())
+        await write_each([each for name, each in existing.items() if name not in places], self._take)
+
+    async def _take(self, clique: PodClique) -> None:
+        async with self._departures.taking(clique):
+            await delete_exactly(self._client, POD_CLIQUE, clique)
 
     def _correction(self, scene: Scene, found: PodClique, place: Place, owner: OwnerReference) -> list[JSON]:
         template_hash = scene.hashes.cliques[place.template.name]
@@ -315,7 +319,13 @@ class PodCliqueSetController:
     async def _delete_surplus_groups(self, scene: Scene) -> None:
         layout = scene.layout
         wanted = {names.scaling_group(layout.name, i, g) for i in range(layout.replicas) for g in layout.group_configs}
-        await self._delete_surplus(POD_CLIQUE_SCALING_GROUP, scene.observed.groups, wanted)
+        surplus = [group for name, group in scene.observed.groups.items() if name not in wanted]
+
+        async def take(group: PodCliqueScalingGroup) -> None:
+            async with self._departures.taking(*scene.observed.members.get(group.metadata.name, ())):
+                await delete_exactly(self._client, POD_CLIQUE_SCALING_GROUP, group)
+
+        await write_each(surplus, take)
 
     async def _delete_surplus_gangs(self, scene: Scene, wanted: Container[str]) -> None:
         """Delete gangs that are not wanted any more, once no gate is being opened on their word."""
@@ -333,16 +343,6 @@ class PodCliqueSetController:
         if change.new is None and change.old is not None:
             self._releases.reopen(change.old)
 
-    async def _delete_surplus(
-        self,
-        resource: Resource,
-        existing: Mapping[str, Generated],
-        wanted: Iterable[str],
-    ) -> None:
-        keep = set(wanted)
-        surplus = [each for name, each in existing.items() if name not in keep]
-        await write_each(surplus, lambda each: delete_exactly(self._client, resource, each))
-
     async def _recycle(self, scene: Scene, i: int) -> None:
         """Delete every PodClique of a replica; they are made anew, and its gangs start over."""
         observed = scene.observed
@@ -354,7 +354,7 @@ class PodCliqueSetController:
         self._events.event(about, "Warning", "PodCliqueSetReplicaDeleteSuccessful", text)
         gangs_of_replica = [gang for gang in observed.gangs.values() if replica_index(gang.metadata.labels) == i]
         await write_each(gangs_of_replica, self._announce_recycling)
-        await write_each(doomed, lambda each: delete_exactly(self._client, POD_CLIQUE, each))
+        await write_each(doomed, self._take)
 
     async def _announce_recycling(self, gang: PodGang) -> None:
         patch = {"metadata": {"annotations": {additions.RECYCLE: timestamp(self._clock.now())}}}

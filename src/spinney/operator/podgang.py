@@ -31,6 +31,7 @@ from spinney.kube.manager import Manager
 from spinney.kube.mapping import to_label
 from spinney.operator import gang_status, gangs, gates, incarnations
 from spinney.operator.caches import BY_SET, BY_TOPOLOGY, Caches
+from spinney.operator.departures import Departures
 from spinney.operator.gang_status import BackendAnswer, Members
 from spinney.operator.gangs import GangContent, GangPlan
 from spinney.operator.incarnations import Life
@@ -73,9 +74,11 @@ class PodGangController:
         registry: Registry,
         events: EventRecorder,
         *,
+        departures: Departures,
         keyed_conditions: bool = True,
     ) -> None:
         self._client = client.trusting()
+        self._departures = departures
         self._keyed_conditions = keyed_conditions
         self._clock = client.runtime.clock
         self._caches = caches
@@ -129,7 +132,10 @@ class PodGangController:
         if _is_coming_up(gang.status, status) and (left := self._held_back.seconds_left(key, replicas)) > 0:
             return Requeue(after=left)
         self._held_back.forget(key)
-        await self._write_status(key, gang, status)
+        if is_true(gang.status.conditions, INITIALIZED) or not is_true(status.conditions, INITIALIZED):
+            await self._write_status(key, gang, status)
+        elif not await self._complete(key, gang, status, plan):
+            return Requeue()
         return None if answer is None or answer.ready else Requeue()
 
     # -- deciding ------------------------------------------------------------------------------------------------------
@@ -235,6 +241,15 @@ class PodGangController:
         except NotFound:
             return gang
         return self._latest.wrote(key, stored)
+
+    async def _complete(self, key: Key, gang: PodGang, status: PodGangStatus, plan: GangPlan) -> bool:
+        """Write that a gang is Initialized, unless something of it has gone meanwhile or is going."""
+        members = self._members(plan, gang.metadata.namespace)
+        if gang_status.missing(gang, members) is not None or await self._departures.is_any_leaving(members.parts()):
+            return False
+        with self._departures.completing(key):
+            await self._write_status(key, gang, status)
+        return True
 
     async def _apply_status(self, gang: PodGang, status: PodGangStatus) -> PodGang:
         """Write our conditions; those of the scheduler are not touched."""
