@@ -243,14 +243,15 @@ async def a_world(
         try:
             await operator.manager.wait_until_ready()
             yield world
-            if tasks[0].done():
-                await tasks[0]  # an operator that has ended by itself says why
             assert world.witness.violations == []
         finally:
+            ended_by_itself = tasks[0].done()
             operator.stop()
             for task in tasks[1:]:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
+            if ended_by_itself:
+                await tasks[0]  # says why: a test that failed has failed because of it
 
 
 async def follow(world: World) -> None:
