@@ -1,15 +1,17 @@
 """Storms: everything that can go wrong between an operator and its API server, from a seed.
 
 One call in ten is answered with 409, 429 or 5xx, or is lost on the way there or back; watches are refused, lag and
-break; and the operator is killed at a random request, before or after the server acted on it. :func:`history` takes two
-workloads through create, scale, update and delete in such weather and returns what is there afterwards, with whatever
-differs between any two runs (uids, times, generated names) taken out.
+break; and the operator is killed at a random request, before or after the server acted on it, at least once while it
+creates, scales, updates and deletes each. :func:`history` takes two workloads through these in such weather, one after
+the other or, in haste, before what went before is done, and returns what is there afterwards, with whatever differs
+between any two runs (uids, times, generated names) taken out.
 """
 
 import asyncio
 import json
 import random
 import re
+from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -47,6 +49,12 @@ from tests.operator.harness import Witness, World, follow, place_pods
 FAULTS = 0.1
 """How many calls go wrong."""
 
+PHASES = {"create": 150, "scale": 80, "update": 150, "delete": 10}
+"""What happens to the workloads, and within how many requests the operator is killed for the first time in each."""
+
+LIFE = 300
+"""Within how many requests it is killed again."""
+
 KINDS = (
     POD_CLIQUE_SET,
     POD_CLIQUE,
@@ -61,7 +69,14 @@ KINDS = (
     HORIZONTAL_POD_AUTOSCALER,
 )
 
-_REASONS = {409: "Conflict", 410: "Expired", 429: "TooManyRequests", 500: "InternalError", 503: "ServiceUnavailable"}
+_REASONS = {
+    409: "Conflict",
+    410: "Expired",
+    429: "TooManyRequests",
+    500: "InternalError",
+    503: "ServiceUnavailable",
+    504: "Timeout",
+}
 
 
 @dataclass
@@ -70,16 +85,16 @@ class Weather:
 
     chance: random.Random
     rate: float = 0.0
-    deaths: int = 0
-    faults: int = 0
+    phase: str = ""
+    kills: Counter[str] = field(default_factory=Counter)
+    faults: Counter[str] = field(default_factory=Counter)
     calls: int = 0
+    breaks: int = 0
 
     def strikes(self) -> bool:
         """Say whether this call goes wrong."""
-        struck = self.chance.random() < self.rate
         self.calls += self.rate > 0
-        self.faults += struck
-        return struck
+        return self.chance.random() < self.rate
 
 
 class StormyTransport:
@@ -115,6 +130,7 @@ class StormyTransport:
         await asyncio.sleep(weather.chance.random() * 0.02)
         self._live()
         if struck:
+            weather.faults["answer lost"] += 1
             if weather.chance.random() < 0.5:
                 return _status(503, "the answer was lost behind a proxy")
             raise ConnectionFailed(f"{method} {path}: the answer was lost")
@@ -133,9 +149,10 @@ class StormyTransport:
         """Open a watch that may be refused, lags, and may break at any event."""
         self._live()
         if self._weather.strikes():
+            self._weather.faults["watch refused"] += 1
             if self._weather.chance.random() < 0.3:
                 raise ConnectionFailed(f"{method} {path}: lost on the way")
-            code = self._weather.chance.choice([410, 429, 500, 503])
+            code = self._weather.chance.choice([410, 429, 500, 503, 504])
             refused = _status(code, f"{method} {path}: refused")
             yield InProcessStream(refused.status, refused.headers, refused.body)
             return
@@ -146,10 +163,13 @@ class StormyTransport:
         """End with the process."""
 
     def _refused(self, method: str, path: str) -> Response:
-        codes = [429, 500, 503] if method == "GET" else [409, 429, 500, 503]
+        codes = [429, 500, 503, 504] if method == "GET" else [409, 429, 500, 503, 504]
         if self._weather.chance.random() < 0.3:
+            self._weather.faults["request lost"] += 1
             raise ConnectionFailed(f"{method} {path}: lost on the way")
-        return _status(self._weather.chance.choice(codes), f"{method} {path}: refused")
+        code = self._weather.chance.choice(codes)
+        self._weather.faults[str(code)] += 1
+        return _status(code, f"{method} {path}: refused")
 
     def die_after(self, requests: int) -> None:
         """Let this life end at the given request from now."""
@@ -161,6 +181,7 @@ class StormyTransport:
             self._left -= 1
             if self._left <= 0:
                 self.dead.set()
+                self._weather.kills[self._weather.phase if self._weather.rate else "calm"] += 1
         if self.dead.is_set():
             raise ConnectionRefused("this process was killed")
 
@@ -183,7 +204,10 @@ class _LaggingStream:
         async for chunk in self._stream:
             if self._lag and self._weather.rate:
                 await asyncio.sleep(self._lag * self._weather.chance.random())
-            if self._line.dead.is_set() or self._weather.chance.random() < self._weather.rate / 2:
+            if self._line.dead.is_set():
+                raise ConnectionFailed("this process was killed")
+            if self._weather.chance.random() < self._weather.rate / 2:
+                self._weather.breaks += 1
                 raise ConnectionFailed("the watch broke")
             yield chunk
 
@@ -216,7 +240,6 @@ class Lives:
             running = asyncio.create_task(operator.run())
             ends = [asyncio.create_task(each.wait()) for each in (line.dead, self.stop)]
             await asyncio.wait([running, *ends], return_when=asyncio.FIRST_COMPLETED)
-            self.weather.deaths += not self.stop.is_set()
             line.dead.set()
             for task in (running, *ends):
                 task.cancel()
@@ -225,20 +248,19 @@ class Lives:
             if not self.stop.is_set():
                 await asyncio.sleep(self.weather.chance.random() * 5)
 
-    async def through_a_storm(self, act: Callable[[], Awaitable[Any]], seconds: float) -> None:
-        """Do something while everything goes wrong, and kill the operator at least once."""
-        self.weather.rate, self.storm = FAULTS, True
-        lived = self.weather.deaths
+    async def through_a_storm(self, phase: str, act: Callable[[], Awaitable[Any]], seconds: float) -> None:
+        """Do something while everything goes wrong and the operator is killed again and again."""
+        self.weather.rate, self.weather.phase, self.storm = FAULTS, phase, True
         self._doom()
         await act()
         await asyncio.sleep(seconds)
-        if self.weather.deaths == lived and self.line is not None:
-            self.line.dead.set()
         self.weather.rate, self.storm = 0.0, False
 
     def _doom(self) -> None:
+        weather = self.weather
+        span = LIFE if weather.kills[weather.phase] else PHASES[weather.phase]
         if self.line is not None:
-            self.line.die_after(self.weather.chance.randrange(1, 300))
+            self.line.die_after(weather.chance.randrange(1, span))
 
 
 def workload(name: str, replicas: int, scheduler: str, *, image: str = "registry.example/worker:1") -> PodCliqueSet:
@@ -259,14 +281,15 @@ class Outcome:
 
     state: Mapping[str, JSON]
     violations: tuple[str, ...]
-    deaths: int
-    faults: int
-    calls: int
     repairs: int
+    weather: Weather
 
 
-async def history(seed: int, scheduler: str, *, stormy: bool) -> Outcome:
-    """Create, scale, update and delete, in a storm or in calm weather; return what is left."""
+async def history(seed: int, scheduler: str, *, stormy: bool, hasty: bool = False) -> Outcome:
+    """Create, scale, update and delete, in a storm or in calm weather; return what is left.
+
+    With ``hasty``, each begins while the one before is still under way.
+    """
     runtime = Runtime.virtual(seed)
     server = ApiServer(runtime)
     client = Client(InProcessTransport(server), runtime)
@@ -281,12 +304,14 @@ async def history(seed: int, scheduler: str, *, stormy: bool) -> Outcome:
         await asyncio.sleep(1)
 
         async def phase(act: Callable[[], Awaitable[Any]], *, calm: float) -> None:
+            hurried = hasty and act is not delete
+            seconds = lives.weather.chance.random() * 3 if hurried else 20
             if stormy:
-                await lives.through_a_storm(act, 20)
+                await lives.through_a_storm(act.__name__, act, seconds)
             else:
                 await act()
-                await asyncio.sleep(20)
-            await asyncio.sleep(calm)
+                await asyncio.sleep(seconds)
+            await asyncio.sleep(0 if hurried else calm)
 
         async def create() -> None:
             await world.apply(workload("model", 2, scheduler))
@@ -301,7 +326,7 @@ async def history(seed: int, scheduler: str, *, stormy: bool) -> Outcome:
             await _resize(client, POD_CLIQUE_SCALING_GROUP, "model-0-sg", 3)
 
         async def update() -> None:
-            world.witness.updating = True
+            world.witness.updating = not hasty  # else there is no telling what an update takes away
             await world.apply(workload("model", 3, scheduler, image="registry.example/worker:2"))
 
         async def delete() -> None:
@@ -319,9 +344,7 @@ async def history(seed: int, scheduler: str, *, stormy: bool) -> Outcome:
         for task in tasks[1:]:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
-    weather = lives.weather
-    found = tuple(world.witness.violations)
-    return Outcome(state, found, weather.deaths, weather.faults, weather.calls, lives.repairs)
+    return Outcome(state, tuple(world.witness.violations), lives.repairs, lives.weather)
 
 
 def _written_by(scheduler: str) -> tuple[Resource, ...]:
