@@ -63,6 +63,12 @@ def test_a_compressed_body_is_unpacked() -> None:
     assert read(head + packed, []).body == b"x" * 5000
 
 
+def test_every_value_of_a_repeated_header_is_kept() -> None:
+    """A header that comes several times has all its values, in order, and the others are as they came."""
+    head = b'HTTP/1.1 200 OK\r\nWarning: 299 - "a"\r\nDate: now\r\nwarning: 299 - "b"\r\nContent-Length: 0\r\n\r\n'
+    assert read(head, []).headers == {"warning": '299 - "a", 299 - "b"', "date": "now", "content-length": "0"}
+
+
 def test_interim_answers_are_passed_over() -> None:
     """A 100 Continue before the answer is not taken for it."""
     assert read(b"HTTP/1.1 100 Continue\r\n\r\n" + plain(b"{}"), [10, 25, 40]).body == b"{}"
@@ -92,7 +98,9 @@ def test_an_answer_that_is_cut_off_is_none() -> None:
         assert reader.end() is None
 
 
-@pytest.mark.parametrize("head", [b"Connection: close\r\n", b"connection: Close\r\n"])
+@pytest.mark.parametrize(
+    "head", [b"Connection: close\r\n", b"connection: Close\r\n", b"Connection: TE\r\nConnection: close\r\n"]
+)
 def test_a_server_that_wants_to_close_is_believed(head: bytes) -> None:
     """After ``connection: close`` the connection carries nothing more."""
     reader = AnswerReader()
@@ -108,6 +116,8 @@ def test_a_server_that_wants_to_close_is_believed(head: bytes) -> None:
         b"HTTP/1.1 200 OK\r\nno colon here\r\n\r\n",
         b"HTTP/1.1 200 OK\r\nContent-Length: ten\r\n\r\n",
         b"HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\nab",
+        b"HTTP/1.1 200 OK\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\nab",
+        b"HTTP/1.1 200 OK\r\nTransfer-Encoding: gzip, chunked\r\n\r\nxyz\r\n",
         b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nxyz\r\n",
         b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n-1\r\n",
         b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nabcd\r\n",

@@ -8,7 +8,7 @@ answer, because nothing was asked yet: a connection on which bytes are left over
 import zlib
 from functools import lru_cache
 
-from spinney.kube.transport import Response
+from spinney.kube.transport import Response, joined
 
 HEAD_LIMIT = 1 << 16
 
@@ -86,16 +86,22 @@ class AnswerReader:
         code = int(status[:3])
         if 100 <= code < 200:
             return
-        headers = dict(map(_header, rest.split("\r\n"))) if rest else {}
+        lines = rest.split("\r\n") if rest else []
+        headers = dict(map(_header, lines))
+        if len(headers) < len(lines):  # rare, so the others are spared the slower way
+            headers = joined(map(_header, lines))
         self._status = code
         self._headers = headers
-        self.reusable = version == "HTTP/1.1" and headers.get("connection", "").lower() != "close"
+        self.reusable = version == "HTTP/1.1" and "close" not in headers.get("connection", "").lower()
         self._measure()
 
     def _measure(self) -> None:
         headers = self._headers
         self._coded = headers.get("content-encoding", "") == "gzip"
-        self._chunked = headers.get("transfer-encoding", "").lower() == "chunked"
+        transfer = headers.get("transfer-encoding", "").lower()
+        if transfer not in ("", "chunked"):
+            raise MalformedAnswer(f"expected chunked as transfer-encoding, found {transfer[:80]!r}")
+        self._chunked = bool(transfer)
         length = headers.get("content-length")
         if self._bodiless or self._status in _BODILESS:
             self._wanted, self._chunked = 0, False

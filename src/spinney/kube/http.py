@@ -20,7 +20,7 @@ from spinney.kube.connections import CONNECT_SECONDS, Connections
 from spinney.kube.credentials import Credential, CredentialSource, FixedCredential
 from spinney.kube.errors import ConnectionFailed, ConnectionRefused, ConnectionTimedOut
 from spinney.kube.tls import ClientCertificate, client_context
-from spinney.kube.transport import Response
+from spinney.kube.transport import Response, joined
 
 READ_BUFFER = 1 << 18
 
@@ -227,9 +227,4 @@ def _say(problem: Exception) -> str:
 
 
 def _lower(headers: Mapping[str, str]) -> Mapping[str, str]:
-    """Return headers under lower-case names, those that came several times joined by commas."""
-    joined: dict[str, str] = {}
-    for name, value in headers.items():
-        key = name.lower()
-        joined[key] = f"{joined[key]}, {value}" if key in joined else value
-    return joined
+    return joined((name.lower(), value) for name, value in headers.items())

@@ -5,7 +5,7 @@ into the embedded server. A transport knows nothing of Kubernetes objects: bytes
 :class:`~spinney.kube.errors.ConnectionFailed` when no answer came.
 """
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Iterable, Mapping
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 from typing import Protocol
@@ -18,6 +18,14 @@ class Response:
     status: int
     headers: Mapping[str, str] = field(default_factory=dict)
     body: bytes = b""
+
+
+def joined(headers: Iterable[tuple[str, str]]) -> dict[str, str]:
+    """Return headers by name, the values of one that came several times separated by commas."""
+    found: dict[str, str] = {}
+    for name, value in headers:
+        found[name] = f"{found[name]}, {value}" if name in found else value
+    return found
 
 
 class StreamingResponse(Protocol):
