@@ -6,7 +6,7 @@ an embedded one. Everything above it is the same in production, in a test and on
 """
 
 from spinney.kube.cache import Change, WatchCache
-from spinney.kube.client import Client, Listing, PatchKind
+from spinney.kube.client import Client, PatchKind
 from spinney.kube.controller import Controller, Requeue
 from spinney.kube.errors import ApiError, KubeError
 from spinney.kube.events import EventRecorder
@@ -14,6 +14,7 @@ from spinney.kube.keys import Key
 from spinney.kube.lease import LeaderElection
 from spinney.kube.manager import Manager
 from spinney.kube.metrics import KubeMetrics
+from spinney.kube.pages import Listing
 from spinney.kube.queue import WorkQueue
 from spinney.kube.transport import Response, Transport
 from spinney.kube.watching import WatchEvent

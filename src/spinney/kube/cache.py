@@ -28,7 +28,7 @@ from msgspec import StructMeta
 
 from spinney.api.resource import Resource
 from spinney.kube.backoff import Backoff
-from spinney.kube.client import PAGE_SIZE, Client
+from spinney.kube.client import PAGE_SIZE, Client, Selecting
 from spinney.kube.errors import ApiError, Expired, KubeError
 from spinney.kube.indexes import Index, IndexFunction
 from spinney.kube.keys import Identity, Key, identify
@@ -90,8 +90,7 @@ class WatchCache(Generic[T]):
         self._type: Any = type
         self._project: Callable[[Any], T] | None = None
         self._namespace = namespace
-        self._label_selector = label_selector
-        self._field_selector = field_selector
+        self._selecting = Selecting(label_selector=label_selector, field_selector=field_selector)
         self._page_size = page_size
         self._times = times
         self._decoder: EventDecoder[Any] = EventDecoder(type)
@@ -238,12 +237,7 @@ class WatchCache(Generic[T]):
         seen: set[Key] = set()
         version = ""
         async for page in self._client.pages(
-            self.resource,
-            self._namespace,
-            type=self._type,
-            label_selector=self._label_selector,
-            field_selector=self._field_selector,
-            limit=page_size,
+            self.resource, self._namespace, type=self._type, **self._selecting, limit=page_size
         ):
             for item in page.undecodable:
                 self._lament(item)
@@ -261,9 +255,8 @@ class WatchCache(Generic[T]):
         batches = self._client.watch_lines(
             self.resource,
             self._namespace,
+            **self._selecting,
             resource_version=self._version,
-            label_selector=self._label_selector,
-            field_selector=self._field_selector,
             timeout_seconds=int(length),
         )
         try:

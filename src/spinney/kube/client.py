@@ -9,16 +9,16 @@ fields were dropped): write with :meth:`Client.apply` or :meth:`Client.patch`.
 
 import asyncio
 import builtins
-import functools
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Sequence
 from enum import Enum
-from typing import TYPE_CHECKING, Any, Generic, Literal
+from typing import TYPE_CHECKING, Any, Literal, TypedDict, Unpack
 
 import msgspec
 
 from spinney.api.resource import Resource
 from spinney.api.struct import JSON, Struct, encode, to_json
 from spinney.kube.errors import AlreadyExists, Expired, KubeError, UndecodableResponse, error_from_response
+from spinney.kube.pages import Listing, Page, decode_page, refuse
 from spinney.kube.retrying import SAFE_METHODS, RetryPolicy
 from spinney.kube.transport import Response, Transport
 from spinney.kube.warning_headers import WarningLog, warnings_in
@@ -55,23 +55,24 @@ class PatchKind(Enum):
     APPLY = "application/apply-patch+yaml"
 
 
-class Listing(msgspec.Struct, Generic[T], frozen=True):
-    """A collection at one resource version, from which a watch can go on without a gap."""
+class Selecting(TypedDict, total=False):
+    """Which objects of a collection are meant: those that both selectors match."""
 
-    items: tuple[T, ...]
-    resource_version: str
+    label_selector: str | None
+    field_selector: str | None
 
 
-class Page(msgspec.Struct, Generic[T], frozen=True):
-    """A part of a collection; ``token`` is empty on the last one.
+class Reading(Selecting, total=False):
+    """What is asked of a list; ``limit`` is how many objects come at a time, 0 for all at once."""
 
-    ``undecodable`` holds the objects that are not of the type asked for.
-    """
+    limit: int
 
-    items: Sequence[T]
-    resource_version: str
-    token: str = ""
-    undecodable: tuple[Undecodable, ...] = ()
+
+class Watching(Selecting, total=False):
+    """What is asked of a watch: from where, and for how long."""
+
+    resource_version: str | None
+    timeout_seconds: int | None
 
 
 class Client:
@@ -120,9 +121,7 @@ class Client:
         namespace: str | None = None,
         *,
         type: type[T] = _JSON,
-        label_selector: str | None = None,
-        field_selector: str | None = None,
-        limit: int = PAGE_SIZE,
+        **wanted: Unpack[Reading],
     ) -> Listing[T]:
         """Return a whole collection as of one resource version, read page by page.
 
@@ -131,23 +130,15 @@ class Client:
         items: builtins.list[T] = []
         version = ""
         try:
-            async for page in self.pages(
-                resource,
-                namespace,
-                type=type,
-                label_selector=label_selector,
-                field_selector=field_selector,
-                limit=limit,
-            ):
-                _refuse(page.undecodable, resource)
+            async for page in self.pages(resource, namespace, type=type, **wanted):
+                refuse(page.undecodable, resource)
                 items += page.items
                 version = page.resource_version
         except Expired:
-            if limit == 0:
+            if wanted.get("limit") == 0:
                 raise
-            return await self.list(
-                resource, namespace, type=type, label_selector=label_selector, field_selector=field_selector, limit=0
-            )
+            wanted["limit"] = 0
+            return await self.list(resource, namespace, type=type, **wanted)
         return Listing(tuple(items), version)
 
     async def pages(
@@ -156,19 +147,17 @@ class Client:
         namespace: str | None = None,
         *,
         type: type[T] = _JSON,
-        label_selector: str | None = None,
-        field_selector: str | None = None,
-        limit: int = PAGE_SIZE,
+        **wanted: Unpack[Reading],
     ) -> AsyncIterator[Page[T]]:
         """Yield a collection page by page, all as of one resource version; raises ``Expired`` if that is forgotten.
 
         While a page is being read, the server is already asked for the next.
         """
-        query = _query(labelSelector=label_selector, fieldSelector=field_selector, limit=limit or None)
+        query = _selecting(wanted) | _query(limit=wanted.get("limit", PAGE_SIZE) or None)
         path = resource.path(namespace)
         response = await self.raw("GET", path, query=query)
         while True:
-            page = _decode_page(response.body, type, request=f"GET {path}")
+            page = decode_page(response.body, type, request=f"GET {path}")
             if not page.token:
                 yield page
                 return
@@ -187,28 +176,18 @@ class Client:
         namespace: str | None = None,
         *,
         type: type[T] = _JSON,
-        resource_version: str | None = None,
-        label_selector: str | None = None,
-        field_selector: str | None = None,
-        timeout_seconds: int | None = None,
+        **wanted: Unpack[Watching],
     ) -> AsyncIterator[WatchEvent[T]]:
         """Yield events after ``resource_version`` until the server ends the watch; one connection, no resume.
 
         :class:`~spinney.kube.cache.WatchCache` is the thing that lists, resumes and recovers.
         """
         decoder = EventDecoder(type)
-        async for batch in self.watch_lines(
-            resource,
-            namespace,
-            resource_version=resource_version,
-            label_selector=label_selector,
-            field_selector=field_selector,
-            timeout_seconds=timeout_seconds,
-        ):
+        async for batch in self.watch_lines(resource, namespace, **wanted):
             for line in batch:
                 event = decoder.decode(line)
                 if isinstance(event, Undecodable):
-                    _refuse((event,), resource)
+                    refuse((event,), resource)
                 elif not isinstance(event, Bookmark):
                     yield event
 
@@ -216,20 +195,14 @@ class Client:
         self,
         resource: Resource,
         namespace: str | None = None,
-        *,
-        resource_version: str | None = None,
-        label_selector: str | None = None,
-        field_selector: str | None = None,
-        timeout_seconds: int | None = None,
+        **wanted: Unpack[Watching],
     ) -> AsyncGenerator[builtins.list[bytes], None]:
         """Yield the undecoded lines of one watch, as many at a time as have arrived together."""
-        query = _query(
+        query = _selecting(wanted) | _query(
             watch="true",
             allowWatchBookmarks="true",
-            resourceVersion=resource_version,
-            labelSelector=label_selector,
-            fieldSelector=field_selector,
-            timeoutSeconds=timeout_seconds,
+            resourceVersion=wanted.get("resource_version"),
+            timeoutSeconds=wanted.get("timeout_seconds"),
         )
         path = resource.path(namespace)
         async with self.transport.stream("GET", path, query=query, timeout=self._timeout) as response:
@@ -330,15 +303,13 @@ class Client:
         resource: Resource,
         namespace: str | None = None,
         *,
-        label_selector: str | None = None,
-        field_selector: str | None = None,
         grace_period_seconds: int | None = None,
         propagation_policy: PropagationPolicy | None = None,
+        **wanted: Unpack[Selecting],
     ) -> None:
         """Delete every object of a collection that the selectors match."""
-        query = _query(labelSelector=label_selector, fieldSelector=field_selector)
         body = _delete_options(grace_period_seconds, propagation_policy, None, None, dry_run=False)
-        await self.raw("DELETE", resource.path(namespace), query=query, body=encode(body))
+        await self.raw("DELETE", resource.path(namespace), query=_selecting(wanted), body=encode(body))
 
     async def bind(
         self, namespace: str, pod: str, uid: str | None, node: str, *, annotations: Mapping[str, str] = {}
@@ -485,6 +456,10 @@ def _query(**parameters: str | int | None) -> dict[str, str]:
     return {name: str(value) for name, value in parameters.items() if value is not None}
 
 
+def _selecting(wanted: Selecting) -> dict[str, str]:
+    return _query(labelSelector=wanted.get("label_selector"), fieldSelector=wanted.get("field_selector"))
+
+
 def _manifest(resource: Resource, obj: JSON | Struct) -> JSON:
     """Return the object as JSON with its own metadata dict, so that callers' objects are never written to."""
     body: JSON = to_json(obj) if isinstance(obj, msgspec.Struct) else dict(obj)
@@ -519,52 +494,6 @@ def _delete_options(
         "dryRun": ["All"] if dry_run else None,
     }
     return {name: value for name, value in options.items() if value is not None}
-
-
-class _ListMeta(msgspec.Struct, rename="camel"):
-    resource_version: str = ""
-    token: str = msgspec.field(default="", name="continue")
-
-
-class _List(msgspec.Struct, Generic[T]):
-    metadata: _ListMeta = msgspec.field(default_factory=_ListMeta)
-    items: builtins.list[T] | None = None
-
-
-@functools.cache
-def _list_decoder(kind: Any) -> msgspec.json.Decoder[Any]:
-    return msgspec.json.Decoder(_List[kind])
-
-
-def _decode_page(body: bytes, type: type[T], *, request: str) -> Page[T]:
-    """Decode a page; if an object in it is not of the type, decode the others one by one."""
-    kind: Any = type  # mypy does not see that a type is hashable
-    try:
-        listed: _List[T] = _list_decoder(kind).decode(body)
-        return Page(listed.items or (), listed.metadata.resource_version, listed.metadata.token)
-    except msgspec.DecodeError:
-        pass  # either not a list at all, or one object in it is not of the type
-    try:
-        raw: _List[msgspec.Raw] = _list_decoder(msgspec.Raw).decode(body)
-    except msgspec.DecodeError as problem:
-        raise UndecodableResponse(f"{request} did not answer with a list: {problem}; got {body[:200]!r}") from problem
-    one = EventDecoder(type)
-    items: builtins.list[T] = []
-    undecodable: builtins.list[Undecodable] = []
-    for item in raw.items or ():
-        event = one.decode(b'{"type":"ADDED","object":%b}' % bytes(item))
-        if isinstance(event, WatchEvent):
-            items.append(event.object)
-        elif isinstance(event, Undecodable):
-            undecodable.append(event)
-    return Page(items, raw.metadata.resource_version, raw.metadata.token, tuple(undecodable))
-
-
-def _refuse(undecodable: Sequence[Undecodable], resource: Resource) -> None:
-    for item in undecodable:
-        raise UndecodableResponse(
-            f"{resource.kind} {item.namespace}/{item.name} does not have the expected shape: {item.problem}"
-        )
 
 
 def _type_name(type: Any) -> str:
