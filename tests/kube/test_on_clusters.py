@@ -1,6 +1,7 @@
 """The client, cache, lease and events on an embedded and on a real API server."""
 
 import asyncio
+import dataclasses
 from collections.abc import Mapping
 from typing import Any
 
@@ -10,7 +11,8 @@ from spinney.api.coordination import LEASE, Lease
 from spinney.api.core import CONFIG_MAP, EVENT, NODE, POD, Node, Pod
 from spinney.api.meta import ObjectMeta
 from spinney.api.struct import Struct
-from spinney.kube import Change, Key, PatchKind, WatchCache
+from spinney.kube import Change, Client, Key, PatchKind, WatchCache
+from spinney.kube.discovery import served
 from spinney.kube.errors import AlreadyExists, Conflict, Expired, Forbidden, Invalid, NotFound
 from spinney.kube.events import EventRecorder, reference
 from spinney.kube.finalizers import add_finalizer, remove_finalizer
@@ -78,6 +80,23 @@ async def test_a_dry_run_changes_nothing(cluster: Cluster) -> None:
     assert (await cluster.client.create(CONFIG_MAP, body, cluster.namespace, dry_run=True))["data"] == {"x": "1"}
     with pytest.raises(NotFound):
         await cluster.client.get(CONFIG_MAP, "dry", cluster.namespace)
+
+
+async def test_every_warning_is_heard(cluster: Cluster) -> None:
+    """A write that the server has several things to say about passes on each of them."""
+    heard: list[str] = []
+    client = Client(cluster.client.transport, cluster.runtime, on_warning=heard.append, field_validation="Warn")
+    await client.create(CONFIG_MAP, {"metadata": {"name": "odd"}, "one": 1, "two": 2}, cluster.namespace)
+    assert sorted(heard) == ['unknown field "one"', 'unknown field "two"']
+
+
+async def test_what_is_served_is_found(cluster: Cluster) -> None:
+    """Kinds of several groups are told apart into those that are served and those that are not, alone or together."""
+    absent = dataclasses.replace(LEASE, group="nowhere.example"), dataclasses.replace(LEASE, plural="borrowings")
+    old = dataclasses.replace(LEASE, version="v1alpha0")
+    assert await served(cluster.client, [POD, LEASE, *absent, old]) == {POD, LEASE}
+    for resource, found in ((POD, {POD}), (absent[0], set()), (absent[1], set())):
+        assert await served(cluster.client, [resource]) == found
 
 
 async def test_a_long_list_is_read_in_pages(cluster: Cluster) -> None:

@@ -1,6 +1,12 @@
-"""What an API server serves: asked once at start, for kinds that may or may not be installed."""
+"""What an API server serves: asked once at start, for kinds that may or may not be installed.
 
-from collections.abc import Iterable
+Whoever asks about several groups reads the aggregated discovery: one answer for all of them. A server too old for it,
+and a group whose own server is away (its entry is stale), are asked group by group.
+"""
+
+import asyncio
+from collections.abc import Collection, Iterable
+from typing import Final
 
 import msgspec
 
@@ -8,26 +14,78 @@ from spinney.api.resource import Resource
 from spinney.kube.client import Client
 from spinney.kube.errors import NotFound
 
+AGGREGATED: Final = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
 
-class _ServedResource(msgspec.Struct):
+
+async def served(client: Client, resources: Iterable[Resource]) -> frozenset[Resource]:
+    """Return those of ``resources`` that the API server serves."""
+    wanted = frozenset(resources)
+    versions = sorted({resource.api_version for resource in wanted})
+    plurals: dict[str, frozenset[str]] = {}
+    if len(versions) > 1:
+        core = [version for version in versions if "/" not in version]
+        named = [version for version in versions if "/" in version]
+        asked = [_aggregated(client, *each) for each in (("/api", core), ("/apis", named)) if each[1]]
+        for told in await asyncio.gather(*asked):
+            plurals |= told
+    untold = [version for version in versions if version not in plurals]
+    plurals |= zip(untold, await asyncio.gather(*(_listed(client, version) for version in untold)), strict=True)
+    return frozenset(resource for resource in wanted if resource.plural in plurals[resource.api_version])
+
+
+async def _aggregated(client: Client, path: str, versions: Collection[str]) -> dict[str, frozenset[str]]:
+    """Return the plurals of those of ``versions`` about which the aggregated discovery is certain."""
+    answer = await client.raw("GET", path, headers={"accept": f"{AGGREGATED},application/json"})
+    told = msgspec.json.decode(answer.body, type=_Aggregated)
+    if told.kind != "APIGroupDiscoveryList":
+        return {}
+    plurals: dict[str, frozenset[str]] = dict.fromkeys(versions, frozenset())
+    for group in told.items:
+        for each in group.versions:
+            version = f"{group.metadata.name}/{each.version}" if group.metadata.name else each.version
+            if each.freshness == "Stale":
+                plurals.pop(version, None)
+            elif version in plurals:
+                plurals[version] = frozenset(resource.resource for resource in each.resources)
+    return plurals
+
+
+async def _listed(client: Client, version: str) -> frozenset[str]:
+    """Return the plurals of one group and version; none if it is not served."""
+    try:
+        answer = await client.raw("GET", f"/apis/{version}" if "/" in version else f"/api/{version}")
+    except NotFound:
+        return frozenset()
+    return frozenset(resource.name for resource in msgspec.json.decode(answer.body, type=_ResourceList).resources)
+
+
+class _ListedResource(msgspec.Struct):
     name: str
 
 
 class _ResourceList(msgspec.Struct):
-    resources: tuple[_ServedResource, ...] = ()
+    resources: tuple[_ListedResource, ...] = ()
 
 
-async def served(client: Client, resources: Iterable[Resource]) -> frozenset[Resource]:
-    """Return those of ``resources`` that the API server serves, asking once per group and version."""
-    wanted = list(resources)
-    answers: dict[str, frozenset[str]] = {}
-    for version in dict.fromkeys(resource.api_version for resource in wanted):
-        path = f"/apis/{version}" if "/" in version else f"/api/{version}"
-        try:
-            answer = await client.raw("GET", path)
-        except NotFound:
-            answers[version] = frozenset()
-        else:
-            listed = msgspec.json.decode(answer.body, type=_ResourceList)
-            answers[version] = frozenset(resource.name for resource in listed.resources)
-    return frozenset(resource for resource in wanted if resource.plural in answers[resource.api_version])
+class _DiscoveredResource(msgspec.Struct):
+    resource: str
+
+
+class _DiscoveredVersion(msgspec.Struct):
+    version: str
+    resources: tuple[_DiscoveredResource, ...] = ()
+    freshness: str = "Current"
+
+
+class _GroupName(msgspec.Struct, frozen=True):
+    name: str = ""  # the core group has none
+
+
+class _DiscoveredGroup(msgspec.Struct):
+    metadata: _GroupName = _GroupName()
+    versions: tuple[_DiscoveredVersion, ...] = ()
+
+
+class _Aggregated(msgspec.Struct):
+    kind: str = ""
+    items: tuple[_DiscoveredGroup, ...] = ()

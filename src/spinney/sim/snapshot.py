@@ -18,9 +18,10 @@ from spinney.api.grove import POD_CLIQUE, POD_CLIQUE_SET, PodClique, PodCliqueSe
 from spinney.api.kai import BIND_REQUEST, BindRequest
 from spinney.api.resource import Resource
 from spinney.api.struct import JSON, Struct, convert, to_json
-from spinney.kube.client import Client, Page
+from spinney.kube.client import Client
 from spinney.kube.discovery import served
 from spinney.kube.errors import Expired, Forbidden, NotFound
+from spinney.kube.pages import Page
 from spinney.scheduler.config import SchedulerConfig
 from spinney.scheduler.sources import OPTIONAL_KINDS
 
@@ -162,11 +163,8 @@ async def take(
     Where pods may not be listed over all namespaces, those of ``namespace`` are, and the rest is noted as unseen.
     """
     taken = client.runtime.clock.now()
-    versions: dict[str, list[Resource]] = {}
-    for resource in KINDS:
-        versions.setdefault(resource.api_version, []).append(resource)
-    known = await asyncio.gather(*(served(client, kinds) for kinds in versions.values()))
-    available = [resource for resource in KINDS if any(resource in found for found in known)]
+    known = await served(client, KINDS)
+    available = [resource for resource in KINDS if resource in known]
     turns = asyncio.Semaphore(_AT_ONCE)
 
     async def look(resource: Resource) -> _Seen:
