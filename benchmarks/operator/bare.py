@@ -11,13 +11,14 @@ import time
 from pathlib import Path
 
 from benchmarks.load.cluster import for_each
-from benchmarks.operator.shape import NAMESPACE, SIZE, a_clique, a_gang, a_pod
+from benchmarks.operator.shape import NAMESPACE, Replicas
 from spinney.api.core import POD
-from spinney.api.grove import POD_CLIQUE
+from spinney.api.grove import POD_CLIQUE, PodClique
 from spinney.api.podgang import POD_GANG
 from spinney.api.struct import JSON
 from spinney.kube.client import Client, PatchKind
 from spinney.kube.config import load_kubeconfig
+from spinney.operator.writing import Unread
 from spinney.runtime import Runtime, settle_garbage_collector
 
 OPEN: list[JSON] = [{"op": "remove", "path": "/spec/schedulingGates/0"}]
@@ -28,13 +29,16 @@ async def write(kubeconfig: Path, replicas: int) -> None:
     runtime = Runtime.system()
     client = Client(load_kubeconfig(kubeconfig, runtime=runtime), runtime)
 
+    made = Replicas("bare", replicas)
+
     async def replica(i: int) -> None:
-        name = f"bare-{i}"
-        await client.create(POD_GANG, a_gang(name))
-        await client.create(POD_CLIQUE, a_clique(name))
-        pods = [await client.create(POD, a_pod(name, k)) for k in range(SIZE)]
+        await client.create(POD_GANG, made.gang(i), type=Unread)
+        clique = await client.create(POD_CLIQUE, made.clique(i), type=PodClique)
+        pods = made.pods(i, clique)
         for pod in pods:
-            await client.patch(POD, pod["metadata"]["name"], OPEN, NAMESPACE, kind=PatchKind.JSON)
+            await client.create(POD, pod, type=Unread)
+        for pod in pods:
+            await client.patch(POD, pod["metadata"]["name"], OPEN, NAMESPACE, kind=PatchKind.JSON, type=Unread)
 
     print("writing", flush=True)
     before = time.process_time()

@@ -1,11 +1,22 @@
 """The shape of Grove's scale tests: one set, one clique of two pods, so N replicas are N gangs and 2N pods."""
 
-from spinney.api import labels as marks
-from spinney.api.struct import JSON
+import msgspec
+
+from spinney.api.grove import POD_CLIQUE_SET, PodClique, PodCliqueSet
+from spinney.api.meta import ObjectMeta, owner_reference
+from spinney.api.podgang import NamespacedName, PodGang
+from spinney.api.struct import JSON, convert
+from spinney.operator import gangs, names
+from spinney.operator.gangs import GangPlan
+from spinney.operator.layout import Layout
+from spinney.operator.podcliques import desired_clique
+from spinney.operator.pods import pod_manifest
+from spinney.operator.topologies import Topology
 
 NAMESPACE = "bench"
 SIZE = 2
 CLIQUE = "expert-worker"
+SCHEDULER = "default-scheduler"
 
 
 def pod_spec() -> JSON:
@@ -20,7 +31,7 @@ def pod_spec() -> JSON:
     required = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [term]}}
     container = {"name": CLIQUE, "image": "nginx", "resources": {"requests": {"memory": "1Mi"}}}
     return {
-        "schedulerName": "default-scheduler",
+        "schedulerName": SCHEDULER,
         "affinity": {"nodeAffinity": required},
         "tolerations": [toleration],
         "terminationGracePeriodSeconds": 0,
@@ -44,21 +55,40 @@ def a_set(name: str, replicas: int, *, size: int = SIZE) -> JSON:
     }
 
 
-def a_gang(name: str) -> JSON:
-    """Return the PodGang of one replica, its pods named in advance."""
-    references = [{"namespace": NAMESPACE, "name": f"{name}-{CLIQUE}-{k}"} for k in range(SIZE)]
-    group = {"name": f"{name}-{CLIQUE}", "minReplicas": SIZE, "podReferences": references}
-    return {"metadata": {"name": name, "namespace": NAMESPACE}, "spec": {"podgroups": [group]}}
+class Replicas:
+    """What the operator makes of a set of this shape, to be written by somebody who has nothing to find out.
 
+    The objects are the operator's own, label for label, so that a comparison with it is about writes and not about
+    their size. Only the pods have names that are known in advance.
+    """
 
-def a_clique(name: str) -> JSON:
-    """Return the PodClique of one replica."""
-    spec = {"roleName": "expert", "replicas": SIZE, "minAvailable": SIZE, "podSpec": pod_spec()}
-    return {"metadata": {"name": f"{name}-{CLIQUE}", "namespace": NAMESPACE}, "spec": spec}
+    def __init__(self, name: str, replicas: int) -> None:
+        described = a_set(name, replicas)
+        described["metadata"]["uid"] = "00000000-0000-4000-8000-000000000000"
+        self._layout = Layout(convert(PodCliqueSet, described))
+        self._owner = owner_reference(POD_CLIQUE_SET, self._layout.pcs.metadata)
 
+    def gang(self, i: int) -> PodGang:
+        """Return the PodGang of one replica, its references filled in."""
+        [place] = self._layout.standalone(i)
+        plan = GangPlan(names.base_gang(self._layout.name, i), i, (place,))
+        references = tuple(NamespacedName(namespace=NAMESPACE, name=f"{place.name}-{k}") for k in range(SIZE))
+        spec = gangs.content(plan, self._layout, Topology(), {}).spec
+        groups = tuple(msgspec.structs.replace(group, pod_references=references) for group in spec.pod_groups)
+        metadata = ObjectMeta(
+            name=plan.name,
+            namespace=NAMESPACE,
+            labels=gangs.gang_labels(self._layout, plan, SCHEDULER),
+            owner_references=(self._owner,),
+        )
+        return PodGang(metadata=metadata, spec=msgspec.structs.replace(spec, pod_groups=groups))
 
-def a_pod(name: str, k: int) -> JSON:
-    """Return a gated pod of one replica."""
-    labels = {marks.MANAGED_BY: marks.MANAGED_BY_GROVE, marks.PART_OF: "bare", marks.POD_GANG: name}
-    spec = pod_spec() | {"schedulingGates": [{"name": marks.POD_GANG_GATE}], "hostname": f"{name}-{CLIQUE}-{k}"}
-    return {"metadata": {"name": f"{name}-{CLIQUE}-{k}", "namespace": NAMESPACE, "labels": labels}, "spec": spec}
+    def clique(self, i: int) -> PodClique:
+        """Return the PodClique of one replica."""
+        [place] = self._layout.standalone(i)
+        return desired_clique(self._layout, place, self._layout.hashes.cliques[CLIQUE], self._owner)
+
+    def pods(self, i: int, clique: PodClique) -> list[JSON]:
+        """Return the gated pods of one replica; ``clique`` is as the API server stored it."""
+        [place] = self._layout.standalone(i)
+        return [pod_manifest(clique, self._layout, place, k, name=f"{place.name}-{k}", image="") for k in range(SIZE)]
