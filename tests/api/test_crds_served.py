@@ -7,7 +7,7 @@ import pytest
 
 from spinney.api.grove import POD_CLIQUE_SET
 from spinney.api.kai import TOPOLOGY
-from spinney.api.podgang import POD_GANG
+from spinney.api.podgang import POD_GANG, PodGang, written
 from spinney.api.schema.crd import KINDS, manifests
 from spinney.api.struct import JSON, decode, encode
 from spinney.kube.crds import install_crds
@@ -131,3 +131,15 @@ def within(sent: Any, stored: Any) -> bool:
     if isinstance(sent, list):
         return len(sent) == len(stored) and all(map(within, sent, stored))
     return bool(sent == stored)
+
+
+async def test_a_new_gang_waits_for_its_pods(cluster: Cluster) -> None:
+    """Before anybody has written its status, a gang says that it is not Initialized."""
+    await install_crds(cluster.client, manifests())
+    gang = {"metadata": {"name": "new"}, "spec": {"podgroups": []}}
+    created = await cluster.client.create(POD_GANG, gang, cluster.namespace, type=PodGang)
+    read = await cluster.client.get(POD_GANG, "new", cluster.namespace, type=PodGang)
+    for found in (created, read):
+        [condition] = found.status.conditions
+        assert (condition.type, condition.status, condition.reason) == ("Initialized", "False", "PodsPending")
+        assert written(found.status.conditions) == ()

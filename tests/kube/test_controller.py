@@ -2,12 +2,13 @@
 
 import asyncio
 import itertools
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 
 import pytest
 
 from spinney.kube import Client, Controller, Key, Requeue, WatchCache
+from spinney.kube.cache import Change
 from spinney.kube.controller import Reconcile
 from spinney.runtime import Runtime, run_virtual
 from tests.kube.model import THING, ModelServer, stopped
@@ -26,10 +27,16 @@ class Scene:
         self.cache: WatchCache[Thing] = a_cache(self.server, self.runtime)
 
     @asynccontextmanager
-    async def running(self, reconcile: Reconcile, *, resync: float = 600.0) -> AsyncIterator[Controller]:
+    async def running(
+        self,
+        reconcile: Reconcile,
+        *,
+        resync: float = 600.0,
+        unless: Callable[[Change[Thing]], bool] | None = None,
+    ) -> AsyncIterator[Controller]:
         """Run the controller inside the block."""
         controller = Controller("things", reconcile, runtime=self.runtime, resync_seconds=resync)
-        controller.watch(self.cache)
+        controller.watch(self.cache, unless=unless)
         tasks = [asyncio.create_task(self.cache.run()), asyncio.create_task(controller.run())]
         try:
             yield controller
@@ -198,5 +205,27 @@ def test_stop_lets_the_reconcile_under_way_finish() -> None:
         controller.stop()
         await running
         assert finished == [A]
+
+    run_virtual(main())
+
+
+def test_a_change_that_needs_nothing_wakes_nobody() -> None:
+    """Changes for which ``unless`` holds lead to no reconcile, all others do."""
+
+    async def main() -> None:
+        scene = Scene()
+        seen: list[int | None] = []
+
+        async def reconcile(key: Key) -> None:
+            thing = scene.cache.get(key)
+            seen.append(thing.value if thing else None)
+
+        async with scene.running(
+            reconcile, unless=lambda change: change.new is not None and change.new.value in (1, 3)
+        ):
+            for value in range(4):
+                scene.server.put("a", value)
+                await scene.runtime.clock.sleep(1)
+            assert seen == [0, 2]
 
     run_virtual(main())

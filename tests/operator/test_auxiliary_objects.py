@@ -231,3 +231,22 @@ def test_a_generation_that_failed_is_not_observed() -> None:
             assert again.observed_generation == found.metadata.generation
 
     run_virtual(story())
+
+
+def test_a_service_that_lost_our_label_gets_it_back() -> None:
+    """What is ours by its owner is not made again, and becomes what it was, selector and all."""
+
+    async def story() -> None:
+        async with a_world() as world:
+            await world.apply(a_pod_clique_set("model"))
+            await world.settle()
+            made = await part(world, SERVICE, "model-0")
+            stripped = {"metadata": {"labels": None}, "spec": {"selector": {"app": "other"}}}
+            await world.client.patch(SERVICE, "model-0", stripped, "test")
+            await world.settle()
+            found = await part(world, SERVICE, "model-0")
+            for field in ("uid", "labels"):
+                assert found["metadata"][field] == made["metadata"][field]
+            assert found["spec"]["selector"] == made["spec"]["selector"]
+
+    run_virtual(story())

@@ -3,11 +3,14 @@
 import asyncio
 from collections import Counter
 
+from spinney.api.conditions import find_condition, is_true
 from spinney.api.core import POD
 from spinney.api.grove import POD_CLIQUE, PodClique
 from spinney.api.meta import ObjectMeta
-from spinney.api.podgang import POD_GANG, PodGang
+from spinney.api.podgang import BACKEND_READY, INITIALIZED, POD_GANG, PodGang, written
 from spinney.api.resource import Resource
+from spinney.kube.keys import Key
+from spinney.operator.backend_answers import BackendAnswers
 from spinney.operator.releases import Releases
 from spinney.runtime import run_virtual
 from spinney.testing.builders import a_clique, a_pod_clique_set
@@ -22,7 +25,7 @@ async def count_versions(world: World, resource: Resource, versions: Counter[str
 
 
 def test_a_workload_comes_up_in_few_writes() -> None:
-    """A gang takes four writes, a PodClique two and a pod two: made, ready, referred to, initialized, released."""
+    """A gang takes three writes, a PodClique two and a pod two: made, referred to, initialized, released."""
 
     async def story() -> None:
         async with a_world(placing=False) as world:
@@ -34,7 +37,7 @@ def test_a_workload_comes_up_in_few_writes() -> None:
                 task.cancel()
             await asyncio.gather(*counting, return_exceptions=True)
             assert {kind.kind: set(seen.values()) for kind, seen in kinds.items()} == {
-                "PodGang": {4},
+                "PodGang": {3},
                 "PodClique": {2},
                 "Pod": {2},
             }
@@ -75,3 +78,41 @@ async def test_a_gang_is_let_go_when_no_gate_is_being_opened() -> None:
     releases.reopen(gang)
     with releases.opening(gang) as allowed:
         assert allowed
+
+
+def test_a_gang_whose_pods_stay_away_says_why() -> None:
+    """After little more than a second it is on record that the backend is ready, what is missing, and since when."""
+
+    async def story() -> None:
+        chosen, catalogue = settings()
+        async with a_world(chosen, catalogue=catalogue) as world:
+            Recorder.clumsy = ("model",)
+            await world.apply(a_pod_clique_set("model", [a_clique("worker", 3)]))
+            await world.settle(1.5)
+            gang = await world.gang("model-0")
+            assert is_true(gang.status.conditions, BACKEND_READY)
+            initialized = find_condition(gang.status.conditions, INITIALIZED)
+            assert initialized is not None
+            assert (initialized.status, initialized.message) == (
+                "False",
+                "0 of 3 pods of PodClique model-0-worker exist",
+            )
+            assert written((initialized,)) == (initialized,)
+
+    run_virtual(story())
+
+
+def test_an_answer_counts_for_what_it_was_given_for() -> None:
+    """A backend that is ready for a gang is not ready for another of its name, nor once it has taken that back."""
+    answers, key = BackendAnswers(), Key("test", "model-0")
+    told: list[Key] = []
+    answers.subscribe(told.append)
+    gang = PodGang(metadata=ObjectMeta(name="model-0", namespace="test", uid="a"))
+    another = PodGang(metadata=ObjectMeta(name="model-0", namespace="test", uid="b"))
+    answers.ready(key, gang)
+    answers.ready(key, gang)
+    assert told == [key]
+    assert answers.is_ready(gang)
+    assert not answers.is_ready(another)
+    answers.withdraw(key)
+    assert not answers.is_ready(gang)

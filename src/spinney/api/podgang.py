@@ -7,15 +7,18 @@ translated them. Three levels carry one: the gang, a set of groups, a group.
 decides by it.
 """
 
+from datetime import UTC, datetime
 from typing import Annotated, Final
 
 import msgspec
 
-from spinney.api.fields import Int32, described, enum, list_map
+from spinney.api.fields import Int32, described, enum, list_map, schema
 from spinney.api.grove_status import Conditions
 from spinney.api.meta import ObjectMeta
 from spinney.api.resource import Resource
-from spinney.api.struct import Struct, constant
+from spinney.api.struct import JSON, Struct, constant
+
+_NEVER: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 POD_GANG: Final = Resource("scheduler.grove.io", "v1alpha1", "PodGang", "podgangs", short_names=("pg",))
 
@@ -25,6 +28,21 @@ SCHEDULED: Final = "Scheduled"
 READY: Final = "Ready"
 UNHEALTHY: Final = "Unhealthy"
 DISRUPTION_TARGET: Final = "DisruptionTarget"
+
+
+UNWRITTEN: Final[JSON] = {
+    "type": INITIALIZED,
+    "status": "False",
+    "reason": "PodsPending",
+    "message": "waiting for its pods",
+    "lastTransitionTime": "1970-01-01T00:00:00Z",
+}
+"""What a new gang says before anybody has written its status: the CRD's default."""
+
+
+def written(conditions: Conditions) -> Conditions:
+    """Return the conditions that somebody has written."""
+    return tuple(condition for condition in conditions if condition.last_transition_time != _NEVER)
 
 
 class NamespacedName(Struct, frozen=True, kw_only=True):
@@ -93,4 +111,4 @@ class PodGang(Struct, frozen=True, kw_only=True):
     kind: str = constant(POD_GANG.kind)
     metadata: ObjectMeta = ObjectMeta()
     spec: PodGangSpec = PodGangSpec()
-    status: PodGangStatus = PodGangStatus()
+    status: Annotated[PodGangStatus, schema({"default": {"conditions": [UNWRITTEN]}})] = PodGangStatus()

@@ -70,8 +70,16 @@ class Controller:
         """Return how many resync reconciles had something to write, which should be none."""
         return self._repairs
 
-    def watch(self, cache: WatchCache[T], mapper: Callable[[Change[T]], Iterable[Key]] | None = None) -> None:
+    def watch(
+        self,
+        cache: WatchCache[T],
+        mapper: Callable[[Change[T]], Iterable[Key]] | None = None,
+        *,
+        unless: Callable[[Change[T]], bool] | None = None,
+    ) -> None:
         """Reconcile upon changes in ``cache``: of the changed key itself, or of the keys ``mapper`` gives.
+
+        A change for which ``unless`` holds asks for nothing.
 
         Without a mapper the cache holds the controller's primary kind, whose keys the safety resync asks for.
         """
@@ -80,6 +88,8 @@ class Controller:
         keys_of: Mapper = mapper or itself
 
         def enqueue(change: Change[T]) -> None:
+            if unless is not None and unless(change):
+                return
             for key in keys_of(change):
                 self.queue.add(key)
 

@@ -1,6 +1,6 @@
 """What a PodCliqueSet needs beside its pods: services, the rights of init containers, autoscalers, compute domains.
 
-Each is a manifest that is ours alone. It is applied when the digest of what is wanted differs from the one recorded on
+Each is a manifest that is ours alone. It is written when the digest of what is wanted differs from the one recorded on
 the object, and deleted when nobody wants it any more. The token, which only init containers carry, exists where some
 clique starts after another.
 """
@@ -30,6 +30,7 @@ from spinney.operator.layout import Layout
 COMPUTE_DOMAIN: Final = Resource("resource.nvidia.com", "v1beta1", "ComputeDomain", "computedomains")
 
 DIGEST: Final = "grove.io/applied-digest"
+_IDENTITY: Final = frozenset({"apiVersion", "kind", "metadata"})
 
 
 @dataclass(frozen=True)
@@ -44,6 +45,11 @@ class Wanted:
         """Return the object's name."""
         name: str = self.manifest["metadata"]["name"]
         return name
+
+    @property
+    def body(self) -> JSON:
+        """Return what the object says beyond who it is, part by part; each part is ours alone."""
+        return {part: value for part, value in self.manifest.items() if part not in _IDENTITY}
 
     @property
     def digest(self) -> str:

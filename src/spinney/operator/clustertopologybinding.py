@@ -18,13 +18,11 @@ from spinney.kube.keys import Key
 from spinney.kube.manager import Manager
 from spinney.operator.caches import Caches
 from spinney.operator.possessions import Possession
-from spinney.operator.statuses import status_manifest
+from spinney.operator.statuses import patch_status
 from spinney.operator.topology_status import DRIFT, binding_status
-from spinney.operator.writing import a_controller
+from spinney.operator.writing import Unread, a_controller
 
 log = structlog.get_logger()
-
-STATUS_MANAGER = "spinney-operator"
 
 
 class ClusterTopologyBindingController:
@@ -73,10 +71,8 @@ class ClusterTopologyBindingController:
         if status == binding.status:
             return
         self._announce(binding, find_condition(status.conditions, DRIFT))
-        resource = CLUSTER_TOPOLOGY_BINDING
-        body = status_manifest(resource.api_version, resource.kind, binding.metadata, status)
         try:
-            await self._client.apply(resource, body, field_manager=STATUS_MANAGER, subresource="status")
+            await patch_status(self._client, CLUSTER_TOPOLOGY_BINDING, binding, status, type=Unread)
         except NotFound:
             return
 

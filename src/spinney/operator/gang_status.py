@@ -23,6 +23,7 @@ from spinney.api.podgang import (
     PodGang,
     PodGangStatus,
     PodGroup,
+    written,
 )
 from spinney.operator.clique_status import POD_CLIQUE_SCHEDULED, was_well_before
 from spinney.operator.gates import backend_ready_message
@@ -112,13 +113,13 @@ def gang_status(
         wanted.append(_scheduled(groups, placed))
     else:
         placed = is_true(gang.status.conditions, SCHEDULED)
-    conditions = gang.status.conditions
+    conditions = written(gang.status.conditions)
     for condition in wanted:
         conditions = set_condition(conditions, condition, now)
-    written = {condition.type for condition in wanted} | set(WRITTEN)
+    ours = {condition.type for condition in wanted} | set(WRITTEN)
     return PodGangStatus(
         phase=_phase(placed, is_true(conditions, READY)),
-        conditions=tuple(condition for condition in conditions if condition.type in written),
+        conditions=tuple(condition for condition in conditions if condition.type in ours),
         scheduled=f"{sum(_count(pods, is_scheduled) for _, pods in groups)}/{_referenced(gang)}",
     )
 

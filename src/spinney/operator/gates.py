@@ -1,6 +1,6 @@
 """When pods may be created, and when their gate may be opened.
 
-* Pods are created once the backend has said that its own objects stand (``BackendReady`` for this uid and structure).
+* Pods are created once the backend has said that its own objects stand, for this uid and structure.
 * A gate is opened only when the gang is ``Initialized`` and refers to the pod; in a scaled gang only when the base gang
   of the replica is scheduled; and then only if the backend agrees.
 
@@ -31,9 +31,9 @@ def is_backend_ready(gang: PodGang) -> bool:
     return condition is not None and condition.status == "True" and condition.message == backend_ready_message(gang)
 
 
-def may_create_pods(clique: PodClique, gang: PodGang | None) -> bool:
+def may_create_pods(clique: PodClique, gang: PodGang | None, *, backend_ready: Callable[[PodGang], bool]) -> bool:
     """Say whether pods of a PodClique may be created now."""
-    if gang is None or gang.metadata.deleting or not is_backend_ready(gang):
+    if gang is None or gang.metadata.deleting or not backend_ready(gang):
         return False
     return not is_true(gang.status.conditions, INITIALIZED) or incarnations.belongs(clique, gang)
 

@@ -2,7 +2,6 @@
 
 from dataclasses import dataclass, field
 
-from spinney.api.podgang import POD_GANG
 from spinney.api.resource_claims import RESOURCE_CLAIM
 from spinney.backends.builtin import every_backend
 from spinney.backends.catalogue import Catalogue
@@ -16,10 +15,10 @@ from spinney.kube.manager import Manager
 from spinney.operator.admission import Admission
 from spinney.operator.authorization import Authorizer
 from spinney.operator.auxiliary import COMPUTE_DOMAIN
+from spinney.operator.backend_answers import BackendAnswers
 from spinney.operator.caches import Caches
 from spinney.operator.claim_keeping import ClaimKeeper
 from spinney.operator.clustertopologybinding import ClusterTopologyBindingController
-from spinney.operator.condition_lists import are_keyed
 from spinney.operator.configuration import WORKERS, LoadedConfiguration
 from spinney.operator.departures import Departures
 from spinney.operator.podclique import PodCliqueController
@@ -101,17 +100,15 @@ class Operator:
                 f"network.autoMNNVLEnabled is on, and the cluster does not serve {COMPUTE_DOMAIN}; "
                 "install the NVIDIA DRA driver, or switch it off"
             )
-        self.controllers = self._compose(
-            claims_served=await serves(client, RESOURCE_CLAIM), keyed_conditions=await are_keyed(client, POD_GANG)
-        )
+        self.controllers = self._compose(claims_served=await serves(client, RESOURCE_CLAIM))
         await self.manager.run()
 
-    def _compose(self, *, claims_served: bool, keyed_conditions: bool) -> tuple[Controller, ...]:
+    def _compose(self, *, claims_served: bool) -> tuple[Controller, ...]:
         client, manager, settings = self.manager.client, self.manager, self._settings
         caches, registry, events = self.caches, self.registry, self._events
         possessions = Possessions.of(manager, mnnvl=settings.mnnvl_enabled)
         claims = ClaimKeeper.of(manager, served=claims_served)
-        releases, departures = Releases(), Departures(client, caches)
+        releases, departures, answers = Releases(), Departures(client, caches), BackendAnswers()
         sets = PodCliqueSetController(
             client,
             caches,
@@ -132,11 +129,10 @@ class Operator:
             init_image=settings.init_image,
             releases=releases,
             departures=departures,
+            answers=answers,
         )
         groups = PodCliqueScalingGroupController(client, caches, events, claims, departures=departures)
-        gangs = PodGangController(
-            client, caches, registry, events, departures=departures, keyed_conditions=keyed_conditions
-        )
+        gangs = PodGangController(client, caches, registry, events, departures=departures, answers=answers)
         bindings = ClusterTopologyBindingController(client, caches, registry, events)
         return (
             sets.register(manager, workers=settings.set_workers),

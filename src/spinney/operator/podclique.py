@@ -11,10 +11,11 @@ from dataclasses import dataclass, replace
 import structlog
 
 from spinney.api import labels as marks
+from spinney.api.conditions import is_true
 from spinney.api.core import POD, Pod
 from spinney.api.grove import POD_CLIQUE, PodClique, PodCliqueSet, PodCliqueStatus
 from spinney.api.meta import owner_reference
-from spinney.api.podgang import BACKEND_READY, PodGang
+from spinney.api.podgang import BACKEND_READY, INITIALIZED, PodGang
 from spinney.api.struct import JSON
 from spinney.api.time import to_seconds
 from spinney.backends.interface import SchedulerBackend
@@ -30,6 +31,7 @@ from spinney.kube.keys import Key
 from spinney.kube.manager import Manager
 from spinney.kube.mapping import to_controller_of
 from spinney.operator import gates, pods
+from spinney.operator.backend_answers import BackendAnswers
 from spinney.operator.caches import BY_BASE_GANG, BY_GANG, BY_SET, Caches
 from spinney.operator.claim_keeping import ClaimKeeper
 from spinney.operator.claims import claims_of_clique
@@ -47,9 +49,8 @@ from spinney.operator.writing import Created, HeldBack, Latest, Unread, a_contro
 
 log = structlog.get_logger()
 
-GATHERING_SECONDS = 0.02
-STATUS_GATHERING_SECONDS = 0.1
-"""How long changes of pods are gathered: shortly while some are missing or gated, longer for the status."""
+GATHERING_SECONDS = 0.1
+"""How long changes of pods are gathered before their PodClique is looked at: most only change its status."""
 
 
 @dataclass(frozen=True)
@@ -79,6 +80,7 @@ class PodCliqueController:
         init_image: str,
         releases: Releases,
         departures: Departures,
+        answers: BackendAnswers,
     ) -> None:
         self._client = client
         self._trusting = client.trusting()
@@ -90,6 +92,7 @@ class PodCliqueController:
         self._init_image = init_image
         self._releases = releases
         self._departures = departures
+        self._answers = answers
         self._expectations = Expectations(client.runtime)
         self._latest: Latest[PodClique] = Latest()
         self._held_back = HeldBack(client.runtime.clock)
@@ -102,9 +105,11 @@ class PodCliqueController:
         controller = a_controller(manager, "podclique", reports.of(self.reconcile), workers=workers)
         self._caches.pods.subscribe(self._observe)
         self._caches.cliques.subscribe(self._forget)
-        controller.watch(self._caches.cliques)
-        self._caches.pods.subscribe(gathering(controller, to_controller_of(POD_CLIQUE), self._patience))
+        controller.watch(self._caches.cliques, unless=self._latest.is_written)
+        gather = gathering(controller, to_controller_of(POD_CLIQUE), lambda _: GATHERING_SECONDS)
+        self._caches.pods.subscribe(gather)
         controller.watch(self._caches.gangs, self._cliques_of_gang)
+        self._answers.subscribe(lambda gang: self._wake_cliques(controller, gang))
         controller.watch(self._caches.cliques, self._scaled_siblings)
         controller.watch(self._caches.sets, self._cliques_of_set)
         if self._claims.cache is not None:
@@ -190,7 +195,10 @@ class PodCliqueController:
     # -- writing -------------------------------------------------------------------------------------------------------
 
     async def _create_missing(self, scene: Scene, doomed: dict[str | None, Pod]) -> None:
-        if not gates.may_create_pods(scene.clique, scene.gang) or scene.backend is None:
+        if (
+            not gates.may_create_pods(scene.clique, scene.gang, backend_ready=self._answers.is_ready)
+            or scene.backend is None
+        ):
             return
         staying = [pod for pod in scene.pods if pod.metadata.uid not in doomed]
         wanted = (scene.clique.spec.replicas or 0) - sum(map(is_active, staying))
@@ -319,18 +327,15 @@ class PodCliqueController:
         if change.new is None and change.old is not None:
             self._names.forget(change.old.metadata.uid or "")
 
-    def _patience(self, key: Key) -> float:
-        clique = self._caches.cliques.get(key)
-        if clique is None or clique.status.schedule_gated_replicas:
-            return GATHERING_SECONDS
-        complete = clique.status.replicas == clique.spec.replicas
-        return STATUS_GATHERING_SECONDS if complete else GATHERING_SECONDS
-
     def _cliques_of_gang(self, change: Change[PodGang]) -> Iterable[Key]:
         old, new = change.old, change.new
         if old is not None and new is not None and _same_for_cliques(old, new):
             return ()
         return self._caches.cliques.index_keys(BY_GANG, change.key)
+
+    def _wake_cliques(self, controller: Controller, gang: Key) -> None:
+        for key in self._caches.cliques.index_keys(BY_GANG, gang):
+            controller.enqueue(key)
 
     def _scaled_siblings(self, change: Change[PodClique]) -> Iterable[Key]:
         """Wake the PodCliques of scaled gangs when their base gang may just have become scheduled."""
@@ -361,12 +366,11 @@ def _failed(found: Iterable[Pod]) -> list[Pod]:
 
 
 def _same_for_cliques(old: PodGang, new: PodGang) -> bool:
-    return (
-        old.spec == new.spec
-        and old.metadata.annotations == new.metadata.annotations
-        and old.metadata.deletion_timestamp == new.metadata.deletion_timestamp
-        and _spoken(old) == _spoken(new)
-    )
+    if old.metadata.deletion_timestamp != new.metadata.deletion_timestamp or _spoken(old) != _spoken(new):
+        return False
+    if not is_true(new.status.conditions, INITIALIZED):
+        return True  # until then nobody goes by what it refers to
+    return old.spec == new.spec and old.metadata.annotations == new.metadata.annotations
 
 
 def _spoken(gang: PodGang) -> dict[str, tuple[str, str]]:

@@ -4,8 +4,6 @@ Both are created once and then changed field by field: ``spec.replicas`` is in o
 autoscaler's, a user's), and so is the status, whose writers must not hold a new template up.
 """
 
-from collections.abc import Mapping
-
 import msgspec
 
 from spinney.api import labels as marks
@@ -18,9 +16,9 @@ from spinney.api.grove import (
     PodCliqueSpec,
 )
 from spinney.api.meta import ObjectMeta, OwnerReference, owner_reference
-from spinney.api.pointer import pointer
 from spinney.api.struct import JSON, to_json
 from spinney.operator import environment, labels, mnnvl, names, startup
+from spinney.operator.corrections import of_fields, of_texts
 from spinney.operator.layout import Layout, Place, min_available
 
 
@@ -56,33 +54,21 @@ def correction(existing: PodClique, desired: PodClique) -> list[JSON]:
     found, wanted = existing.metadata, desired.metadata
     renewed = found.labels.get(marks.POD_TEMPLATE_HASH) != wanted.labels.get(marks.POD_TEMPLATE_HASH)
     patch = [
-        *_differences("/metadata/labels", found.labels, wanted.labels, whole=renewed),
-        *_differences("/metadata/annotations", found.annotations, wanted.annotations, whole=renewed),
+        *of_texts("/metadata/labels", found.labels, wanted.labels, unwanted=found.labels if renewed else ()),
+        *of_texts(
+            "/metadata/annotations",
+            found.annotations,
+            wanted.annotations,
+            unwanted=found.annotations if renewed else (),
+        ),
     ]
-    if spec == existing.spec:
-        return patch
-    present, future = to_json(existing.spec), to_json(spec)
-    for field in sorted(present.keys() | future.keys()):
-        if field not in future:
-            patch.append({"op": "remove", "path": f"/spec/{field}"})
-        elif present.get(field) != future[field]:
-            patch.append({"op": "add", "path": f"/spec/{field}", "value": future[field]})
-    return patch
+    return patch if spec == existing.spec else patch + of_fields("/spec", to_json(existing.spec), to_json(spec))
 
 
 def group_correction(existing: PodCliqueScalingGroup, desired: PodCliqueScalingGroup) -> list[JSON]:
     """Return the JSON patch that gives a scaling group the annotations its set has for it."""
     found, wanted = existing.metadata.annotations, desired.metadata.annotations
-    return _differences("/metadata/annotations", found, wanted, whole=False)
-
-
-def _differences(path: str, found: Mapping[str, str], wanted: Mapping[str, str], *, whole: bool) -> list[JSON]:
-    """Return the operations that put what is wanted into a map of texts and, if it is the ``whole``, the rest out."""
-    lacking = {key: text for key, text in wanted.items() if found.get(key) != text}
-    if lacking and not found:
-        return [{"op": "add", "path": path, "value": lacking}]
-    patch: list[JSON] = [{"op": "add", "path": pointer(path, key), "value": text} for key, text in lacking.items()]
-    return patch + [{"op": "remove", "path": pointer(path, key)} for key in found if whole and key not in wanted]
+    return of_texts("/metadata/annotations", found, wanted)
 
 
 def desired_scaling_group(layout: Layout, i: int, group: str) -> PodCliqueScalingGroup:

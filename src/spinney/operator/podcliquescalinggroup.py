@@ -31,7 +31,7 @@ from spinney.operator.podclique import same_for_children
 from spinney.operator.set_status import replica_index
 from spinney.operator.set_update import is_on_delete, is_selected
 from spinney.operator.statuses import write_status
-from spinney.operator.writing import Latest, a_controller, create_once, delete_exactly, patch_exactly, write_each
+from spinney.operator.writing import Latest, a_controller, create_once, delete_exactly, patch_each, write_each
 
 log = structlog.get_logger()
 
@@ -149,7 +149,7 @@ class PodCliqueScalingGroupController:
     async def _sync(self, scene: Scene) -> None:
         wanted = podcliques.desired_scaling_group(scene.layout, scene.replica, scene.config)
         correction = podcliques.group_correction(scene.group, wanted)
-        await patch_exactly(self._client, POD_CLIQUE_SCALING_GROUP, scene.group, correction)
+        await patch_each(self._client, POD_CLIQUE_SCALING_GROUP, [(scene.group, correction)])
         owner = podcliques.owned_by_scaling_group(scene.group)
         plans = claims_of_group(scene.layout, scene.replica, scene.config, replicas_of(scene.group))
         await self._claims.keep(scene.layout.pcs, owner, plans)
@@ -167,7 +167,7 @@ class PodCliqueScalingGroupController:
             for found, wanted in pairs
             if self._may_correct(scene, found, wanted)
         ]
-        await write_each(patches, lambda each: patch_exactly(self._client, POD_CLIQUE, *each))
+        await patch_each(self._client, POD_CLIQUE, patches)
 
     def _may_correct(self, scene: Scene, existing: PodClique, desired: PodClique) -> bool:
         """Say whether a PodClique is edited in place; a rolling update deletes it instead."""

@@ -49,7 +49,7 @@ from spinney.operator.gangs import GangPlan
 from spinney.operator.hashes import TemplateHashes, adoption
 from spinney.operator.last_errors import ErrorReports
 from spinney.operator.layout import Layout, Place
-from spinney.operator.podgang import FIELD_MANAGER, new_gang
+from spinney.operator.podgang import new_gang
 from spinney.operator.podgang_calls import TIMEOUT_SECONDS
 from spinney.operator.possessions import NameTaken, Possession, Possessions
 from spinney.operator.releases import Releases
@@ -58,12 +58,11 @@ from spinney.operator.set_update import set_update
 from spinney.operator.statuses import write_status
 from spinney.operator.writing import (
     Latest,
-    Unread,
     a_controller,
     create_once,
     delete_exactly,
     gathering,
-    patch_exactly,
+    patch_each,
     write_each,
 )
 
@@ -258,7 +257,8 @@ class PodCliqueSetController:
         layout, observed = scene.layout, scene.observed
         topology = self._caches.topology_of(scene.pcs)
         manifests = [new_gang(layout, plan, topology, backend=scene.backend) for plan in plans]
-        await write_each(manifests, self._apply_gang, at_once=WRITES_PER_REPLICA)
+        create = partial(create_once, self._client, POD_GANG)
+        await write_each(manifests, create, at_once=WRITES_PER_REPLICA)
         owner = owner_reference(POD_CLIQUE_SET, scene.pcs.metadata)
         cliques = [
             podcliques.desired_clique(layout, place, scene.hashes.cliques[place.template.name], owner)
@@ -274,9 +274,6 @@ class PodCliqueSetController:
         ]
         create = partial(create_once, self._client, POD_CLIQUE_SCALING_GROUP)
         await write_each(groups, create, at_once=WRITES_PER_REPLICA)
-
-    async def _apply_gang(self, gang: PodGang) -> None:
-        await self._client.apply(POD_GANG, gang, field_manager=FIELD_MANAGER, type=Unread)
 
     async def _adopt_gang(self, scene: Scene, plan: GangPlan) -> None:
         """Give a gang that Grove made the labels by which ours are found."""
@@ -305,7 +302,7 @@ class PodCliqueSetController:
         existing = scene.observed.cliques
         kept = [each for name, each in existing.items() if name in places and not each.metadata.deleting]
         patches = [(each, self._correction(scene, each, places[each.metadata.name], owner)) for each in kept]
-        await write_each(patches, lambda each: patch_exactly(self._client, POD_CLIQUE, *each))
+        await patch_each(self._client, POD_CLIQUE, patches)
         await write_each([each for name, each in existing.items() if name not in places], self._take)
 
     async def _take(self, clique: PodClique) -> None:

@@ -13,10 +13,20 @@ import msgspec
 import structlog
 
 from spinney.api import labels as marks
-from spinney.api.conditions import find_condition, is_true
+from spinney.api.conditions import find_condition, is_false, is_true
 from spinney.api.grove import POD_CLIQUE_SET, ClusterTopologyBinding, PodCliqueSet
 from spinney.api.meta import Condition, ObjectMeta, owner_reference
-from spinney.api.podgang import INITIALIZED, POD_GANG, SCHEDULED, PodGang, PodGangSpec, PodGangStatus
+from spinney.api.podgang import (
+    BACKEND_READY,
+    INITIALIZED,
+    POD_GANG,
+    SCHEDULED,
+    PodGang,
+    PodGangSpec,
+    PodGangStatus,
+    written,
+)
+from spinney.api.struct import JSON, to_json
 from spinney.backends import additions
 from spinney.backends.interface import SchedulerBackend
 from spinney.backends.registry import Registry
@@ -29,23 +39,23 @@ from spinney.kube.finalizers import remove_finalizer
 from spinney.kube.keys import Key
 from spinney.kube.manager import Manager
 from spinney.kube.mapping import to_label
-from spinney.operator import gang_status, gangs, gates, incarnations
+from spinney.operator import corrections, gang_status, gangs, incarnations
+from spinney.operator.backend_answers import BackendAnswers
 from spinney.operator.caches import BY_SET, BY_TOPOLOGY, Caches
 from spinney.operator.departures import Departures
 from spinney.operator.gang_status import BackendAnswer, Members
 from spinney.operator.gangs import GangContent, GangPlan
 from spinney.operator.incarnations import Life
+from spinney.operator.labels import mirrored
 from spinney.operator.layout import Layout
 from spinney.operator.podgang_calls import BackendCalls
 from spinney.operator.set_status import replica_index
-from spinney.operator.statuses import status_manifest
+from spinney.operator.statuses import patch_status
 from spinney.operator.topologies import Topology
-from spinney.operator.writing import HeldBack, Latest, gathering
+from spinney.operator.writing import HeldBack, Latest, gathering, patch_exactly
 
 log = structlog.get_logger()
 
-FIELD_MANAGER = "spinney-operator"
-STATUS_MANAGER = "spinney-operator-status"
 GATHERING_SECONDS = 0.02
 STATUS_GATHERING_SECONDS = 0.1
 """How long changes of members are gathered: shortly while the gang is being brought up, longer for its status."""
@@ -75,18 +85,20 @@ class PodGangController:
         events: EventRecorder,
         *,
         departures: Departures,
-        keyed_conditions: bool = True,
+        answers: BackendAnswers,
     ) -> None:
         self._client = client.trusting()
         self._departures = departures
-        self._keyed_conditions = keyed_conditions
         self._clock = client.runtime.clock
         self._caches = caches
         self._registry = registry
         self._events = events
-        self._outdated: set[Key] = set()  # gangs that still carry what their set has lost
+        self._lost: dict[
+            Key, frozenset[str]
+        ] = {}  # labels and annotations that a set has lost and its gangs still carry
         self._latest: Latest[PodGang] = Latest()
         self._synced: dict[Key, SyncToken] = {}
+        self._answers = answers
         self._held_back = HeldBack(client.runtime.clock)
         self._calls = BackendCalls(wake=lambda key: None)
 
@@ -95,7 +107,7 @@ class PodGangController:
         controller = Controller(
             "podgang", self.reconcile, runtime=manager.runtime, workers=workers, metrics=manager.metrics
         )
-        controller.watch(self._caches.gangs)
+        controller.watch(self._caches.gangs, unless=self._has_been_heeded)
         gather = gathering(controller, to_label(marks.POD_GANG), self._patience)
         self._caches.cliques.subscribe(gather)
         self._caches.pods.subscribe(gather)
@@ -111,9 +123,10 @@ class PodGangController:
         cached = self._caches.gangs.get(key)
         if cached is None:
             self._latest.forget(key)
-            self._outdated.discard(key)
+            self._lost.pop(key, None)
             self._synced.pop(key, None)
             self._held_back.forget(key)
+            self._answers.withdraw(key)
             self._calls.forget(key)
             return None
         gang = self._latest.of(key, cached)
@@ -178,28 +191,26 @@ class PodGangController:
         if desired.life.starts_over and is_true(gang.status.conditions, INITIALIZED):
             log.info("gang is recycled", gang=str(key))
             gang = await self._write_status(key, gang, self._status(gang, desired, members, None))
-        finalizers = _finalizers(self._backend(gang))
-        agrees = _agrees(gang, desired) and key not in self._outdated
-        if agrees and set(finalizers) <= set(gang.metadata.finalizers):
-            return gang
-        manifest = gang_manifest(
+        wanted = gang_manifest(
             gang.metadata,
             desired.content.spec,
             labels=desired.labels,
             annotations=desired.annotations,
-            finalizers=finalizers,
+            finalizers=_finalizers(self._backend(gang)),
         )
-        applied = await self._client.apply(POD_GANG, manifest, field_manager=FIELD_MANAGER, type=PodGang)
-        self._outdated.discard(key)
-        return self._latest.wrote(key, applied)
+        lost = self._lost.get(key, frozenset())
+        if patch := gang_correction(gang, wanted, lost):
+            stored = await patch_exactly(self._client, POD_GANG, gang, patch, type=PodGang)
+            gang = self._latest.wrote(key, stored)
+        if self._lost.get(key) == lost:
+            del self._lost[key]
+        return gang
 
     async def _sync_backend(self, key: Key, gang: PodGang) -> BackendAnswer | None:
-        """Tell the backend if there is something new for it; returns ``None`` when there is not."""
-        conditions = gang.status.conditions
-        flags = is_true(conditions, INITIALIZED), is_true(conditions, SCHEDULED)
-        token = (gang.metadata.uid, gangs.structure_hash(gang), gang.spec, *flags)
-        if self._synced.get(key) == token and gates.is_backend_ready(gang):
-            return None
+        """Tell the backend if there is something new for it; returns ``None`` while it has not answered."""
+        token = (gang.metadata.uid, gangs.structure_hash(gang), gang.spec, *_flags(gang))
+        if self._synced.get(key) == token:
+            return BackendAnswer()
         backend = self._backend(gang)
         if backend is None:
             name = gang.metadata.labels.get(marks.SCHEDULER_NAME)
@@ -211,9 +222,11 @@ class PodGangController:
             return None
         if outcome.error is not None:
             self._synced.pop(key, None)
+            self._answers.withdraw(key)
             log.warning("backend sync failed", gang=str(key), backend=backend.name, error=outcome.error)
             return self._failed(gang, "SyncFailed", outcome.error)
         self._synced[key] = token
+        self._answers.ready(key, gang)
         return BackendAnswer()
 
     def _failed(self, gang: PodGang, reason: str, message: str) -> BackendAnswer:
@@ -234,10 +247,16 @@ class PodGangController:
         )
 
     async def _write_status(self, key: Key, gang: PodGang, status: PodGangStatus) -> PodGang:
+        """Write our part of the status and leave the scheduler's as it was; refused if anybody wrote meanwhile."""
         if status == _own_part(gang.status, status):
             return gang
+        ours = {condition.type for condition in status.conditions}
+        others = tuple(condition for condition in gang.status.conditions if condition.type not in ours)
+        whole = msgspec.structs.replace(
+            status, conditions=status.conditions + others, placement_score=gang.status.placement_score
+        )
         try:
-            stored = await (self._apply_status if self._keyed_conditions else self._merge_status)(gang, status)
+            stored = await patch_status(self._client, POD_GANG, gang, whole, type=PodGang, shared=True)
         except NotFound:
             return gang
         return self._latest.wrote(key, stored)
@@ -250,25 +269,6 @@ class PodGangController:
         with self._departures.completing(key):
             await self._write_status(key, gang, status)
         return True
-
-    async def _apply_status(self, gang: PodGang, status: PodGangStatus) -> PodGang:
-        """Write our conditions; those of the scheduler are not touched."""
-        body = status_manifest(POD_GANG.api_version, POD_GANG.kind, gang.metadata, status)
-        return await self._client.apply(
-            POD_GANG, body, field_manager=STATUS_MANAGER, subresource="status", type=PodGang
-        )
-
-    async def _merge_status(self, gang: PodGang, status: PodGangStatus) -> PodGang:
-        """Write all conditions, those of the scheduler as they were; refused if anybody wrote meanwhile."""
-        ours = {condition.type for condition in status.conditions}
-        others = tuple(condition for condition in gang.status.conditions if condition.type not in ours)
-        whole = msgspec.structs.replace(status, conditions=status.conditions + others)
-        patch = {
-            "metadata": {"uid": gang.metadata.uid, "resourceVersion": gang.metadata.resource_version},
-            "status": msgspec.to_builtins(whole),
-        }
-        name, namespace = gang.metadata.name, gang.metadata.namespace
-        return await self._client.patch(POD_GANG, name, patch, namespace, subresource="status", type=PodGang)
 
     def _initialized(self, gang: PodGang, desired: Desired, members: Members) -> Condition:
         # While a recycled gang still has its old annotations its references, too, are of its former life.
@@ -294,6 +294,11 @@ class PodGangController:
     def _backend(self, gang: PodGang) -> SchedulerBackend | None:
         return self._registry.get(gang.metadata.labels.get(marks.SCHEDULER_NAME, ""))
 
+    def _has_been_heeded(self, change: Change[PodGang]) -> bool:
+        """Say whether a change is our own write, and none that the backend is to hear of."""
+        old, new = change.old, change.new
+        return old is not None and new is not None and self._latest.is_written(change) and _flags(old) == _flags(new)
+
     def _patience(self, key: Key) -> float:
         gang = self._caches.gangs.get(key)
         settled = gang is not None and is_true(gang.status.conditions, INITIALIZED)
@@ -304,8 +309,8 @@ class PodGangController:
         if new is None or (old is not None and not _concerns_gangs(old, new)):
             return ()
         concerned = self._caches.gangs.index_keys(BY_SET, change.key)
-        if old is not None and _mirrors_less(old, new):
-            self._outdated.update(concerned)
+        if old is not None and (lost := _lost(old, new)):
+            self._lost |= {key: lost | self._lost.get(key, frozenset()) for key in concerned}
         return concerned
 
     def _gangs_of_topology(self, change: Change[ClusterTopologyBinding]) -> Iterable[Key]:
@@ -333,6 +338,19 @@ def gang_manifest(
     return PodGang(metadata=owned, spec=spec)
 
 
+def gang_correction(found: PodGang, wanted: PodGang, lost: Iterable[str] = ()) -> list[JSON]:
+    """Return the JSON patch that gives a gang what it lacks; labels and annotations go only if they are ``lost``."""
+    there, asked = found.metadata, wanted.metadata
+    patch = [
+        *corrections.of_texts("/metadata/labels", there.labels, asked.labels, unwanted=lost),
+        *corrections.of_texts("/metadata/annotations", there.annotations, asked.annotations, unwanted=lost),
+        *corrections.of_members("/metadata/finalizers", there.finalizers, asked.finalizers),
+    ]
+    if found.spec == wanted.spec:
+        return patch
+    return patch + corrections.of_fields("/spec", to_json(found.spec), to_json(wanted.spec))
+
+
 def new_gang(layout: Layout, plan: GangPlan, topology: Topology, *, backend: SchedulerBackend) -> PodGang:
     """Return a gang as it is created: its groups are empty."""
     metadata = ObjectMeta(
@@ -350,22 +368,31 @@ def new_gang(layout: Layout, plan: GangPlan, topology: Topology, *, backend: Sch
     )
 
 
+def _flags(gang: PodGang) -> tuple[bool, bool]:
+    """Return what of a gang's status its backend is told of: Initialized and Scheduled."""
+    conditions = gang.status.conditions
+    return is_true(conditions, INITIALIZED), is_true(conditions, SCHEDULED)
+
+
 def _derives_scheduled(gang: PodGang, backend: SchedulerBackend | None) -> bool:
     """Say whether Scheduled is ours to write; of a backend that is not enabled whoever wrote it last goes on."""
     if backend is not None:
         return not backend.capabilities.writes_scheduled
-    written = find_condition(gang.status.conditions, SCHEDULED)
-    return written is not None and written.reason in ("MinimumPlaced", "MinimumNotPlaced")
+    condition = find_condition(gang.status.conditions, SCHEDULED)
+    return condition is not None and condition.reason in ("MinimumPlaced", "MinimumNotPlaced")
 
 
 def _finalizers(backend: SchedulerBackend | None) -> tuple[str, ...]:
     return (additions.BACKEND_FINALIZER,) if backend is not None and backend.has_delete_hook else ()
 
 
-def _mirrors_less(old: PodCliqueSet, new: PodCliqueSet) -> bool:
-    """Say whether a set lost labels or annotations, which its gangs are to lose, too."""
+def _lost(old: PodCliqueSet, new: PodCliqueSet) -> frozenset[str]:
+    """Return the labels and annotations that a set has lost, and its gangs are to lose, too."""
     before, after = old.metadata, new.metadata
-    return not (before.labels.keys() <= after.labels.keys() and before.annotations.keys() <= after.annotations.keys())
+    return frozenset(
+        (mirrored(before.labels).keys() - after.labels.keys())
+        | (mirrored(before.annotations).keys() - after.annotations.keys())
+    )
 
 
 def _agrees(gang: PodGang, desired: Desired) -> bool:
@@ -377,17 +404,19 @@ def _agrees(gang: PodGang, desired: Desired) -> bool:
     )
 
 
-def _own_part(observed: PodGangStatus, written: PodGangStatus) -> PodGangStatus:
+def _own_part(observed: PodGangStatus, wanted: PodGangStatus) -> PodGangStatus:
     """Return what of an observed status the operator writes, to compare with what it would write."""
-    kinds = {condition.type for condition in written.conditions}
-    own = {condition.type: condition for condition in observed.conditions if condition.type in kinds}
-    ordered = tuple(own[condition.type] for condition in written.conditions if condition.type in own)
+    kinds = {condition.type for condition in wanted.conditions}
+    own = {condition.type: condition for condition in written(observed.conditions) if condition.type in kinds}
+    ordered = tuple(own[condition.type] for condition in wanted.conditions if condition.type in own)
     return PodGangStatus(phase=observed.phase, conditions=ordered, scheduled=observed.scheduled)
 
 
 def _is_coming_up(observed: PodGangStatus, wanted: PodGangStatus) -> bool:
-    """Say whether a status differs, and only in what the initialisation is waiting for."""
+    """Say whether a status differs only in what the initialisation is waiting for, or is the first and all is well."""
     own = _own_part(observed, wanted)
+    if not own.conditions:
+        return not is_true(wanted.conditions, INITIALIZED) and not is_false(wanted.conditions, BACKEND_READY)
     return own != wanted and _without_progress(own) == _without_progress(wanted)
 
 

@@ -1,9 +1,10 @@
 """Objects the operator keeps for a PodCliqueSet without reading more of them than who they belong to.
 
 :class:`Possessions` compares what is wanted with what is there, by name and recorded digest, and writes the difference:
-apply what is missing or different, delete what nobody wants. An object of the right name that belongs to somebody else
-is never touched; that is an error the user has to resolve. The caches only hold what carries our label, so before
-anything is made it is asked for. Somebody else's ServiceAccount will do, though: it is a name to bind rights to.
+create what is missing, change what is different, delete what nobody wants. An object of the right name that belongs to
+somebody else is never touched; that is an error the user has to resolve. The caches only hold what carries our label,
+so before anything is made it is asked for. Somebody else's ServiceAccount will do, though: it is a name to bind rights
+to.
 """
 
 from collections.abc import Hashable, Iterable, Mapping, Sequence
@@ -22,13 +23,13 @@ from spinney.kube.errors import NotFound
 from spinney.kube.finalizers import remove_finalizer
 from spinney.kube.keys import Key
 from spinney.kube.manager import Manager
+from spinney.operator import corrections
 from spinney.operator.auxiliary import COMPUTE_DOMAIN, DIGEST, Wanted
 from spinney.operator.caches import MANAGED
 from spinney.operator.last_errors import Obstacle
-from spinney.operator.writing import delete_exactly, write_each
+from spinney.operator.writing import Unread, delete_exactly, patch_exactly, write_each
 
 KINDS: Final = (SERVICE, SERVICE_ACCOUNT, ROLE, ROLE_BINDING, SECRET, HORIZONTAL_POD_AUTOSCALER)
-FIELD_MANAGER: Final = "spinney-operator"
 BY_OWNER: Final = "owner uid"
 
 
@@ -63,8 +64,9 @@ class Possessions:
     async def keep(self, owner: OwnerReference, namespace: str, wanted: Iterable[Wanted]) -> None:
         """Make the possessions of an owner exactly those wanted."""
         asked = list(wanted)
-        lacking = [each for each in asked if not self._is_there(owner, namespace, each)]
-        await write_each(await self._without_foreign(owner, namespace, lacking), self._apply)
+        missing, different = await self._compare(owner, namespace, asked)
+        await write_each(missing, lambda each: self._client.create(each.resource, each.manifest, type=Unread))
+        await write_each(different, lambda each: self._correct(*each))
         names = {(each.resource, each.name) for each in asked}
         surplus = [
             (resource, found)
@@ -80,25 +82,38 @@ class Possessions:
         for found in domains.index(BY_OWNER, owner_uid) if domains is not None else ():
             await remove_finalizer(self._client, COMPUTE_DOMAIN, found, additions.COMPUTE_DOMAIN_FINALIZER)
 
-    def _is_there(self, owner: OwnerReference, namespace: str, wanted: Wanted) -> bool:
-        found = self.caches[wanted.resource].get(Key(namespace, wanted.name))
-        if found is None:
-            return False
-        return _is_foreign(found, wanted, owner) or found.metadata.annotations.get(DIGEST) == wanted.digest
-
-    async def _without_foreign(self, owner: OwnerReference, namespace: str, lacking: list[Wanted]) -> list[Wanted]:
-        """Return what is to be applied, now that it is known what is there without our label."""
+    async def _compare(
+        self, owner: OwnerReference, namespace: str, asked: Sequence[Wanted]
+    ) -> tuple[list[Wanted], list[tuple[Possession, Wanted]]]:
+        """Return what is not there at all, and what is there and ours and not as it should be."""
+        seen = {_place(each): self.caches[each.resource].get(Key(namespace, each.name)) for each in asked}
         unseen: dict[Resource, list[str]] = {}
-        for each in lacking:
-            if self.caches[each.resource].get(Key(namespace, each.name)) is None:
-                unseen.setdefault(each.resource, []).append(each.name)
-        found = {
-            (resource, each.metadata.name): each
+        for resource, name in (place for place, found in seen.items() if found is None):
+            unseen.setdefault(resource, []).append(name)
+        unlabelled = {
+            (resource, found.metadata.name): found
             for resource, names in unseen.items()
-            for each in await self._look_up(resource, namespace, names)
+            for found in await self._look_up(resource, namespace, names)
         }
-        there = [(each, found.get((each.resource, each.name))) for each in lacking]
-        return [each for each, other in there if other is None or not _is_foreign(other, each, owner)]
+        missing: list[Wanted] = []
+        different: list[tuple[Possession, Wanted]] = []
+        for each in asked:
+            cached = seen[_place(each)]
+            found = cached or unlabelled.get(_place(each))
+            if found is None:
+                missing.append(each)
+            elif not _is_foreign(found, each, owner) and (cached is None or _digest(cached) != each.digest):
+                different.append((found, each))
+        return missing, different
+
+    async def _correct(self, found: Possession, wanted: Wanted) -> None:
+        metadata = wanted.manifest["metadata"]
+        patch = [
+            *corrections.of_texts("/metadata/labels", found.metadata.labels, metadata["labels"]),
+            *corrections.of_texts("/metadata/annotations", found.metadata.annotations, metadata["annotations"]),
+            *({"op": "add", "path": f"/{part}", "value": value} for part, value in wanted.body.items()),
+        ]
+        await patch_exactly(self._client, wanted.resource, found, patch, type=Unread)
 
     async def _look_up(self, resource: Resource, namespace: str, names: list[str]) -> Sequence[Possession]:
         """Return those that exist; one is asked for by its name, many with one request."""
@@ -108,9 +123,6 @@ class Possessions:
             return [await self._client.get(resource, names[0], namespace, type=Possession)]
         except NotFound:
             return []
-
-    async def _apply(self, wanted: Wanted) -> None:
-        await self._client.apply(wanted.resource, wanted.manifest, field_manager=FIELD_MANAGER)
 
     async def _delete(self, item: tuple[Resource, Possession]) -> None:
         resource, found = item
@@ -130,6 +142,14 @@ def _is_foreign(found: Possession, wanted: Wanted, owner: OwnerReference) -> boo
         f"{wanted.resource.kind} {found.metadata.namespace}/{wanted.name} is needed for {owner.kind} {owner.name} and "
         "belongs to somebody else; rename one of the two"
     )
+
+
+def _place(wanted: Wanted) -> tuple[Resource, str]:
+    return wanted.resource, wanted.name
+
+
+def _digest(found: Possession) -> str | None:
+    return found.metadata.annotations.get(DIGEST)
 
 
 def _owners(found: Possession) -> Iterable[Hashable]:

@@ -4,6 +4,8 @@
 event takes; a controller that decided on that older version would undo, for a moment, what it had just done.
 """
 
+# ruff: noqa: A002 - "type" is the word for what an answer is decoded as
+
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable
 from typing import Any, Generic, Protocol, TypeAlias, TypeVar
@@ -43,6 +45,7 @@ class Created(msgspec.Struct, frozen=True):
     metadata: _CreatedMetadata
 
 
+T = TypeVar("T")
 I = TypeVar("I")  # noqa: E741 - an item
 
 
@@ -76,6 +79,11 @@ class Latest(Generic[S]):
             return written
         del self._written[key]
         return cached
+
+    def is_written(self, change: Change[S]) -> bool:
+        """Say whether a change is this process's own latest write, seen again."""
+        written = self._written.get(change.key)
+        return written is not None and change.new is not None and _version(written) == _version(change.new)
 
     def forget(self, key: Key) -> None:
         """Drop what is remembered of an object that is gone."""
@@ -149,14 +157,19 @@ async def delete_exactly(client: Client, resource: Resource, found: Stored) -> N
         return
 
 
-async def patch_exactly(client: Client, resource: Resource, found: Stored, patch: list[JSON]) -> None:
-    """Change this very object by a JSON patch, if it asks for anything; another of its name is not touched."""
+async def patch_exactly(client: Client, resource: Resource, found: Stored, patch: list[JSON], *, type: type[T]) -> T:
+    """Change this very object by a JSON patch; another of its name is not touched."""
     metadata = found.metadata
-    if patch:
-        same = {"op": "test", "path": "/metadata/uid", "value": metadata.uid}
-        await client.patch(
-            resource, metadata.name, [same, *patch], metadata.namespace, kind=PatchKind.JSON, type=Unread
-        )
+    same = {"op": "test", "path": "/metadata/uid", "value": metadata.uid}
+    return await client.patch(
+        resource, metadata.name, [same, *patch], metadata.namespace, kind=PatchKind.JSON, type=type
+    )
+
+
+async def patch_each(client: Client, resource: Resource, patches: Iterable[tuple[Stored, list[JSON]]]) -> None:
+    """Change each of these very objects for which there is something in its JSON patch."""
+    wanted = [each for each in patches if each[1]]
+    await write_each(wanted, lambda each: patch_exactly(client, resource, *each, type=Unread))
 
 
 def a_controller(manager: Manager, name: str, reconcile: Reconcile, *, workers: int = 1) -> Controller:
