@@ -160,3 +160,40 @@ def test_nothing_of_a_gang_goes_while_it_is_called_complete(
             assert len(await world.pods()) == expected
 
     run_virtual(story())
+
+
+@pytest.mark.parametrize("arrives", [True, False])
+def test_a_deletion_whose_answer_was_lost_is_looked_after(arrives: bool) -> None:
+    """Though nobody repeats it: no gang is called complete because of what has gone, none waits for what has stayed."""
+    worlds: list[World] = []
+    deletions: list[str] = []
+    reads: list[str] = []
+    lost = asyncio.Event()
+
+    async def scale(replicas: int) -> None:
+        await worlds[0].client.patch(POD_CLIQUE_SCALING_GROUP, "model-0-g", {"spec": {"replicas": replicas}}, "test")
+
+    async def meddle(method: str, path: str, body: bytes, send: Send) -> Response:
+        if method == "PATCH" and path.endswith("/podgangs/model-0-g-1") and b"podReferences" in body and not deletions:
+            await scale(2)
+            await lost.wait()
+        if method == "DELETE" and path.endswith("/podcliques/model-0-g-2-member") and not deletions:
+            deletions.append(path)
+            if arrives:
+                await send()
+            await scale(3)
+            lost.set()
+            raise ConnectionFailed("the answer was lost")
+        if method == "GET" and deletions and path == deletions[0]:
+            reads.append(path)
+        return await send()
+
+    async def story() -> None:
+        async with a_world(line=meddled(meddle, podcliques=0.5, pods=0.5)) as world:
+            worlds.append(world)
+            await world.apply(_model("registry.example/worker:1"))
+            await world.settle(60)
+            assert reads
+            assert len([pod for pod in await world.pods() if pod.is_true("Ready")]) == 8
+
+    run_virtual(story())
