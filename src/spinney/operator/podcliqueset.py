@@ -49,8 +49,8 @@ from spinney.operator.gangs import GangPlan
 from spinney.operator.hashes import TemplateHashes, adoption
 from spinney.operator.last_errors import ErrorReports
 from spinney.operator.layout import Layout, Place
-from spinney.operator.podgang import new_gang
 from spinney.operator.podgang_calls import TIMEOUT_SECONDS
+from spinney.operator.podgangs import new_gang
 from spinney.operator.possessions import NameTaken, Possession, Possessions
 from spinney.operator.releases import Releases
 from spinney.operator.set_status import ObservedSet, replica_index

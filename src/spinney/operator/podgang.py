@@ -15,7 +15,7 @@ import structlog
 from spinney.api import labels as marks
 from spinney.api.conditions import find_condition, is_false, is_true
 from spinney.api.grove import POD_CLIQUE_SET, ClusterTopologyBinding, PodCliqueSet
-from spinney.api.meta import Condition, ObjectMeta, owner_reference
+from spinney.api.meta import Condition
 from spinney.api.podgang import (
     BACKEND_READY,
     INITIALIZED,
@@ -26,7 +26,6 @@ from spinney.api.podgang import (
     PodGangStatus,
     written,
 )
-from spinney.api.struct import JSON, to_json
 from spinney.backends import additions
 from spinney.backends.interface import SchedulerBackend
 from spinney.backends.registry import Registry
@@ -39,19 +38,19 @@ from spinney.kube.finalizers import remove_finalizer
 from spinney.kube.keys import Key
 from spinney.kube.manager import Manager
 from spinney.kube.mapping import to_label
-from spinney.operator import corrections, gang_status, gangs, incarnations
+from spinney.operator import gang_status, gangs, incarnations, podgangs
 from spinney.operator.backend_answers import BackendAnswers
 from spinney.operator.caches import BY_SET, BY_TOPOLOGY, Caches
 from spinney.operator.departures import Departures
 from spinney.operator.gang_status import BackendAnswer, Members
-from spinney.operator.gangs import GangContent, GangPlan
+from spinney.operator.gangs import GangPlan
 from spinney.operator.incarnations import Life
 from spinney.operator.labels import mirrored
 from spinney.operator.layout import Layout
 from spinney.operator.podgang_calls import BackendCalls
 from spinney.operator.set_status import replica_index
 from spinney.operator.statuses import patch_status
-from spinney.operator.topologies import Topology
+from spinney.operator.topologies import Untranslatable
 from spinney.operator.writing import HeldBack, Latest, gathering, patch_exactly
 
 log = structlog.get_logger()
@@ -66,11 +65,10 @@ SyncToken = tuple[str | None, str, PodGangSpec, bool, bool]
 
 @dataclass(frozen=True)
 class Desired:
-    """What a gang should be: metadata and spec to apply, and the life it has reached."""
+    """What a gang should be, the required domains that keep its pods gated, and the life it has reached."""
 
-    content: GangContent
-    labels: dict[str, str]
-    annotations: dict[str, str]
+    gang: PodGang
+    held: tuple[Untranslatable, ...]
     life: Life
 
 
@@ -93,9 +91,7 @@ class PodGangController:
         self._caches = caches
         self._registry = registry
         self._events = events
-        self._lost: dict[
-            Key, frozenset[str]
-        ] = {}  # labels and annotations that a set has lost and its gangs still carry
+        self._lost: dict[Key, frozenset[str]] = {}  # labels and annotations of sets that their gangs still carry
         self._latest: Latest[PodGang] = Latest()
         self._synced: dict[Key, SyncToken] = {}
         self._answers = answers
@@ -181,9 +177,14 @@ class PodGangController:
         annotations = gangs.gang_annotations(layout, topology, spec)
         if initialized or life.incarnation or any(group.pod_references for group in spec.pod_groups):
             annotations |= life.annotations()  # in the first life they come with the references, in one write
-        scheduler = gang.metadata.labels.get(marks.SCHEDULER_NAME, "")
-        labels = gangs.gang_labels(layout, plan, scheduler)
-        return Desired(GangContent(spec, content.held), labels, annotations, life)
+        wanted = podgangs.manifest(
+            gang.metadata,
+            spec,
+            labels=gangs.gang_labels(layout, plan, gang.metadata.labels.get(marks.SCHEDULER_NAME, "")),
+            annotations=annotations,
+            backend=self._backend(gang),
+        )
+        return Desired(wanted, content.held, life)
 
     # -- writing -------------------------------------------------------------------------------------------------------
 
@@ -191,15 +192,8 @@ class PodGangController:
         if desired.life.starts_over and is_true(gang.status.conditions, INITIALIZED):
             log.info("gang is recycled", gang=str(key))
             gang = await self._write_status(key, gang, self._status(gang, desired, members, None))
-        wanted = gang_manifest(
-            gang.metadata,
-            desired.content.spec,
-            labels=desired.labels,
-            annotations=desired.annotations,
-            finalizers=_finalizers(self._backend(gang)),
-        )
         lost = self._lost.get(key, frozenset())
-        if patch := gang_correction(gang, wanted, lost):
+        if patch := podgangs.correction(gang, desired.gang, lost):
             stored = await patch_exactly(self._client, POD_GANG, gang, patch, type=PodGang)
             gang = self._latest.wrote(key, stored)
         if self._lost.get(key) == lost:
@@ -272,8 +266,8 @@ class PodGangController:
 
     def _initialized(self, gang: PodGang, desired: Desired, members: Members) -> Condition:
         # While a recycled gang still has its old annotations its references, too, are of its former life.
-        former = desired.life.survived or (desired.life.starts_over and not _agrees(gang, desired))
-        return gang_status.initialized(gang, members, desired.content.held, former_life=former)
+        former = desired.life.survived or (desired.life.starts_over and bool(podgangs.correction(gang, desired.gang)))
+        return gang_status.initialized(gang, members, desired.held, former_life=former)
 
     async def _release(self, gang: PodGang) -> Requeue | None:
         """Let a deleted gang go, after its backend has cleaned up; a backend no longer enabled does not hold it."""
@@ -318,56 +312,6 @@ class PodGangController:
         return [gang for each in sets for gang in self._caches.gangs.index_keys(BY_SET, each)]
 
 
-def gang_manifest(
-    metadata: ObjectMeta,
-    spec: PodGangSpec,
-    *,
-    labels: dict[str, str],
-    annotations: dict[str, str],
-    finalizers: tuple[str, ...],
-) -> PodGang:
-    """Return a gang as the operator applies it: everything it wants to own, and nothing else."""
-    owned = ObjectMeta(
-        name=metadata.name,
-        namespace=metadata.namespace,
-        labels=labels,
-        annotations=annotations,
-        owner_references=metadata.owner_references,
-        finalizers=finalizers,
-    )
-    return PodGang(metadata=owned, spec=spec)
-
-
-def gang_correction(found: PodGang, wanted: PodGang, lost: Iterable[str] = ()) -> list[JSON]:
-    """Return the JSON patch that gives a gang what it lacks; labels and annotations go only if they are ``lost``."""
-    there, asked = found.metadata, wanted.metadata
-    patch = [
-        *corrections.of_texts("/metadata/labels", there.labels, asked.labels, unwanted=lost),
-        *corrections.of_texts("/metadata/annotations", there.annotations, asked.annotations, unwanted=lost),
-        *corrections.of_members("/metadata/finalizers", there.finalizers, asked.finalizers),
-    ]
-    if found.spec == wanted.spec:
-        return patch
-    return patch + corrections.of_fields("/spec", to_json(found.spec), to_json(wanted.spec))
-
-
-def new_gang(layout: Layout, plan: GangPlan, topology: Topology, *, backend: SchedulerBackend) -> PodGang:
-    """Return a gang as it is created: its groups are empty."""
-    metadata = ObjectMeta(
-        name=plan.name,
-        namespace=layout.pcs.metadata.namespace,
-        owner_references=(owner_reference(POD_CLIQUE_SET, layout.pcs.metadata),),
-    )
-    spec = gangs.content(plan, layout, topology, {}).spec
-    return gang_manifest(
-        metadata,
-        spec,
-        labels=gangs.gang_labels(layout, plan, backend.name),
-        annotations=gangs.gang_annotations(layout, topology, spec),
-        finalizers=_finalizers(backend),
-    )
-
-
 def _flags(gang: PodGang) -> tuple[bool, bool]:
     """Return what of a gang's status its backend is told of: Initialized and Scheduled."""
     conditions = gang.status.conditions
@@ -382,25 +326,12 @@ def _derives_scheduled(gang: PodGang, backend: SchedulerBackend | None) -> bool:
     return condition is not None and condition.reason in ("MinimumPlaced", "MinimumNotPlaced")
 
 
-def _finalizers(backend: SchedulerBackend | None) -> tuple[str, ...]:
-    return (additions.BACKEND_FINALIZER,) if backend is not None and backend.has_delete_hook else ()
-
-
 def _lost(old: PodCliqueSet, new: PodCliqueSet) -> frozenset[str]:
     """Return the labels and annotations that a set has lost, and its gangs are to lose, too."""
     before, after = old.metadata, new.metadata
     return frozenset(
         (mirrored(before.labels).keys() - after.labels.keys())
         | (mirrored(before.annotations).keys() - after.annotations.keys())
-    )
-
-
-def _agrees(gang: PodGang, desired: Desired) -> bool:
-    """Say whether a gang is as desired; labels and annotations that others added do not matter."""
-    return (
-        gang.spec == desired.content.spec
-        and desired.labels.items() <= gang.metadata.labels.items()
-        and desired.annotations.items() <= gang.metadata.annotations.items()
     )
 
 
