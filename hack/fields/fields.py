@@ -1,4 +1,4 @@
-"""Writes the table of fields of the built-in kinds that the embedded server reads.
+"""Writes the table of fields of the built-in kinds that the rules and the embedded server read.
 
 Run with ``.venv/bin/python hack/fields/fields.py`` (needs Go; some minutes). ``fields.go`` reads the struct tags of
 Kubernetes' published API types, once per release the server can play; here the answers become one table with a line
@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).parents[2]
-TABLE = ROOT / "src/spinney/server/fields/kubernetes.json"
+TABLE = ROOT / "src/spinney/api/builtin_fields/kubernetes.json"
 MINORS = ("1.37", "1.36", "1.35")  # newest first: where releases differ about a field, the newest is right
 ORIGIN = (
     "Field numbers, names and types of the Kubernetes API types of k8s.io/api, k8s.io/apimachinery and"

@@ -4,8 +4,8 @@ import json
 
 import pytest
 
+from spinney.api.builtin_fields import field_table
 from spinney.kube.transport import Transport
-from spinney.server.fields import field_table
 from spinney.server.fields.protobuf import decode_object
 from spinney.server.kinds.builtin import builtin_kinds
 from spinney.testing.controlplane import ControlPlane

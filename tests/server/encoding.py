@@ -6,9 +6,9 @@ import struct
 from datetime import datetime
 from typing import Any
 
+from spinney.api.builtin_fields import FieldTable
+from spinney.api.builtin_fields.table import FieldType, Message
 from spinney.api.struct import JSON
-from spinney.server.fields import FieldTable
-from spinney.server.fields.table import FieldType, Message
 
 
 def encoded(table: FieldTable, obj: JSON) -> bytes:

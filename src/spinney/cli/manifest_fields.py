@@ -13,6 +13,9 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any, Final
 
+from spinney.api.builtin_fields import FieldTable, field_table
+from spinney.api.builtin_fields.checking import WrongType, conform
+from spinney.api.builtin_fields.table import FieldType
 from spinney.api.grove import POD_CLIQUE, POD_CLIQUE_SET
 from spinney.api.resource import Resource
 from spinney.api.schema.structural import structural_schema
@@ -20,9 +23,6 @@ from spinney.api.struct import JSON
 from spinney.backends.documents import Document, Problem, Step, nearest
 from spinney.server.crd.structure import fill_defaults, prune
 from spinney.server.crd.validation import SchemaValidator
-from spinney.server.fields import FieldTable, field_table
-from spinney.server.fields.checking import WrongType, conform
-from spinney.server.fields.table import FieldType
 
 KUBERNETES: Final = "1.37"
 _STEP: Final = re.compile(r"\.?([^.\[\]]+)|\[([^\]]*)\]")

@@ -5,8 +5,8 @@ from typing import Any
 import msgspec
 import yaml
 
+from spinney.api.builtin_fields import FieldTable
 from spinney.server.exchange import Request
-from spinney.server.fields import FieldTable
 from spinney.server.fields.protobuf import UnknownKind, decode_object
 from spinney.server.fields.wire import MalformedMessage
 from spinney.server.status import bad_request, unsupported_media_type

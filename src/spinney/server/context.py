@@ -2,13 +2,13 @@
 
 from dataclasses import dataclass
 
+from spinney.api.builtin_fields import FieldTable
 from spinney.api.resource import Resource
 from spinney.runtime import Runtime
 from spinney.server.admission.chain import Admission
 from spinney.server.authentication.authenticator import Authenticator
 from spinney.server.authentication.tokens import TokenIssuer
 from spinney.server.authorization.authorizer import Authorizer
-from spinney.server.fields import FieldTable
 from spinney.server.kinds import Kind, Registry
 from spinney.server.options import ServerOptions
 from spinney.server.store import Collection, Key, Store

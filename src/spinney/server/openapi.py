@@ -10,9 +10,9 @@ import operator
 
 import msgspec
 
+from spinney.api.builtin_fields import FieldTable
 from spinney.api.struct import JSON
 from spinney.server.exchange import Request, Response
-from spinney.server.fields import FieldTable
 from spinney.server.fields.schemas import schema_name, schemas
 from spinney.server.kinds import Kind, Registry
 from spinney.server.responding import reply

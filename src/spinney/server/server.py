@@ -11,6 +11,7 @@ from dataclasses import replace
 
 import structlog
 
+from spinney.api.builtin_fields import field_table
 from spinney.runtime import Runtime
 from spinney.server.admission.calling import HttpsCaller, WebhookCaller
 from spinney.server.admission.chain import Admission
@@ -35,7 +36,6 @@ from spinney.server.crd.definitions import COLLECTION, definition_kind
 from spinney.server.crd.installation import Installation
 from spinney.server.discovery import discovery_paths, serve_discovery
 from spinney.server.exchange import Request, Response
-from spinney.server.fields import field_table
 from spinney.server.health import ENDPOINTS, Health
 from spinney.server.kinds import Registry
 from spinney.server.kinds.builtin import builtin_kinds

@@ -13,9 +13,9 @@ from typing import Any
 
 import msgspec
 
+from spinney.api.builtin_fields.table import Field, FieldTable, FieldType, Message
 from spinney.api.durations import format_duration
 from spinney.api.struct import JSON
-from spinney.server.fields.table import Field, FieldTable, FieldType, Message
 from spinney.server.fields.wire import BYTES, FIXED32, FIXED64, MalformedMessage, read_message, read_varints, signed
 
 MAGIC = b"k8s\x00"

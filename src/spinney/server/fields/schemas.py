@@ -2,8 +2,8 @@
 
 from collections.abc import Iterable, Mapping
 
+from spinney.api.builtin_fields.table import Field, FieldTable, FieldType, Message
 from spinney.api.struct import JSON
-from spinney.server.fields.table import Field, FieldTable, FieldType, Message
 
 _REFERENCE = "#/components/schemas/"
 _PRESERVE = "x-kubernetes-preserve-unknown-fields"

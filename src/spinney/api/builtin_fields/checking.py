@@ -1,0 +1,210 @@
+"""Holding objects of built-in kinds to their fields: unknown ones are dropped and reported, wrong types refused.
+
+Kubernetes decodes into typed structures, which has effects that clients see: a field nobody declared is gone, a null
+or an empty collection is the same as nothing, and a value of the wrong type is a 400 before anything else looks at the
+object. Quantities are rewritten in their canonical form (``1000m`` is ``1``).
+"""
+
+import base64
+import binascii
+import re
+from collections.abc import Callable, Mapping
+from functools import lru_cache
+from typing import Any, Final
+
+from spinney.api.builtin_fields.table import FieldTable, FieldType, Message
+from spinney.api.quantity import InvalidQuantity, Quantity
+from spinney.api.struct import JSON
+
+_EMPTY: Final[Mapping[str, object]] = {"list": [], "map": {}}  # by form; Go does not write them where a field says so
+_QUANTITY: Final = "quantity"
+
+
+class WrongType(ValueError):  # noqa: N818 - named for the fault
+    """A value that a field cannot hold."""
+
+    def __init__(self, path: str, value: object, expected: str) -> None:
+        super().__init__(f"{path}: Invalid value: {_called(value)}: must be {expected}")
+
+
+def conform(table: FieldTable, obj: JSON, old: JSON | None = None) -> list[str]:
+    """Drop the fields that the kind does not have and return their paths; raise :class:`WrongType`.
+
+    Parts that are the same in ``old``, which was held to its fields before, are not looked at again. An object whose
+    kind is not in the table stays as it is.
+    """
+    message = table.kind(obj["apiVersion"], obj["kind"])
+    if message is None:
+        return []
+    unknown: list[str] = []
+    fields = message.by_name
+    for name in [*obj]:
+        if name in {"apiVersion", "kind"} or (old is not None and name in old and obj[name] == old[name]):
+            continue
+        field = fields.get(name)
+        if field is None:
+            del obj[name]
+            unknown.append(name)
+        elif field.omit_empty and obj[name] is not None and obj[name] == _EMPTY.get(field.type.form):
+            del obj[name]
+        elif field.type.name == _QUANTITY:
+            obj[name] = _canonical(obj[name], name, listed=False)
+        elif obj[name] is not None:
+            _check(table, field.type, obj[name], name, unknown)
+    return unknown
+
+
+def conform_metadata(table: FieldTable, obj: JSON, old: JSON | None = None) -> list[str]:
+    """Do the same for the metadata of an object of any kind."""
+    metadata = obj["metadata"]
+    unknown: list[str] = []
+    if old is None or metadata != old["metadata"]:
+        _check_message(table, table.message("meta.v1.ObjectMeta"), metadata, "metadata", unknown)
+    return unknown
+
+
+def _check(table: FieldTable, kind: FieldType, value: Any, path: str, unknown: list[str]) -> None:
+    if kind.form == "scalar":
+        fits, expected = _SCALARS[kind.name]
+        if not fits(value):
+            raise WrongType(path, value, expected)
+    elif kind.form == "message":
+        if not isinstance(value, dict):
+            raise WrongType(path, value, "an object")
+        _check_message(table, table.message(kind.name), value, path, unknown)
+    elif kind.form == "map":
+        if not isinstance(value, dict):
+            raise WrongType(path, value, "an object")
+        _check_map(table, kind.element, value, path, unknown)
+    else:
+        if not isinstance(value, list):
+            raise WrongType(path, value, "a list")
+        _check_list(table, kind.element, value, path, unknown)
+
+
+def _check_map(table: FieldTable, kind: FieldType, value: JSON, path: str, unknown: list[str]) -> None:
+    for key, item in value.items():
+        if item is None:
+            continue
+        if kind.name == _QUANTITY:
+            value[key] = _canonical(item, f"{path}.{key}", listed=True)
+        else:
+            _check(table, kind, item, f"{path}.{key}", unknown)
+
+
+def _check_list(table: FieldTable, kind: FieldType, value: list[Any], path: str, unknown: list[str]) -> None:
+    for index, item in enumerate(value):
+        if item is None:
+            continue
+        if kind.name == _QUANTITY:
+            value[index] = _canonical(item, f"{path}[{index}]", listed=False)
+        else:
+            _check(table, kind, item, f"{path}[{index}]", unknown)
+
+
+def _check_message(table: FieldTable, message: Message, obj: JSON, path: str, unknown: list[str]) -> None:
+    fields = message.by_name
+    absent = []
+    for name, value in obj.items():
+        field = fields.get(name)
+        if field is None:
+            unknown.append(f"{path}.{name}")
+            absent.append(name)
+        elif value is None or (field.omit_empty and value == _EMPTY.get(field.type.form)):
+            absent.append(name)
+        elif field.type.name == _QUANTITY:
+            obj[name] = _canonical(value, f"{path}.{name}", listed=False)
+        else:
+            _check(table, field.type, value, f"{path}.{name}", unknown)
+    for name in absent:
+        del obj[name]
+
+
+def _is_string(value: object) -> bool:
+    return isinstance(value, str)
+
+
+def _is_integer(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _is_anything(value: object) -> bool:
+    return True
+
+
+_DATE: Final = r"\d{4}-\d\d-\d\d[Tt]\d\d:\d\d:\d\d"
+_ZONE: Final = r"([Zz]|[+-]\d\d:\d\d)"
+_TIME: Final = re.compile(rf"{_DATE}(\.\d+)?{_ZONE}")
+_MICRO_TIME: Final = re.compile(rf"{_DATE}\.\d{{6}}{_ZONE}")
+_MILLI: Final = 10**6  # in the units of quantities
+_A_QUANTITY: Final = "a quantity such as 1500m or 2Gi"
+
+
+def _is_time(value: object) -> bool:
+    return isinstance(value, str) and _TIME.fullmatch(value) is not None
+
+
+def _is_micro_time(value: object) -> bool:
+    return isinstance(value, str) and _MICRO_TIME.fullmatch(value) is not None
+
+
+def _canonical(value: object, path: str, *, listed: bool) -> str:
+    """Return a quantity as Kubernetes writes it; those of resource lists are whole thousandths."""
+    if isinstance(value, str | int | float) and not isinstance(value, bool):
+        try:
+            return _canonical_text(value.strip() if isinstance(value, str) else repr(value), listed)
+        except InvalidQuantity as error:
+            raise WrongType(path, value, _A_QUANTITY) from error
+    raise WrongType(path, value, _A_QUANTITY)
+
+
+@lru_cache(maxsize=4096)
+def _canonical_text(text: str, listed: bool) -> str:
+    quantity = Quantity.parse(text)
+    if listed and quantity.nano % _MILLI:
+        quantity = Quantity(quantity.milli * _MILLI, quantity.format)
+    return str(quantity)
+
+
+def _is_base64(value: object) -> bool:
+    if not isinstance(value, str):
+        return False
+    try:
+        base64.b64decode(value.translate(_LINE_BREAKS), validate=True)
+    except (binascii.Error, ValueError):
+        return False
+    return True
+
+
+_LINE_BREAKS: Final = str.maketrans("", "", "\r\n")  # Go skips them
+_Scalar = tuple[Callable[[object], bool], str]
+_TEXT: _Scalar = (_is_string, "a string")
+_WHOLE: _Scalar = (_is_integer, "a whole number")
+_NUMBER: _Scalar = (_is_number, "a number")
+_ANY: _Scalar = (_is_anything, "anything")
+_SCALARS: Mapping[str, _Scalar] = {
+    "string": _TEXT,
+    "bytes": (_is_base64, "base64"),
+    "time": (_is_time, "a time such as 2026-01-02T03:04:05Z"),
+    "microTime": (_is_micro_time, "a time in microseconds, such as 2026-01-02T03:04:05.000006Z"),
+    "duration": _TEXT,
+    "intOrString": (lambda value: _is_string(value) or _is_integer(value), "a whole number or a string"),
+    "bool": (lambda value: isinstance(value, bool), "true or false"),
+    **dict.fromkeys(("int32", "int64", "uint8", "uint32", "uint64"), _WHOLE),
+    **dict.fromkeys(("float32", "float64"), _NUMBER),
+    **dict.fromkeys(("raw", "schemaOrArray", "schemaOrBool", "schemaOrStrings"), _ANY),
+}
+
+
+def _called(value: object) -> str:
+    if isinstance(value, bool):
+        return "a boolean"
+    if isinstance(value, dict):
+        return "an object"
+    if isinstance(value, list):
+        return "a list"
+    return "a string" if isinstance(value, str) else "a number"
