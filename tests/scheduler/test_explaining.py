@@ -90,6 +90,20 @@ def test_a_wider_level_that_would_do_is_offered() -> None:
     assert "it would help to require a zone instead: zone z has room for all 3 pods" in line
 
 
+def test_a_leader_beside_its_workers_is_counted_with_what_it_asks_for() -> None:
+    """A rack of four nodes is not called too small for four workers of a whole node and a leader without a GPU."""
+    inventory = racks(4)
+    put_gang(inventory, a_gang("old", preemptible=False), [a_pod("old-0", gang="old", gpus=8, node="r0-n0")])
+    gang = a_gang("train", minimum=5, topology=TopologyConstraint("dc", required=RACK))
+    pods = [a_pod("train-leader", gang="train", gpus=0), *(a_pod(f"train-{n}", gang="train", gpus=8) for n in range(4))]
+    put_gang(inventory, gang, pods)
+
+    explanation, line = refusal(inventory)
+
+    assert (explanation.placed, explanation.needed) == (4, 5)
+    assert "4 of 5 pods fit in rack z.r0; it lacks 8 GPUs on 1 node" in line
+
+
 def test_filters_are_counted_with_examples() -> None:
     """Taints and labels that keep a pod out are counted per node, with the nodes named in the full text."""
     tainted = msgspec.structs.replace(a_node("n0"), spec=NodeSpec(taints=(Taint(key="gpu", effect="NoSchedule"),)))

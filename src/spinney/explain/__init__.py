@@ -6,7 +6,7 @@ This room knows no scheduler. A scheduler hands over the masks of its filters an
 """
 
 from spinney.explain.counting import NodeNames, Refusal, Room, pod_report, remedies
-from spinney.explain.domains import DomainTable, domain_reports, nearest_miss
+from spinney.explain.domains import Demand, DomainTable, domain_reports, nearest_miss
 from spinney.explain.reasons import (
     DomainReport,
     Explanation,
@@ -29,6 +29,7 @@ from spinney.explain.rendering import (
 )
 
 __all__ = [
+    "Demand",
     "DomainReport",
     "DomainTable",
     "Explanation",

@@ -1,8 +1,12 @@
 """What each topology domain lacked, and which one missed by least.
 
-For a gang of identical pods a domain is summed up by two numbers per node: how many of the pods fit now and how many
-would fit were the node empty. The pods that found no room are laid on the nodes of the domain where the next pod lacks
-least, and what is lacking there is added up: that sum is what would have to be freed in the domain.
+For like pods a domain is summed up by two numbers per node: how many of the pods fit now and how many would fit were
+the node empty. The pods that found no room are laid on the nodes of the domain where the next pod lacks least, and what
+is lacking there is added up: that sum is what would have to be freed in the domain.
+
+A gang of several kinds of pods is laid kind by kind, the largest first, each into what the ones before it left. That is
+a packing, so what is said to fit does. A domain is called too small only where that is certain: one kind alone does not
+fit into it when it is empty, or all of them together ask for more than it has.
 """
 
 from collections.abc import Iterable, Sequence
@@ -31,30 +35,55 @@ class DomainTable:
     allocatable: IntArray
 
 
-def domain_reports(table: DomainTable, request: IntArray, resources: Sequence[str], needed: int) -> list[DomainReport]:
-    """Report every domain of ``table`` for ``needed`` pods that each ask for ``request[resource]``; in domain order."""
-    free, allocatable = (_widened(room, len(request)) for room in (table.free, table.allocatable))
-    fits = pods_per_node(free, request, needed)
-    capacity = np.maximum(pods_per_node(allocatable, request, needed), fits)
-    reports = []
-    for index, domain in enumerate(table.domains):
-        rows = np.flatnonzero(table.domain_of == index)
-        held = min(int(fits[rows].sum()), needed)
-        possible = int(capacity[rows].sum()) >= needed
-        missing = needed - held if possible else 0
-        lacking = _shortages(free[rows], request, fits[rows], capacity[rows], missing)
-        reports.append(
-            DomainReport(
-                level=table.level,
-                domain=domain,
-                nodes=len(rows),
-                fits=held,
-                needed=needed,
-                shortages=_named(lacking, resources),
-                possible=possible,
-            )
-        )
-    return reports
+@dataclass(frozen=True, slots=True)
+class Demand:
+    """``count`` like pods that each ask for ``request[resource]``; ``usable[node]`` may rule nodes out for them."""
+
+    request: IntArray
+    count: int
+    usable: NDArray[np.bool_] | None = None
+
+    def per_node(self, room: IntArray) -> IntArray:
+        """Return how many of the pods fit into each row of ``room[node, resource]``."""
+        fits = pods_per_node(room, self.request, self.count)
+        return fits if self.usable is None else fits * self.usable
+
+    def at(self, rows: NDArray[np.intp]) -> "Demand":
+        """Return the same demand on some of the nodes."""
+        return self if self.usable is None else Demand(self.request, self.count, self.usable[rows])
+
+
+def domain_reports(table: DomainTable, demands: Sequence[Demand], resources: Sequence[str]) -> list[DomainReport]:
+    """Report every domain of ``table`` for all pods of ``demands`` together; in domain order."""
+    return [_report(table, index, demands, resources) for index in range(len(table.domains))]
+
+
+def pods_held(domain_of: NDArray[np.int32], domains: int, free: IntArray, demands: Sequence[Demand]) -> IntArray:
+    """Return how many pods of ``demands`` each domain has room for, ``[domain]``; ``domain_of`` is ``[node]``.
+
+    For like pods that is also more than there are, so that the tightest of domains that hold them all can be told.
+    """
+    room = _widened(free, _width(demands))
+    total = np.zeros(domains, dtype=np.int64)
+    left = _largest_first(demands, room)
+    while left:
+        demand = left.pop(0)
+        fits = demand.per_node(room)
+        if left:
+            fits = _first_of_each(domain_of, fits, demand.count)
+            room = room - fits[:, None] * demand.request
+        inside = np.bincount(domain_of, weights=fits, minlength=domains).astype(np.int64)
+        total += inside if len(demands) == 1 else np.minimum(inside, demand.count)
+    return total
+
+
+def capacity(allocatable: IntArray, demands: Sequence[Demand]) -> int:
+    """Return how many pods of ``demands`` nodes could hold when empty, at most; fewer only if that is certain."""
+    room = _widened(allocatable, _width(demands))
+    alone = sum(min(int(demand.per_node(room).sum()), demand.count) for demand in demands)
+    asked = sum((demand.count * demand.request for demand in demands), np.zeros(room.shape[1], dtype=np.int64))
+    enough = bool((asked <= room.sum(axis=0)).all())
+    return alone if enough else min(alone, sum(demand.count for demand in demands) - 1)
 
 
 def nearest_miss(reports: Iterable[DomainReport]) -> DomainReport | None:
@@ -71,43 +100,96 @@ def pods_per_node(room: IntArray, request: IntArray, at_most: int) -> IntArray:
     return np.maximum(counts, 0)
 
 
+def _report(table: DomainTable, index: int, demands: Sequence[Demand], resources: Sequence[str]) -> DomainReport:
+    """Report one domain of ``table``."""
+    rows = np.flatnonzero(table.domain_of == index)
+    demands = [demand.at(rows) for demand in demands]
+    room, empty = (_widened(room[rows], _width(demands)) for room in (table.free, table.allocatable))
+    needed = sum(demand.count for demand in demands)
+    holds = capacity(empty, demands)
+    missing: list[tuple[Demand, int]] = []
+    for demand in _largest_first(demands, empty):
+        taken = _first_of_each(np.zeros(len(room), dtype=np.int32), demand.per_node(room), demand.count)
+        missing.append((demand, demand.count - int(taken.sum())))
+        used = taken[:, None] * demand.request
+        room, empty = room - used, np.maximum(empty - used, 0)
+    fits = needed - sum(count for _, count in missing)
+    lacking, unlaid = np.zeros_like(room), 0
+    for demand, count in missing if holds >= needed else ():
+        laid = _cheapest(room, demand, demand.per_node(empty), count)
+        unlaid += count - int(laid.sum())
+        used = laid[:, None] * demand.request
+        lacking += np.maximum(used - room, 0) * (demand.request > 0)
+        room, empty = np.maximum(room - used, 0), np.maximum(empty - used, 0)
+    possible = max(holds, fits) >= needed
+    return DomainReport(
+        level=table.level,
+        domain=table.domains[index],
+        nodes=len(rows),
+        fits=fits,
+        needed=needed,
+        shortages=_named(lacking, resources) if not unlaid else (),
+        possible=possible,
+        capacity=max(holds, fits),
+    )
+
+
+def _largest_first(demands: Sequence[Demand], room: IntArray) -> list[Demand]:
+    """Return the demands, those first whose pods ask for most of what there is of some resource."""
+    if len(demands) == 1:
+        return list(demands)
+    most = np.maximum(room.max(axis=0, initial=0), 1)
+    return sorted(demands, key=lambda demand: -float((demand.request / most).max(initial=0.0)))
+
+
+def _first_of_each(domain_of: NDArray[np.int32], fits: IntArray, count: int) -> IntArray:
+    """Return ``fits[node]`` cut to ``count`` in each domain, its first nodes first."""
+    order = np.argsort(domain_of, kind="stable")
+    before = np.cumsum(fits[order]) - fits[order]
+    where = domain_of[order]
+    starts = np.flatnonzero(np.r_[True, where[1:] != where[:-1]]) if len(where) else np.empty(0, dtype=np.intp)
+    before -= np.repeat(before[starts], np.diff(np.r_[starts, len(where)]))
+    cut = np.empty_like(fits)
+    cut[order] = np.clip(count - before, 0, fits[order])
+    return cut
+
+
+def _width(demands: Sequence[Demand]) -> int:
+    return max(len(demand.request) for demand in demands)
+
+
 def _widened(room: IntArray, width: int) -> IntArray:
     """Return ``room`` with exactly ``width`` columns, those that were missing filled with zeros."""
     missing = width - room.shape[1]
     return np.pad(room, ((0, 0), (0, missing))) if missing > 0 else room[:, :width]
 
 
-def _shortages(free: IntArray, request: IntArray, fits: IntArray, capacity: IntArray, missing: int) -> IntArray:
-    """Return what nodes lack, ``[node, resource]``, when ``missing`` more pods are laid where they lack least.
-
-    Only nodes that were given pods are listed, in their order.
-    """
-    nodes = np.flatnonzero(capacity > fits)
-    if missing <= 0 or len(nodes) == 0:
-        return np.empty((0, len(request)), dtype=np.int64)
-    asked = np.flatnonzero(request > 0)
-    first = _lacking(free[nodes], request, fits[nodes], asked, 1)[:, 0]
-    if len(nodes) > missing:
+def _cheapest(room: IntArray, demand: Demand, at_most: IntArray, count: int) -> IntArray:
+    """Lay ``count`` pods where they lack least, at most ``at_most[node]``; return how many each node was given."""
+    given = np.zeros_like(at_most)
+    nodes = np.flatnonzero(at_most > 0)
+    if count <= 0 or len(nodes) == 0:
+        return given
+    if len(nodes) > count:
         # A later pod on a node never costs less than an earlier one, so no node beyond these is given any.
-        nodes = np.sort(nodes[np.argsort(first, kind="stable")[:missing]])
-    room = np.minimum(capacity[nodes] - fits[nodes], missing)
-    lacking = _lacking(free[nodes], request, fits[nodes], asked, int(room.max()))
+        first = _lacking(room[nodes], demand.request, 1)[:, 0]
+        nodes = np.sort(nodes[np.argsort(first, kind="stable")[:count]])
+    places = np.minimum(at_most[nodes], count)
+    lacking = _lacking(room[nodes], demand.request, int(places.max()))
     # Rounded, so that a third is a third however it came about and ties go to the first node.
     costs = np.maximum.accumulate(np.round(np.diff(lacking, axis=1, prepend=0.0), 9), axis=1)
-    costs[np.arange(costs.shape[1]) >= room[:, None]] = np.inf
-    cheapest = np.argsort(costs, axis=None, kind="stable")[: min(missing, int(room.sum()))]
-    laid = np.bincount(cheapest // costs.shape[1], minlength=len(nodes))
-    nodes, laid = nodes[laid > 0], laid[laid > 0]
-    short: IntArray = np.maximum((fits[nodes] + laid)[:, None] * request - free[nodes], 0) * (request > 0)
-    return short
+    costs[np.arange(costs.shape[1]) >= places[:, None]] = np.inf
+    cheapest = np.argsort(costs, axis=None, kind="stable")[: min(count, int(places.sum()))]
+    given[nodes] = np.bincount(cheapest // costs.shape[1], minlength=len(nodes))
+    return given
 
 
-def _lacking(free: IntArray, request: IntArray, fits: IntArray, asked: NDArray[np.intp], most: int) -> _Costs:
-    """Return what 1 to ``most`` more pods lack on each node, ``[node, pods]``, in units of one pod's request."""
-    pods = fits[:, None] + np.arange(1, most + 1)
-    total = np.zeros(pods.shape)
-    for column in asked.tolist():
-        total += np.maximum(pods * request[column] - free[:, column, None], 0) / request[column]
+def _lacking(room: IntArray, request: IntArray, most: int) -> _Costs:
+    """Return what 1 to ``most`` pods lack on each node, ``[node, pods]``, in units of one pod's request."""
+    pods = np.arange(1, most + 1)
+    total = np.zeros((len(room), most))
+    for column in np.flatnonzero(request > 0).tolist():
+        total += np.maximum(pods * request[column] - room[:, column, None], 0) / request[column]
     return total
 
 

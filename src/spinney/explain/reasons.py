@@ -71,6 +71,7 @@ class DomainReport(Struct, frozen=True, kw_only=True):
     needed: int
     shortages: tuple[Shortage, ...] = ()
     possible: bool = True  # False: the domain is too small for the gang even when empty
+    capacity: int = 0  # how many of the pods it would hold when empty, at most
 
 
 QueueRule = Literal["OverLimit", "NonPreemptibleOverQuota", "OverFairShare"]
@@ -118,4 +119,5 @@ class Explanation(Struct, frozen=True, kw_only=True):
     queue: QueueReport | None = None
     victims: tuple[VictimReport, ...] = ()
     plugin_errors: tuple[str, ...] = ()  # "name: message" of a plugin that failed and therefore refused
+    changes: tuple[str, ...] = ()  # what would help against ``others``, each an imperative
     simulated: bool = False  # True: another scheduler decides here, and this is what ours would have seen

@@ -17,6 +17,7 @@ from spinney.cluster.journal import Rows
 from spinney.cluster.resources import Vector, padded
 from spinney.cluster.table import Mask
 from spinney.explain import (
+    Demand,
     DomainReport,
     DomainTable,
     Explanation,
@@ -28,7 +29,7 @@ from spinney.explain import (
     pod_report,
 )
 from spinney.explain.counting import RESOURCES_FILTER
-from spinney.explain.domains import pods_per_node
+from spinney.explain.domains import capacity, pods_held
 from spinney.gangs.sources import bare, podgang
 from spinney.gangs.tree import GroupSet, Member
 from spinney.scheduler.fairshare.capacity import OverCapacity
@@ -106,10 +107,14 @@ def explain(session: Session, job: PodGroupInfo, errors: Sequence[FitError]) -> 
 
 @dataclass(frozen=True, eq=False)
 class _Ask:
-    """What some tasks ask for: their number, and the largest request of each resource, ``[resource]``."""
+    """What some tasks ask for: their number, and what each kind of them asks for, on all nodes."""
 
     count: int
-    largest: Vector
+    demands: tuple[Demand, ...]
+
+    def at(self, rows: Rows) -> list[Demand]:
+        """Return the demands on some of the nodes."""
+        return [demand.at(rows) for demand in self.demands]
 
 
 @dataclass(frozen=True, eq=False)
@@ -135,7 +140,8 @@ class _Places:
         self.one_of_each = [group[0] for group in alike.values()]
         results = [(group, self._diagnose(group[0])) for group in alike.values()]
         self.pod_reports = tuple(self._pod_report(group, result) for group, result in results)
-        self._usable = np.logical_or.reduce([_usable(self._table.alive, result) for _, result in results])
+        self._usable_by = [(group[0].request, _usable(self._table.alive, result)) for group, result in results]
+        self._usable = np.logical_or.reduce([usable for _, usable in self._usable_by])
 
     def required_level(self, root: GroupSet) -> _Level | None:
         """Return the outermost required level that no domain can meet, if that is what is in the way."""
@@ -162,8 +168,8 @@ class _Places:
         if level is None:
             return (self._report("the cluster", "", np.flatnonzero(self._usable), self._ask(self._tasks)),), 0
         domains = level.tree.levels[level.depth]
-        held, ask = level.held, level.ask
-        nearest = np.lexsort((np.arange(len(held)), -held))[:NEAREST]
+        fits, ask = level.held, level.ask
+        nearest = np.lexsort((np.arange(len(fits)), -fits))[:NEAREST]
         reports: list[DomainReport] = []
         for domain in nearest.tolist():
             members = domains.members(domain)
@@ -176,9 +182,10 @@ class _Places:
                     level=_short(domains.key),
                     domain=domains.names[domain],
                     nodes=len(rows),
-                    fits=min(int(held[domain]), ask.count),
+                    fits=min(int(fits[domain]), ask.count),
                     needed=ask.count,
-                    possible=bool(_pods(self._table.allocatable[rows], ask).sum() >= ask.count),
+                    possible=(empty := capacity(self._table.allocatable[rows], ask.at(rows))) >= ask.count,
+                    capacity=empty,
                 )
             )
         return tuple(reports), len(domains)
@@ -188,11 +195,11 @@ class _Places:
         if level is None:
             return None
         for depth in range(level.depth - 1, -1, -1):
-            held = self._held(level.tree, depth, level.ask)
-            roomy = np.flatnonzero(held >= level.ask.count)
+            fits = self._held(level.tree, depth, level.ask)
+            roomy = np.flatnonzero(fits >= level.ask.count)
             if len(roomy):
                 domains = level.tree.levels[depth]
-                chosen = int(roomy[np.argmin(held[roomy])])
+                chosen = int(roomy[np.argmin(fits[roomy])])
                 return DomainReport(
                     level=_short(domains.key),
                     domain=domains.names[chosen],
@@ -205,23 +212,31 @@ class _Places:
     # -- sums over nodes ---------------------------------------------------------------------------------------------
 
     def _held(self, tree: DomainTree, depth: int, ask: _Ask) -> Vector:
-        """Return how many of the tasks each domain of a level has room for, ``[domain]``, by their largest request."""
+        """Return how many of the tasks each domain of a level has room for, ``[domain]``."""
         domains = tree.levels[depth]
         rows = tree.rows[self._usable[tree.rows]]
-        fits = _pods(self._free[rows], ask)
-        return np.bincount(domains.of_row[rows], weights=fits, minlength=len(domains)).astype(np.int64)
+        return pods_held(domains.of_row[rows], len(domains), self._free[rows], ask.at(rows))
 
     def _report(self, level: str, name: str, rows: Rows, ask: _Ask) -> DomainReport:
         """Report one domain, whose usable nodes are ``rows``."""
         where = np.zeros(len(rows), dtype=np.int32)
         table = DomainTable(level, [name], where, self._free[rows], self._table.allocatable[rows])
-        (report,) = domain_reports(table, ask.largest, list(self._table.axis), ask.count)
+        (report,) = domain_reports(table, ask.at(rows), list(self._table.axis))
         return report
 
     def _ask(self, tasks: Sequence[PodInfo]) -> _Ask:
-        width = self._table.axis.width
-        requests = [padded(request.requests, width) for request in by_request(tasks)]
-        return _Ask(len(tasks), np.maximum.reduce(requests))
+        """Return what ``tasks`` ask for; a kind of pods that some usable node is closed to says where it may be."""
+        width, kinds = self._table.axis.width, by_request(tasks)
+        demands = (
+            Demand(
+                padded(request.requests, width),
+                len(kinds[request]),
+                None if np.array_equal(usable, self._usable) else usable,
+            )
+            for request, usable in self._usable_by
+            if request in kinds
+        )
+        return _Ask(len(tasks), tuple(demands))
 
     def _constrained(self, member: Member) -> Iterator[tuple[Member, list[PodInfo]]]:
         """Yield the parts of the tree that have tasks to place, from the root down."""
@@ -279,11 +294,6 @@ class _Places:
             room=room,
             alike=len(alike),
         )
-
-
-def _pods(room: Vector, ask: _Ask) -> Vector:
-    """Return how many of the tasks fit into each row of ``room``, ``[node, resource]``."""
-    return pods_per_node(room, ask.largest, ask.count)
 
 
 def _usable(alive: Mask, result: FilterResult) -> Mask:
