@@ -7,7 +7,6 @@ own in between. All pods are inside, so one gated pod holds the whole tree: they
 
 from typing import Final
 
-from spinney.api import labels as marks
 from spinney.api import workload_v1alpha1 as v1alpha1
 from spinney.api import workload_v1alpha2 as v1alpha2
 from spinney.api import workload_v1beta1 as v1beta1
@@ -156,8 +155,7 @@ class _Tree:
         return self._parents.get(group.name)
 
     def _metadata(self, part: str) -> ObjectMeta:
-        labels = {marks.POD_GANG: self._gang.metadata.name}
-        return metadata_for(self._gang, name_in_tree(part, self._gang), labels=labels)
+        return metadata_for(self._gang, name_in_tree(part, self._gang))
 
     def _reference(self, template: str) -> v1beta1.WorkloadReference:
         name = name_in_tree(self._gang.metadata.name, self._gang)

@@ -27,7 +27,7 @@ from spinney.backends.interface import (
     SchedulerBackend,
 )
 from spinney.backends.membership import is_member, may_release_beyond, minimum_count
-from spinney.backends.wishes import pod_spec_of, reject_required_topology, topology_wishes
+from spinney.backends.wishes import pod_spec_of, preferences_lost, reject_required_topology
 from spinney.cluster.requests import pod_requests
 from spinney.cluster.resources import ResourceAxis
 
@@ -72,17 +72,14 @@ class Coscheduling(SchedulerBackend):
 
     async def validate_pod_clique_set(self, pcs: PodCliqueSet, old: PodCliqueSet | None) -> list[Degradation]:
         reject_required_topology(pcs, "and the coscheduling plugin knows no topology")
-        return [
-            Degradation("preferred_topology", f"domain {wish.preferred!r} is not taken into account ({wish.path})")
-            for wish in topology_wishes(pcs)
-        ]
+        return preferences_lost(pcs)
 
     async def sync_pod_gang(self, gang: PodGang) -> None:
         client = self.context.client
         pcs = self.context.lookup.pod_clique_set(gang)
         existing = await find(client, POD_GROUP, gang.metadata.name, gang.metadata.namespace)
         group = PodGroup(
-            metadata=metadata_for(gang, gang.metadata.name, labels={marks.POD_GANG: gang.metadata.name}),
+            metadata=metadata_for(gang, gang.metadata.name),
             spec=PodGroupSpec(
                 min_member=max(1, minimum_count(gang)),
                 min_resources={} if pcs is None else minimum_resources(gang, pcs),

@@ -1,13 +1,16 @@
 """Making an object of another scheduler agree with what a gang needs, writing only where it does not."""
 
+from collections.abc import Mapping
 from typing import Any
 
+from spinney.api import labels as marks
 from spinney.api.apiextensions import CUSTOM_RESOURCE_DEFINITION
 from spinney.api.meta import ObjectMeta, owner_reference
 from spinney.api.podgang import POD_GANG, PodGang
 from spinney.api.resource import Resource
-from spinney.api.struct import JSON, Struct, decode, to_json
+from spinney.api.struct import JSON, Struct, to_json
 from spinney.kube.client import Client
+from spinney.kube.discovery import served
 from spinney.kube.errors import NotFound
 
 FIELD_MANAGER = "spinney-operator"
@@ -19,12 +22,7 @@ class ForeignObject(RuntimeError):  # noqa: N818 - named for the thing
 
 async def serves(client: Client, resource: Resource) -> bool:
     """Say whether the cluster serves a resource."""
-    try:
-        listed = await client.raw("GET", f"/apis/{resource.api_version}")
-    except NotFound:
-        return False
-    body = decode(JSON, listed.body)
-    return any(each["name"] == resource.plural for each in body.get("resources", ()))
+    return bool(await served(client, [resource]))
 
 
 async def served_fields(client: Client, resource: Resource) -> frozenset[str] | None:
@@ -83,11 +81,11 @@ def contains(existing: Any, desired: Any) -> bool:
     return bool(existing == desired)
 
 
-def metadata_for(gang: PodGang, name: str, *, labels: dict[str, str] | None = None) -> ObjectMeta:
-    """Return the metadata of an object that belongs to a gang and goes with it."""
+def metadata_for(gang: PodGang, name: str, *, labels: Mapping[str, str] | None = None) -> ObjectMeta:
+    """Return the metadata of an object that belongs to a gang and goes with it; its label names the gang."""
     return ObjectMeta(
         name=name,
         namespace=gang.metadata.namespace,
-        labels=labels or {},
+        labels={marks.POD_GANG: gang.metadata.name} if labels is None else labels,
         owner_references=(owner_reference(POD_GANG, gang.metadata),),
     )

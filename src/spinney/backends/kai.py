@@ -122,7 +122,7 @@ class KaiScheduler(SchedulerBackend, TopologyAware):
             )
             for group in gang.spec.pod_groups
         )
-        metadata = metadata_for(gang, gang.metadata.name, labels=dict(gang.metadata.labels))
+        metadata = metadata_for(gang, gang.metadata.name, labels=gang.metadata.labels)
         annotations = {**gang.metadata.annotations, marks.KAI_SKIP_POD_GROUPER: "true"}
         return PodGroup(
             metadata=msgspec.structs.replace(metadata, annotations=annotations),

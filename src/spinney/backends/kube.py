@@ -40,10 +40,12 @@ from spinney.backends.wishes import (
     between_gangs,
     goes_beyond_minimum,
     pod_spec_of,
+    preferences_lost,
     priority_of,
     reject_required_topology,
     topology_wishes,
 )
+from spinney.kube.discovery import served
 from spinney.kube.errors import AlreadyExists, ApiError, Conflict, NotFound
 
 log = structlog.get_logger()
@@ -133,11 +135,7 @@ class KubeScheduler(SchedulerBackend):
         return self._native is None or self._is_tree(gang) or may_release_beyond(pod, gang)
 
     async def validate_pod_clique_set(self, pcs: PodCliqueSet, old: PodCliqueSet | None) -> list[Degradation]:
-        lost = [
-            Degradation("preferred_topology", f"domain {wish.preferred!r} is not taken into account ({wish.path})")
-            for wish in topology_wishes(pcs)
-            if wish.preferred is not None
-        ]
+        lost = preferences_lost(pcs)
         if self._native is None:
             reject_required_topology(pcs, "which kube-scheduler does only with native gang scheduling")
             return [Degradation("gang_scheduling", NO_GANGS), *lost]
@@ -169,8 +167,9 @@ class KubeScheduler(SchedulerBackend):
 
     async def _look_around(self) -> NativeGangs:
         """Return the form of native gangs that the cluster serves, and note whether it has topology constraints."""
+        available = await served(self.context.client, [native.resource for native in NEWEST_FIRST])
         for native in NEWEST_FIRST:
-            if await serves(self.context.client, native.resource):
+            if native.resource in available:
                 self._topology = native.topology and await self._try_topology(native)
                 return native
         wanted = "; or ".join(f"Kubernetes {each.release} with {each.flags}" for each in NEWEST_FIRST)

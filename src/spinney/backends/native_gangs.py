@@ -1,19 +1,18 @@
 """Kubernetes' own gangs, in the three forms that releases 1.35 to 1.37 serve.
 
-Nothing is compatible between the three, so there is an adapter for each. All make one native group per gang, whose name
-carries the gang's incarnation: pods that are still terminating count towards a group's quorum, and a protection
-finalizer keeps an old group alive, so a recycled gang must not meet its former self.
+1.36 and 1.37 have the same idea, a PodGroup that pods name, and differ in the fields of it; 1.35 had another. All make
+one native group per gang, whose name carries the gang's incarnation: pods that are still terminating count towards a
+group's quorum, and a protection finalizer keeps an old group alive, so a recycled gang must not meet its former self.
 """
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import ClassVar, Final
+from typing import Any, Final
 
-from spinney.api import labels as marks
 from spinney.api import workload_v1alpha1 as v1alpha1
 from spinney.api import workload_v1alpha2 as v1alpha2
 from spinney.api import workload_v1beta1 as v1beta1
-from spinney.api.meta import ObjectMeta
 from spinney.api.podgang import POD_GANG, PodGang
 from spinney.api.resource import Resource
 from spinney.api.struct import JSON, Struct
@@ -39,16 +38,17 @@ def incarnation_of(gang: PodGang) -> str:
     return gang.metadata.annotations.get(additions.INCARNATION) or (gang.metadata.uid or "")[:INCARNATION_LENGTH]
 
 
+@dataclass(frozen=True, kw_only=True)
 class NativeGangs(ABC):
     """One release's way of saying "these pods together"."""
 
-    release: ClassVar[str]
-    resource: ClassVar[Resource]
-    gates: ClassVar[str]
+    release: str
+    resource: Resource
+    gates: str
     """The feature gates, without which the API server drops the reference and kube-scheduler ignores it."""
-    topology: ClassVar[bool]
+    topology: bool
     """Whether a group can be confined to one domain, where the cluster has that switched on."""
-    mutable_minimum: ClassVar[bool]
+    mutable_minimum: bool
 
     @property
     def flags(self) -> str:
@@ -76,19 +76,23 @@ class NativeGangs(ABC):
         """Return the minimum of an existing group."""
 
 
+@dataclass(frozen=True, kw_only=True)
 class PodGroups(NativeGangs):
     """A PodGroup of its own, which pods name in ``spec.schedulingGroup``: the form since 1.36."""
 
-    topology = True
+    group_type: Callable[..., Struct]
+    spec_type: Callable[..., Struct]
+    disruption: Struct | None
+    """How the group is evicted, where disruption and priority are the group's and not each pod's."""
 
     def group(self, gang: PodGang, traits: GangTraits) -> Struct:
-        topology = (v1alpha2.TopologyKey(key=traits.topology_key),) if traits.topology_key is not None else ()
-        return self._pod_group(
-            metadata_for(gang, self.group_name(gang), labels={marks.POD_GANG: gang.metadata.name}),
-            v1alpha2.SchedulingPolicy(gang=v1alpha1.GangPolicy(min_count=max(1, minimum_count(gang)))),
-            v1alpha2.SchedulingConstraints(topology=topology) if topology else None,
-            traits,
-        )
+        fields: dict[str, Any] = {"scheduling_policy": v1alpha2.SchedulingPolicy(gang=_policy(gang))}
+        if traits.topology_key is not None:
+            topology = (v1alpha2.TopologyKey(key=traits.topology_key),)
+            fields["scheduling_constraints"] = v1alpha2.SchedulingConstraints(topology=topology)
+        if self.disruption is not None:
+            fields |= {"disruption_mode": self.disruption, "priority_class_name": traits.priority_class}
+        return self.group_type(metadata=metadata_for(gang, self.group_name(gang)), spec=self.spec_type(**fields))
 
     def join(self, pod_spec: JSON, group: str) -> None:
         pod_spec["schedulingGroup"] = {"podGroupName": group}
@@ -99,73 +103,14 @@ class PodGroups(NativeGangs):
     def minimum(self, group: JSON) -> int:
         return int(group["spec"]["schedulingPolicy"]["gang"]["minCount"])
 
-    @abstractmethod
-    def _pod_group(
-        self,
-        metadata: ObjectMeta,
-        policy: v1alpha2.SchedulingPolicy,
-        constraints: v1alpha2.SchedulingConstraints | None,
-        traits: GangTraits,
-    ) -> Struct:
-        """Return the PodGroup as the release spells it."""
 
-
-class Kubernetes137(PodGroups):
-    """``v1beta1``: the minimum may change, and priority and disruption are the group's."""
-
-    release = "1.37"
-    resource = v1beta1.POD_GROUP
-    gates = "GenericWorkload=true"
-    mutable_minimum = True
-
-    def _pod_group(
-        self,
-        metadata: ObjectMeta,
-        policy: v1alpha2.SchedulingPolicy,
-        constraints: v1alpha2.SchedulingConstraints | None,
-        traits: GangTraits,
-    ) -> Struct:
-        spec = v1beta1.PodGroupSpec(
-            scheduling_policy=policy,
-            scheduling_constraints=constraints,
-            disruption_mode=v1beta1.DisruptionMode(all=v1beta1.DisruptAll()),
-            priority_class_name=traits.priority_class,
-        )
-        return v1beta1.PodGroup(metadata=metadata, spec=spec)
-
-
-class Kubernetes136(PodGroups):
-    """``v1alpha2``: fixed once created."""
-
-    release = "1.36"
-    resource = v1alpha2.POD_GROUP
-    gates = "GenericWorkload=true,GangScheduling=true"
-    mutable_minimum = False
-
-    def _pod_group(
-        self,
-        metadata: ObjectMeta,
-        policy: v1alpha2.SchedulingPolicy,
-        constraints: v1alpha2.SchedulingConstraints | None,
-        traits: GangTraits,
-    ) -> Struct:
-        spec = v1alpha2.PodGroupSpec(scheduling_policy=policy, scheduling_constraints=constraints)
-        return v1alpha2.PodGroup(metadata=metadata, spec=spec)
-
-
-class Kubernetes135(NativeGangs):
-    """``v1alpha1``: a group inside a Workload, fixed once created; no topology, no status."""
-
-    release = "1.35"
-    resource = v1alpha1.WORKLOAD
-    gates = "GenericWorkload=true,GangScheduling=true"
-    topology = False
-    mutable_minimum = False
+class Workloads(NativeGangs):
+    """A group inside a Workload, which pods name in ``spec.workloadRef``: the form of 1.35."""
 
     def group(self, gang: PodGang, traits: GangTraits) -> Struct:
-        policy = v1alpha1.PodGroupPolicy(gang=v1alpha1.GangPolicy(min_count=max(1, minimum_count(gang))))
+        policy = v1alpha1.PodGroupPolicy(gang=_policy(gang))
         return v1alpha1.Workload(
-            metadata=metadata_for(gang, self.group_name(gang), labels={marks.POD_GANG: gang.metadata.name}),
+            metadata=metadata_for(gang, self.group_name(gang)),
             spec=v1alpha1.WorkloadSpec(
                 controller_ref=v1alpha1.ControllerReference(
                     api_group=POD_GANG.group, kind=POD_GANG.kind, name=gang.metadata.name
@@ -184,4 +129,36 @@ class Kubernetes135(NativeGangs):
         return int(group["spec"]["podGroups"][0]["policy"]["gang"]["minCount"])
 
 
-NEWEST_FIRST: Final[tuple[NativeGangs, ...]] = (Kubernetes137(), Kubernetes136(), Kubernetes135())
+def _policy(gang: PodGang) -> v1alpha1.GangPolicy:
+    return v1alpha1.GangPolicy(min_count=max(1, minimum_count(gang)))
+
+
+NEWEST_FIRST: Final[tuple[NativeGangs, ...]] = (
+    PodGroups(
+        release="1.37",
+        resource=v1beta1.POD_GROUP,
+        gates="GenericWorkload=true",
+        topology=True,
+        mutable_minimum=True,
+        group_type=v1beta1.PodGroup,
+        spec_type=v1beta1.PodGroupSpec,
+        disruption=v1beta1.DisruptionMode(all=v1beta1.DisruptAll()),
+    ),
+    PodGroups(
+        release="1.36",
+        resource=v1alpha2.POD_GROUP,
+        gates="GenericWorkload=true,GangScheduling=true",
+        topology=True,
+        mutable_minimum=False,
+        group_type=v1alpha2.PodGroup,
+        spec_type=v1alpha2.PodGroupSpec,
+        disruption=None,
+    ),
+    Workloads(
+        release="1.35",
+        resource=v1alpha1.WORKLOAD,
+        gates="GenericWorkload=true,GangScheduling=true",
+        topology=False,
+        mutable_minimum=False,
+    ),
+)

@@ -23,7 +23,7 @@ from spinney.backends.interface import (
     SchedulerBackend,
 )
 from spinney.backends.membership import minimum_count
-from spinney.backends.wishes import queue_of, reject_required_topology, topology_wishes
+from spinney.backends.wishes import preferences_lost, queue_of, reject_required_topology
 
 
 class Volcano(SchedulerBackend):
@@ -62,10 +62,7 @@ class Volcano(SchedulerBackend):
     async def validate_pod_clique_set(self, pcs: PodCliqueSet, old: PodCliqueSet | None) -> list[Degradation]:
         reject_required_topology(pcs, "and topology is not translated for Volcano")
         await self._check_queue(queue_of(pcs, marks.VOLCANO_QUEUE, label=False) or DEFAULT_QUEUE)
-        return [
-            Degradation("preferred_topology", f"domain {wish.preferred!r} is not taken into account ({wish.path})")
-            for wish in topology_wishes(pcs)
-        ]
+        return preferences_lost(pcs)
 
     async def sync_pod_gang(self, gang: PodGang) -> None:
         client = self.context.client
@@ -89,7 +86,7 @@ class Volcano(SchedulerBackend):
 def pod_group(gang: PodGang, queue: str) -> PodGroup:
     """Return the PodGroup of a gang."""
     return PodGroup(
-        metadata=metadata_for(gang, gang.metadata.name, labels=dict(gang.metadata.labels)),
+        metadata=metadata_for(gang, gang.metadata.name, labels=gang.metadata.labels),
         spec=PodGroupSpec(
             min_member=max(1, minimum_count(gang)),
             queue=queue,

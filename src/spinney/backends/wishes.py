@@ -42,6 +42,15 @@ def reject_required_topology(pcs: PodCliqueSet, why: str) -> None:
             raise Rejected(f"topology domain {wish.required!r} is required, {why}", path=wish.path)
 
 
+def preferences_lost(pcs: PodCliqueSet) -> list[Degradation]:
+    """Return what is lost where preferred topology domains are not taken into account."""
+    return [
+        Degradation("preferred_topology", f"domain {wish.preferred!r} is not taken into account ({wish.path})")
+        for wish in topology_wishes(pcs)
+        if wish.preferred is not None
+    ]
+
+
 def between_gangs(pcs: PodCliqueSet) -> list[Degradation]:
     """Return what is lost where each gang is confined by itself: one domain for all gangs of a replica."""
     if not pcs.spec.template.pod_clique_scaling_groups:
