@@ -10,7 +10,6 @@ from aiohttp import web
 
 from spinney.api.core import NODE, POD, Pod
 from spinney.kube import Client, PatchKind
-from spinney.kube.client import create_or_get
 from spinney.kube.errors import (
     AlreadyExists,
     ApiError,
@@ -246,13 +245,6 @@ async def test_an_answer_of_the_wrong_shape_is_named() -> None:
             await client.list(POD)
         with pytest.raises(UndecodableResponse, match="nodeName"):
             await client.list(POD, type=Pod)
-
-
-async def test_create_or_get() -> None:
-    """An object that is already there is returned instead of created."""
-    async with connected() as (client, server):
-        server.answer = answering((409, status_body(409, "AlreadyExists", "is there")), (200, A_POD))
-        assert (await create_or_get(client, POD, A_POD, type=Pod)).spec.node_name == "n1"
 
 
 async def test_a_watch_yields_typed_events() -> None:

@@ -2,8 +2,7 @@
 
 from spinney.api.resource import Resource
 from spinney.kube import Change, Key
-from spinney.kube.indexes import by_label, by_namespaced_label, by_owner_uid
-from spinney.kube.mapping import to_controller_of, to_label, to_owners_of, when
+from spinney.kube.mapping import to_controller_of, to_label, when
 from tests.kube.model import THING
 from tests.kube.things import Thing, a_thing
 
@@ -23,7 +22,7 @@ def test_a_change_wakes_the_controller_of_the_object() -> None:
 def test_an_object_that_changes_hands_wakes_both_owners() -> None:
     """Old and new owner are both told."""
     moved = change(a_thing(owner="before"), a_thing(owner="after"))
-    assert list(to_owners_of(THING)(moved)) == [Key("x", "before"), Key("x", "after")]
+    assert list(to_controller_of(THING)(moved)) == [Key("x", "before"), Key("x", "after")]
 
 
 def test_an_owner_of_another_kind_or_group_is_not_woken() -> None:
@@ -47,12 +46,3 @@ def test_a_condition_filters_changes() -> None:
     labelled = a_thing(labels={"app": "web"})
     assert list(mapper(change(None, labelled))) == [Key("x", "web")]
     assert list(mapper(change(labelled, None))) == []
-
-
-def test_index_functions_read_owner_and_labels() -> None:
-    """The ready-made index functions give the values to look objects up by."""
-    thing = a_thing(owner="o", labels={"app": "web"})
-    assert list(by_owner_uid(thing)) == ["uid-o"]
-    assert list(by_label("app")(thing)) == ["web"]
-    assert list(by_namespaced_label("app")(thing)) == [("x", "web")]
-    assert list(by_label("tier")(thing)) == []

@@ -102,31 +102,6 @@ def test_a_late_subscriber_first_hears_what_is_there() -> None:
     run_virtual(main())
 
 
-def test_rows_are_all_that_is_kept() -> None:
-    """With a projection the cache holds what the projection made, under the object's key."""
-
-    async def main() -> None:
-        runtime = Runtime.virtual()
-        server = ModelServer(runtime)
-        server.put("a", 1)
-
-        def row(thing: Thing) -> tuple[str, int | None]:
-            return thing.metadata.name, thing.value
-
-        cache = WatchCache.of_rows(
-            Client(server, runtime), THING, Thing, row, runtime=runtime, indexes={"value": lambda r: [r[1]]}
-        )
-        task = asyncio.create_task(cache.run())
-        await cache.wait_for_sync()
-        server.put("a", 7)
-        await runtime.clock.sleep(1)
-        assert dict(cache.items()) == {Key("x", "a"): ("a", 7)}
-        assert cache.index("value", 7) == [("a", 7)]
-        await stopped(task)
-
-    run_virtual(main())
-
-
 def test_an_object_of_another_shape_is_absent_and_counted() -> None:
     """One object that does not decode does not keep the others out; it is as if it were not there."""
 

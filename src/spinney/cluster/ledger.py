@@ -59,22 +59,10 @@ def fits_on(table: NodeTable, row: int, request: RequestClass) -> bool:
 
 def fits_now(table: NodeTable, request: RequestClass) -> Mask:
     """Return the nodes where the request is at most what is idle, ``[node]``."""
-    return _at_most(table, request, later=False)
-
-
-def fits_after_release(table: NodeTable, request: RequestClass) -> Mask:
-    """Return the nodes where the request is at most what is idle or being released, ``[node]``."""
-    return _at_most(table, request, later=True)
-
-
-def _at_most(table: NodeTable, request: RequestClass, *, later: bool) -> Mask:
     fits = table.alive.copy()
     for column, amount in zip(request.columns.tolist(), request.amounts.tolist(), strict=True):
         if column >= table.idle.shape[1]:
             fits[:] = False
             break
-        free = table.idle[:, column]
-        if later:
-            free = free + table.releasing[:, column]
-        np.logical_and(fits, free >= amount, out=fits)
+        np.logical_and(fits, table.idle[:, column] >= amount, out=fits)
     return fits

@@ -38,7 +38,6 @@ from spinney.kube.watching import EventDecoder, Undecodable, WatchEvent
 from spinney.runtime import Runtime
 
 T = TypeVar("T")
-S = TypeVar("S")
 
 log = structlog.get_logger()
 
@@ -88,7 +87,6 @@ class WatchCache(Generic[T]):
         self._client = client
         self._runtime = runtime
         self._type: Any = type
-        self._project: Callable[[Any], T] | None = None
         self._namespace = namespace
         self._selecting = Selecting(label_selector=label_selector, field_selector=field_selector)
         self._page_size = page_size
@@ -108,16 +106,6 @@ class WatchCache(Generic[T]):
         self._relists = metrics.watch_relists.labels(str(resource))
         self._undecodable = metrics.undecodable.labels(str(resource))
         metrics.cached.labels(str(resource)).set_function(lambda: len(self._rows))
-
-    @classmethod
-    def of_rows(
-        cls, client: Client, resource: Resource, type: type[S], project: Callable[[S], T], **options: Any
-    ) -> "WatchCache[T]":
-        """Return a cache that decodes each object as ``type`` and keeps only what ``project`` makes of it."""
-        cache: WatchCache[Any] = cls(client, resource, type, **options)  # type: ignore[arg-type]
-        cache._project = project
-        cache._sharing = None
-        return cache
 
     # ------------------------------------------------------------------------------------------------ reading
 
@@ -311,11 +299,10 @@ class WatchCache(Generic[T]):
                 return
         if self._sharing is not None:
             self._sharing.share(obj)
-        row = obj if self._project is None else self._project(obj)
         old = self._rows.get(identity.key)
-        self._rows[identity.key] = row
+        self._rows[identity.key] = obj
         self._known[identity.key] = identity
-        self._tell(Change(identity.key, old, row, identity.resource_version))
+        self._tell(Change(identity.key, old, obj, identity.resource_version))
 
     def _drop(self, key: Key, version: str) -> None:
         old = self._rows.pop(key, None)

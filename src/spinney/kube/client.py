@@ -17,7 +17,7 @@ import msgspec
 
 from spinney.api.resource import Resource
 from spinney.api.struct import JSON, Struct, encode, to_json
-from spinney.kube.errors import AlreadyExists, Expired, KubeError, UndecodableResponse, error_from_response
+from spinney.kube.errors import Expired, KubeError, UndecodableResponse, error_from_response
 from spinney.kube.pages import Listing, Page, decode_page, refuse
 from spinney.kube.retrying import SAFE_METHODS, RetryPolicy
 from spinney.kube.transport import Response, Transport
@@ -440,16 +440,6 @@ class Client:
             dryRun="All" if dry_run else None,
             fieldValidation=self._field_validation,
         )
-
-
-async def create_or_get(client: Client, resource: Resource, obj: JSON | Struct, *, type: type[T] = _JSON) -> T:
-    """Create an object, or return the one of that name that is already there."""
-    body = _manifest(resource, obj)
-    namespace = _namespace(resource, body)
-    try:
-        return await client.create(resource, body, namespace, type=type)
-    except AlreadyExists:
-        return await client.get(resource, body["metadata"]["name"], namespace, type=type)
 
 
 def _query(**parameters: str | int | None) -> dict[str, str]:

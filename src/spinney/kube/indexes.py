@@ -1,7 +1,7 @@
 """Indexes of a cache: which objects have a given value, kept up to date with every change."""
 
-from collections.abc import Callable, Hashable, Iterable, Mapping
-from typing import Any, Generic, TypeVar
+from collections.abc import Callable, Hashable, Iterable
+from typing import Generic, TypeVar
 
 from spinney.kube.keys import Key
 
@@ -36,34 +36,3 @@ class Index(Generic[T]):
     def values(self) -> Iterable[Hashable]:
         """Return every value that at least one object has."""
         return self._keys.keys()
-
-
-def by_owner_uid(obj: Any) -> Iterable[Hashable]:
-    """Index an object by the uid of the owner that controls it."""
-    return tuple(owner.uid for owner in obj.metadata.owner_references if owner.controller)
-
-
-def by_label(label: str) -> IndexFunction[Any]:
-    """Return an index function by the value of one label; objects without it are not in the index."""
-
-    def value_of(obj: Any) -> Iterable[Hashable]:
-        labels: Mapping[str, str] = obj.metadata.labels
-        value = labels.get(label)
-        return () if value is None else (value,)
-
-    return value_of
-
-
-def by_namespaced_label(label: str) -> IndexFunction[Any]:
-    """Return an index function by namespace and the value of one label."""
-
-    def value_of(obj: Any) -> Iterable[Hashable]:
-        value = obj.metadata.labels.get(label)
-        return () if value is None else ((obj.metadata.namespace or "", value),)
-
-    return value_of
-
-
-def by_namespace(obj: Any) -> Iterable[Hashable]:
-    """Index an object by its namespace."""
-    return (obj.metadata.namespace or "",)

@@ -106,10 +106,6 @@ class Manager:
                 cache.add_index(name, function)
         return cache
 
-    def add_cache(self, cache: WatchCache[Any]) -> None:
-        """Run a cache that was made elsewhere, such as one of projected rows."""
-        self._caches[(id(cache),)] = cache
-
     def recorder(self, component: str) -> EventRecorder:
         """Return a new event recorder, flushed when the process stops."""
         recorder = EventRecorder(self.client, component, metrics=self.metrics)

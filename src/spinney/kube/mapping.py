@@ -31,17 +31,6 @@ def to_controller_of(owner: Resource) -> Mapper:
     return _of_both_sides(owners_of)
 
 
-def to_owners_of(owner: Resource) -> Mapper:
-    """Map an object to every owner of kind ``owner``, controlling or not."""
-
-    def owners_of(obj: Any, namespace: str) -> Iterable[Key]:
-        for reference in obj.metadata.owner_references:
-            if _is(reference, owner):
-                yield Key(namespace if owner.namespaced else "", reference.name)
-
-    return _of_both_sides(owners_of)
-
-
 def to_label(label: str) -> Mapper:
     """Map an object to the object of its namespace that the value of ``label`` names."""
 

@@ -111,13 +111,6 @@ class ClusterSnapshot:
             objects.setdefault(resource_of(each), {})[identity(each)] = each
         return replace(self, objects={resource: tuple(found.values()) for resource, found in objects.items()})
 
-    def without_objects(self, gone: Iterable[Any]) -> "ClusterSnapshot":
-        """Return a snapshot that lacks ``gone``."""
-        objects = {resource: {identity(each): each for each in found} for resource, found in self.objects.items()}
-        for each in gone:
-            objects.get(resource_of(each), {}).pop(identity(each), None)
-        return replace(self, objects={resource: tuple(found.values()) for resource, found in objects.items()})
-
 
 def resource_of(found: Any) -> Resource:
     """Return which kind an object of a snapshot is of; raises ``KeyError`` for one that snapshots do not hold."""
