@@ -7,22 +7,31 @@ below topology.
     register_plugin_builder("spot-instance-manager", SpotInstances)
 """
 
-from spinney.scheduler import NodeInfo, Plugin, PodGroupInfo, PodInfo, Session
+import msgspec
+
+from spinney.scheduler import NodeInfo, Plugin, PodGroupInfo, PodInfo, Session, read_arguments
+
+
+class SpotArguments(msgspec.Struct, frozen=True, rename="camel"):
+    """How spot instances are recognised, and how much better all others are."""
+
+    label_key: str = "runai.io/instance-type"
+    label_value: str = "spot"
+    non_spot_score: float = 1000.0
 
 
 class SpotInstances(Plugin):
     """Keeps pods that cannot be preempted off spot instances, and others away from them where possible."""
 
     name = "spot-instance-manager"
+    arguments_type = SpotArguments
 
     def on_session_open(self, session: Session) -> None:
         """Register a predicate and a score."""
-        key = self.arguments.get("labelKey", "runai.io/instance-type")
-        value = self.arguments.get("labelValue", "spot")
-        non_spot_score = float(self.arguments.get("nonSpotScore", "1000"))
+        chosen = read_arguments(SpotArguments, self.arguments)
 
         def is_spot(node: NodeInfo) -> bool:
-            return node.node.labels.get(key) == value
+            return node.node.labels.get(chosen.label_key) == chosen.label_value
 
         def predicate(task: PodInfo, job: PodGroupInfo, node: NodeInfo) -> str | None:
             if job.is_preemptible_job(session.is_inference_preemptible()) or not is_spot(node):
@@ -30,7 +39,7 @@ class SpotInstances(Plugin):
             return f"non-preemptible pod {task.name} cannot be scheduled on spot instance {node.name}"
 
         def score(task: PodInfo, node: NodeInfo) -> float:
-            return 0.0 if is_spot(node) else non_spot_score
+            return 0.0 if is_spot(node) else chosen.non_spot_score
 
         session.add_predicate_fn(predicate)
         # A label does not change as pods are placed, so the score never falls.

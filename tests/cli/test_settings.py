@@ -5,7 +5,7 @@ from pathlib import Path
 import click
 import pytest
 
-from spinney.cli.settings import embedded_settings
+from spinney.cli.stack_settings import embedded_settings
 from spinney.nodes import ClusterSpec
 from spinney.sim.embedded import StackOptions
 from spinney.sim.shapes import gpu_cluster
@@ -70,4 +70,4 @@ def test_a_typo_is_named(spec: ClusterSpec, tmp_path: Path) -> None:
     with pytest.raises(click.ClickException) as refused:
         embedded_settings(spec, [path])
 
-    assert "config.yaml: plugns: no such field" in refused.value.message
+    assert "config.yaml:1: plugns: unknown key; did you mean 'plugins'?" in refused.value.message

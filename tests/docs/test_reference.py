@@ -26,10 +26,10 @@ def test_everything_has_a_meaning(name: str) -> None:
 
 
 def test_every_argument_of_a_plugin_is_described() -> None:
-    """The table of plugin arguments has those that the built-in plugins ask for, no more and no fewer."""
+    """The table of plugin arguments has those that the built-in plugins declare, and their defaults."""
     arguments = sys.modules["arguments"]
 
-    assert {(each.plugin, each.key) for each in arguments.ARGUMENTS} == arguments.asked()
+    assert {(each.plugin, each.key, each.default) for each in arguments.ARGUMENTS} == arguments.declared()
 
 
 def test_every_event_is_described() -> None:

@@ -49,7 +49,7 @@ def test_plugins_are_listed_in_order_with_arguments(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("raw", "complaint"),
     [
-        ({"pluggins": []}, "pluggins.*did you mean plugins"),
+        ({"pluggins": []}, "pluggins.*did you mean 'plugins'"),
         ({"plugins": "predicates"}, "plugins: expected a list"),
         ({"plugins": [3]}, "expected a name or a mapping"),
         ({"actions": "allocate"}, "actions"),
@@ -127,6 +127,6 @@ def test_a_shard_says_how_long_searches_may_take() -> None:
 def test_a_misspelt_field_of_a_shard_is_named() -> None:
     """An unknown field is an error with the nearest one that exists, not silence."""
     with pytest.raises(
-        InvalidConfiguration, match=r"spec.placementStrateg: no such field; did you mean placementStrategy"
+        InvalidConfiguration, match=r"spec.placementStrateg: unknown key; did you mean 'placementStrategy'"
     ):
         parse_config({"kind": "SchedulingShard", "spec": {"placementStrateg": {}}})

@@ -174,7 +174,7 @@ def test_a_misspelt_key_of_the_configuration_is_named(last_night: Path, tmp_path
     answer = CliRunner().invoke(main, ["simulate", str(last_night), "--config", str(config)])
 
     assert answer.exit_code == 1
-    assert f"{config}: plgins: no such field" in answer.output
+    assert f"{config}:1: plgins: unknown key; did you mean 'plugins'?" in answer.output
     assert "plugins" in answer.output.partition("plgins")[2]
 
 

@@ -7,6 +7,9 @@ from spinney.cli.options import TEXT_FILE, done_by
 
 @click.command()
 @click.option("--config", type=TEXT_FILE, help="Configuration file: Spinney's own form, or a KAI SchedulingShard.")
+@click.option(
+    "--check", "check_only", is_flag=True, help="Only check the configuration, and print it with every default."
+)
 @click.option("--kubeconfig", type=TEXT_FILE, help="Cluster; by default the one this runs in, or kubectl's.")
 @click.option("-v", "verbosity", default=1, show_default=True, metavar="N", help="How much to log, as klog counts.")
 @click.option("--log-json", is_flag=True, help="Log one JSON object per line.")

@@ -1,63 +1,16 @@
-"""Configuration files that commands are given: which process each is for, and one sentence when it cannot be used."""
+"""The configuration of a session scheduler that a command is given."""
 
-from collections.abc import Iterable
-from dataclasses import replace
 from pathlib import Path
 
 import click
-import msgspec
-import yaml
 
-from spinney.backends import every_backend
-from spinney.backends.documents import InvalidDocument
-from spinney.coscheduling import configuration as coscheduling
-from spinney.nodes import ClusterSpec
-from spinney.operator.configuration import KIND as OPERATOR_KIND
-from spinney.operator.configuration import load as load_operator
-from spinney.operator.operator import Settings
 from spinney.scheduler.config import InvalidConfiguration, SchedulerConfig, load_config
-from spinney.sim.embedded import StackOptions
+from spinney.scheduler.plugin import default_registry
 
 
 def scheduler_settings(path: Path | None) -> SchedulerConfig | None:
-    """Read a session scheduler's configuration if one is given."""
+    """Read a configuration if one is given, checked with the plugins that are installed."""
     try:
-        return load_config(path) if path is not None else None
+        return load_config(path, default_registry()) if path is not None else None
     except InvalidConfiguration as error:
-        raise click.ClickException(" ".join(str(error).split())) from error
-
-
-def embedded_settings(spec: ClusterSpec, configs: Iterable[Path]) -> StackOptions:
-    """Return what an embedded cluster runs: everything, each process as the file says that is for it.
-
-    An ``OperatorConfiguration`` is the operator's, a file with ``profiles`` (kube-scheduler's grammar) the
-    coscheduler's, any other the session scheduler's, which goes on serving all the names it serves here.
-    """
-    options = StackOptions.whole(spec)
-    for path in configs:
-        raw = _mapping(path)
-        try:
-            if raw.get("kind") == OPERATOR_KIND:
-                options = replace(options, operator=Settings.of(load_operator(path, every_backend())))
-            elif "profiles" in raw:
-                options = replace(options, coscheduler=coscheduling.load_configuration(path))
-            else:
-                config = load_config(path)
-                names = tuple(dict.fromkeys((*options.scheduler.scheduler_names, *config.scheduler_names)))
-                options = replace(options, scheduler=msgspec.structs.replace(config, scheduler_names=names))
-        except (InvalidConfiguration, InvalidDocument, coscheduling.InvalidConfiguration) as error:
-            raise click.ClickException(" ".join(str(error).split())) from error
-    return options
-
-
-def _mapping(path: Path) -> dict[str, object]:
-    try:
-        raw = yaml.safe_load(path.read_text())
-    except (OSError, yaml.YAMLError) as error:
-        raise click.ClickException(f"{path}: cannot be read: {' '.join(str(error).split())}") from error
-    if not isinstance(raw, dict):
-        raise click.ClickException(
-            f"{path}: expected the configuration of the operator, the scheduler or the coscheduler, found "
-            f"{'nothing' if raw is None else type(raw).__name__}"
-        )
-    return raw
+        raise click.ClickException(str(error)) from error

@@ -3,6 +3,7 @@
 What plugin authors need is importable from here; see ``docs/plugins.md``.
 """
 
+from spinney.scheduler.arguments import read_arguments
 from spinney.scheduler.config import PluginOption, SchedulerConfig, load_config, parse_config
 from spinney.scheduler.events import BatchEvent, CapacityVerdict, Event, EventHandler, Scenario
 from spinney.scheduler.hooks import DoesNotFit
@@ -41,5 +42,6 @@ __all__ = [
     "default_registry",
     "load_config",
     "parse_config",
+    "read_arguments",
     "register_plugin_builder",
 ]

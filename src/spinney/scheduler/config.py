@@ -2,11 +2,13 @@
 
 Two forms are accepted. Our own lists plugins and actions in order. KAI's SchedulingShard form overlays a default set by
 name, each plugin with a priority that gives its place, and derives some from the placement strategy.
+
+A file is read strictly: every fault is said at once, each with its line and path and, for a word that does not exist,
+the nearest that does. Given the plugins there are, their names and what they declare to take are checked as well.
 """
 
 import math
-from collections.abc import Mapping
-from difflib import get_close_matches
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -15,6 +17,8 @@ import structlog
 import yaml
 
 from spinney.api.durations import parse_duration
+from spinney.backends.documents import Document, InvalidDocument, Problem, Step, decode, nearest, parse
+from spinney.scheduler.plugin import PluginRegistry, UnknownPlugin
 
 log = structlog.get_logger()
 
@@ -91,6 +95,13 @@ _SHARD_KEYS: Final = frozenset(
     }
 )
 
+
+_DERIVED_ARGUMENTS: Final = {
+    ("minruntime", "defaultPreemptMinRuntime"): ("minRuntime", "preemptMinRuntime"),
+    ("minruntime", "defaultReclaimMinRuntime"): ("minRuntime", "reclaimMinRuntime"),
+    ("proportion", "kValue"): ("kValue",),
+}
+"""Arguments that a shard gives in fields of its own: plugin and argument, and where in the spec."""
 
 _NOT_IN_KAI: Final = (
     "use_scheduling_signatures",
@@ -183,135 +194,182 @@ class SchedulerConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_
         return cls(**{**own, **changes})
 
 
-def load_config(path: Path) -> SchedulerConfig:
-    """Read a configuration file; raises :class:`InvalidConfiguration`."""
+def load_config(path: Path, registry: PluginRegistry | None = None) -> SchedulerConfig:
+    """Read a configuration file; raises :class:`InvalidConfiguration`.
+
+    With ``registry`` the names of plugins and their arguments are checked too; without, whoever builds a scheduler from
+    the configuration does that.
+    """
     try:
-        raw = yaml.safe_load(path.read_text())
+        return _read(parse(path.read_text(), str(path)), registry)
     except (OSError, yaml.YAMLError) as error:
         raise InvalidConfiguration(f"{path}: cannot be read: {error}") from error
-    try:
-        return parse_config(raw if raw is not None else {})
-    except InvalidConfiguration as error:
-        raise InvalidConfiguration(f"{path}: {error}") from error
-
-
-def parse_config(raw: object) -> SchedulerConfig:
-    """Return the configuration in ``raw``: our own form, or a SchedulingShard; raises :class:`InvalidConfiguration`."""
-    if not isinstance(raw, dict):
-        raise InvalidConfiguration(f"expected a mapping, found {type(raw).__name__}")
-    if raw.get("kind") == "SchedulingShard":
-        return _from_shard(raw.get("spec") or {})
-    fields = {key: value for key, value in raw.items() if key not in {"apiVersion", "kind", "metadata"}}
-    fields["plugins"] = _plugin_list(fields["plugins"]) if "plugins" in fields else None
-    if fields["plugins"] is None:
-        del fields["plugins"]
-    known = [field.encode_name for field in msgspec.structs.fields(SchedulerConfig)]
-    for key in fields:
-        if key not in known:
-            raise InvalidConfiguration(f"{key}: no such field{_nearest(key, known)}")
-    try:
-        return msgspec.convert(fields, SchedulerConfig)
-    except msgspec.ValidationError as error:
+    except InvalidDocument as error:
         raise InvalidConfiguration(str(error)) from error
 
 
-def _plugin_list(found: object) -> list[Any]:
-    """Accept plugins as names, as mappings with a name, or as one mapping from name to arguments."""
+def parse_config(raw: object, registry: PluginRegistry | None = None) -> SchedulerConfig:
+    """Return the configuration in ``raw``: our own form, or a SchedulingShard; raises :class:`InvalidConfiguration`."""
+    try:
+        return _read(Document("", raw), registry)
+    except InvalidDocument as error:
+        said = [f"{each.path}: {each.message}" if each.path else each.message for each in error.problems]
+        raise InvalidConfiguration("\n".join(said)) from error
+
+
+def check_plugins(options: Sequence[PluginOption], registry: PluginRegistry) -> None:
+    """Check that plugins exist and take the arguments they are given.
+
+    Raises :class:`UnknownPlugin` and :class:`InvalidConfiguration`.
+    """
+    problems = [
+        f"plugins[{number}].arguments.{argument}: plugin {option.name}: {message}"
+        for number, option in enumerate(options)
+        for argument, message in registry.argument_problems(option.name, option.arguments)
+    ]
+    if problems:
+        raise InvalidConfiguration("\n".join(problems))
+
+
+def _read(document: Document, registry: PluginRegistry | None) -> SchedulerConfig:
+    if not isinstance(document.value, dict):
+        raise _wrong(document, (), f"expected a mapping, found {type(document.value).__name__}")
+    is_shard = document.value.get("kind") == "SchedulingShard"
+    config = _from_shard(document) if is_shard else _from_own_form(document)
+    problems = list(_plugin_problems(document, config, registry)) if registry is not None else []
+    if problems:
+        raise InvalidDocument(problems)
+    return config
+
+
+def _plugin_problems(document: Document, config: SchedulerConfig, registry: PluginRegistry) -> Iterator[Problem]:
+    is_shard = document.value.get("kind") == "SchedulingShard"
+    for number, option in enumerate(config.plugins):
+        here: tuple[Step, ...] = ("spec", "plugins", option.name) if is_shard else ("plugins", number)
+        try:
+            found = registry.argument_problems(option.name, option.arguments)
+        except UnknownPlugin as error:
+            yield document.problem(here, str(error))
+            continue
+        for argument, message in found:
+            path = (*here, "arguments", argument)
+            derived = _DERIVED_ARGUMENTS.get((option.name, argument))
+            if is_shard and derived is not None and argument not in document.at(*here, "arguments").value:
+                path = ("spec", *derived)
+            yield document.problem(path, f"plugin {option.name}: {message}")
+
+
+def _wrong(document: Document, path: tuple[Step, ...], message: str) -> InvalidDocument:
+    return InvalidDocument([document.problem(path, message)])
+
+
+def _from_own_form(document: Document) -> SchedulerConfig:
+    fields = {key: value for key, value in document.value.items() if key not in {"apiVersion", "kind", "metadata"}}
+    if "plugins" in fields:
+        fields["plugins"] = _plugin_list(document, fields["plugins"])
+    return decode(SchedulerConfig, Document(document.source, fields, document.lines))
+
+
+def _plugin_list(document: Document, found: object) -> list[Any]:
+    """Accept plugins as names, or as mappings with a name."""
     if not isinstance(found, list):
-        raise InvalidConfiguration(f"plugins: expected a list, found {type(found).__name__}")
+        raise _wrong(document, ("plugins",), f"expected a list, found {type(found).__name__}")
     plugins: list[Any] = []
-    for each in found:
+    for number, each in enumerate(found):
         if isinstance(each, str):
             plugins.append({"name": each})
         elif isinstance(each, dict):
-            arguments = {str(key): str(value) for key, value in (each.get("arguments") or {}).items()}
+            arguments = _as_text(document, ("plugins", number, "arguments"), each.get("arguments"))
             plugins.append({**each, "arguments": arguments})
         else:
-            raise InvalidConfiguration(f"plugins: expected a name or a mapping, found {each!r}")
+            raise _wrong(document, ("plugins", number), f"expected a name or a mapping, found {each!r}")
     return plugins
 
 
-def _from_shard(spec: Mapping[str, Any]) -> SchedulerConfig:
+def _as_text(document: Document, path: tuple[Step, ...], found: object) -> dict[str, str]:
+    """Return the arguments of a plugin, each as text."""
+    if found is not None and not isinstance(found, dict):
+        raise _wrong(document, path, f"expected a mapping, found {found!r}")
+    return {str(key): str(value) for key, value in (found or {}).items()}
+
+
+def _from_shard(document: Document) -> SchedulerConfig:
+    spec = document.value.get("spec") or {}
+    if not isinstance(spec, dict):
+        raise _wrong(document, ("spec",), f"expected a mapping, found {spec!r}")
     for key in spec:
         if key not in _SHARD_KEYS:
-            raise InvalidConfiguration(f"spec.{key}: no such field{_nearest(key, sorted(_SHARD_KEYS))}")
+            raise _wrong(document, ("spec", str(key)), f"unknown key; {nearest(str(key), sorted(_SHARD_KEYS))}")
         if key in _SHARD_WITHOUT_EFFECT:
             log.warning("field of the shard has no effect here", field=f"spec.{key}", why=_SHARD_WITHOUT_EFFECT[key])
     strategy = spec.get("placementStrategy") or {}
     gpu, cpu = strategy.get("gpu", "binpack"), strategy.get("cpu", "binpack")
     for field, value in (("gpu", gpu), ("cpu", cpu)):
         if value not in {"binpack", "spread"}:
-            raise InvalidConfiguration(f"spec.placementStrategy.{field}: expected binpack or spread, found {value!r}")
+            path = ("spec", "placementStrategy", field)
+            raise _wrong(document, path, f"found {value!r}, expected binpack or spread")
     arguments: dict[str, dict[str, str]] = {name: {} for name in _SHARD_PRIORITIES}
     arguments["nodeplacement"] = {"gpu": gpu, "cpu": cpu}
-    runtimes = spec.get("minRuntime") or {}
-    arguments["minruntime"] = {
-        ours: str(runtimes[theirs])
-        for ours, theirs in (
-            ("defaultPreemptMinRuntime", "preemptMinRuntime"),
-            ("defaultReclaimMinRuntime", "reclaimMinRuntime"),
-        )
-        if theirs in runtimes
-    }
-    if "kValue" in spec:
-        arguments["proportion"] = {"kValue": str(spec["kValue"])}
+    for (plugin, argument), (*outer, last) in _DERIVED_ARGUMENTS.items():
+        around = document.at("spec", *outer).value or {}
+        if last in around:
+            arguments[plugin][argument] = str(around[last])
     enabled = dict.fromkeys(_SHARD_PRIORITIES, True)
     enabled["gpupack"] = enabled["gpusharingorder"] = gpu == "binpack"
     enabled["gpuspread"] = gpu == "spread"
-    plugins = _overlaid(dict(_SHARD_PRIORITIES), enabled, arguments, spec.get("plugins") or {}, "plugins")
+    plugins = _overlaid(document, "plugins", dict(_SHARD_PRIORITIES), enabled, arguments)
     acting = dict.fromkeys(_SHARD_ACTIONS, True)
     acting["consolidation"] = gpu == cpu == "binpack"
-    actions = _overlaid(dict(_SHARD_ACTIONS), acting, {}, spec.get("actions") or {}, "actions")
+    actions = _overlaid(document, "actions", dict(_SHARD_ACTIONS), acting, {})
     return SchedulerConfig(
         plugins=tuple(PluginOption(name, arguments.get(name, {})) for name in plugins if name not in _IGNORED_PLUGINS),
         actions=tuple(actions),
         node_pool=str(spec.get("partitionLabelValue") or ""),
         queue_depth_per_action=dict(spec.get("queueDepthPerAction") or {}),
-        victim_search=_search_budgets(spec.get("scenarioSearchBudgets") or {}),
+        victim_search=_search_budgets(document),
     )
 
 
-def _search_budgets(found: Mapping[str, Any]) -> VictimSearch:
+def _search_budgets(document: Document) -> VictimSearch:
     """Return how long searches may take; KAI's figures for single actions and generators have no counterpart here."""
-    defaults = VictimSearch()
+    defaults, found = VictimSearch(), document.at("spec", "scenarioSearchBudgets").value or {}
     action = found.get("maxActionSearchDuration")
     if isinstance(action, Mapping):
         action = action.get("default")
     return VictimSearch(
-        action_seconds=_seconds("maxActionSearchDuration", action, defaults.action_seconds),
-        job_seconds=_seconds("maxJobSearchDuration", found.get("maxJobSearchDuration"), defaults.job_seconds),
+        action_seconds=_seconds(document, "maxActionSearchDuration", action, defaults.action_seconds),
+        job_seconds=_seconds(document, "maxJobSearchDuration", found.get("maxJobSearchDuration"), defaults.job_seconds),
     )
 
 
-def _seconds(field: str, duration: object, default: float) -> float:
+def _seconds(document: Document, field: str, duration: object, default: float) -> float:
     """Return a duration in seconds; KAI's 0 is unlimited."""
     if duration is None:
         return default
     try:
         return parse_duration(str(duration)).total_seconds() or math.inf
     except ValueError as error:
-        raise InvalidConfiguration(f"spec.scenarioSearchBudgets.{field}: {error}") from error
+        raise _wrong(document, ("spec", "scenarioSearchBudgets", field), str(error)) from error
 
 
 def _overlaid(
+    document: Document,
+    what: str,
     priorities: dict[str, int],
     enabled: dict[str, bool],
     arguments: dict[str, dict[str, str]],
-    overlay: Mapping[str, Any],
-    what: str,
 ) -> list[str]:
-    """Apply per-name changes; return the enabled names, highest priority first."""
-    for name, change in overlay.items():
+    """Apply what a shard changes by name; return the enabled names, highest priority first."""
+    for name, change in (document.at("spec", what).value or {}).items():
+        here = ("spec", what, str(name))
         if not isinstance(change, dict):
-            raise InvalidConfiguration(f"spec.{what}.{name}: expected a mapping, found {change!r}")
+            raise _wrong(document, here, f"expected a mapping, found {change!r}")
         if "enabled" in change or name not in priorities:
             enabled[name] = change.get("enabled", True) is not False
-        priorities[name] = int(change.get("priority", priorities.get(name, 0)))
+        priority = change.get("priority", priorities.get(name, 0))
+        if not isinstance(priority, int):
+            raise _wrong(document, (*here, "priority"), f"found {priority!r}, expected a whole number")
+        priorities[name] = priority
         if "arguments" in change:
-            arguments[name] = {str(key): str(value) for key, value in (change["arguments"] or {}).items()}
+            arguments[name] = _as_text(document, (*here, "arguments"), change["arguments"])
     return sorted((name for name in priorities if enabled[name]), key=lambda name: (-priorities[name], name))
-
-
-def _nearest(word: str, known: list[str]) -> str:
-    found = get_close_matches(word, known, 1)
-    return f"; did you mean {found[0]}?" if found else f"; known are {', '.join(known)}"

@@ -7,10 +7,15 @@ when the session opens and may tidy up when it closes. Plugins are found by name
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from importlib.metadata import entry_points
 from types import MappingProxyType
 from typing import TYPE_CHECKING, ClassVar, Final
+
+import msgspec
+
+from spinney.backends.documents import nearest
+from spinney.scheduler.arguments import InvalidArguments, read_arguments
 
 if TYPE_CHECKING:
     from spinney.scheduler.session import Session
@@ -23,10 +28,12 @@ class Plugin(ABC):
 
     name: ClassVar[str]
     """What the configuration, logs and reasons call it."""
+    arguments_type: ClassVar[type[msgspec.Struct] | None] = None
+    """The arguments it takes, checked when the configuration is read; without one it is given whatever there is."""
 
     def __init__(self, arguments: Mapping[str, str] = MappingProxyType({})) -> None:
         self.arguments = arguments
-        """What the configuration gives the plugin."""
+        """What the configuration gives the plugin; ``read_arguments`` makes its type of them."""
 
     @abstractmethod
     def on_session_open(self, session: "Session") -> None:
@@ -69,11 +76,28 @@ class PluginRegistry:
         try:
             return self._builders[name]
         except KeyError:
-            known = ", ".join(self)
-            raise UnknownPlugin(
-                f"scheduler configuration: no plugin is called {name!r}; known are {known}. Is the distribution that "
-                f"provides it installed, with an entry point in group {ENTRY_POINT_GROUP!r}?"
-            ) from None
+            hint = nearest(name, list(self))
+            if not hint.endswith("?"):
+                hint += (
+                    ". Is the distribution that provides it installed, with an entry point in group "
+                    f"{ENTRY_POINT_GROUP!r}?"
+                )
+            raise UnknownPlugin(f"no plugin is called {name!r}; {hint}") from None
+
+    def arguments_type(self, name: str) -> type[msgspec.Struct] | None:
+        """Return the type a plugin declares for its arguments, or ``None``; raises :class:`UnknownPlugin`."""
+        declared: type[msgspec.Struct] | None = getattr(self.builder(name), "arguments_type", None)
+        return declared
+
+    def argument_problems(self, name: str, arguments: Mapping[str, str]) -> Sequence[tuple[str, str]]:
+        """Return the arguments that a plugin does not take, and why; raises :class:`UnknownPlugin`."""
+        kind = self.arguments_type(name)
+        if kind is not None:
+            try:
+                read_arguments(kind, arguments)
+            except InvalidArguments as error:
+                return error.problems
+        return ()
 
     def load_entry_points(self) -> None:
         """Add what installed distributions declare; a name that is registered already stays as it is."""

@@ -14,7 +14,7 @@ from spinney.gangs.tree import GangKey
 from spinney.runtime import Runtime
 from spinney.scheduler.actions import BUILT_IN_ACTIONS, Action
 from spinney.scheduler.collecting import collection_held_off
-from spinney.scheduler.config import InvalidConfiguration, SchedulerConfig
+from spinney.scheduler.config import InvalidConfiguration, SchedulerConfig, check_plugins
 from spinney.scheduler.explaining import Explainer
 from spinney.scheduler.hooks import Hook, HttpHandler
 from spinney.scheduler.inventory import Inventory, Snapshot
@@ -48,8 +48,7 @@ class Scheduler:
         """What plugins of the newest session serve, by path."""
         self._stale_since: dict[GangKey, datetime] = {}
         self._actions = [_action(name, actions) for name in config.actions]
-        for option in config.plugins:
-            self.registry.builder(option.name)
+        check_plugins(config.plugins, self.registry)
 
     def open_session(self, snapshot: Snapshot | None = None) -> Session:
         """Return an opened session on ``snapshot``, or on the inventory as it is now."""

@@ -4,18 +4,19 @@ from typing import Any
 
 from spinney.api.struct import JSON
 from spinney.scheduler.actions import BUILT_IN_ACTIONS
+from spinney.scheduler.arguments import only_known
 from spinney.scheduler.config import PluginOption, SchedulerConfig
 from spinney.scheduler.plugin import default_registry
 
 
 def configuration_of(raw: JSON) -> SchedulerConfig | None:
-    """Return the configuration; ``None`` if there is none. Plugins and actions we do not have are left out."""
+    """Return the configuration, ``None`` if there is none; plugins, arguments and actions we lack are left out."""
     fields = _lowered(raw)
     actions = [name.strip() for name in str(fields.get("actions") or "").split(",")]
     plugins = [_lowered(plugin) for tier in fields.get("tiers") or () for plugin in _lowered(tier).get("plugins") or ()]
     known = default_registry()
     options = tuple(
-        PluginOption(name, {str(key): str(value) for key, value in (plugin.get("arguments") or {}).items()})
+        PluginOption(name, only_known(known.arguments_type(name), _text(plugin.get("arguments") or {})))
         for plugin in plugins
         if (name := str(plugin.get("name"))) in known
     )
@@ -23,6 +24,10 @@ def configuration_of(raw: JSON) -> SchedulerConfig | None:
         return None
     chosen = tuple(name for name in actions if name in BUILT_IN_ACTIONS)
     return SchedulerConfig.kai_compat(explain=True, plugins=options, **({"actions": chosen} if chosen else {}))
+
+
+def _text(arguments: JSON) -> dict[str, str]:
+    return {str(key): str(value) for key, value in arguments.items()}
 
 
 def _lowered(value: Any) -> dict[str, Any]:

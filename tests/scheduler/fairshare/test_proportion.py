@@ -14,10 +14,11 @@ from spinney.api.struct import JSON
 from spinney.gangs.sources.kai import SOURCE
 from spinney.gangs.tree import GangKey
 from spinney.runtime import InlineExecutor, Runtime
+from spinney.scheduler.arguments import InvalidArguments
 from spinney.scheduler.config import PluginOption, SchedulerConfig
 from spinney.scheduler.events import Scenario
 from spinney.scheduler.fairshare import GPU, ZERO, Amounts
-from spinney.scheduler.fairshare.proportion import InvalidArgument, ProportionPlugin
+from spinney.scheduler.fairshare.proportion import ProportionPlugin
 from spinney.scheduler.inventory import Inventory
 from spinney.scheduler.jobs import PodGroupInfo
 from spinney.scheduler.plugin import PluginRegistry
@@ -194,5 +195,5 @@ def test_an_elastic_job_gives_pod_by_pod_and_a_gang_as_a_whole(minimum: int, tak
 def test_bad_arguments_are_named(arguments: dict[str, str]) -> None:
     """An argument that makes no sense is refused, naming it and what is expected."""
     (key,) = arguments
-    with pytest.raises(InvalidArgument, match=f"argument {key} is .*, expected a number of at least"):
+    with pytest.raises(InvalidArguments, match=f"argument {key}: found .*, expected a number of at least"):
         ProportionPlugin(arguments)

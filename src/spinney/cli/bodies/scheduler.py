@@ -8,6 +8,7 @@ from pathlib import Path
 
 import click
 import msgspec
+import yaml
 from prometheus_client import CollectorRegistry
 from rich.console import Console
 from rich.table import Table
@@ -23,11 +24,13 @@ from spinney.kube.metrics import KubeMetrics
 from spinney.kube.read_only import ReadOnlyTransport
 from spinney.kube.serving import HealthServer
 from spinney.runtime import Runtime, settle_garbage_collector
+from spinney.scheduler.arguments import read_arguments, written
 from spinney.scheduler.config import InvalidConfiguration, SchedulerConfig, load_config
 from spinney.scheduler.cycle_metrics import CycleMetrics
 from spinney.scheduler.inventory import Inventory
-from spinney.scheduler.plugin import UnknownPlugin
+from spinney.scheduler.plugin import UnknownPlugin, default_registry
 from spinney.scheduler.process import COMPONENT, SchedulerProcess
+from spinney.scheduler.scheduler import Scheduler
 from spinney.scheduler.shadow import Difference, Shadow
 
 _WIDTH = 140  # of tables that are not printed to a terminal
@@ -37,6 +40,7 @@ _SHOWN = 50
 def scheduler(
     *,
     config: Path | None,
+    check_only: bool,
     kubeconfig: Path | None,
     verbosity: int,
     log_json: bool,
@@ -49,10 +53,11 @@ def scheduler(
     """Run the session scheduler against a cluster."""
     settle_garbage_collector()
     log_to_stderr(verbosity, json=log_json)
-    try:
-        settings = load_config(config) if config is not None else SchedulerConfig()
-    except InvalidConfiguration as error:
-        raise click.ClickException(str(error)) from error
+    settings = _settings(config)
+    if check_only:
+        click.echo(f"# {config or 'no file: defaults'}: valid.")
+        click.echo(yaml.safe_dump(msgspec.to_builtins(_spelled_out(settings)), sort_keys=False), nl=False)
+        return
     settings = msgspec.structs.replace(
         settings,
         verbosity=max(settings.verbosity, verbosity),
@@ -84,6 +89,28 @@ def scheduler(
         until_interrupted(connected(ClusterChoice(kubeconfig), use, field_manager=COMPONENT))
     except (ComponentFailed, InvalidConfiguration, UnknownPlugin, OSError) as error:
         raise click.ClickException(str(error)) from error
+
+
+def _settings(config: Path | None) -> SchedulerConfig:
+    """Return the configuration, checked with the plugins that are installed."""
+    registry = default_registry()
+    try:
+        settings = load_config(config, registry) if config is not None else SchedulerConfig()
+        Scheduler(settings, Inventory.for_config(settings), registry=registry)
+    except (InvalidConfiguration, UnknownPlugin) as error:
+        raise click.ClickException(str(error)) from error
+    return settings
+
+
+def _spelled_out(settings: SchedulerConfig) -> SchedulerConfig:
+    """Return the configuration with every argument that plugins declare."""
+    registry = default_registry()
+    plugins = []
+    for option in settings.plugins:
+        kind = registry.arguments_type(option.name)
+        arguments = option.arguments if kind is None else written(read_arguments(kind, option.arguments))
+        plugins.append(msgspec.structs.replace(option, arguments=arguments))
+    return msgspec.structs.replace(settings, plugins=tuple(plugins))
 
 
 def _manager(client: Client, runtime: Runtime, *, lease_namespace: str | None, metrics_port: int | None) -> Manager:

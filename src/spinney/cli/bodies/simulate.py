@@ -17,7 +17,7 @@ from spinney.cli.settings import scheduler_settings
 from spinney.explain.amounts import counted
 from spinney.gangs.tree import GangKey
 from spinney.runtime import Runtime
-from spinney.scheduler.config import SchedulerConfig
+from spinney.scheduler.config import InvalidConfiguration, SchedulerConfig
 from spinney.scheduler.plugin import Plugin, PluginRegistry, UnknownPlugin
 from spinney.sim.expanding import InvalidWorkload, Surroundings, expand
 from spinney.sim.faults import Faults, watching
@@ -71,7 +71,7 @@ def simulate(
                 say(f"simulating {name}")
                 simulation = Simulation(cluster, config, runtime=runtime, registry=registry)
                 runs.append(Run(name, simulation.run(cycles)))
-    except UnknownPlugin as error:
+    except (UnknownPlugin, InvalidConfiguration) as error:
         raise click.ClickException(str(error)) from error
     except Exception as error:
         if not policies or not any(str(path.resolve()) in _files(error) for path in plugins):

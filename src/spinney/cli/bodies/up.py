@@ -11,7 +11,7 @@ from spinney.api.topology_binding import CLUSTER_TOPOLOGY_BINDING
 from spinney.cli.logs import log_to_stderr
 from spinney.cli.output import progress
 from spinney.cli.running import until_interrupted
-from spinney.cli.settings import embedded_settings
+from spinney.cli.stack_settings import embedded_settings
 from spinney.nodes import ClusterSpec, InvalidClusterSpec
 from spinney.runtime import Runtime
 from spinney.server import ServerOptions

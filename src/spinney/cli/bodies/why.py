@@ -15,6 +15,7 @@ from spinney.cli.output import coloured, print_data, progress
 from spinney.cli.settings import scheduler_settings
 from spinney.explain import as_text
 from spinney.runtime import Runtime
+from spinney.scheduler.config import InvalidConfiguration
 from spinney.scheduler.plugin import UnknownPlugin
 from spinney.sim.advice import Advisor, Answer
 from spinney.sim.queue_table import QueueLine
@@ -45,7 +46,7 @@ def why(
             advisor = Advisor(snapshot, settings, runtime=Runtime.system())
             found = find(snapshot, subject, here, queues=[line.name for line in advisor.queues])
             answer = advisor.answer(found)
-    except (UnknownKind, NoSuchSubject, AmbiguousSubject, UnknownPlugin) as error:
+    except (UnknownKind, NoSuchSubject, AmbiguousSubject, UnknownPlugin, InvalidConfiguration) as error:
         raise click.ClickException(str(error)) from error
     if output != "text":
         print_data({"answer": answer, "unseen": snapshot.unseen}, output)

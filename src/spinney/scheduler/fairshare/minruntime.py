@@ -11,8 +11,10 @@ from collections.abc import Mapping
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
-from spinney.api.durations import parse_duration
+import msgspec
+
 from spinney.cluster.statuses import ACTIVE_ALLOCATED
+from spinney.scheduler.arguments import read_arguments
 from spinney.scheduler.events import Scenario
 from spinney.scheduler.fairshare.runtimes import MinRuntimes, ReclaimMethod, is_protected
 from spinney.scheduler.jobs import PodGroupInfo
@@ -22,20 +24,30 @@ if TYPE_CHECKING:
     from spinney.scheduler.session import Session
 
 
+class Protection(msgspec.Struct, frozen=True, rename="camel"):
+    """For how long jobs are left alone where no queue says otherwise, and which queue's word counts."""
+
+    default_preempt_min_runtime: timedelta = timedelta(0)
+    default_reclaim_min_runtime: timedelta = timedelta(0)
+    reclaim_resolve_method: ReclaimMethod = ReclaimMethod.LCA
+
+
 class MinRuntimePlugin(Plugin):
     """Protection of jobs that started recently."""
 
     name = "minruntime"
+    arguments_type = Protection
 
     def __init__(self, arguments: Mapping[str, str]) -> None:
-        self._preempt = parse_duration(arguments.get("defaultPreemptMinRuntime", "0s"))
-        self._reclaim = parse_duration(arguments.get("defaultReclaimMinRuntime", "0s"))
-        self._method = ReclaimMethod(arguments.get("reclaimResolveMethod", ReclaimMethod.LCA))
+        self._chosen = read_arguments(Protection, arguments)
 
     def on_session_open(self, session: "Session") -> None:
         self._now, self._wake_at = session.now, session.wake_at
         self._runtimes = MinRuntimes(
-            tree=session.queues, preempt=self._preempt, reclaim=self._reclaim, method=self._method
+            tree=session.queues,
+            preempt=self._chosen.default_preempt_min_runtime,
+            reclaim=self._chosen.default_reclaim_min_runtime,
+            method=self._chosen.reclaim_resolve_method,
         )
         session.add_reclaim_victim_filter_fn(
             lambda job, victim: self._may_be_touched(victim, self._for_reclaim(job, victim))

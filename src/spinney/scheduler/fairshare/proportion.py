@@ -12,11 +12,14 @@ default 1).
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from operator import attrgetter
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated, ClassVar
+
+import msgspec
 
 from spinney.cluster.classes import RequestClass
 from spinney.cluster.statuses import ACTIVE_ALLOCATED, CHARGED, PodStatus
 from spinney.gangs.book import GangSnapshot
+from spinney.scheduler.arguments import read_arguments
 from spinney.scheduler.events import WITHIN_CAPACITY, BatchEvent, CapacityVerdict, EventHandler, Scenario
 from spinney.scheduler.fairshare.amounts import GPU, ZERO, Amounts, total_of
 from spinney.scheduler.fairshare.books import QueueBook, QueueBooks
@@ -34,27 +37,28 @@ from spinney.scheduler.tasks import PodInfo
 if TYPE_CHECKING:
     from spinney.scheduler.session import Session
 
-# The second name is what KAI's code reads, the third what its documentation says.
-_MULTIPLIER_KEYS = (
-    "reclaimerSaturationMultiplier",
-    "relcaimerSaturationMultiplier",
-    "reclaimerUtilizationMultiplier",
-)
 
+class Weights(msgspec.Struct, frozen=True, rename="camel"):
+    """How strongly recent usage counts, and how far below a giver's the use of a reclaiming queue has to be."""
 
-class InvalidArgument(ValueError):  # noqa: N818 - named for the situation
-    """An argument of the plugin that makes no sense."""
+    # What KAI's code reads, and what its documentation says.
+    key_aliases: ClassVar[Mapping[str, str]] = {
+        "relcaimerSaturationMultiplier": "reclaimerSaturationMultiplier",
+        "reclaimerUtilizationMultiplier": "reclaimerSaturationMultiplier",
+    }
+
+    k_value: Annotated[float, msgspec.Meta(ge=0)] = 1.0
+    reclaimer_saturation_multiplier: Annotated[float, msgspec.Meta(ge=1)] = 1.0
 
 
 class ProportionPlugin(Plugin):
     """Fair share, queue order, limits and quotas."""
 
     name = "proportion"
+    arguments_type = Weights
 
     def __init__(self, arguments: Mapping[str, str]) -> None:
-        self._k = _number(arguments, "kValue", 1.0, least=0.0)
-        key = next((key for key in _MULTIPLIER_KEYS if key in arguments), _MULTIPLIER_KEYS[0])
-        self._multiplier = _number(arguments, key, 1.0, least=1.0)
+        self._weights = read_arguments(Weights, arguments)
         self._requests: dict[PodGroupInfo, tuple[Sequence[PodInfo], Amounts]] = {}
         self._standings: dict[QueueBook, tuple[Amounts, Amounts, Standing]] = {}
 
@@ -65,7 +69,7 @@ class ProportionPlugin(Plugin):
         self.books = QueueBooks(session.queues, cluster_total(session.nodes.table, session.snapshot.foreign.values()))
         self._before_search = self.books
         self._write_up(session.snapshot.gangs)
-        self.books.set_fair_shares(k=self._k)
+        self.books.set_fair_shares(k=self._weights.k_value)
         session.add_queue_order_fn(self._compare)
         session.add_is_job_over_capacity_fn(self._job_over_capacity)
         session.add_is_non_preemptible_job_over_queue_quota_fn(self._non_preemptible_over_quota)
@@ -229,7 +233,9 @@ class ProportionPlugin(Plugin):
             lost = [task for task in tasks if not (self._consolidating and task.status in ACTIVE_ALLOCATED)]
             by_queue.setdefault(victim.queue, []).extend(self._chunks(victim, lost))
         victims = [Victims(queue=queue, chunks=tuple(chunks)) for queue, chunks in by_queue.items() if chunks]
-        unjust = judge(self._before_search, reclaimer, victims, saturation_multiplier=self._multiplier)
+        unjust = judge(
+            self._before_search, reclaimer, victims, saturation_multiplier=self._weights.reclaimer_saturation_multiplier
+        )
         return True if unjust is None else f"{unjust.reason}: queue {unjust.queue}"
 
     def _chunks(self, victim: PodGroupInfo, tasks: Sequence[PodInfo]) -> list[Amounts]:
@@ -257,16 +263,3 @@ def _verdict(refusal: OverCapacity | None) -> CapacityVerdict:
     if refusal is None:
         return WITHIN_CAPACITY
     return CapacityVerdict(ok=False, reason=refusal.reason.value, message=refusal.message, details=refusal)
-
-
-def _number(arguments: Mapping[str, str], key: str, default: float, *, least: float) -> float:
-    text = arguments.get(key)
-    if text is None:
-        return default
-    try:
-        number = float(text)
-    except ValueError:
-        number = least - 1
-    if number < least:
-        raise InvalidArgument(f"plugin proportion: argument {key} is {text!r}, expected a number of at least {least:g}")
-    return number

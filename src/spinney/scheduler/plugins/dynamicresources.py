@@ -9,12 +9,14 @@ Argument ``maxConsumersPerClaim``: how many pods may share one claim, as many as
 
 from collections.abc import Mapping
 from types import MappingProxyType
+from typing import Annotated
 
+import msgspec
 import numpy as np
 
 from spinney.cluster.dra.book import MAX_CONSUMERS, claims_of
 from spinney.cluster.table import Mask
-from spinney.scheduler.config import InvalidConfiguration
+from spinney.scheduler.arguments import read_arguments
 from spinney.scheduler.events import Event, EventHandler
 from spinney.scheduler.jobs import PodGroupInfo
 from spinney.scheduler.nodes import NodeSet
@@ -23,19 +25,21 @@ from spinney.scheduler.session import Session
 from spinney.scheduler.tasks import PodInfo
 
 
+class ClaimLimits(msgspec.Struct, frozen=True, rename="camel"):
+    """How many pods may share one claim."""
+
+    max_consumers_per_claim: Annotated[int, msgspec.Meta(ge=1)] = MAX_CONSUMERS
+
+
 class DynamicResources(Plugin):
     """Filters nodes by device claims, and allocates claims as tasks are placed."""
 
     name = "dynamicresources"
+    arguments_type = ClaimLimits
 
     def __init__(self, arguments: Mapping[str, str] = MappingProxyType({})) -> None:
         super().__init__(arguments)
-        most = arguments.get("maxConsumersPerClaim", str(MAX_CONSUMERS))
-        if not most.isdecimal() or int(most) < 1:
-            raise InvalidConfiguration(
-                f"plugin dynamicresources: argument maxConsumersPerClaim is {most!r}, expected a number of at least 1"
-            )
-        self._most_consumers = int(most)
+        self._most_consumers = read_arguments(ClaimLimits, arguments).max_consumers_per_claim
 
     def on_session_open(self, session: Session) -> None:
         """Register the filters and the handler that keeps claims; nothing where there are no claims."""

@@ -1,6 +1,7 @@
 """elastic: jobs below their minimum go before jobs exactly at it, and those before jobs that already have more."""
 
 from spinney.gangs.tree import GroupSet, PodSet, satisfied
+from spinney.scheduler.arguments import NoArguments
 from spinney.scheduler.jobs import PodGroupInfo
 from spinney.scheduler.plugin import Plugin
 from spinney.scheduler.session import Session
@@ -10,6 +11,7 @@ class Elastic(Plugin):
     """Orders jobs by how much of their minimum they have."""
 
     name = "elastic"
+    arguments_type = NoArguments
 
     def on_session_open(self, session: Session) -> None:
         """Register the order."""

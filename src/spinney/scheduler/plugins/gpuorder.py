@@ -1,6 +1,7 @@
 """gpupack and gpuspread: which of a node's GPUs a pod shares, the fullest that has room or the emptiest."""
 
 from spinney.cluster.devices import DEVICE
+from spinney.scheduler.arguments import NoArguments
 from spinney.scheduler.nodes import NodeInfo
 from spinney.scheduler.placement.devices import WHOLE_DEVICE
 from spinney.scheduler.plugin import Plugin
@@ -12,6 +13,7 @@ class GpuPack(Plugin):
     """Scores a GPU by how much of it is used."""
 
     name = "gpupack"
+    arguments_type = NoArguments
 
     def on_session_open(self, session: Session) -> None:
         """Register the GPU order."""
@@ -22,6 +24,7 @@ class GpuSpread(Plugin):
     """Scores a GPU by how much of it is free."""
 
     name = "gpuspread"
+    arguments_type = NoArguments
 
     def on_session_open(self, session: Session) -> None:
         """Register the GPU order."""

@@ -6,6 +6,7 @@ Pods that need no GPU, and those that ask for MIG instances, need no room on it,
 import numpy as np
 
 from spinney.scheduler import scores
+from spinney.scheduler.arguments import NoArguments
 from spinney.scheduler.jobs import PodGroupInfo
 from spinney.scheduler.nodes import NodeSet, Scores
 from spinney.scheduler.plugin import Plugin
@@ -17,6 +18,7 @@ class GpuSharingOrder(Plugin):
     """Scores nodes that have a partly used GPU."""
 
     name = "gpusharingorder"
+    arguments_type = NoArguments
 
     def on_session_open(self, session: Session) -> None:
         """Register the score."""

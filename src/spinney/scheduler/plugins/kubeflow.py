@@ -2,6 +2,7 @@
 
 from typing import Final
 
+from spinney.scheduler.arguments import NoArguments
 from spinney.scheduler.plugin import Plugin
 from spinney.scheduler.session import Session
 from spinney.scheduler.tasks import PodInfo
@@ -14,6 +15,7 @@ class Kubeflow(Plugin):
     """Orders tasks by their role in a Kubeflow job."""
 
     name = "kubeflow"
+    arguments_type = NoArguments
 
     def on_session_open(self, session: Session) -> None:
         """Register the order."""

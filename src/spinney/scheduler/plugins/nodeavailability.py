@@ -3,6 +3,7 @@
 import numpy as np
 
 from spinney.scheduler import scores
+from spinney.scheduler.arguments import NoArguments
 from spinney.scheduler.jobs import PodGroupInfo
 from spinney.scheduler.nodes import NodeSet, Scores
 from spinney.scheduler.placement.judging import resource_fit
@@ -15,6 +16,7 @@ class NodeAvailability(Plugin):
     """Scores nodes where the task fits on what is idle."""
 
     name = "nodeavailability"
+    arguments_type = NoArguments
 
     def on_session_open(self, session: Session) -> None:
         """Register the score."""

@@ -7,12 +7,14 @@ that placing a pod on one node leaves the scores of the others as they are.
 
 from collections.abc import Mapping
 from types import MappingProxyType
+from typing import Literal
 
+import msgspec
 import numpy as np
 
 from spinney.cluster.resources import CPU, GPU
 from spinney.scheduler import scores
-from spinney.scheduler.config import InvalidConfiguration
+from spinney.scheduler.arguments import read_arguments
 from spinney.scheduler.jobs import PodGroupInfo
 from spinney.scheduler.nodes import NodeSet, Scores
 from spinney.scheduler.plugin import Plugin
@@ -20,34 +22,36 @@ from spinney.scheduler.plugins.resourcetype import needs_no_gpu
 from spinney.scheduler.session import Session
 from spinney.scheduler.tasks import PodInfo
 
-BINPACK = "binpack"
-SPREAD = "spread"
+Strategy = Literal["binpack", "spread"]
+
+
+class Strategies(msgspec.Struct, frozen=True):
+    """How nodes are filled, for pods that need GPUs and for those that do not."""
+
+    gpu: Strategy = "binpack"
+    cpu: Strategy = "binpack"
 
 
 class NodePlacement(Plugin):
     """Scores nodes by how full they are."""
 
     name = "nodeplacement"
+    arguments_type = Strategies
 
     def __init__(self, arguments: Mapping[str, str] = MappingProxyType({})) -> None:
         super().__init__(arguments)
-        self._strategies = {key: arguments.get(key, BINPACK) for key in ("gpu", "cpu")}
-        for key, strategy in self._strategies.items():
-            if strategy not in {BINPACK, SPREAD}:
-                raise InvalidConfiguration(
-                    f"plugin nodeplacement: argument {key} is {strategy!r}, expected {BINPACK} or {SPREAD}"
-                )
+        self._chosen = read_arguments(Strategies, arguments)
 
     def on_session_open(self, session: Session) -> None:
         """Register one score for pods that need GPUs and one for those that do not."""
-        for kind, column in (("gpu", GPU), ("cpu", CPU)):
-            self._register(session, column, self._strategies[kind], wants_gpu=kind == "gpu")
+        self._register(session, GPU, self._chosen.gpu, wants_gpu=True)
+        self._register(session, CPU, self._chosen.cpu, wants_gpu=False)
 
-    def _register(self, session: Session, column: int, strategy: str, *, wants_gpu: bool) -> None:
+    def _register(self, session: Session, column: int, strategy: Strategy, *, wants_gpu: bool) -> None:
         table = session.nodes.table
         everything = session.nodes.all.rows
         capacity = table.allocatable[:, column]
-        if strategy == SPREAD and column == GPU:
+        if strategy == "spread" and column == GPU:
             capacity = np.maximum(table.gpu_count, capacity)
         largest = float(max(capacity[everything].max(initial=0), 1))
 
@@ -64,8 +68,8 @@ class NodePlacement(Plugin):
             return scores.SPREAD * emptiness
 
         session.add_node_order_columns(
-            packed if strategy == BINPACK else spread,
+            packed if strategy == "binpack" else spread,
             per_job=False,
-            monotone=strategy == BINPACK,
+            monotone=strategy == "binpack",
             applies_to=lambda task: needs_no_gpu(task) != wants_gpu,
         )

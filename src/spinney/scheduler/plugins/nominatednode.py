@@ -3,6 +3,7 @@
 import numpy as np
 
 from spinney.scheduler import scores
+from spinney.scheduler.arguments import NoArguments
 from spinney.scheduler.jobs import PodGroupInfo
 from spinney.scheduler.nodes import NodeSet, Scores
 from spinney.scheduler.plugin import Plugin
@@ -14,6 +15,7 @@ class NominatedNode(Plugin):
     """Scores the node nominated for a task."""
 
     name = "nominatednode"
+    arguments_type = NoArguments
 
     def on_session_open(self, session: Session) -> None:
         """Register the score."""

@@ -8,6 +8,7 @@ import numpy as np
 from spinney.cluster.filters.candidate import Candidate
 from spinney.cluster.scores.inter_pod_affinity import raw_score
 from spinney.scheduler import scores
+from spinney.scheduler.arguments import NoArguments
 from spinney.scheduler.jobs import PodGroupInfo
 from spinney.scheduler.nodes import NodeSet, Scores
 from spinney.scheduler.plugin import Plugin
@@ -19,6 +20,7 @@ class PodAffinity(Plugin):
     """Scores nodes by preferred affinity between pods."""
 
     name = "podaffinity"
+    arguments_type = NoArguments
 
     def on_session_open(self, session: Session) -> None:
         """Register the score."""

@@ -17,6 +17,7 @@ from spinney.cluster.filters.verdict import Filter
 from spinney.cluster.filters.view import ClusterView
 from spinney.cluster.resources import PODS
 from spinney.cluster.table import Mask
+from spinney.scheduler.arguments import NoArguments
 from spinney.scheduler.jobs import PodGroupInfo
 from spinney.scheduler.nodes import NodeSet
 from spinney.scheduler.plugin import Plugin
@@ -33,6 +34,7 @@ class Predicates(Plugin):
     """Filters nodes."""
 
     name = "predicates"
+    arguments_type = NoArguments
 
     def on_session_open(self, session: Session) -> None:
         """Register the filters."""

@@ -1,5 +1,6 @@
 """priority: of two jobs in a queue the one with the higher priority goes first."""
 
+from spinney.scheduler.arguments import NoArguments
 from spinney.scheduler.jobs import PodGroupInfo
 from spinney.scheduler.plugin import Plugin
 from spinney.scheduler.session import Session
@@ -9,6 +10,7 @@ class Priority(Plugin):
     """Orders jobs by priority."""
 
     name = "priority"
+    arguments_type = NoArguments
 
     def on_session_open(self, session: Session) -> None:
         """Register the order."""

@@ -2,6 +2,7 @@
 
 from typing import Final
 
+from spinney.scheduler.arguments import NoArguments
 from spinney.scheduler.plugin import Plugin
 from spinney.scheduler.session import Session
 from spinney.scheduler.tasks import PodInfo
@@ -13,6 +14,7 @@ class Ray(Plugin):
     """Orders tasks by their part in a Ray cluster."""
 
     name = "ray"
+    arguments_type = NoArguments
 
     def on_session_open(self, session: Session) -> None:
         """Register the order."""

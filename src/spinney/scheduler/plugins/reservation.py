@@ -12,7 +12,9 @@ chosen only when they are emptier, so what the gang still waits for never grows.
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from typing import Annotated
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
 
@@ -20,6 +22,7 @@ from spinney.api.durations import format_duration
 from spinney.cluster.classes import RequestClass
 from spinney.cluster.journal import Rows
 from spinney.cluster.resources import CPU, GPU, Vector
+from spinney.scheduler.arguments import read_arguments
 from spinney.scheduler.jobs import PodGroupInfo
 from spinney.scheduler.nodes import NodeInfo
 from spinney.scheduler.plugin import Plugin
@@ -46,16 +49,24 @@ class Reservation:
         return job is not self.job and _turn(self.job) < _turn(job)
 
 
+class Patience(msgspec.Struct, frozen=True, rename="camel"):
+    """How long a gang waits before nodes are kept for it, and of how many pods it has to be."""
+
+    after_seconds: Annotated[float, msgspec.Meta(ge=0, le=1e9)] = 300.0
+    min_pods: Annotated[int, msgspec.Meta(ge=1)] = 2
+
+
 class ReservationPlugin(Plugin):
     """Keeps later jobs off the nodes that a starving gang needs."""
 
     name = "reservation"
+    arguments_type = Patience
 
     def on_session_open(self, session: Session) -> None:
         """Register the predicate; what to keep is found when a job is first tried."""
         self._session = session
-        self._after = timedelta(seconds=float(self.arguments.get("afterSeconds", "300")))
-        self._min_pods = int(self.arguments.get("minPods", "2"))
+        chosen = read_arguments(Patience, self.arguments)
+        self._after, self._min_pods = timedelta(seconds=chosen.after_seconds), chosen.min_pods
         self._reservations: tuple[Reservation, ...] | None = None
         session.add_predicate_fn(self._leaves_room, applies_to=self._comes_later)
 

@@ -4,6 +4,7 @@ import numpy as np
 
 from spinney.cluster.resources import GPU, is_mig
 from spinney.scheduler import scores
+from spinney.scheduler.arguments import NoArguments
 from spinney.scheduler.jobs import PodGroupInfo
 from spinney.scheduler.nodes import NodeSet, Scores
 from spinney.scheduler.plugin import Plugin
@@ -15,6 +16,7 @@ class ResourceType(Plugin):
     """Scores nodes without GPUs for tasks that need none."""
 
     name = "resourcetype"
+    arguments_type = NoArguments
 
     def on_session_open(self, session: Session) -> None:
         """Register the score."""

@@ -2,6 +2,7 @@
 
 from spinney.gangs.order import member_rank
 from spinney.gangs.tree import Member
+from spinney.scheduler.arguments import NoArguments
 from spinney.scheduler.jobs import PodGroupInfo
 from spinney.scheduler.ordering import three_way
 from spinney.scheduler.plugin import Plugin
@@ -12,6 +13,7 @@ class SubGroupOrder(Plugin):
     """Orders the members of group sets."""
 
     name = "subgrouporder"
+    arguments_type = NoArguments
 
     def on_session_open(self, session: Session) -> None:
         """Register the order."""

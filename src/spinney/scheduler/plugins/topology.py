@@ -13,6 +13,7 @@ from spinney.cluster.journal import Rows
 from spinney.cluster.statuses import ACTIVE_ALLOCATED
 from spinney.gangs.tree import GroupSet, Member, TopologyConstraint
 from spinney.scheduler import scores
+from spinney.scheduler.arguments import NoArguments
 from spinney.scheduler.jobs import PodGroupInfo
 from spinney.scheduler.nodes import NodeSet, Scores
 from spinney.scheduler.plugin import Plugin
@@ -31,6 +32,7 @@ class TopologyPlugin(Plugin):
     """Divides and scores nodes by topology."""
 
     name = "topology"
+    arguments_type = NoArguments
 
     def on_session_open(self, session: Session) -> None:
         """Register the division, the score, and forgetting scores between jobs."""

@@ -1,0 +1,124 @@
+"""What a plugin takes: its arguments as a type of its own, and what the configuration gives it read into that type.
+
+A plugin that declares such a type (``arguments_type``) has its arguments checked when the configuration is read, with
+everything that is wrong said at once. Arguments are text, so a field of the type says what the text has to be: a
+number, a truth value, a duration such as ``4h30m``, one of a few words. A plugin that declares nothing is given
+whatever there is.
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+from datetime import timedelta
+from typing import Any, TypeVar
+
+import msgspec
+from msgspec import inspect
+
+from spinney.api.durations import format_duration, parse_duration
+from spinney.backends.documents import nearest
+
+T = TypeVar("T", bound=msgspec.Struct)
+
+
+class NoArguments(msgspec.Struct, frozen=True):
+    """The arguments of a plugin that takes none."""
+
+
+class InvalidArguments(ValueError):  # noqa: N818 - named for the situation
+    """Arguments that a plugin cannot take; ``problems`` has the name of each and what is wrong with it."""
+
+    def __init__(self, problems: Sequence[tuple[str, str]]) -> None:
+        super().__init__("; ".join(f"argument {name}: {message}" for name, message in problems))
+        self.problems = problems
+
+
+def read_arguments(kind: type[T], found: Mapping[str, str]) -> T:
+    """Return ``found`` as ``kind``; raises :class:`InvalidArguments`.
+
+    ``kind.key_aliases``, where there is one, has other spellings of arguments and the field each stands for.
+    """
+    fields = {field.encode_name: field for field in msgspec.structs.fields(kind)}
+    aliases: Mapping[str, str] = getattr(kind, "key_aliases", {})
+    values: dict[str, Any] = {}
+    problems: list[tuple[str, str]] = []
+    for key, text in found.items():
+        name = aliases.get(key, key)
+        if name not in fields:
+            problems.append((key, f"unknown argument; {nearest(key, list(fields))}"))
+        elif fields[name].name in values:
+            problems.append((key, f"is another spelling of {name!r}, which is given too"))
+        else:
+            try:
+                values[fields[name].name] = _read(fields[name].type, text)
+            except ValueError:
+                problems.append((key, f"found {text!r}, expected {_expected(fields[name].type)}"))
+    given = {aliases.get(key, key) for key in found}
+    problems += [(name, "is missing") for name, field in fields.items() if field.required and name not in given]
+    if problems:
+        raise InvalidArguments(problems)
+    return kind(**values)
+
+
+def written(arguments: msgspec.Struct) -> dict[str, str]:
+    """Return arguments as a configuration would give them, defaults included."""
+    return {field.encode_name: _written(getattr(arguments, field.name)) for field in msgspec.structs.fields(arguments)}
+
+
+def only_known(kind: type[msgspec.Struct] | None, found: Mapping[str, str]) -> dict[str, str]:
+    """Return those arguments that ``kind`` has; all of them where nothing is declared."""
+    if kind is None:
+        return dict(found)
+    known = {field.encode_name for field in msgspec.structs.fields(kind)} | set(getattr(kind, "key_aliases", {}))
+    return {key: text for key, text in found.items() if key in known}
+
+
+def _read(kind: Any, text: str) -> Any:
+    """Return what a text stands for; ``ValueError`` if it is none of the kind."""
+    if kind is timedelta:
+        return parse_duration(text)
+    value = msgspec.convert(text, kind, strict=False)
+    if isinstance(value, float) and not math.isfinite(value):
+        raise ValueError(text)
+    return value
+
+
+def _written(value: object) -> str:
+    match value:
+        case timedelta():
+            return format_duration(value)
+        case float():
+            return f"{value:g}"
+        case bool():
+            return str(value).lower()
+        case _:
+            return str(value)
+
+
+def _expected(kind: Any) -> str:
+    """Return what a text has to be to be read as ``kind``."""
+    match inspect.type_info(kind):
+        case inspect.LiteralType(values=words):
+            return _either(words)
+        case inspect.EnumType(cls=words):
+            return _either([word.value for word in words])
+        case inspect.BoolType():
+            return "true or false"
+        case inspect.TimeDeltaType():
+            return "a duration such as 15s or 4h30m"
+        case inspect.IntType() as number:
+            return f"a whole number{_bounds(number)}"
+        case inspect.FloatType() as number:
+            return f"a number{_bounds(number)}"
+        case other:
+            return f"a text of type {type(other).__name__.removesuffix('Type').lower()}"
+
+
+def _bounds(number: inspect.IntType | inspect.FloatType) -> str:
+    bounds = (("at least", number.ge), ("more than", number.gt), ("at most", number.le), ("less than", number.lt))
+    said = [f"{word} {bound:g}" for word, bound in bounds if bound is not None]
+    return f" of {' and '.join(said)}" if said else ""
+
+
+def _either(words: Sequence[object]) -> str:
+    *others, last = map(str, words)
+    return f"{', '.join(others)} or {last}" if others else last
