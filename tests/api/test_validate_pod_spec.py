@@ -37,10 +37,7 @@ PODS: dict[str, tuple[JSON, list[tuple[str, str]]]] = {
     "nothing": ({}, [(f"{P}.containers", "Required")]),
     "no containers": ({"containers": []}, [(f"{P}.containers", "Required")]),
     "containers are no list": ({"containers": {"name": "a"}}, [(f"{P}.containers", "Invalid")]),
-    "a container is no object": (
-        {"containers": ["busybox"]},
-        [(f"{MAIN}.name", "Required"), (f"{MAIN}.image", "Required")],
-    ),
+    "a container is no object": ({"containers": ["busybox"]}, [(MAIN, "Invalid")]),
     "two containers of a name": (
         {"containers": [a_container(), a_container()]},
         [(f"{P}.containers[1].name", "Duplicate")],

@@ -13,18 +13,18 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any, Final
 
-from spinney.api.builtin_fields import FieldTable, field_table
-from spinney.api.builtin_fields.checking import WrongType, conform
-from spinney.api.builtin_fields.table import FieldType
+from spinney.api.builtin_fields import field_table
+from spinney.api.builtin_fields.misfits import UnknownField, misfits
 from spinney.api.grove import POD_CLIQUE, POD_CLIQUE_SET
 from spinney.api.resource import Resource
+from spinney.api.schema.field_error import FieldPath
 from spinney.api.schema.structural import structural_schema
+from spinney.api.schema.validate_carried import NEWEST
 from spinney.api.struct import JSON
 from spinney.backends.documents import Document, Problem, Step, nearest
 from spinney.server.crd.structure import fill_defaults, prune
 from spinney.server.crd.validation import SchemaValidator
 
-KUBERNETES: Final = "1.37"
 _STEP: Final = re.compile(r"\.?([^.\[\]]+)|\[([^\]]*)\]")
 
 Report = Callable[[tuple[Step, ...], str], None]
@@ -57,7 +57,7 @@ def field_problems(resource: Resource, kind: type, document: Document) -> list[P
 
 def builtin_field_problems(api_version: str, kind: str, document: Document) -> list[Problem]:
     """Return the same of an object of Kubernetes' own; nothing of a kind that is not in the table of fields."""
-    message = field_table(KUBERNETES).kind(api_version, kind)
+    message = field_table(NEWEST).kind(api_version, kind)
     if message is None:
         return []
     problems: list[Problem] = []
@@ -141,33 +141,16 @@ def _items(document: Document, at: tuple[Step, ...]) -> Iterator[tuple[Step, ...
 
 
 def _check_part(part: Part, report: Report) -> None:
-    table = field_table(KUBERNETES)
+    table = field_table(NEWEST)
     message = table.kind(part.api_version, part.kind)
     if message is None or not isinstance(part.value, dict):
         return
-    _unknown_in(table, message.by_name[part.field].type, part.value, part.at, report)
-    rest = {"apiVersion": part.api_version, "kind": part.kind, part.field: copy.deepcopy(part.value)}
-    try:
-        conform(table, rest)
-    except WrongType as fault:
-        path, _, text = str(fault).partition(": ")
-        report((*part.at, *steps(path.removeprefix(part.field))), text)
-
-
-def _unknown_in(table: FieldTable, kind: FieldType, value: Any, path: tuple[Step, ...], report: Report) -> None:
-    if kind.form == "message" and isinstance(value, dict):
-        known = table.message(kind.name).by_name
-        for name, item in value.items():
-            if name in known:
-                _unknown_in(table, known[name].type, item, (*path, name), report)
-            else:
-                hint = nearest(str(name), list(known))
-                # Kubernetes' own objects have too many fields to list, and another release may have more.
-                hint = hint if hint.startswith("did you mean") else f"Kubernetes {KUBERNETES} has no such field here"
-                report((*path, str(name)), f"unknown key; {hint}")
-    elif kind.form == "map" and isinstance(value, dict):
-        for name, item in value.items():
-            _unknown_in(table, kind.element, item, (*path, str(name)), report)
-    elif kind.form in {"list", "items"} and isinstance(value, list):
-        for index, item in enumerate(value):
-            _unknown_in(table, kind.element, item, (*path, index), report)
+    for found in misfits(table, message.by_name[part.field].type, part.value, FieldPath()):
+        path = (*part.at, *steps(str(found.path)))
+        if isinstance(found, UnknownField):
+            hint = nearest(found.name, list(found.known))
+            # Kubernetes' own objects have too many fields to list, and another release may have more.
+            hint = hint if hint.startswith("did you mean") else f"Kubernetes {NEWEST} has no such field here"
+            report(path, f"unknown key; {hint}")
+        else:
+            report(path, f"Invalid value: {found.value!r}: must be {found.expected}")

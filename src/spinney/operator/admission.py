@@ -149,7 +149,7 @@ class Admission:
             degradations = await _judged(backend, pcs, old)
         except Rejected as rejected:
             return Verdict((invalid(FieldPath(rejected.path), backend.name, str(rejected)),))
-        warnings = [*pod_clique_set_warnings(pcs, policy), *map(str, degradations)]
+        warnings = [*pod_clique_set_warnings(pcs, policy, old), *map(str, degradations)]
         return Verdict(warnings=tuple(warnings))
 
     def _policy(self) -> AdmissionPolicy:
@@ -226,6 +226,15 @@ def differences(written: Any, wanted: Any, path: str) -> Iterator[JSON]:
             yield from differences(one, other, f"{path}/{index}")
     elif written != wanted:
         yield {"op": "replace", "path": path, "value": wanted}
+
+
+def filled(written: Any, wanted: Any) -> Any:
+    """Return what :func:`differences` makes of what was written."""
+    if isinstance(written, dict) and isinstance(wanted, dict):
+        return written | {key: filled(written.get(key, value), value) for key, value in wanted.items()}
+    if isinstance(written, list) and isinstance(wanted, list) and len(written) == len(wanted):
+        return [filled(one, other) for one, other in zip(written, wanted, strict=True)]
+    return wanted
 
 
 def _invalid(request: AdmissionRequest, verdict: Verdict) -> AdmissionResponse:

@@ -16,6 +16,7 @@ from spinney.api.builtin_fields.table import FieldTable, FieldType, Message
 from spinney.api.quantity import InvalidQuantity, Quantity
 from spinney.api.struct import JSON
 
+_OBJECTS: Final = ("message", "map")
 _EMPTY: Final[Mapping[str, object]] = {"list": [], "map": {}}  # by form; Go does not write them where a field says so
 _QUANTITY: Final = "quantity"
 
@@ -63,22 +64,27 @@ def conform_metadata(table: FieldTable, obj: JSON, old: JSON | None = None) -> l
     return unknown
 
 
-def _check(table: FieldTable, kind: FieldType, value: Any, path: str, unknown: list[str]) -> None:
+def what_does_not_fit(kind: FieldType, value: Any) -> str | None:
+    """Return what a field of a type expects, where ``value`` itself, not what is inside, is something else."""
+    if kind.name == _QUANTITY:
+        return None if _is_quantity(value) else _A_QUANTITY
     if kind.form == "scalar":
         fits, expected = _SCALARS[kind.name]
-        if not fits(value):
-            raise WrongType(path, value, expected)
-    elif kind.form == "message":
-        if not isinstance(value, dict):
-            raise WrongType(path, value, "an object")
+        return None if fits(value) else expected
+    if kind.form in _OBJECTS:
+        return None if isinstance(value, dict) else "an object"
+    return None if isinstance(value, list) else "a list"
+
+
+def _check(table: FieldTable, kind: FieldType, value: Any, path: str, unknown: list[str]) -> None:
+    expected = what_does_not_fit(kind, value)
+    if expected is not None:
+        raise WrongType(path, value, expected)
+    if kind.form == "message":
         _check_message(table, table.message(kind.name), value, path, unknown)
     elif kind.form == "map":
-        if not isinstance(value, dict):
-            raise WrongType(path, value, "an object")
         _check_map(table, kind.element, value, path, unknown)
-    else:
-        if not isinstance(value, list):
-            raise WrongType(path, value, "a list")
+    elif kind.form != "scalar":
         _check_list(table, kind.element, value, path, unknown)
 
 
@@ -152,6 +158,16 @@ def _is_micro_time(value: object) -> bool:
     return isinstance(value, str) and _MICRO_TIME.fullmatch(value) is not None
 
 
+def _is_quantity(value: object) -> bool:
+    if isinstance(value, bool) or not isinstance(value, str | int | float):
+        return False
+    try:
+        _canonical_text(value.strip() if isinstance(value, str) else repr(value), listed=False)
+    except InvalidQuantity:
+        return False
+    return True
+
+
 def _canonical(value: object, path: str, *, listed: bool) -> str:
     """Return a quantity as Kubernetes writes it; those of resource lists are whole thousandths."""
     if isinstance(value, str | int | float) and not isinstance(value, bool):
@@ -180,10 +196,25 @@ def _is_base64(value: object) -> bool:
     return True
 
 
-_LINE_BREAKS: Final = str.maketrans("", "", "\r\n")  # Go skips them
 _Scalar = tuple[Callable[[object], bool], str]
+
+
+def _whole(lowest: int, highest: int) -> _Scalar:
+    def fits(value: object) -> bool:
+        return isinstance(value, int) and not isinstance(value, bool) and lowest <= value <= highest
+
+    return fits, f"a whole number from {lowest} to {highest}"
+
+
+_BOUNDS: Final = {
+    "int32": (-(2**31), 2**31 - 1),
+    "int64": (-(2**63), 2**63 - 1),
+    "uint8": (0, 2**8 - 1),
+    "uint32": (0, 2**32 - 1),
+    "uint64": (0, 2**64 - 1),
+}
+_LINE_BREAKS: Final = str.maketrans("", "", "\r\n")  # Go skips them
 _TEXT: _Scalar = (_is_string, "a string")
-_WHOLE: _Scalar = (_is_integer, "a whole number")
 _NUMBER: _Scalar = (_is_number, "a number")
 _ANY: _Scalar = (_is_anything, "anything")
 _SCALARS: Mapping[str, _Scalar] = {
@@ -194,7 +225,7 @@ _SCALARS: Mapping[str, _Scalar] = {
     "duration": _TEXT,
     "intOrString": (lambda value: _is_string(value) or _is_integer(value), "a whole number or a string"),
     "bool": (lambda value: isinstance(value, bool), "true or false"),
-    **dict.fromkeys(("int32", "int64", "uint8", "uint32", "uint64"), _WHOLE),
+    **{name: _whole(*bounds) for name, bounds in _BOUNDS.items()},
     **dict.fromkeys(("float32", "float64"), _NUMBER),
     **dict.fromkeys(("raw", "schemaOrArray", "schemaOrBool", "schemaOrStrings"), _ANY),
 }

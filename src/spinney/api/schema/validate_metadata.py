@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from typing import Final
 
 from spinney.api.meta import ObjectMeta
-from spinney.api.names import dns_subdomain_faults, label_value_faults, qualified_name_faults
+from spinney.api.names import dns_label_faults, dns_subdomain_faults, label_value_faults, qualified_name_faults
 from spinney.api.schema.field_error import FieldError, FieldPath, invalid, required, too_long
 
 MAX_ANNOTATIONS_BYTES: Final = 256 * 1024
@@ -21,6 +21,8 @@ def validate_metadata(metadata: ObjectMeta) -> list[FieldError]:
         errors += name_faults(stem, path.child("generateName"))
     else:
         errors.append(required(path.child("name"), "name or generateName is required"))
+    if metadata.namespace:
+        errors += name_faults(metadata.namespace, path.child("namespace"), dns_label_faults)
     errors += validate_labels(metadata.labels, path.child("labels"))
     errors += validate_annotations(metadata.annotations, path.child("annotations"))
     return errors

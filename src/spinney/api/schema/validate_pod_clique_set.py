@@ -23,6 +23,7 @@ from spinney.api.grove import (
 from spinney.api.labels import MNNVL_GROUP
 from spinney.api.names import dns_label_faults
 from spinney.api.schema.field_error import FieldError, FieldPath, immutable, invalid, not_supported, required
+from spinney.api.schema.validate_carried import carried_warnings, validate_carried
 from spinney.api.schema.validate_cliques import MAX_INT32, validate_cliques
 from spinney.api.schema.validate_generated_names import (
     validate_generated_names,
@@ -101,13 +102,14 @@ def validate_metadata_update(annotations: Mapping[str, str], old: Mapping[str, s
     )
 
 
-def pod_clique_set_warnings(pcs: PodCliqueSet, policy: AdmissionPolicy) -> list[str]:
-    """Return what a user should be told although the object is accepted."""
+def pod_clique_set_warnings(pcs: PodCliqueSet, policy: AdmissionPolicy, old: PodCliqueSet | None = None) -> list[str]:
+    """Return what a user should be told although the object, created or an update of ``old``, is accepted."""
     warnings = topology_warnings(constraints(pcs.spec.template, _TEMPLATE), policy.topologies)
     for i, clique in enumerate(pcs.spec.template.cliques):
         where = _TEMPLATE.child("cliques").index(i).child("spec", "podSpec")
         warnings += pod_spec_warnings(clique.spec.pod_spec, where)
-    return warnings
+    former = old.spec.template if old is not None else None
+    return warnings + carried_warnings(pcs.spec.template, former, _TEMPLATE)
 
 
 def _spec(pcs: PodCliqueSet, policy: AdmissionPolicy, old: PodCliqueSet | None) -> list[FieldError]:
@@ -126,7 +128,16 @@ def _spec(pcs: PodCliqueSet, policy: AdmissionPolicy, old: PodCliqueSet | None) 
     errors += validate_scaling_groups(template, _TEMPLATE)
     errors += validate_name_budget(pcs)
     errors += validate_reserved_names(template, former)
-    return errors + _schedulers(template, policy)
+    errors += _schedulers(template, policy)
+    return _with_types(errors, validate_carried(template, former, _TEMPLATE))
+
+
+def _with_types(ruled: list[FieldError], wrong: list[FieldError]) -> list[FieldError]:
+    """Add values of the wrong type: of the same field a rule says more, of what is inside it nothing that counts."""
+    inside = tuple(f"{fault.path}{mark}" for fault in wrong for mark in ".[")
+    errors = [error for error in ruled if not error.path.startswith(inside)]
+    told = {error.path for error in errors}
+    return errors + [fault for fault in wrong if fault.path not in told]
 
 
 def _startup_type(template: PodCliqueSetTemplateSpec) -> list[FieldError]:

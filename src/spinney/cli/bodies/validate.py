@@ -8,7 +8,7 @@ topologies and MNNVL count as enabled. What only a cluster can answer is listed.
 import asyncio
 import sys
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -29,14 +29,15 @@ from spinney.api.schema.validate_pod_clique_set import (
 )
 from spinney.api.schema.validate_pod_groups import validate_coscheduling_pod_group, validate_kai_pod_group
 from spinney.api.schema.validate_topology_binding import validate_topology_binding
-from spinney.api.struct import convert
+from spinney.api.struct import convert, to_json
 from spinney.backends import Profile, Rejected, TopologyAware, every_backend
-from spinney.backends.documents import InvalidDocument, Problem, Step, decode, nearest
+from spinney.backends.documents import Document, InvalidDocument, Problem, Step, decode, nearest
 from spinney.backends.kube import KubeScheduler, KubeSchedulerConfig
 from spinney.cli.manifest_fields import builtin_field_problems, field_problems, schema_faults, steps
 from spinney.cli.objects import Manifest, read
 from spinney.cli.offline_backends import NeedsCluster, judge
 from spinney.cli.output import print_data
+from spinney.operator.admission import filled
 from spinney.operator.configuration import load
 from spinney.operator.podcliqueset import scheduler_name
 from spinney.operator.topologies import constraints, topology_name
@@ -134,9 +135,10 @@ def _verdict(manifest: Manifest, setting: Setting) -> Verdict:
     if known is None:
         return _unknown(manifest)
     resource, kind = known
+    manifest = Manifest(_without_nulls(manifest.document))
     document = manifest.document
     shape = field_problems(resource, kind, document)
-    shape += [_problem(manifest, path, text) for path, text in schema_faults(kind, document)]
+    shape += [_problem(manifest, path, text) for path, text in schema_faults(kind, _as_admitted(resource, document))]
     try:
         decoded = convert(kind, manifest.value)
     except msgspec.ValidationError:
@@ -162,9 +164,11 @@ def _judged(pcs: PodCliqueSet, setting: Setting) -> Judgement:
     faults = [fault for fault in validate_pod_clique_set(pcs, policy) if fault.message != UNKNOWN_TOPOLOGY]
     warnings = pod_clique_set_warnings(pcs, policy)
     not_done = list(_needs_cluster(pcs, policy))
+    if faults:
+        return Judgement(faults, warnings, not_done)
     name = scheduler_name(pcs) or policy.default_scheduler
     kind = every_backend().get(name)
-    if faults or kind is None:
+    if kind is None:
         return Judgement(faults, warnings, not_done)
     profile = setting.profiles.get(name, Profile(name))
     runtime = Runtime.system()
@@ -179,6 +183,26 @@ def _judged(pcs: PodCliqueSet, setting: Setting) -> Judgement:
     finally:
         runtime.executor.close()
     return Judgement(faults, warnings, not_done)
+
+
+def _without_nulls(document: Document) -> Document:
+    """Return a document as the API server reads its metadata: a null there is the same as nothing."""
+    metadata = document.value.get("metadata")
+    if not isinstance(metadata, dict) or None not in metadata.values():
+        return document
+    told = {name: part for name, part in metadata.items() if part is not None}
+    return replace(document, value={**document.value, "metadata": told})
+
+
+def _as_admitted(resource: Resource, document: Document) -> Document:
+    """Return a document as its schema sees it: after the defaulting webhook, which takes a null for an absence."""
+    if resource is not POD_CLIQUE_SET:
+        return document
+    try:
+        wanted = to_json(default_pod_clique_set(convert(PodCliqueSet, document.value)).spec)
+    except msgspec.ValidationError:
+        return document
+    return replace(document, value={**document.value, "spec": filled(document.value["spec"], wanted)})
 
 
 def _undecodable(kind: type[Any], manifest: Manifest) -> list[Problem]:
