@@ -73,3 +73,9 @@ def test_node_too_small_even_when_empty_is_no_remedy() -> None:
         room=room,
     )
     assert report.remedies == ()
+
+
+def test_a_claim_that_nobody_made_is_to_be_created() -> None:
+    """A pod refused because it names something that does not exist is told to create it."""
+    report = pod_report("default/p", NODES, [], pre_filter='persistentvolumeclaim "data" not found')
+    assert [remedy.text for remedy in report.remedies] == ['create persistentvolumeclaim "data"']

@@ -2,6 +2,8 @@
 
 import json
 
+import msgspec
+
 from spinney.explain import (
     DomainReport,
     Explanation,
@@ -9,6 +11,7 @@ from spinney.explain import (
     PodReport,
     QueueReport,
     ReasonCount,
+    Remedy,
     ScenarioCount,
     Shortage,
     VictimReport,
@@ -129,8 +132,8 @@ def test_text_tells_everything() -> None:
         "    F0: 5 Insufficient cpu, 5 could be made to fit by evicting",
         "  domains (all pods in one rack):",
         "    2 of 8 pods fit in rack r3; it lacks 6 GPUs on 3 nodes",
-        "  preempt: 4 candidate pods",
-        "    2 x would break the budget of web",
+        "  preempt: 4 pods might have been evicted from its queue, but",
+        "    would break the budget of web (2 attempts)",
         "  what would help:",
         "    free 6 GPUs on 3 nodes in rack r3",
     ]
@@ -141,3 +144,62 @@ def test_json_is_camel_case_and_complete() -> None:
     decoded = json.loads(as_json(Explanation(subject="default/g", pods=(a_report(("Insufficient cpu", 5)),))))
     assert decoded["pods"][0]["filters"][0]["reasons"] == [{"reason": "Insufficient cpu", "nodes": 5}]
     assert decoded["pods"][0]["totalNodes"] == 5
+
+
+def helpful(explanation: Explanation) -> list[str]:
+    """Return the changes an explanation offers, in the words of its text."""
+    lines = [line.strip() for line in as_text(explanation).splitlines()]
+    return lines[lines.index("what would help:") + 1 :] if "what would help:" in lines else []
+
+
+def a_remedy(name: str, text: str) -> Remedy:
+    """Return a change that would do on one node."""
+    return Remedy(filter=name, text=text, nodes=1, node="n1")
+
+
+def test_freeing_a_node_elsewhere_is_not_offered() -> None:
+    """A pod that fits somewhere is not what is missing, so only the nearest domain is offered."""
+    fits = PodReport(pod="default/p", total_nodes=5, feasible_nodes=1, remedies=(a_remedy("NodeResourcesFit", "free"),))
+    assert helpful(Explanation(subject="default/g", needed=8, pods=(fits,), domains=(RACK,))) == [
+        "free 6 GPUs on 3 nodes in rack r3"
+    ]
+
+
+def test_what_keeps_pods_off_is_offered_where_no_node_may_take_them() -> None:
+    """Where a label or taint rules every node out, changing it is the help, although there is no room to speak of."""
+    closed = DomainReport(level="the cluster", domain="", nodes=0, fits=0, needed=2, possible=False)
+    report = msgspec.structs.replace(a_report(("x", 5)), remedies=(a_remedy("NodeAffinity", "label n1 with a=b"),))
+    assert helpful(Explanation(subject="default/g", needed=2, pods=(report,), domains=(closed,))) == [
+        "label n1 with a=b"
+    ]
+
+
+def test_a_gang_larger_than_the_cluster_is_told_by_how_much() -> None:
+    """A cluster that is too small when empty says how many pods it would hold, and for how many it lacks nodes."""
+    small = DomainReport(level="the cluster", domain="", nodes=8, fits=2, needed=20, possible=False, capacity=8)
+    assert helpful(Explanation(subject="default/g", placed=2, needed=20, domains=(small,))) == [
+        "add nodes for 12 more pods to the cluster, or ask for 8 pods at most"
+    ]
+    none = msgspec.structs.replace(small, fits=0, capacity=0)
+    assert helpful(Explanation(subject="default/g", needed=20, domains=(none,))) == [
+        "add nodes that are large enough for such a pod, or ask for less in each"
+    ]
+
+
+def test_a_search_without_candidates_says_who_was_looked_for() -> None:
+    """Nobody to evict is said in words, not as a count of zero."""
+    text = as_text(Explanation(subject="default/g", victims=(VictimReport(action="preempt", candidates=0),)))
+    assert "preempt: no pod of lower priority in its queue may be evicted" in text
+
+
+def test_a_queue_that_refuses_is_the_headline() -> None:
+    """Where a queue holds a gang back nothing is said about room, which nobody looked for."""
+    queue = QueueReport(
+        queue="team-a", rule="NonPreemptibleOverQuota", resource="nvidia.com/gpu", bound=8, used=8, requested=8
+    )
+    text = as_text(Explanation(subject="default/g", needed=2, queue=queue))
+    assert text.splitlines()[0] == "PodGroup default/g: its queue team-a does not let it in"
+    assert helpful(Explanation(subject="default/g", needed=2, queue=queue)) == [
+        "raise the quota of queue team-a by 8 GPUs",
+        "let it be preempted: a preemptible workload may go beyond the quota while there is room",
+    ]

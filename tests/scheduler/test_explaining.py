@@ -118,6 +118,31 @@ def test_filters_are_counted_with_examples() -> None:
     assert "n1" in as_text(explanation)
 
 
+def test_the_taint_or_label_in_the_way_is_named() -> None:
+    """The change that would help names the taint to tolerate or the label to give, and the node."""
+    taint = Taint(key="team", value="vision", effect="NoSchedule")
+    inventory = an_inventory(msgspec.structs.replace(a_node("n0"), spec=NodeSpec(taints=(taint,))))
+    put_gang(inventory, a_gang("job"), [a_pod("job-0", gang="job")])
+    assert "it would help to add a toleration for the taint team=vision:NoSchedule of n0" in refusal(inventory)[1]
+
+    inventory = an_inventory(a_node("n0"))
+    put_gang(inventory, a_gang("job"), [a_pod("job-0", gang="job", node_selector={"disk": "ssd"})])
+    assert "it would help to label n0 with disk=ssd" in refusal(inventory)[1]
+
+
+def test_a_queue_that_does_not_exist_is_all_that_is_said() -> None:
+    """What nodes offer is beside the point where a job cannot be in the queue it names."""
+    inventory = an_inventory(a_node("n0"))
+    inventory.put_queue(Queue(name="real", quota=NO_BOUND, limit=NO_BOUND))
+    put_job(inventory, "train", 1, gpus=1)
+
+    explanation, line = refusal(inventory)
+
+    assert not explanation.pods
+    assert "queue default-queue does not exist" in line
+    assert "it would help to name a queue that exists in the label kai.scheduler/queue" in line
+
+
 def test_a_queue_at_its_limit_is_named_with_its_figures() -> None:
     """A job its queue's limit keeps out hears of the queue, not of nodes."""
     inventory = an_inventory(a_node("n0"))

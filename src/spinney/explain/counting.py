@@ -6,7 +6,7 @@ A node that exactly one filter refused is a *near* node: were that one obstacle 
 remedies are read off the near nodes.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final, Protocol
 
@@ -17,9 +17,13 @@ from spinney.explain.amounts import amount, listed
 from spinney.explain.reasons import FilterReport, PodReport, ReasonCount, Remedy, Shortage
 
 Mask = NDArray[np.bool_]
+Advise = Callable[[str, str], str | None]
+"""Given a filter and a node: the change that would do there, or ``None`` for the filter's usual advice."""
 EXAMPLES: Final = 3
 
 RESOURCES_FILTER: Final = "NodeResourcesFit"
+_NOT_FOUND: Final = " not found"
+"""How kube-scheduler ends the sentence about an object that a pod names and nobody has made."""
 _ADVICE: Final = {
     "NodeName": "name another node in spec.nodeName, or none",
     "NodeUnschedulable": "uncordon {node}",
@@ -101,6 +105,7 @@ def pod_report(
     room: Room | None = None,
     alike: int = 1,
     examples: int = EXAMPLES,
+    advise: Advise = lambda _filter, _node: None,
 ) -> PodReport:
     """Count ``refusals``, given in filter order. With ``room`` the report also says what would help."""
     remaining = np.zeros(len(nodes.names), dtype=np.bool_)
@@ -124,12 +129,24 @@ def pod_report(
         feasible_nodes=0 if pre_filter is not None else nodes.count(remaining),
         filters=tuple(reports),
         pre_filter=pre_filter,
-        remedies=remedies(nodes, refusals, room) if room is not None and pre_filter is None else (),
+        remedies=_remedies(nodes, refusals, room, pre_filter, advise),
         alike=alike,
     )
 
 
-def remedies(nodes: NodeNames, refusals: Sequence[Refusal], room: Room) -> tuple[Remedy, ...]:
+def _remedies(
+    nodes: NodeNames, refusals: Sequence[Refusal], room: Room | None, pre_filter: str | None, advise: Advise
+) -> tuple[Remedy, ...]:
+    if pre_filter is not None:
+        missing = pre_filter.removesuffix(_NOT_FOUND)
+        created = Remedy(filter="", text=f"create {missing}", nodes=len(nodes.ordered), node="")
+        return (created,) if missing != pre_filter else ()
+    return remedies(nodes, refusals, room, advise) if room is not None else ()
+
+
+def remedies(
+    nodes: NodeNames, refusals: Sequence[Refusal], room: Room, advise: Advise = lambda _filter, _node: None
+) -> tuple[Remedy, ...]:
     """Return one remedy per filter that is the only obstacle on some node; freeing resources first, then most nodes.
 
     ``refusals`` must come from filters that were all asked about all nodes, or a node may look nearer than it is.
@@ -152,7 +169,7 @@ def remedies(nodes: NodeNames, refusals: Sequence[Refusal], room: Room) -> tuple
         found.append(
             Remedy(
                 filter=name,
-                text=_advice(name, nodes.names[row], lacking),
+                text=advise(name, nodes.names[row]) or _advice(name, nodes.names[row], lacking),
                 nodes=len(rows),
                 node=nodes.names[row],
                 shortages=lacking,

@@ -39,7 +39,7 @@ class FilterReport(Struct, frozen=True, kw_only=True):
 class Remedy(Struct, frozen=True, kw_only=True):
     """One change after which a pod would fit somewhere, in words a platform engineer can act on."""
 
-    filter: str  # the only filter in the way
+    filter: str  # the only filter in the way; empty if something is in the way on all nodes
     text: str
     nodes: int  # on how many nodes the pod would fit if every node refused by this filter alone were changed so
     node: str  # the node where the change is smallest

@@ -12,6 +12,7 @@ from typing import Final
 
 from spinney.api.struct import encode
 from spinney.explain.amounts import amount, counted, listed
+from spinney.explain.counting import RESOURCES_FILTER
 from spinney.explain.domains import nearest_miss
 from spinney.explain.reasons import DomainReport, Explanation, PodReport, QueueReport, Shortage
 
@@ -26,6 +27,16 @@ _RULES: Final = {
         "non-preemptible use of queue {queue} would exceed its quota of {bound}: {used} in use, {requested} requested"
     ),
     "OverFairShare": "queue {queue} is at its fair share of {bound}: {used} in use, {requested} requested",
+}
+_NOBODY: Final = {
+    "preempt": "no pod of lower priority in its queue may be evicted",
+    "reclaim": "no pod of another queue may be evicted",
+    "consolidate": "no pod may be moved to make room",
+}
+_MAY: Final = {
+    "preempt": "been evicted from its queue",
+    "reclaim": "been evicted from other queues",
+    "consolidate": "been moved",
 }
 
 
@@ -72,7 +83,7 @@ def as_text(explanation: Explanation) -> str:
     if explanation.simulated:
         lines.append("  simulated from a snapshot; the scheduler of this workload may have seen something else")
     if explanation.queue is not None:
-        lines.append(f"  queue: {_queue(explanation.queue)}")
+        lines.append(f"  {_queue(explanation.queue)}")
     lines += [f"  plugin failed: {error}" for error in explanation.plugin_errors]
     lines += [f"  {reason}" for reason in explanation.others]
     for report in explanation.pods:
@@ -87,8 +98,11 @@ def as_text(explanation: Explanation) -> str:
         if unlisted > 0:
             lines.append(f"    {counted(unlisted, 'other')} held no more")
     for victims in explanation.victims:
-        lines.append(f"  {victims.action}: {counted(victims.candidates, 'candidate pod')}")
-        lines += [f"    {count.scenarios} x {count.reason}" for count in victims.rejected]
+        if not victims.candidates:
+            lines.append(f"  {victims.action}: {_NOBODY[victims.action]}")
+            continue
+        lines.append(f"  {victims.action}: {counted(victims.candidates, 'pod')} might have {_MAY[victims.action]}, but")
+        lines += [f"    {count.reason}{_times(count.scenarios)}" for count in victims.rejected]
     helpful = _what_would_help(explanation)
     if helpful:
         lines.append("  what would help:")
@@ -124,6 +138,8 @@ def _line(explanation: Explanation) -> str:
 
 
 def _headline(explanation: Explanation) -> str:
+    if explanation.queue is not None:
+        return f"its queue {explanation.queue.queue} does not let it in"
     if 0 < explanation.needed <= explanation.placed:
         what = "the pod" if explanation.needed == 1 else f"all {explanation.needed} pods"
         return f"there is room for {what}, so something else is in the way"
@@ -161,6 +177,10 @@ def _shortages(shortages: tuple[Shortage, ...]) -> str:
     return listed([f"{amount(s.resource, s.amount)} on {counted(s.nodes, 'node')}" for s in shortages])
 
 
+def _times(scenarios: int) -> str:
+    return f" ({scenarios} attempts)" if scenarios > 1 else ""
+
+
 def _pod_line(report: PodReport) -> str:
     return f"{report.pod}: {kube_message(report).rstrip('.')}"
 
@@ -181,9 +201,14 @@ def _pod_lines(report: PodReport) -> list[str]:
 
 
 def _what_would_help(explanation: Explanation) -> list[str]:
-    changes = []
     miss = nearest_miss(explanation.domains)
-    if miss is not None and miss.possible and miss.shortages:
+    refused = [report for report in explanation.pods if report.feasible_nodes == 0]
+    remedies = [remedy for report in refused for remedy in report.remedies]
+    room = [remedy.text for remedy in remedies if remedy.filter == RESOURCES_FILTER]
+    changes = list(explanation.changes)
+    if miss is None or (explanation.needed == 1 and room):
+        changes += room  # names the node, which sums over a domain do not
+    elif miss.possible and miss.shortages:
         changes.append(f"free {_shortages(miss.shortages)} in {_where(miss)}")
     if explanation.wider is not None:
         wider = explanation.wider
@@ -193,7 +218,16 @@ def _what_would_help(explanation: Explanation) -> list[str]:
         word = "limit" if queue.rule == "OverLimit" else "quota"
         over = max(queue.used + queue.requested - queue.bound, 0)
         changes.append(f"raise the {word} of queue {queue.queue} by {amount(queue.resource, over)}")
-    if miss is None or miss.possible:  # making room for one pod is no help where the gang can never fit
-        for report in explanation.pods:
-            changes += [remedy.text for remedy in report.remedies]
+        if queue.rule == "NonPreemptibleOverQuota":
+            changes.append("let it be preempted: a preemptible workload may go beyond the quota while there is room")
+    changes += [remedy.text for remedy in remedies if remedy.filter != RESOURCES_FILTER]
+    if miss is not None and miss.nodes and miss.capacity < miss.needed and not miss.possible:
+        changes.append(_too_small(miss))
     return list(dict.fromkeys(changes))
+
+
+def _too_small(miss: DomainReport) -> str:
+    if not miss.capacity:
+        return "add nodes that are large enough for such a pod, or ask for less in each"
+    more = counted(miss.needed - miss.capacity, "more pod")
+    return f"add nodes for {more} to {_where(miss)}, or ask for {miss.capacity} pods at most"

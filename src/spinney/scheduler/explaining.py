@@ -7,12 +7,14 @@ nearest misses are looked at closely.
 
 from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Final
 
 import msgspec
 import numpy as np
 
 from spinney.cluster.filters import SESSION_FILTERS, Candidate, FilterFramework, FilterResult, Refusal, resources_fit
+from spinney.cluster.filters.obstacles import change_for
 from spinney.cluster.journal import Rows
 from spinney.cluster.resources import Vector, padded
 from spinney.cluster.table import Mask
@@ -31,6 +33,7 @@ from spinney.explain import (
 from spinney.explain.counting import RESOURCES_FILTER
 from spinney.explain.domains import capacity, pods_held
 from spinney.gangs.sources import bare, podgang
+from spinney.gangs.sources.context import QUEUE_LABEL
 from spinney.gangs.tree import GroupSet, Member
 from spinney.scheduler.fairshare.capacity import OverCapacity
 from spinney.scheduler.jobs import PodGroupInfo
@@ -84,17 +87,31 @@ def explain(session: Session, job: PodGroupInfo, errors: Sequence[FitError]) -> 
     level = places.required_level(job.root)
     domains, count = places.nearest_domains(level)
     placed = max((report.fits for report in domains), default=0)
+    reports = places.pod_reports
+    absent = any(report.pre_filter is not None for report in reports)
     needed = level.ask.count if level is not None else len(tasks)
     if placed >= needed:
         # There is room, so what refused the job did so before any node was looked at: a claim, a rule of a plugin.
         ruled_out = dict.fromkeys(filter(None, map(session.pre_predicate, places.one_of_each)))
         placed, others = (0, (*others, *ruled_out)) if ruled_out else (placed, others)
+        reports = () if others else reports
+    if absent or not reports:
+        # Something that is missing altogether is in the way, so what nodes lack is beside the point.
+        return Explanation(
+            subject=_name(job),
+            kind=kind,
+            placed=placed,
+            needed=needed,
+            pods=reports,
+            others=others,
+            changes=_changes(errors, tasks),
+        )
     return Explanation(
         subject=_name(job),
         kind=kind,
         placed=placed,
         needed=needed,
-        pods=places.pod_reports,
+        pods=reports,
         domains=domains,
         domain_count=count,
         required_level=_short(level.tree.levels[level.depth].key) if level is not None else None,
@@ -102,7 +119,26 @@ def explain(session: Session, job: PodGroupInfo, errors: Sequence[FitError]) -> 
         victims=tuple(session.victim_reports.get(job.key, ())),
         plugin_errors=tuple(f"{plugin}: {error}" for plugin, error in sorted(session.judge.failures.items())),
         others=others,
+        changes=_changes(errors, tasks),
     )
+
+
+def _changes(errors: Sequence[FitError], tasks: Sequence[PodInfo]) -> tuple[str, ...]:
+    """Return what would help where something that the job names is not there."""
+    changes = []
+    if any(error.reason == "QueueDoesNotExist" for error in errors):
+        changes.append(
+            f"name a queue that exists in the label {QUEUE_LABEL} ('spinney queues' lists them), or create it"
+        )
+    for pod in {task.request: task.pod for task in tasks}.values():
+        made = {each.name for each in pod.status.resource_claim_statuses}
+        changes += [
+            f"see that the ResourceClaimTemplate {claim.resource_claim_template_name} exists in "
+            f"the namespace of the pods: the claim {claim.name} is made from it"
+            for claim in pod.spec.resource_claims
+            if claim.resource_claim_template_name and claim.name not in made
+        ]
+    return tuple(changes)
 
 
 @dataclass(frozen=True, eq=False)
@@ -293,6 +329,7 @@ class _Places:
             pre_filter=result.pre_filter,
             room=room,
             alike=len(alike),
+            advise=partial(change_for, self._table, first.pod),
         )
 
 

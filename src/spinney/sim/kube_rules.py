@@ -8,6 +8,7 @@ the explanation says on how many nodes it could help.
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import partial
 from typing import Any, Final
 
 import numpy as np
@@ -15,6 +16,7 @@ import numpy as np
 from spinney.api import coscheduling, workload_v1alpha1, workload_v1alpha2, workload_v1beta1
 from spinney.api.resource import Resource
 from spinney.cluster.filters import Candidate, FilterFramework
+from spinney.cluster.filters.obstacles import change_for
 from spinney.cluster.pods import PodKey, PodRecord
 from spinney.cluster.scores import ScoreFramework
 from spinney.cluster.state import ClusterState
@@ -96,6 +98,7 @@ class KubeRules:
             pre_filter=result.pre_filter,
             room=Room(view.table.idle, candidate.requests, list(view.table.axis)),
             alike=alike,
+            advise=partial(change_for, view.table, record.pod),
         )
 
     def group_of(self, record: PodRecord) -> GangKey:

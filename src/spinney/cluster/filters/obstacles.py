@@ -1,0 +1,34 @@
+"""What exactly on one node keeps a pod away, as a change that somebody could make.
+
+A filter refuses with kube-scheduler's words, which count nodes and name neither the taint nor the label. Asked about
+one node, this room names them.
+"""
+
+from spinney.api.core import Node, Pod
+from spinney.cluster.filters import node_affinity, taint_toleration
+from spinney.cluster.table import NodeTable
+
+
+def change_for(table: NodeTable, pod: Pod, filter_name: str, node: str) -> str | None:
+    """Return the change after which ``filter_name`` lets ``pod`` onto ``node``; ``None`` if it is not so simple."""
+    found = table.nodes[table.row(node)]
+    if found is None:
+        return None
+    if filter_name == taint_toleration.NAME:
+        return _toleration(pod, found)
+    return _labels(pod, found) if filter_name == node_affinity.NAME else None
+
+
+def _toleration(pod: Pod, node: Node) -> str | None:
+    missing = [taint for taint in node.spec.taints if not taint_toleration.tolerates(pod.spec.tolerations, (taint,))]
+    names = [f"{taint.key}{'=' if taint.value else ''}{taint.value or ''}:{taint.effect}" for taint in missing]
+    taints = f"the taint {names[0]}" if len(names) == 1 else f"the taints {', '.join(names)}"
+    return f"add a toleration for {taints} of {node.metadata.name}" if names else None
+
+
+def _labels(pod: Pod, node: Node) -> str | None:
+    labels = node.metadata.labels
+    missing = [f"{key}={value}" for key, value in pod.spec.node_selector.items() if labels.get(key) != value]
+    if not missing or (pod.spec.affinity is not None and pod.spec.affinity.node_affinity is not None):
+        return None
+    return f"label {node.metadata.name} with {', '.join(missing)}, or change the pods' node selector"
