@@ -23,6 +23,7 @@ CauseReason = Literal[
     "FieldValueDuplicate",
     "FieldValueTypeInvalid",
     "FieldValueTooLong",
+    "FieldValueNotFound",
     "FieldValueTooMany",
     "FieldManagerConflict",
     "DisruptionBudget",
@@ -71,6 +72,11 @@ def unsupported_value(field: str, value: object, supported: Iterable[str]) -> Ca
 def duplicate_value(field: str, value: object) -> Cause:
     """Say that a value stands twice where it may stand once."""
     return Cause("FieldValueDuplicate", field, f"Duplicate value: {shown(value)}")
+
+
+def not_found_value(field: str, value: object) -> Cause:
+    """A field names something that is not there."""
+    return Cause("FieldValueNotFound", field, f"Not found: {shown(value)}")
 
 
 def shown(value: object) -> str:
@@ -203,6 +209,12 @@ def untyped_patch(resource: Resource, namespace: str, name: str, why: str) -> Ap
     """500, as Kubernetes has it: an applied configuration does not have the form of its kind."""
     about = f"({namespace}/{name}; {resource.group}/{resource.version}, Kind={resource.kind})"
     return ApiError(500, "", f"failed to create typed patch object {about}: {why}")
+
+
+def undecodable_patch(message: str) -> ApiError:
+    """422: a patch that leaves something which is no object of its kind."""
+    cause = Cause("FieldValueInvalid", "patch", f"Invalid value: {message}")
+    return ApiError(422, "Invalid", message, details={"causes": [cause.to_json()]})
 
 
 def bad_request(message: str) -> ApiError:

@@ -44,6 +44,7 @@ def definition_kind() -> Kind:
         list_kind="CustomResourceDefinitionList",
         categories=("api-extensions",),
         status=True,
+        unconditional_update=False,
         shape=DEFINITION_SHAPE,
         behaviour=DefinitionBehaviour(),
     )

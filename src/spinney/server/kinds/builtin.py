@@ -357,6 +357,7 @@ def _workload_controllers() -> list[Kind]:
             short="pdb",
             status=True,
             generation=True,
+            unconditional=False,
             shape=shapes.BUDGET,
             behaviour=BudgetBehaviour(),
         ),
@@ -429,10 +430,10 @@ def _storage() -> list[Kind]:
 
     return [
         kind("storageclasses", "StorageClass", ClassBehaviour(), short="sc", shape=shapes.STORAGE_CLASS),
-        kind("csinodes", "CSINode", shape=shapes.CSI_NODE),
-        kind("csidrivers", "CSIDriver", DriverBehaviour()),
-        _kind("csistoragecapacities", "CSIStorageCapacity", group="storage.k8s.io"),
-        kind("volumeattachments", "VolumeAttachment", AttachmentBehaviour(), status=True),
+        kind("csinodes", "CSINode", shape=shapes.CSI_NODE, unconditional=False),
+        kind("csidrivers", "CSIDriver", DriverBehaviour(), unconditional=False),
+        _kind("csistoragecapacities", "CSIStorageCapacity", group="storage.k8s.io", unconditional=False),
+        kind("volumeattachments", "VolumeAttachment", AttachmentBehaviour(), status=True, unconditional=False),
     ]
 
 
@@ -483,6 +484,7 @@ def _extension() -> list[Kind]:
             namespaced=False,
             categories=("api-extensions",),
             generation=True,
+            unconditional=False,
             shape=shapes.WEBHOOKS,
             behaviour=WebhookConfigurationBehaviour(),
         ),
@@ -493,6 +495,7 @@ def _extension() -> list[Kind]:
             namespaced=False,
             categories=("api-extensions",),
             generation=True,
+            unconditional=False,
             shape=shapes.WEBHOOKS,
             behaviour=WebhookConfigurationBehaviour(),
         ),
@@ -516,7 +519,7 @@ def _others() -> list[Kind]:
             generation=True,
             behaviour=EndpointSliceBehaviour(),
         ),
-        _kind("runtimeclasses", "RuntimeClass", group="node.k8s.io", namespaced=False),
+        _kind("runtimeclasses", "RuntimeClass", group="node.k8s.io", namespaced=False, unconditional=False),
         _kind(
             "networkpolicies",
             "NetworkPolicy",

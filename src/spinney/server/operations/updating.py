@@ -11,6 +11,7 @@ from typing import Any
 from spinney.api.struct import JSON
 from spinney.server.admission.attributes import Attributes
 from spinney.server.context import Context, Target
+from spinney.server.kinds import Kind
 from spinney.server.metadata import bump_generation, check_envelope, keep_system_fields
 from spinney.server.operations.creating import create
 from spinney.server.operations.deleting import finish_if_released
@@ -24,6 +25,7 @@ from spinney.server.status import (
     invalid_value,
     modified,
     not_found,
+    undecodable_patch,
 )
 from spinney.server.store import Record
 from spinney.server.store.record import record
@@ -31,6 +33,7 @@ from spinney.server.store.record import record
 Change = Callable[[JSON], JSON]
 
 _ATTEMPTS = 5
+_ANY_VERSION = "0"
 
 
 async def replace(context: Context, target: Target, body: Any, options: WriteOptions) -> tuple[Record, bool]:
@@ -52,9 +55,6 @@ async def replace(context: Context, target: Target, body: Any, options: WriteOpt
         return await create(context, target, wanted, options), True
     if context.collection(kind).get(target.key) is None:
         raise not_found(target.resource, target.key.name)
-    if not kind.unconditional_update and not wanted["metadata"].get("resourceVersion"):
-        cause = invalid_value("metadata.resourceVersion", 0, "must be specified for an update")
-        raise invalid(replace_fields(kind.resource, kind=kind.resource.plural), target.key.name, [cause])
     return await update(context, target, lambda _: wanted, options, attempts=1), False
 
 
@@ -88,8 +88,9 @@ async def _update_once(
     kind = target.kind
     old = current.decode()
     wanted = change(kind.served(current.decode()))
-    obj = kind.stored(check_envelope(kind, wanted))
-    _check_preconditions(target, obj, old)
+    obj = kind.stored(_patched(kind, wanted) if options.patching else check_envelope(kind, wanted))
+    _check_preconditions(target, obj, old, patching=options.patching)
+    managed = obj["metadata"].get("managedFields")
     keep_system_fields(obj, old)
     attributes = Attributes(
         kind=kind,
@@ -112,8 +113,9 @@ async def _update_once(
             kind,
             obj,
             old,
-            options.manager,
-            context.runtime.clock.now(),
+            given=managed,
+            manager=options.manager,
+            now=context.runtime.clock.now(),
             subresource=target.subresource,
         )
     await admit(context, attributes, options)
@@ -132,16 +134,34 @@ async def _update_once(
     return finished or context.store.write(collection, target.key, admitted)
 
 
-def _check_preconditions(target: Target, obj: JSON, old: JSON) -> None:
-    metadata, before = obj["metadata"], old["metadata"]
-    if metadata.get("name") not in {None, before["name"]}:
-        name = metadata["name"]
+def _patched(kind: Kind, obj: JSON) -> JSON:
+    """Return what a patch has made as an object of ``kind``; what it is not is the fault of the patch."""
+    if not kind.custom and not obj.get("apiVersion"):
+        raise bad_request(f"the patch leaves no apiVersion; it stays {kind.resource.api_version}")
+    try:
+        return check_envelope(kind, obj)
+    except ApiError as error:
+        raise undecodable_patch(error.message) from error
+
+
+def _check_preconditions(target: Target, obj: JSON, old: JSON, *, patching: bool) -> None:
+    kind, metadata, before = target.kind, obj["metadata"], old["metadata"]
+    name = metadata.get("name")
+    if name != before["name"]:
         raise bad_request(f"the name of the object ({name}) does not match the name on the URL ({before['name']})")
+    if (given := metadata.get("namespace")) and given != before.get("namespace", given):
+        raise bad_request(f"the namespace of the object ({given}) does not match the one of the request")
     uid = metadata.get("uid")
     if uid and uid != before.get("uid"):
+        if patching:
+            raise invalid(kind.resource, before["name"], [invalid_value("metadata.uid", uid, "field is immutable")])
         raise _uid_mismatch(target, uid, str(before.get("uid")))
-    version = metadata.get("resourceVersion")
-    if version and version != before["resourceVersion"]:
+    version = metadata.get("resourceVersion") or _ANY_VERSION
+    if version == _ANY_VERSION:
+        if not kind.unconditional_update:
+            cause = invalid_value("metadata.resourceVersion", 0, "must be specified for an update")
+            raise invalid(replace_fields(kind.resource, kind=kind.resource.plural), before["name"], [cause])
+    elif version != before["resourceVersion"]:
         raise modified(target.resource, before["name"])
 
 
@@ -165,10 +185,7 @@ def _keep_other_endpoints(target: Target, obj: JSON, old: JSON) -> None:
             if "ownerReferences" in old["metadata"]:
                 obj["metadata"]["ownerReferences"] = old["metadata"]["ownerReferences"]
         if kind.custom:
-            managed = obj["metadata"].get("managedFields")
             obj["metadata"] = {**old["metadata"]}
-            if managed is not None:
-                obj["metadata"]["managedFields"] = managed
     elif kind.status:
         if "status" in old:
             obj["status"] = old["status"]

@@ -12,10 +12,10 @@ from spinney.server.kinds.warnings import warnings_about
 from spinney.server.metadata import drop_empty, validate_metadata
 from spinney.server.status import (
     ApiError,
-    Cause,
     bad_request,
     invalid,
     invalid_options,
+    undecodable_patch,
     unsupported_value,
     untyped_patch,
 )
@@ -122,7 +122,4 @@ def _drop_unknown(context: Context, attributes: Attributes, obj: JSON, options: 
 
 def _undecodable(options: WriteOptions, message: str) -> ApiError:
     """Blame the body for what cannot be decoded; or the patch, since the body of a patch could be."""
-    if not options.patching:
-        return bad_request(message)
-    cause = Cause("FieldValueInvalid", "patch", f"Invalid value: {message}")
-    return ApiError(422, "Invalid", message, details={"causes": [cause.to_json()]})
+    return undecodable_patch(message) if options.patching else bad_request(message)

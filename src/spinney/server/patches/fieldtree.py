@@ -4,12 +4,16 @@ A node is an object: a leaf stands for a field, an inner node for what lies belo
 that the field itself belongs to the set too. Every function leaves its arguments alone and shares what is unchanged.
 """
 
-from collections.abc import Iterable
-from typing import Any
+from collections.abc import Iterable, Mapping
+from typing import Any, Final
+
+import msgspec
 
 from spinney.api.struct import JSON
 from spinney.server.kinds.shape import Shape
 from spinney.server.patches.fieldset import Path, parts_of
+
+_ITEM_STEPS: Final[Mapping[str, type]] = {"k": dict, "v": object, "i": int}  # what stands behind each, in JSON
 
 
 def tree_of(value: Any, shape: Shape) -> JSON:
@@ -26,6 +30,26 @@ def tree_of(value: Any, shape: Shape) -> JSON:
         below = tree_of(*parts[step])
         tree[step] = {".": {}, **below} if is_item and below else below
     return tree
+
+
+def is_tree(node: Any) -> bool:
+    """Return whether a value is a set of fields in the form in which they are stored."""
+    return isinstance(node, dict) and all(_is_step(step) and is_tree(below) for step, below in node.items())
+
+
+def _is_step(step: str) -> bool:
+    kind, separator, rest = step.partition(":")
+    if not separator:
+        return kind == "."
+    if kind == "f":
+        return True
+    if kind not in _ITEM_STEPS:
+        return False
+    try:
+        value = msgspec.json.decode(rest)
+    except msgspec.DecodeError:
+        return False
+    return isinstance(value, _ITEM_STEPS[kind])
 
 
 def with_paths(tree: JSON, paths: Iterable[Path]) -> JSON:

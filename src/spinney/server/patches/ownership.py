@@ -7,17 +7,19 @@ to ``before-first-apply``, as in Kubernetes for objects older than their managed
 
 from collections.abc import Iterable, Set
 from datetime import datetime
-from typing import Literal
+from typing import Any, Final, Literal
 
 from spinney.api.struct import JSON
 from spinney.api.time import timestamp
 from spinney.server.kinds.kind import Kind
 from spinney.server.patches.fieldset import Path, changes, from_fields_v1, has_path, owned_part, to_fields_v1
-from spinney.server.patches.fieldtree import tree_of, with_paths, without_paths
+from spinney.server.patches.fieldtree import is_tree, tree_of, with_paths, without_paths
 
 Operation = Literal["Apply", "Update"]
 _FIRST = "before-first-apply"
 _ALWAYS_THERE = ("f:metadata", "f:spec", "f:status")  # so that nobody adds them; other maps are owned as such, too
+_OPERATIONS: Final = ("Apply", "Update")
+_RESET: Final[tuple[list[JSON], ...]] = ([], [{}])  # what a client sends to have no owners recorded
 _FEW = 32  # so many paths are looked up in an entry before reading it whole pays
 
 
@@ -113,7 +115,7 @@ class Owner:
     def to_json(self) -> JSON | None:
         """Return the entry as it is stored; ``None`` if nothing is owned."""
         if self._entry is not None:
-            return self._entry
+            return self._entry if self._entry.get("fieldsV1") else None
         return self.entry(to_fields_v1(self.fields)) if self.fields else None
 
     def entry(self, tree: JSON) -> JSON:
@@ -190,26 +192,54 @@ def own_created(kind: Kind, obj: JSON, manager: str, now: datetime, *, always: b
         obj["metadata"]["managedFields"] = [creator.entry(tree)]
 
 
-def own_updated(kind: Kind, obj: JSON, old: JSON, manager: str, now: datetime, *, subresource: str) -> None:
-    """Record the fields that an update changed as the updater's, if ownership of the object is kept."""
+def own_updated(
+    kind: Kind, obj: JSON, old: JSON, *, given: list[Any] | None, manager: str, now: datetime, subresource: str
+) -> None:
+    """Record the fields that an update changed as the updater's, if ownership of the object is kept.
+
+    ``given`` are the entries that the client sent. On the main endpoint they take the place of those recorded if they
+    are valid; an empty list, or a single empty entry, ends the keeping.
+    """
     metadata = obj["metadata"]
-    given = metadata.pop("managedFields", None)
-    kept = old["metadata"].get("managedFields")
-    if given == [{}] or not kept:
+    metadata.pop("managedFields", None)
+    kept: list[JSON] | None = old["metadata"].get("managedFields")
+    if given is not None and given != kept and not subresource:
+        if given in _RESET:
+            return
+        if all(_is_valid(entry) for entry in given):
+            kept = list({_identity(entry): entry for entry in given}.values())
+    if kept is None:
         return
-    if kept:
-        metadata["managedFields"] = kept
+    metadata["managedFields"] = kept
     changed, removed = changes(owned_part(old), owned_part(obj), kind.shape)
+    before = owners_of(obj)
     if not changed and not removed:
+        record_owners(obj, before)
         return
     updater = writer(kind, manager, "Update", now, fields=changed, subresource=subresource)
     owners = []
-    for owner in owners_of(old):
+    for owner in before:
         if owner.same(updater):
             updater = updater.after(owner, removed)
         else:
             owners.append(owner.without(changed | removed))
-    record_owners(obj, in_order(owners_of(old), [*owners, updater]))
+    record_owners(obj, in_order(before, [*owners, updater]))
+
+
+def _is_valid(entry: Any) -> bool:
+    return (
+        isinstance(entry, dict)
+        and entry.get("operation") in _OPERATIONS
+        and bool(entry.get("apiVersion"))
+        and entry.get("fieldsType") == "FieldsV1"
+        and is_tree(entry.get("fieldsV1") or {})
+    )
+
+
+def _identity(entry: JSON) -> tuple[object, ...]:
+    """Return what entries of one object differ in; whoever applies is the same in every version."""
+    version = "" if entry["operation"] == "Apply" else entry["apiVersion"]
+    return entry.get("manager", ""), entry["operation"], version, entry.get("subresource", "")
 
 
 def in_order(before: list[Owner], owners: list[Owner]) -> list[Owner]:

@@ -30,6 +30,9 @@ class PodBehaviour(Behaviour):
                 condition.setdefault(name, None)
 
     def prepare_create(self, obj: JSON, now: datetime) -> None:
+        spec = obj.get("spec") or {}
+        if spec.get("terminationGracePeriodSeconds", 0) < 0:
+            spec["terminationGracePeriodSeconds"] = 1
         obj["status"] = first_status(obj.get("spec") or {}, now)
 
     def prepare_update(self, obj: JSON, old: JSON, subresource: str) -> None:

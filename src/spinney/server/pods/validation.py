@@ -1,16 +1,16 @@
 """The rules of a pod that are enforced: what a spec must have, and what may change once the pod exists."""
 
-import re
 from typing import Any
 
-from spinney.api.quantity import InvalidQuantity, Quantity
 from spinney.api.struct import JSON
-from spinney.server.status import Cause, duplicate_value, forbidden_value, invalid_value, required, unsupported_value
+from spinney.server.pods.containers import container_causes
+from spinney.server.pods.placement import host_name_causes, placement_causes
+from spinney.server.pods.volumes import claim_causes, volume_causes
+from spinney.server.status import Cause, forbidden_value, invalid_value, required, unsupported_value
 
-_LABEL = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?\Z")
 _LONGEST = 2**31 - 1  # seconds
 _RESTART_POLICIES = ("Always", "OnFailure", "Never")
-_LABEL_RULE = "must be a DNS label: lower case letters, digits and '-', at most 63 characters"
+_DNS_POLICIES = ("ClusterFirstWithHostNet", "ClusterFirst", "Default", "None")
 _IMMUTABLE = (
     "pod updates may only change `spec.containers[*].image`, `spec.initContainers[*].image`,"
     " `spec.activeDeadlineSeconds`, `spec.tolerations` (only additions) and remove `spec.schedulingGates`"
@@ -22,21 +22,16 @@ def validate_pod(pod: JSON, path: str = "spec") -> list[Cause]:
     spec = pod.get("spec") or {}
     if not isinstance(spec, dict):
         return [invalid_value(path, spec, "must be an object")]
-    causes: list[Cause] = []
-    containers = spec.get("containers")
-    if not isinstance(containers, list) or not containers:
-        causes.append(required(f"{path}.containers"))
-    seen: set[str] = set()
-    for field in ("containers", "initContainers"):
-        for index, container in enumerate(spec.get(field) or ()):
-            causes += _validate_container(f"{path}.{field}[{index}]", container, seen)
+    causes = container_causes(spec, path)
     if spec and spec.get("restartPolicy") not in _RESTART_POLICIES:
         causes.append(unsupported_value(f"{path}.restartPolicy", spec.get("restartPolicy"), _RESTART_POLICIES))
+    if spec.get("dnsPolicy") and spec["dnsPolicy"] not in _DNS_POLICIES:
+        causes.append(unsupported_value(f"{path}.dnsPolicy", spec["dnsPolicy"], _DNS_POLICIES))
     causes += _deadline_causes(spec, path=path)
-    causes += _unique(f"{path}.volumes", spec.get("volumes"), ".name")
-    causes += _unique(f"{path}.schedulingGates", spec.get("schedulingGates"), "")
-    if spec.get("schedulingGates") and spec.get("nodeName"):
-        causes.append(forbidden_value(f"{path}.nodeName", "cannot be set until all schedulingGates have been cleared"))
+    causes += volume_causes(spec, path)
+    causes += claim_causes(spec, path)
+    causes += host_name_causes(spec, path)
+    causes += placement_causes(spec, path)
     return causes
 
 
@@ -69,52 +64,6 @@ def _deadline_causes(spec: JSON, old: JSON | None = None, *, path: str = "spec")
     if seconds is None:
         return [invalid_value(field, seconds, "must not update from a positive integer to nil value")]
     return [] if seconds < before else [invalid_value(field, seconds, "must be less than or equal to previous value")]
-
-
-def _validate_container(path: str, container: Any, seen: set[str]) -> list[Cause]:
-    if not isinstance(container, dict):
-        return [invalid_value(path, container, "must be an object")]
-    causes = []
-    name = container.get("name")
-    if not name:
-        causes.append(required(f"{path}.name"))
-    elif not isinstance(name, str) or not _LABEL.match(name):
-        causes.append(invalid_value(f"{path}.name", name, _LABEL_RULE))
-    elif name in seen:
-        causes.append(duplicate_value(f"{path}.name", name))
-    seen.add(str(name))
-    if not container.get("image"):
-        causes.append(required(f"{path}.image"))
-    return causes + _validate_resources(f"{path}.resources", container.get("resources") or {})
-
-
-def _validate_resources(path: str, resources: JSON) -> list[Cause]:
-    causes = []
-    amounts: dict[str, dict[str, Quantity]] = {"requests": {}, "limits": {}}
-    for field, found in amounts.items():
-        for name, text in (resources.get(field) or {}).items():
-            try:
-                found[name] = Quantity.parse(str(text))
-            except InvalidQuantity as error:
-                causes.append(invalid_value(f"{path}.{field}[{name}]", text, str(error)))
-    for name, request in amounts["requests"].items():
-        limit = amounts["limits"].get(name)
-        if limit is not None and request > limit:
-            detail = f"must be less than or equal to {name} limit of {limit}"
-            causes.append(invalid_value(f"{path}.requests", str(request), detail))
-    return causes
-
-
-def _unique(path: str, items: Any, field: str) -> list[Cause]:
-    causes, seen = [], set()
-    for index, item in enumerate(items or ()):
-        name = item.get("name")
-        if not name:
-            causes.append(required(f"{path}[{index}].name"))
-        elif name in seen:
-            causes.append(duplicate_value(f"{path}[{index}]{field}", name))
-        seen.add(name)
-    return causes
 
 
 def validate_pod_update(pod: JSON, old: JSON, subresource: str) -> list[Cause]:

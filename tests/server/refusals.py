@@ -1,0 +1,202 @@
+"""Requests that both servers refuse, or answer in a way that is easily got wrong, with what the refusal names.
+
+The embedded server is held to the second column in the fast suite; ``test_side_by_side`` holds the column to
+kube-apiserver. ``{ns}`` stands for the namespace of a run.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+from spinney.api.struct import JSON
+
+_NEEDED = "requiredDuringSchedulingIgnoredDuringExecution"
+_TERMS = f"spec.affinity.nodeAffinity.{_NEEDED}.nodeSelectorTerms"
+_LONG = "a" * 64
+_CLAIM = {"name": "a", "resourceClaimName": "x"}
+_VOLUME = {"name": "v", "emptyDir": {}}
+
+
+def _container(**fields: Any) -> JSON:
+    return {"containers": [{"name": "c", "image": "i:1", **fields}]}
+
+
+def _asking(*claims: JSON) -> JSON:
+    return {**_container(resources={"claims": list(claims)}), "resourceClaims": [_CLAIM]}
+
+
+def _node_terms(*terms: JSON) -> JSON:
+    return {"affinity": {"nodeAffinity": {_NEEDED: {"nodeSelectorTerms": list(terms)}}}}
+
+
+def _term(**requirement: Any) -> JSON:
+    return _node_terms({"matchExpressions": [{"key": "a", **requirement}]})
+
+
+# What is wrong with the spec of a pod, by a name for it: the spec, and the causes.
+POD_SPECS: Mapping[str, tuple[JSON, tuple[str, ...]]] = {
+    "an ephemeral container": (
+        {"ephemeralContainers": [{"name": "e", "image": "i"}]},
+        ("spec.ephemeralContainers FieldValueForbidden",),
+    ),
+    "a host name with dots": ({"hostname": "a.b"}, ("spec.hostname FieldValueInvalid",)),
+    "a subdomain with dots": ({"subdomain": "a.b"}, ("spec.subdomain FieldValueInvalid",)),
+    "a long host name": ({"hostname": _LONG}, ("spec.hostname FieldValueInvalid",)),
+    "a long override": ({"hostnameOverride": "a" * 65}, ("spec.hostnameOverride FieldValueTooLong",)),
+    "an override on the host": (
+        {"hostnameOverride": "a", "hostNetwork": True},
+        ("spec.hostnameOverride FieldValueForbidden",),
+    ),
+    "a long claim name": (
+        {"resourceClaims": [{**_CLAIM, "name": _LONG}]},
+        ("spec.resourceClaims[0].name FieldValueInvalid",),
+    ),
+    "a long name of a claim": (
+        {"resourceClaims": [{**_CLAIM, "resourceClaimName": "x" * 254}]},
+        ("spec.resourceClaims[0].resourceClaimName FieldValueInvalid",),
+    ),
+    "a claim of nothing": ({"resourceClaims": [{"name": "a"}]}, ("spec.resourceClaims[0] FieldValueInvalid",)),
+    "a claim of two": (
+        {"resourceClaims": [{**_CLAIM, "resourceClaimTemplateName": "x"}]},
+        ("spec.resourceClaims[0] FieldValueInvalid",),
+    ),
+    "a claim twice": ({"resourceClaims": [_CLAIM, _CLAIM]}, ("spec.resourceClaims[1].name FieldValueDuplicate",)),
+    "an unknown claim": (
+        _container(resources={"claims": [{"name": "z"}]}),
+        ("spec.containers[0].resources.claims[0] FieldValueNotFound",),
+    ),
+    "a claim asked for twice": (
+        _asking({"name": "a", "request": "x"}, {"name": "a"}),
+        ("spec.containers[0].resources.claims[1] FieldValueDuplicate",),
+    ),
+    "a volume with dots": (
+        {"volumes": [{"name": "a.b", "emptyDir": {}}]},
+        ("spec.volumes[0].name FieldValueInvalid",),
+    ),
+    "a volume of two kinds": (
+        {"volumes": [{**_VOLUME, "hostPath": {"path": "/x"}}]},
+        ("spec.volumes[0].hostPath FieldValueForbidden",),
+    ),
+    "a volume of no claim": (
+        {"volumes": [{"name": "v", "persistentVolumeClaim": {}}]},
+        ("spec.volumes[0].persistentVolumeClaim.claimName FieldValueRequired",),
+    ),
+    "a mount of no volume": (
+        _container(volumeMounts=[{"name": "v", "mountPath": "/x"}]),
+        ("spec.containers[0].volumeMounts[0].name FieldValueNotFound",),
+    ),
+    "two mounts at one place": (
+        {**_container(volumeMounts=[{"name": "v", "mountPath": "/x"}] * 2), "volumes": [_VOLUME]},
+        ("spec.containers[0].volumeMounts[1].mountPath FieldValueInvalid",),
+    ),
+    "a variable without a name": (
+        _container(env=[{"value": "x"}]),
+        ("spec.containers[0].env[0].name FieldValueRequired",),
+    ),
+    "a port that is none": (
+        _container(ports=[{"containerPort": 70000}]),
+        ("spec.containers[0].ports[0].containerPort FieldValueInvalid",),
+    ),
+    "an unknown pull policy": (
+        _container(imagePullPolicy="X"),
+        ("spec.containers[0].imagePullPolicy FieldValueNotSupported",),
+    ),
+    "an unknown DNS policy": ({"dnsPolicy": "X"}, ("spec.dnsPolicy FieldValueNotSupported",)),
+    "less than nothing": (
+        _container(resources={"requests": {"cpu": "-1"}}),
+        ("spec.containers[0].resources.requests[cpu] FieldValueInvalid",),
+    ),
+    "a resource of nobody": (
+        _container(resources={"requests": {"foo": "1"}}),
+        ("spec.containers[0].resources.requests[foo] FieldValueInvalid",) * 2,
+    ),
+    "a device without a limit": (
+        _container(resources={"requests": {"nvidia.com/gpu": "1"}}),
+        ("spec.containers[0].resources.limits FieldValueRequired",),
+    ),
+    "half a device": (
+        _container(resources={"limits": {"nvidia.com/gpu": "500m"}}),
+        (
+            "spec.containers[0].resources.limits[nvidia.com/gpu] FieldValueInvalid",
+            "spec.containers[0].resources.requests[nvidia.com/gpu] FieldValueInvalid",
+        ),
+    ),
+    "more devices than asked for": (
+        _container(resources={"requests": {"nvidia.com/gpu": "1"}, "limits": {"nvidia.com/gpu": "2"}}),
+        ("spec.containers[0].resources.requests FieldValueInvalid",),
+    ),
+    "a selector of no label": ({"nodeSelector": {"a b": "c"}}, ("spec.nodeSelector FieldValueInvalid",)),
+    "a node of no name": ({"nodeName": "A_"}, ("spec.nodeName FieldValueInvalid",)),
+    "a gate of no name": ({"schedulingGates": [{"name": "a b"}]}, ("spec.schedulingGates[0] FieldValueInvalid",)),
+    "a group of no name": (
+        {"schedulingGroup": {"podGroupName": "A_"}},
+        ("spec.schedulingGroup.podGroupName FieldValueInvalid",),
+    ),
+    "an unknown operator": (
+        {"tolerations": [{"key": "a", "operator": "X"}]},
+        ("spec.tolerations[0].operator FieldValueNotSupported",),
+    ),
+    "a toleration of no key": (
+        {"tolerations": [{"operator": "Equal"}]},
+        ("spec.tolerations[0].operator FieldValueInvalid",),
+    ),
+    "a toleration for a while": (
+        {"tolerations": [{"key": "a", "operator": "Exists", "tolerationSeconds": 5, "effect": "NoSchedule"}]},
+        ("spec.tolerations[0].effect FieldValueInvalid",),
+    ),
+    "affinity to nothing": (_node_terms(), (f"{_TERMS} FieldValueRequired",)),
+    "affinity to no value": (_term(operator="In"), (f"{_TERMS}[0].matchExpressions[0].values FieldValueRequired",)),
+    "affinity by no operator": (
+        _term(operator="X"),
+        (f"{_TERMS}[0].matchExpressions[0].operator FieldValueInvalid",),
+    ),
+    "spread over nothing": (
+        {"topologySpreadConstraints": [{"maxSkew": 0, "topologyKey": "a", "whenUnsatisfiable": "X"}]},
+        (
+            "spec.topologySpreadConstraints[0].maxSkew FieldValueInvalid",
+            "spec.topologySpreadConstraints[0].whenUnsatisfiable FieldValueNotSupported",
+        ),
+    ),
+}
+
+
+def a_refused_pod(spec: JSON) -> JSON:
+    """Return a pod with a spec that is refused."""
+    return {"metadata": {"name": "p"}, "spec": {**_container(), **spec}}
+
+
+# Merge patches of a config map that is there: the patch, the status code and the causes.
+PATCHES: tuple[tuple[Any, int, tuple[str, ...]], ...] = (
+    ({"metadata": {"labels": {"a": 1}}}, 422, ("patch FieldValueInvalid",)),
+    ({"metadata": {"labels": "x"}}, 422, ("patch FieldValueInvalid",)),
+    ({"metadata": {"annotations": {"a": {}}}}, 422, ("patch FieldValueInvalid",)),
+    ({"metadata": {"ownerReferences": {"a": 1}}}, 422, ("patch FieldValueInvalid",)),
+    ({"metadata": {"resourceVersion": 5}}, 422, ("patch FieldValueInvalid",)),
+    ({"metadata": {"managedFields": "x"}}, 422, ("patch FieldValueInvalid",)),
+    ({"metadata": "x"}, 422, ("patch FieldValueInvalid",)),
+    ({"kind": "Secret"}, 422, ("patch FieldValueInvalid",)),
+    ({"apiVersion": "v2"}, 422, ("patch FieldValueInvalid",)),
+    ({"metadata": {"uid": "x"}}, 422, ("metadata.uid FieldValueInvalid",)),
+    ({"apiVersion": None}, 400, ()),
+    ({"metadata": None}, 400, ()),
+    ({"metadata": {"name": None}}, 400, ()),
+    ({"metadata": {"namespace": "other"}}, 400, ()),
+    ({"metadata": {"resourceVersion": "1"}}, 409, ()),
+    ({"metadata": {"resourceVersion": "0"}}, 200, ()),
+    ({"metadata": {"resourceVersion": None}}, 200, ()),
+    ({"metadata": {"uid": None}}, 200, ()),
+    ({"kind": None}, 200, ()),
+)
+
+# Kinds whose objects are only replaced in the state that was read, and an object of each, by its collection.
+_VERSIONED_SPEC = {"minAvailable": 1, "selector": {"matchLabels": {"a": "b"}}}
+VERSIONED: Mapping[str, JSON] = {
+    "/apis/coordination.k8s.io/v1/namespaces/{ns}/leases": {"spec": {"holderIdentity": "a"}},
+    "/apis/policy/v1/namespaces/{ns}/poddisruptionbudgets": {"spec": _VERSIONED_SPEC},
+    "/apis/scheduling.k8s.io/v1beta1/namespaces/{ns}/podgroups": {"spec": {"schedulingPolicy": {"basic": {}}}},
+    "/apis/node.k8s.io/v1/runtimeclasses": {"handler": "x"},
+    "/apis/storage.k8s.io/v1/csidrivers": {"spec": {}},
+    "/apis/storage.k8s.io/v1/csinodes": {"spec": {"drivers": []}},
+    "/apis/storage.k8s.io/v1/namespaces/{ns}/csistoragecapacities": {"storageClassName": "a"},
+    "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations": {},
+    "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations": {},
+}
