@@ -1,5 +1,7 @@
 """The book of gangs: members, snapshots, what queues hold."""
 
+import dataclasses
+
 from spinney.api.labels import KAI_POD_GROUP
 from spinney.cluster.pods import PodKey
 from spinney.cluster.state import ClusterState
@@ -7,6 +9,7 @@ from spinney.gangs.book import GangBook, GangSnapshot
 from spinney.gangs.membership import membership
 from spinney.gangs.tree import Gang, GangKey, PodSet, single
 from tests.cluster.building import a_node, a_pod
+from tests.weighing import held_by
 
 KEY = GangKey("kai", "team", "g")
 
@@ -128,7 +131,7 @@ def test_gangs_that_hold_something_are_listed_by_queue() -> None:
     assert KEY in world.book.snapshot().started["q"]
     world.book.put(a_gang(queue="other"))
     started = world.book.snapshot().started
-    assert (KEY in started["q"], KEY in started["other"]) == (False, True)
+    assert (KEY in started.get("q", {}), KEY in started["other"]) == (False, True)
     world.book.remove(KEY)
     assert not any(world.book.snapshot().started.values())
 
@@ -148,3 +151,22 @@ def test_gangs_below_their_minimum_are_listed_as_broken() -> None:
     assert list(world.book.snapshot().broken) == [KEY]
     world.book.remove(KEY)
     assert not world.book.snapshot().broken
+
+
+def test_a_book_forgets_gangs_that_only_pods_spoke_of() -> None:
+    """Single pods, gangs derived from what pods name and queues without pods leave nothing behind."""
+    state = ClusterState()
+    state.apply_node(a_node())
+    book = GangBook(membership, lambda key, _: dataclasses.replace(a_gang(queue=key.name), key=key))
+    state.subscribe(book.pod_changed)
+    book.snapshot()
+    before = held_by(book)
+    for number in range(50):
+        for name, annotations in (("single", {}), ("member", {KAI_POD_GROUP: f"gang-{number}"})):
+            pod = f"{name}-{number}"
+            state.apply_pod(a_pod(pod, annotations=annotations))
+            state.apply_pod(a_pod(pod, node="n1", annotations=annotations))
+            assert len(book.snapshot().gangs) == 1
+            state.delete_pod(PodKey("team", pod))
+    assert not book.snapshot().gangs
+    assert held_by(book) == before

@@ -2,14 +2,17 @@
 
 Filters and scores are computed per class, not per pod. A class is what a pod requests, how it wants to share devices
 and every constraint on where it may run. Pods whose constraints look at other pods (affinity, spreading) or at objects
-of their namespace (volumes, claims) have their namespace, and for the former their labels, in the class as well.
+of their namespace (volumes, claims) have their namespace, and for the former their labels, in the class as well: where
+every pod has a claim of its own, every pod is a class of its own. So classes that no pod has any more are forgotten.
 """
 
+import itertools
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Final
+from weakref import WeakValueDictionary
 
 import msgspec
 import numpy as np
@@ -35,6 +38,8 @@ LEGACY_MIG_ANNOTATION: Final = "kai.scheduler/legacy-mig"
 """Marks a pod of the obsolete style that asked for MIG instances by annotation."""
 _FRACTION = re.compile(r"0?\.(\d+)|[01]")
 _NO_SHARING: Final = ("", "", "")
+_KEPT: Final = 4096
+"""How many classes are remembered before those that nobody uses are looked for."""
 _NO_LABELS: Final[Mapping[str, str]] = {}
 
 
@@ -123,21 +128,16 @@ class RequestClass:
 
 
 class RequestClasses:
-    """The request classes seen so far. Mutable: an unseen combination gets the next number."""
+    """The request classes of the pods there are, and some of the past. Mutable: a new one gets the next number."""
 
     def __init__(self, axis: ResourceAxis) -> None:
         self.axis = axis
-        self._classes: list[RequestClass] = []
-        self._numbers: dict[bytes, RequestClass] = {}
+        self._known: dict[bytes, RequestClass] = {}
+        self._numbers = itertools.count()
+        self._enough = _KEPT
 
     def __len__(self) -> int:
-        return len(self._classes)
-
-    def __iter__(self) -> Iterator[RequestClass]:
-        return iter(self._classes)
-
-    def __getitem__(self, number: int) -> RequestClass:
-        return self._classes[number]
+        return len(self._known)
 
     def of(self, pod: Pod) -> RequestClass:
         """Return the class of ``pod``."""
@@ -164,20 +164,27 @@ class RequestClasses:
                 constraints,
             )
         )
-        known = self._numbers.get(key)
+        known = self._known.get(key)
         if known is None:
             requests = pod_requests(pod, self.axis)
             known = RequestClass(
-                number=len(self._classes),
+                number=next(self._numbers),
                 requests=requests,
                 constraints=constraints,
                 share=_share(*sharing),
                 legacy_mig=legacy_mig,
                 mig_slices=self._mig_slices(requests),
             )
-            self._classes.append(known)
-            self._numbers[key] = known
+            if len(self._known) >= self._enough:
+                self._forget_unused()
+            self._known[key] = known
         return known
+
+    def _forget_unused(self) -> None:
+        held = WeakValueDictionary(self._known)
+        self._known = {}  # what only this held is gone now
+        self._known = dict(held)
+        self._enough = _KEPT + 2 * len(self._known)
 
     def _mig_slices(self, requests: Vector) -> int:
         return sum(mig_slices(name) * amount for name, amount in self.axis.amounts(requests).items())

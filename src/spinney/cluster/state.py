@@ -79,7 +79,7 @@ class ClusterState:
     @property
     def has_stranded_pods(self) -> bool:
         """Tell whether a pod is on a node that is not there."""
-        return any(self._waiting.values())
+        return bool(self._waiting)
 
     def releasing(self) -> Iterator[PodRecord]:
         """Return the pods that are terminating on a node."""
@@ -206,7 +206,10 @@ class ClusterState:
             return
         row = self.table.find(record.node)
         if row is None:
-            self._waiting.get(record.node, {}).pop(record.key, None)
+            stranded = self._waiting.get(record.node, {})
+            stranded.pop(record.key, None)
+            if not stranded:
+                self._waiting.pop(record.node, None)
             return
         self.ledger.remove(row, record.request, holding_of(record.status), record.gpu_groups)
         self.on_node.remove(row, record.key)

@@ -72,10 +72,12 @@ class GangSnapshot(msgspec.Struct, frozen=True, eq=False):
 class _Entry:
     """A gang being kept. ``gang`` is ``None`` while pods name it and its object has not been seen."""
 
-    __slots__ = ("context", "counts", "gang", "pending", "pods", "shared", "view")
+    __slots__ = ("context", "counts", "gang", "lasting", "pending", "pods", "shared", "view")
 
     def __init__(self) -> None:
         self.gang: Gang | None = None
+        self.lasting = False
+        """Whether the gang is there without pods, until it is removed."""
         self.context: SourceContext | None = None
         """What the gang of a single pod was made in."""
         self.pods: dict[PodKey, tuple[str, PodRecord]] = {}
@@ -125,8 +127,12 @@ class GangBook:
     # -- events ------------------------------------------------------------------------------------------------------
 
     def put(self, gang: Gang) -> None:
-        """Take in a gang that appeared or changed."""
+        """Take in a gang that appeared or changed; it is there until it is removed."""
         entry = self._entry(gang.key)
+        entry.lasting = True
+        self._become(entry, gang)
+
+    def _become(self, entry: _Entry, gang: Gang) -> None:
         if entry.gang == gang:
             return
         self._charge_all(entry, -1)
@@ -138,10 +144,10 @@ class GangBook:
 
     def derive_missing(self) -> None:
         """Look again for gangs that pods name and that were not there."""
-        for key in [key for key, entry in self._entries.items() if entry.gang is None]:
-            derived = self._derive(key, self.context)
-            if derived is not None:
-                self.put(derived)
+        for key, entry in self._entries.items():
+            if entry.gang is None and (derived := self._derive(key, self.context)) is not None:
+                self._dirty[key] = None
+                self._become(entry, derived)
 
     def remove(self, key: GangKey) -> None:
         """Take out a gang; pods that still name it become orphans."""
@@ -151,6 +157,7 @@ class GangBook:
         self._dirty[key] = None
         self._charge_all(entry, -1)
         entry.gang = None
+        entry.lasting = False
         entry.view = None
         if not entry.pods:
             del self._entries[key]
@@ -185,11 +192,11 @@ class GangBook:
                 self._pending.pop(key, None)
                 self._broken.pop(key, None)
                 if known is not None:
-                    self._started.get(known.gang.queue, {}).pop(key, None)
+                    self._not_started(known.gang.queue, key)
                 continue
             known = self._views.get(key)
             if known is not None and known.gang.queue != entry.gang.queue:
-                self._started.get(known.gang.queue, {}).pop(key, None)
+                self._not_started(known.gang.queue, key)
             self._views[key] = _view_of(entry, entry.gang)
             self._list(key, entry, entry.gang)
         self._dirty.clear()
@@ -213,15 +220,20 @@ class GangBook:
             self._pending[key] = None
         else:
             self._pending.pop(key, None)
-        started = self._started.setdefault(gang.queue, {})
         if len(entry.pods) > entry.pending:
-            started[key] = gang
+            self._started.setdefault(gang.queue, {})[key] = gang
         else:
-            started.pop(key, None)
+            self._not_started(gang.queue, key)
         if _is_broken(gang, entry.counts):
             self._broken[key] = None
         else:
             self._broken.pop(key, None)
+
+    def _not_started(self, queue: str, key: GangKey) -> None:
+        started = self._started.get(queue, {})
+        started.pop(key, None)
+        if not started:
+            self._started.pop(queue, None)
 
     # -- keeping the book --------------------------------------------------------------------------------------------
 
@@ -263,7 +275,7 @@ class GangBook:
         elif entry.gang is None:
             derived = self._derive(key, self.context)
             if derived is not None:
-                self.put(derived)
+                self._become(entry, derived)
         entry.writable()[record.key] = (pod_set, record)
         entry.pending += record.status is PodStatus.PENDING
         entry.count(pod_set, record.status, 1)
@@ -284,7 +296,7 @@ class GangBook:
         if not leaving:
             return
         entry.writable().pop(record.key, None)
-        if not entry.pods and (entry.gang is None or key.source == bare.SOURCE):
+        if not entry.pods and not entry.lasting:
             del self._entries[key]
 
     def _charge_all(self, entry: _Entry, sign: int) -> None:
@@ -304,6 +316,8 @@ class GangBook:
             holdings[kind] = count
         else:
             del holdings[kind]
+            if not holdings:
+                del self._holdings[gang.queue]
 
 
 def _kind_of(gang: Gang, record: PodRecord) -> HoldingKind | None:

@@ -38,15 +38,6 @@ def test_terminating_pods_count_only_where_asked() -> None:
     assert pods.counts(pods_of("a"), 1).tolist() == [1]
 
 
-def test_node_that_goes_takes_its_pods_along() -> None:
-    """Clearing a row forgets its pods and no others."""
-    pods = PlacedPods()
-    pods.place(a_pod("one"), 0)
-    pods.place(a_pod("two"), 1)
-    pods.clear_row(0)
-    assert (len(pods), pods.counts(pods_of("a"), 2).tolist()) == (1, [0, 1])
-
-
 def test_forks_go_their_own_way() -> None:
     """What is placed on a fork is not seen by the other, also for selectors either asked about first."""
     pods = PlacedPods()

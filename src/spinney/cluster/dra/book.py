@@ -143,15 +143,15 @@ class ClaimBook:
     def _merge(self, key: ClaimKey) -> None:
         """Lay what is assumed over what was seen; an assumption that has been confirmed ends."""
         seen, assumed = self._seen.get(key), self._assumed.get(key)
-        if seen is None:
-            return
         if assumed is not None:
-            open_ = assumed.consumers - seen.consumers
+            open_ = assumed.consumers - seen.consumers if seen is not None else assumed.consumers
             if not open_:
                 del self._assumed[key]
                 assumed = None
             else:
                 assumed = self._assumed[key] = replace(assumed, consumers=open_)
+        if seen is None:
+            return
         if assumed is None:
             self.claims[key] = seen
         elif seen.allocated:

@@ -17,10 +17,7 @@ def matches_labels(table: NodeTable, rows: Rows, wanted: Mapping[str, str]) -> M
     """Return which of ``rows`` carry all ``wanted`` labels."""
     mask = table.alive[rows]
     for key, value in wanted.items():
-        number = table.labels.value_id(key, value)
-        if number == ABSENT:
-            return np.zeros(len(rows), dtype=np.bool_)
-        mask &= table.labels.column(key)[rows] == number
+        mask &= table.labels.column(key)[rows] == table.labels.value_id(key, value)
     return mask
 
 
@@ -66,8 +63,7 @@ def matches_expression(table: NodeTable, rows: Rows, expression: NodeSelectorReq
 
 
 def _numbers(table: NodeTable, key: str, values: Sequence[str]) -> list[int]:
-    found = (table.labels.value_id(key, value) for value in values)
-    return [number for number in found if number != ABSENT]
+    return [table.labels.value_id(key, value) for value in values]
 
 
 def _matches_field(table: NodeTable, rows: Rows, requirement: NodeSelectorRequirement) -> Mask:

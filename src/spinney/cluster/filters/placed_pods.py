@@ -32,6 +32,7 @@ Counts = npt.NDArray[np.int64]
 PodKey = tuple[str, str]
 """Namespace and name."""
 
+FOOTPRINTS_KEPT: Final = 4096
 ANY_ADDRESS: Final = "0.0.0.0"  # noqa: S104 - what an unset hostIP means
 
 
@@ -134,6 +135,8 @@ class PlacedPods:
         if footprint is None:
             footprint = Footprint.of(pod)
             if request is not None:
+                if len(self._footprints) >= FOOTPRINTS_KEPT:
+                    self._footprints.clear()  # most are of classes long gone, and one is soon found out again
                 self._footprints[request] = footprint
         placed = _Placed(pod, row, footprint)
         self._pods[key] = placed
@@ -150,11 +153,6 @@ class PlacedPods:
         placed = self._pods.get((pod.metadata.namespace or "", pod.metadata.name))
         if placed is not None:
             placed.pod = pod
-
-    def clear_row(self, row: int) -> None:
-        """Forget the pods of a node that is gone, before its row is used again."""
-        for key in [key for key, placed in self._pods.items() if placed.row == row]:
-            self.remove(key)
 
     def reserve(self, capacity: int) -> None:
         """Make every vector at least ``capacity`` rows long."""
@@ -255,10 +253,7 @@ class PlacedPods:
         for carried in footprint.carried:
             self._book_rule(carried, row, sign)
         for address, protocol, port in footprint.ports:
-            addresses = self._ports.setdefault((protocol, port), {})
-            if address not in addresses:
-                addresses[address] = np.zeros(self._capacity, dtype=np.int64)
-            addresses[address][row] += sign
+            self._book_port(address, (protocol, port), row, sign)
         for claim in footprint.claims:
             self._claims[claim] = self._claims.get(claim, 0) + sign
             if not self._claims[claim]:
@@ -273,6 +268,17 @@ class PlacedPods:
         if sign < 0 and not counts[row] and not counts.any():
             del self._carried[carried]
             self._rules.discard(carried)
+
+    def _book_port(self, address: str, port: tuple[str, int], row: int, sign: int) -> None:
+        addresses = self._ports.setdefault(port, {})
+        counts = addresses.get(address)
+        if counts is None:
+            counts = addresses[address] = np.zeros(self._capacity, dtype=np.int64)
+        counts[row] += sign
+        if sign < 0 and not counts[row] and not counts.any():
+            del addresses[address]
+            if not addresses:
+                del self._ports[port]
 
     def _longer(self, counts: Counts) -> Counts:
         longer = np.zeros(self._capacity, dtype=np.int64)

@@ -140,15 +140,24 @@ class SelectorIndex(Generic[K]):
         """Index ``item`` by its selector; one that matches no pod is left out."""
         if item.selector is None:
             return
-        for bucket in self._buckets(item.selector):
-            bucket[item] = None
+        demand = demanded(item.selector)
+        if demand is None:
+            self._others[item] = None
+            return
+        for value in demand.values:
+            self._by_value.setdefault((demand.key, value), {})[item] = None
 
     def discard(self, item: K) -> None:
         """Take ``item`` out, if it is in."""
-        if item.selector is None:
+        demand = demanded(item.selector) if item.selector is not None else None
+        if demand is None:
+            self._others.pop(item, None)
             return
-        for bucket in self._buckets(item.selector):
+        for value in demand.values:
+            bucket = self._by_value.get((demand.key, value), {})
             bucket.pop(item, None)
+            if not bucket:
+                self._by_value.pop((demand.key, value), None)
 
     def candidates(self, labels: Labels) -> Iterator[K]:
         """Yield the items whose selector may match ``labels``; the caller still asks the selector."""
@@ -166,9 +175,3 @@ class SelectorIndex(Generic[K]):
         copy._by_value = {pair: dict(bucket) for pair, bucket in self._by_value.items()}
         copy._others = dict(self._others)
         return copy
-
-    def _buckets(self, selector: Selector) -> list[dict[K, None]]:
-        demand = demanded(selector)
-        if demand is None:
-            return [self._others]
-        return [self._by_value.setdefault((demand.key, value), {}) for value in demand.values]
