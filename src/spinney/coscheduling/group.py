@@ -5,7 +5,7 @@ what satisfies it, is decided by :func:`spinney.gangs.tree.satisfied` alone.
 """
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Final
@@ -13,8 +13,8 @@ from typing import Final
 from spinney.api.quantity import RawQuantity
 from spinney.cluster.pods import PodKey, PodRecord
 from spinney.cluster.statuses import ACTIVE_ALLOCATED, ALIVE, PodStatus
-from spinney.coscheduling.needs import Scope, scopes_in, shortfall
-from spinney.gangs.tree import DEFAULT_POD_SET, Gang, GangKey, PodSet, satisfied
+from spinney.coscheduling.needs import Scope, choices, scopes_in, shortfall
+from spinney.gangs.tree import DEFAULT_POD_SET, Gang, GangKey, Member, PodSet, satisfied
 from spinney.kube.keys import Key
 
 BOUND: Final = frozenset({PodStatus.BOUND, PodStatus.RUNNING})
@@ -83,6 +83,10 @@ class Group:
         self.domains: dict[str, str] = {}
         """The domain of each scope, once it is chosen."""
         self.domains_tried: dict[str, set[str]] = {}
+        self.rearranged = False
+        """Whether it was told where to go as a whole, since it was last rejected or released."""
+        self.chosen: frozenset[PodKey] = frozenset()
+        """The members that were told where to go; until they have their nodes the others stay out of their way."""
 
     # -- how far it has come -----------------------------------------------------------------------------------------
 
@@ -135,19 +139,41 @@ class Group:
 
     def pending(self) -> list[PodRecord]:
         """Return the members that want a node, in the order in which they are tried."""
-        found = [record for record in self.members.values() if record.status is PodStatus.PENDING]
-        return sorted(found, key=lambda record: (-(record.pod.spec.priority or 0), seconds(record.created), record.key))
+        return sorted((each for each in self.members.values() if each.status is PodStatus.PENDING), key=_turn)
 
     def lacking(self) -> list[PodRecord]:
         """Return pending members, as many as must still be placed; fewer if there are not enough."""
-        wanted = self._shortfall()
+        return self._some_of(self.pending(), self._shortfall())
+
+    def quorums(self, giving_up: Iterable[PodRecord] = ()) -> list[list[PodRecord]]:
+        """Return which pending members would satisfy it, the smallest set first; ``giving_up`` count among them."""
+        if self.gang is None:
+            return []
+        free = list(giving_up)
+        lost = Counter(self._part_of[record.key] for record in free)
+        ways = choices(
+            self.gang.root,
+            lambda part: self._placed(part) - lost[part.name],
+            lambda part: self._tally(part.name).available,
+        )
+        candidates = sorted((*self.pending(), *free), key=_turn)
+        return [self._some_of(candidates, wanted) for wanted in ways]
+
+    def _some_of(self, candidates: list[PodRecord], wanted: dict[str, int]) -> list[PodRecord]:
+        """Return the first so many candidates of each part."""
+        left = dict(wanted)
         found = []
-        for record in self.pending():
+        for record in candidates:
             part = self._part_of[record.key]
-            if wanted.get(part, 0) > 0:
-                wanted[part] -= 1
+            if left.get(part, 0) > 0:
+                left[part] -= 1
                 found.append(record)
         return found
+
+    @property
+    def has_choices(self) -> bool:
+        """Tell whether there are several ways to place it: other domains, or other parts that suffice as well."""
+        return bool(self.scopes) or (self.gang is not None and _may_leave_out(self.gang.root))
 
     def others_than(self, refused: PodRecord) -> list[PodRecord]:
         """Note that a member fits nowhere; return the pending ones of other kinds, if they could make the quorum."""
@@ -174,6 +200,13 @@ class Group:
         part = self.gang.pod_sets.get(self.part_of(pod)) if self.gang is not None else None
         return part is not None and self._placed(part) >= part.min_member and not self.satisfied
 
+    def begin_anew(self) -> None:
+        """Forget what was tried: it was rejected, or has what it needs."""
+        self.domains_tried.clear()
+        self.refused_classes.clear()
+        self.rearranged = False
+        self.chosen = frozenset()
+
     def _placed(self, part: PodSet) -> int:
         return self._tally(part.name).assigned
 
@@ -184,7 +217,9 @@ class Group:
         return found
 
     def _shortfall(self) -> dict[str, int]:
-        return shortfall(self.gang.root, self._placed) if self.gang is not None else {}
+        if self.gang is None:
+            return {}
+        return shortfall(self.gang.root, self._placed, lambda part: self._tally(part.name).available)
 
     # -- kept by the book --------------------------------------------------------------------------------------------
 
@@ -228,6 +263,16 @@ class Group:
             tally.assigned += by
         if record.status is not PodStatus.GATED:
             tally.available += by
+
+
+def _turn(record: PodRecord) -> tuple[int, float, PodKey]:
+    return -(record.pod.spec.priority or 0), seconds(record.created), record.key
+
+
+def _may_leave_out(member: Member) -> bool:
+    if isinstance(member, PodSet):
+        return False
+    return member.minimum < len(member.members) or any(map(_may_leave_out, member.members))
 
 
 def seconds(moment: datetime | None) -> float:

@@ -126,6 +126,8 @@ class Groups:
         if new_group is not None and new is not None and key is not None:
             new_group.put_in(new, key.name if key in self._homes else DEFAULT_POD_SET)
             self._of_pod[new.key] = new_group
+        if old_group is not None and old_group is not new_group and change.old is not None:
+            self._lose_chosen(old_group, change.old.key)
         for group, was_complete, was in before:
             self._after_change(group, was_complete, was)
             self._drop_if_empty(group)
@@ -182,6 +184,13 @@ class Groups:
             self.completed(group)
         elif group.order != was and group.members:
             self.reordered(group)
+
+    def _lose_chosen(self, group: Group, member: PodKey) -> None:
+        """Have all members of a group tried again when one is gone that was meant to be part of its quorum."""
+        if member in group.chosen:
+            group.chosen = frozenset()
+            if group.complete:
+                self.completed(group)
 
     def _drop_if_empty(self, group: Group) -> None:
         if group.gang is None and not group.members:

@@ -2,8 +2,16 @@
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from itertools import combinations, islice, product
+from typing import Final
 
-from spinney.gangs.tree import Member, PodSet
+from spinney.gangs.tree import Member, PodSet, satisfied
+
+Count = Callable[[PodSet], int]
+"""Tells how many pods of a set count."""
+
+_MOST_CHOICES: Final = 64
+"""How many ways to satisfy a tree are thought of: a tree that needs half of many groups has more than can be tried."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,12 +28,31 @@ class Scope:
     """The scopes inside."""
 
 
-def shortfall(member: Member, placed: Callable[[PodSet], int]) -> dict[str, int]:
-    """Return how many more pods of which sets satisfy a tree, as few as possible; of equal choices the first."""
+def shortfall(member: Member, placed: Count, existing: Count | None = None) -> dict[str, int]:
+    """Return how many more pods of which sets satisfy a tree, as few as possible; of equal choices the first.
+
+    Where it is known how many pods of each set are ``existing``, what they can satisfy comes before what they cannot.
+    """
     if isinstance(member, PodSet):
         return {member.name: max(member.min_member - placed(member), 0)}
-    choices = sorted((shortfall(child, placed) for child in member.members), key=lambda each: sum(each.values()))
-    return {name: count for each in choices[: member.minimum] for name, count in each.items()}
+    found: list[tuple[bool, int, dict[str, int]]] = []
+    for child in member.members:
+        missing = shortfall(child, placed, existing)
+        found.append((existing is not None and not satisfied(child, existing), sum(missing.values()), missing))
+    found.sort(key=lambda each: each[:2])
+    return {name: count for *_, missing in found[: member.minimum] for name, count in missing.items()}
+
+
+def choices(member: Member, placed: Count, existing: Count) -> list[dict[str, int]]:
+    """Return the ways to satisfy a tree with the pods there are, each as :func:`shortfall` does, fewest pods first."""
+    if isinstance(member, PodSet):
+        missing = max(member.min_member - placed(member), 0)
+        return [{member.name: missing}] if placed(member) + missing <= existing(member) else []
+    options = [found for child in member.members if (found := choices(child, placed, existing))]
+    options.sort(key=lambda found: sum(found[0].values()))
+    ways = (way for some in combinations(options, member.minimum) for way in product(*some))
+    merged = [{name: count for each in way for name, count in each.items()} for way in islice(ways, _MOST_CHOICES)]
+    return sorted(merged, key=lambda each: sum(each.values()))
 
 
 def scopes_in(member: Member) -> Iterator[Scope]:

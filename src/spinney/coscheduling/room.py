@@ -7,7 +7,7 @@ import numpy as np
 
 from spinney.cluster.pods import PodRecord
 from spinney.cluster.resources import Vector, padded
-from spinney.cluster.table import Mask, NodeTable
+from spinney.cluster.table import Mask, Matrix, NodeTable
 from spinney.coscheduling.judging import Judge
 from spinney.explain.domains import pods_per_node
 
@@ -22,18 +22,27 @@ class Demand:
         self._request = example.request.requests
         self._open = judge.open_nodes(example)
         # Where other pods have a say, one more pod on a node may be one too many.
-        self._alone = judge.stands_alone(example)
+        self.alone = judge.stands_alone(example)
 
-    def slots(self, table: NodeTable, less: Vector | None = None, *, at_most: int | None = None) -> Vector:
-        """Return how many of the pods fit on each node, ``[node]``; ``less`` is taken from every node before.
+    def slots(
+        self,
+        table: NodeTable,
+        less: Vector | None = None,
+        *,
+        more: Matrix | None = None,
+        at_most: int | None = None,
+    ) -> Vector:
+        """Return how many of the pods fit on each node, ``[node]``.
 
-        Not more than there are, unless ``at_most`` asks how many more would.
+        ``less`` is taken from every node before, ``more[node, resource]`` is given to each. Not more than there are,
+        unless ``at_most`` asks how many more would.
         """
         width = table.idle.shape[1]
         if self._request[width:].any():
             return np.zeros(table.capacity, dtype=np.int64)
         idle = table.idle if less is None else table.idle - _as_wide(less, width)
-        most = (self.count if at_most is None else at_most) if self._alone else 1
+        idle = idle if more is None else idle + more
+        most = (self.count if at_most is None else at_most) if self.alone else 1
         free = pods_per_node(idle, _as_wide(self._request, width), most)
         return np.where(self._open, free, 0)
 

@@ -11,7 +11,8 @@ from typing import Final
 
 from spinney.cluster.dra.allocating import allocate
 from spinney.cluster.dra.book import ClaimBook, ClaimKey, ClaimState, claims_of
-from spinney.cluster.pods import PodKey, PodRecord
+from spinney.cluster.filters import ClusterView
+from spinney.cluster.pods import PodIndex, PodKey, PodRecord
 from spinney.cluster.state import ClusterState, holding_of
 from spinney.cluster.statuses import ACTIVE_USED
 from spinney.cluster.table import Holding
@@ -25,46 +26,52 @@ DEVICES: Final[StateKey[ClaimBook]] = StateKey("device claims of a trial")
 class Trial:
     """A private copy of the cluster. Mutable."""
 
-    def __init__(self, cluster: ClusterState, claims: ClaimBook, nominations: Iterable[Nomination] = ()) -> None:
-        self.view = cluster.view.fork()
-        self._on_node = cluster.on_node.fork()
-        self._claims = claims.fork()
+    def __init__(
+        self, cluster: "ClusterState | Trial", claims: ClaimBook, nominations: Iterable[Nomination] = ()
+    ) -> None:
+        self.view: ClusterView = cluster.view.fork()
+        self.on_node: PodIndex = cluster.on_node.fork()
+        self.claims = claims.fork()
         self._given_up: dict[PodKey, list[ClaimState]] = {}
         for nomination in nominations:
             row = self.view.table.find(nomination.node)
             if row is not None:
                 self.place(nomination.record, row)
 
+    def fork(self) -> "Trial":
+        """Return a trial that goes on from here, in one of several ways; what was evicted before stays so in it."""
+        return Trial(self, self.claims)
+
     @contextmanager
     def asked(self, state: CycleState) -> Iterator[None]:
         """Have filters that are asked within the block look at the trial's devices."""
-        with state.lending(DEVICES, self._claims):
+        with state.lending(DEVICES, self.claims):
             yield
 
     def pods_on(self, row: int) -> Mapping[PodKey, PodRecord]:
         """Return the pods that are on a node in the cluster and were not evicted here."""
-        return self._on_node.of_row(row)
+        return self.on_node.of_row(row)
 
     def evict(self, record: PodRecord) -> None:
         """Take a pod off its node."""
         row = self.view.table.row(record.node)
         self.view.table.subtract(row, holding_of(record.status), record.request.requests)
         self.view.pods.remove(record.key)
-        self._on_node.remove(row, record.key)
-        held = [self._claims.claims[key] for key in self._claims_of(record) if record.uid in self._consumers(key)]
+        self.on_node.remove(row, record.key)
+        held = [self.claims.claims[key] for key in self._claims_of(record) if record.uid in self._consumers(key)]
         if held:
             self._given_up[record.key] = held
             for claim in held:
-                self._claims.release(claim.key, record.uid)
+                self.claims.release(claim.key, record.uid)
 
     def restore(self, record: PodRecord) -> None:
         """Undo :meth:`evict`."""
         row = self.view.table.row(record.node)
         self.view.table.add(row, holding_of(record.status), record.request.requests)
         self.view.pods.place(record.pod, row)
-        self._on_node.add(row, record)
+        self.on_node.add(row, record)
         for claim in self._given_up.pop(record.key, ()):
-            self._claims.assign(claim.key, claim.node, claim.devices, record.uid)
+            self.claims.assign(claim.key, claim.node, claim.devices, record.uid)
 
     def place(self, record: PodRecord, row: int) -> None:
         """Put a pending pod on a node; it does not count among :meth:`pods_on`, for it is nobody's victim."""
@@ -76,17 +83,17 @@ class Trial:
 
     def _take_devices(self, record: PodRecord, node: str) -> None:
         keys = self._claims_of(record)
-        wanted = [key for key in keys if not self._claims.claims[key].allocated]
-        asks = [self._claims.claims[key].ask for key in wanted]
-        given = allocate(self._claims.catalogue, node, asks, self._claims.taken()) or [()] * len(wanted)
+        wanted = [key for key in keys if not self.claims.claims[key].allocated]
+        asks = [self.claims.claims[key].ask for key in wanted]
+        given = allocate(self.claims.catalogue, node, asks, self.claims.taken()) or [()] * len(wanted)
         devices = dict(zip(wanted, given, strict=True))
         for key in keys:
-            self._claims.assign(key, node, devices.get(key, ()), record.uid)
+            self.claims.assign(key, node, devices.get(key, ()), record.uid)
 
     def _claims_of(self, record: PodRecord) -> list[ClaimKey]:
         if not record.pod.spec.resource_claims:
             return []
-        return [key for key in claims_of(record.pod) if key in self._claims.claims]
+        return [key for key in claims_of(record.pod) if key in self.claims.claims]
 
     def _consumers(self, key: ClaimKey) -> frozenset[str]:
-        return self._claims.claims[key].consumers
+        return self.claims.claims[key].consumers

@@ -83,16 +83,17 @@ class VictimSearch:
                 place: _Place = _Amounts(self._trial, record, row)
             else:
                 place = _Rules(self._trial, self._judge, state, record, row)
-            sacrifice = self._on(place, row, priority, excluding=record)
+            sacrifice = self._on(place, row, priority, newcomer=record)
             if sacrifice is not None:
                 sacrifices.append(sacrifice)
                 if len(sacrifices) >= enough or not sacrifice.victims:
                     break
         return min(sacrifices, key=Sacrifice.cost, default=None)
 
-    def _on(self, place: "_Place", row: int, priority: int, *, excluding: PodRecord) -> Sacrifice | None:
+    def _on(self, place: "_Place", row: int, priority: int, *, newcomer: PodRecord) -> Sacrifice | None:
         lower = [each for each in self._trial.pods_on(row).values() if priority_of(each) < priority]
-        lower = sorted((each for each in lower if each.key != excluding.key), key=importance)
+        own = self._groups.of(newcomer.key)  # a group is not served by the loss of its own members
+        lower = sorted((each for each in lower if own is None or self._groups.of(each.key) is not own), key=importance)
         if not lower:
             return None
         for each in lower:

@@ -7,9 +7,10 @@ it held is free before the next pod is looked at.
 """
 
 import asyncio
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 
 from spinney.coscheduling.framework import SUCCESS, Code, CycleState, QueuedPod, Status
+from spinney.coscheduling.group import Group
 from spinney.kube.keys import Key
 
 Settled = Callable[["WaitingPod", Status], None]
@@ -78,6 +79,15 @@ class WaitingPods:
     def remove(self, key: Key) -> None:
         """Forget a pod whose outcome is settled."""
         self._pods.pop(key, None)
+
+    def send_back(self, group: Group, keys: Collection[Key], plugin: str, reason: str) -> None:
+        """Have members of a group give up their nodes without the group being rejected: it goes on elsewhere."""
+        waiting, group.waiting = group.waiting, {}
+        for key in keys:
+            held = self._pods.get(key) if key in waiting else None
+            if held is not None:
+                held.reject(plugin, reason)
+        group.waiting = {key: None for key in waiting if key not in keys}
 
     def get(self, key: Key) -> WaitingPod | None:
         """Return a waiting pod."""

@@ -46,6 +46,7 @@ from spinney.coscheduling.framework.status import SUCCESS, Code, Status
 from spinney.coscheduling.group import Group, GroupOrder, seconds
 from spinney.coscheduling.plugins.arguments import read
 from spinney.coscheduling.plugins.default_preemption import FILTERED
+from spinney.coscheduling.plugins.group_preemption import NO_VICTIMS
 from spinney.coscheduling.plugins.in_flight import preempting
 from spinney.coscheduling.room import demands, fitting, leaves_enough
 from spinney.coscheduling.trial import Trial
@@ -142,6 +143,8 @@ class Coscheduling(QueueSort, PreEnqueue, PreFilter, Filter, PostFilter, Reserve
             )
         if group.is_surplus(key_of(pod)):
             return Status.unresolvable(f"other parts of pod group {group.name} come first; this one has its minimum")
+        if group.chosen and not group.satisfied and PodKey(*key_of(pod)) not in group.chosen:
+            return Status.unresolvable(f"other pods of pod group {group.name} come first; there is room for them")
         lacking = self._lacking_resources(group)
         if lacking:
             return self._rejected(group, f"resource gap of pod group {group.name}: {lacking}")
@@ -232,7 +235,9 @@ class Coscheduling(QueueSort, PreEnqueue, PreFilter, Filter, PostFilter, Reserve
             found = state.read(FILTERED)
             if found is not None:
                 reason += f": {nodes_counted(self._record(pod), self._services.cluster.table, found)}"
-            return PostFilterResult(self._rejected(group, reason, Code.UNSCHEDULABLE))
+            nobody = state.read(NO_VICTIMS)
+            self.reject(group, f"{reason} {nobody}" if nobody else reason)
+            return PostFilterResult(Status(Code.UNSCHEDULABLE, (reason,)))
         return self._settle_with_rivals(group)
 
     def _settle_with_rivals(self, group: Group) -> PostFilterResult:
@@ -304,8 +309,7 @@ class Coscheduling(QueueSort, PreEnqueue, PreFilter, Filter, PostFilter, Reserve
     def _release(self, group: Group, last: Mapping[Key, CycleState] = {}) -> None:
         """Let the waiting members go, and the ``last`` one that came; together, if some must be prepared first."""
         waiting, group.waiting = group.waiting, {}
-        group.domains_tried.clear()
-        group.refused_classes.clear()
+        group.begin_anew()
         held = [pod for key in waiting if (pod := self._services.waiting.get(key)) is not None]
         states = {**{pod.key: pod.state for pod in held}, **last}
         if any(self._needs_preparing(key) for key in states):
@@ -356,8 +360,7 @@ class Coscheduling(QueueSort, PreEnqueue, PreFilter, Filter, PostFilter, Reserve
         log.info("pod group rejected", group=group.name, held=group.assigned, minimum=group.minimum, reason=reason)
         group.rejection = reason
         group.resources_checked = False
-        group.domains_tried.clear()
-        group.refused_classes.clear()
+        group.begin_anew()
         rest = self.arguments.pod_group_backoff_seconds
         if rest > 0:
             self._groups.rest(group, self._services.runtime.clock.monotonic() + rest, stirred=again)

@@ -1,37 +1,33 @@
 """GroupPreemption: a group may take the place of pods of lower priority, for its whole quorum or not at all.
 
-Every member that is still needed is placed on a trial of the cluster, on free room where there is some and else by the
-cheapest sacrifice of a node. Only if all of them find a place are the victims taken, and each member is nominated for
-its node. A group that would still not fit costs nobody anything. A group bound to one topology domain is tried in one
-domain after the other.
+Everything that is still needed is placed on copies of the cluster (:mod:`spinney.coscheduling.quorum`), with the
+topology keys of every level kept. Only if all of it finds a place are the victims taken, and each member is nominated
+for its node. A group that would still not fit costs nobody anything, and says so.
+
+Members are tried one at a time, so a group that could lie in several domains, or needs only some of its parts, may have
+gone the wrong way. Before anybody is taken away for such a group it is therefore looked for a place for all of it on
+free room, whatever its waiting members hold now; if there is one, they are sent there.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Any
+from itertools import groupby
+from typing import Any, Final
 
 from spinney.api.core import Pod
 from spinney.cluster.pods import PodKey, PodRecord
-from spinney.cluster.table import Mask
 from spinney.coscheduling.framework.handle import Handle
-from spinney.coscheduling.framework.points import CycleState, PostFilter, PostFilterResult
-from spinney.coscheduling.framework.status import Status
+from spinney.coscheduling.framework.points import CycleState, PostFilter, PostFilterResult, StateKey
+from spinney.coscheduling.framework.status import SUCCESS, Status
 from spinney.coscheduling.group import Group
 from spinney.coscheduling.plugins.arguments import NoArguments, read
 from spinney.coscheduling.plugins.default_preemption import NEVER
-from spinney.coscheduling.plugins.group_topology import domains_open_to
 from spinney.coscheduling.plugins.in_flight import preempting
-from spinney.coscheduling.trial import Trial
-from spinney.coscheduling.victims import VictimSearch, priority_of
-from spinney.kube.keys import key_of
+from spinney.coscheduling.quorum import Plan, QuorumSearch, waiting_members
+from spinney.coscheduling.victims import priority_of
+from spinney.kube.keys import Key, key_of
 
-
-@dataclass
-class _Plan:
-    """Where each member goes and who has to leave. Mutable while it is made."""
-
-    places: list[tuple[PodRecord, str]] = field(default_factory=list)
-    victims: dict[str, list[PodRecord]] = field(default_factory=dict)
+NO_VICTIMS: Final[StateKey[str]] = StateKey("why nobody was taken away for the group")
+"""Left for whoever gives the group up, to tell it why."""
 
 
 class GroupPreemption(PostFilter):
@@ -45,7 +41,7 @@ class GroupPreemption(PostFilter):
         self._services = handle.services
 
     def post_filter(self, state: CycleState, pod: Pod) -> PostFilterResult:
-        """Find victims for everything the group lacks, and take all of them or none."""
+        """Find a place for everything the group lacks, and take all victims that needs, or none."""
         key = key_of(pod)
         group = self._services.groups.of(key)
         if group is None or group.satisfied or preempting(self._services, group):
@@ -53,61 +49,65 @@ class GroupPreemption(PostFilter):
         record = self._services.cluster.pod(PodKey(*key))
         if record is None or group.others_than(record):
             return PostFilterResult(Status.unschedulable())
-        members = group.lacking()
-        if any(record.pod.spec.preemption_policy == NEVER for record in members):
+        if group.has_choices and not group.rearranged:
+            plan, _ = self._plan(state, group, victims=False)
+            if plan is not None:
+                group.rearranged = True
+                self._carry_out(plan, group)
+                there = any(member.key == record.key for member, _ in plan.places)
+                return PostFilterResult(SUCCESS if there else Status.unschedulable(), keep=True)
+        if any(record.pod.spec.preemption_policy == NEVER for record in group.lacking()):
             return PostFilterResult(Status.unschedulable("preemption: not eligible due to preemptionPolicy=Never."))
         if not self._somebody_is_below(group.priority):
             return PostFilterResult(Status.unschedulable())
-        plan = self._plan_in_some_domain(state, group, members)
+        plan, exhausted = self._plan(state, group, victims=True)
         if plan is None or not plan.victims:
-            return PostFilterResult(Status.unschedulable())
-        nominated = ""
-        for record, node in plan.places:
-            if record.key == PodKey(*key):
-                nominated = node
-            else:
-                self._services.nominate(record, node)
-        for node, victims in plan.victims.items():
-            self._services.preempt(victims, members[0], node)
-        return PostFilterResult(Status.unschedulable(), nominated_node=nominated, keep=not nominated)
+            why = _why_not(group, exhausted=exhausted)
+            state.write(NO_VICTIMS, why)
+            return PostFilterResult(Status.unschedulable(why))
+        self._carry_out(plan, group)
+        return PostFilterResult(Status.unschedulable(), keep=True)
 
     def _somebody_is_below(self, priority: int) -> bool:
         on_node = self._services.cluster.on_node
         return any(priority_of(each) < priority for row in on_node.rows() for each in on_node.of_row(row).values())
 
-    def _plan_in_some_domain(self, state: CycleState, group: Group, members: list[PodRecord]) -> _Plan | None:
-        domains = domains_open_to(group, self._services.cluster.table)
-        if domains is None:
-            return self._plan(state, members, None)
-        before = dict(group.domains)
-        for value, within in domains.items():
-            group.domains[group.scopes[0].name] = value
-            plan = self._plan(state, members, within)
+    def _plan(self, state: CycleState, group: Group, *, victims: bool) -> tuple[Plan | None, bool]:
+        """Return a plan, and whether the search was given up; members that wait keep their nodes if they can."""
+        exhausted = False
+        holders = waiting_members(self._services, group) if group.has_choices else []
+        for giving_up in ([], holders) if holders else ([],):
+            search = QuorumSearch(
+                self._services, self._handle.judge, state, group, giving_up=giving_up, victims=victims
+            )
+            plan = search.plan()
             if plan is not None:
-                return plan
-        group.domains = before
-        return None
+                return plan, False
+            exhausted |= search.exhausted
+        return None, exhausted
 
-    def _plan(self, state: CycleState, members: list[PodRecord], within: Mask | None) -> _Plan | None:
-        judge, services = self._handle.judge, self._services
-        own = {record.key for record in members}
-        others = [each for each in services.nominations.binding_on(members[0]) if each.record.key not in own]
-        trial = Trial(services.cluster, services.claims, others)
-        search = VictimSearch(judge, trial, services.budgets, services.groups)
-        plan = _Plan()
-        with trial.asked(state):
-            for record in members:
-                found = judge.feasible(state, record, trial.view, within)
-                if found.feasible:
-                    row = judge.preferred(record, trial.view, found.mask)
-                else:
-                    sacrifice = search.cheapest(state, record, priority_of(record), found, within)
-                    if sacrifice is None:
-                        return None
-                    row = sacrifice.row
-                    for victim in sacrifice.victims:
-                        trial.evict(victim)
-                        plan.victims.setdefault(sacrifice.node, []).append(victim)
-                trial.place(record, row)
-                plan.places.append((record, trial.view.table.names[row]))
-        return plan
+    def _carry_out(self, plan: Plan, group: Group) -> None:
+        """Have victims go, and members be tried on the nodes that are meant for them."""
+        if plan.giving_up:
+            reason = f"pod group {group.name} is tried on other nodes"
+            self._services.waiting.send_back(group, plan.giving_up, self.name, reason)
+        group.domains = {**({} if plan.giving_up else group.domains), **plan.domains}
+        group.chosen = frozenset(record.key for record, _ in plan.places) if group.has_choices else frozenset()
+        for record, node in plan.places:
+            now = self._services.cluster.pod(record.key)
+            if now is not None:
+                self._services.nominate(now, node)
+        beneficiary = plan.places[0][0]
+        for node, leaving in groupby(sorted(plan.victims, key=_node), key=_node):
+            self._services.preempt([victim for _, victim in leaving], beneficiary, node)
+        self._services.activate(Key(*record.key) for record, _ in plan.places)
+
+
+def _node(leaving: tuple[str, PodRecord]) -> str:
+    return leaving[0]
+
+
+def _why_not(group: Group, *, exhausted: bool) -> str:
+    domains = " in its topology domains" if group.scopes else ""
+    found = "were found that" if exhausted else "would"
+    return f"preemption: no victims {found} make room for all that pod group {group.name} lacks{domains}."

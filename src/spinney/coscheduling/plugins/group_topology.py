@@ -3,21 +3,20 @@
 The groups of a composite may name keys too, each for its own pods, within the domain of what they are part of: all of a
 job in one block, each of its groups in one rack of it.
 
-A domain is chosen when the first member it is about is tried: where members already are, else the one that holds most
-of them, the tightest of those, the first by name. If they then cannot be placed there after all, the next one is tried
-at once, first the smallest such part of the group, then what it is part of; only when none is left is the group given
-up.
+A domain is chosen when the first member it is about is tried: where members already are or room was made for them, else
+the one that holds most of them, the tightest of those, the first by name. If they then cannot be placed there after
+all, the next one is tried at once, first the smallest such part of the group, then what it is part of; only when none
+is left is the group given up.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
-
-import numpy as np
 
 from spinney.api.core import NODE, Pod
 from spinney.cluster.pods import PodRecord
 from spinney.cluster.statuses import ACTIVE_ALLOCATED, PodStatus
 from spinney.cluster.table import Mask, NodeTable
+from spinney.coscheduling.domains import confined, domain, members_in, value_on, values_in
 from spinney.coscheduling.framework.events import Action, EventHint
 from spinney.coscheduling.framework.handle import Handle
 from spinney.coscheduling.framework.points import CycleState, Filter, PostFilter, PostFilterResult, PreFilter
@@ -53,7 +52,7 @@ class GroupTopology(PreFilter, Filter, PostFilter):
                 problem = self._choose(group, scope, within)
                 if problem:
                     return Status.unresolvable(problem)
-            within = within & _domain(table, scope.key, group.domains[scope.name])
+            within = within & domain(table, scope.key, group.domains[scope.name])
         return SUCCESS
 
     def events(self) -> tuple[EventHint, ...]:
@@ -68,7 +67,7 @@ class GroupTopology(PreFilter, Filter, PostFilter):
     def filter(self, state: CycleState, pod: Pod, nodes: NodeTable) -> Mask:
         """Leave only the nodes of the domains chosen for the pod."""
         group = self._services.groups.of_pod(pod)
-        return nodes.alive if group is None else _within(nodes, group, group.scopes_of(key_of(pod)))
+        return nodes.alive if group is None else confined(nodes, group, group.scopes_of(key_of(pod)))
 
     def post_filter(self, state: CycleState, pod: Pod) -> PostFilterResult:
         """Go on to the next domain, giving up what waits in this one; success means: try again now."""
@@ -81,7 +80,7 @@ class GroupTopology(PreFilter, Filter, PostFilter):
             scope = scopes[position]
             if scope.name not in group.domains or self._is_held(group, scope):
                 continue
-            within = _within(table, group, scopes[:position])
+            within = confined(table, group, scopes[:position])
             group.domains_tried.setdefault(scope.name, set()).add(group.domains[scope.name])
             following = self._best(group, scope, within)
             if following is not None and self._fitting(group, scope, within, following) >= scope.minimum:
@@ -89,7 +88,7 @@ class GroupTopology(PreFilter, Filter, PostFilter):
                 return PostFilterResult(self.pre_filter(state, pod))
             if position:
                 group.domains_tried.pop(scope.name)  # in another domain of what it is part of it is new
-        count = len(_values(table, scopes[0].key, table.alive)) if scopes else 0
+        count = len(values_in(table, scopes[0].key, table.alive)) if scopes else 0
         return PostFilterResult(Status.unschedulable(f"0/{count} placements are available"))
 
     def _choose(self, group: Group, scope: Scope, within: Mask) -> str:
@@ -98,7 +97,9 @@ class GroupTopology(PreFilter, Filter, PostFilter):
         if len(occupied) > 1:
             domains = ", ".join(sorted(occupied))
             return f"pods of pod group {scope.name or group.name} are in several domains of {scope.key}: {domains}"
-        best = min(occupied) if occupied else self._best(group, scope, within)
+        # Where room was made for members, or for others of this part, is where the part goes.
+        where = occupied or self._promised(group, scope)
+        best = min(where) if len(where) == 1 else self._best(group, scope, within)
         if best is None:
             return f"no node has the label {scope.key}"
         group.domains[scope.name] = best
@@ -109,87 +110,51 @@ class GroupTopology(PreFilter, Filter, PostFilter):
         domains = {name: chosen for name, chosen in group.domains.items() if name not in scope.inner}
         for name in scope.inner:
             group.domains_tried.pop(name, None)
-        waiting, group.waiting = group.waiting, {}
-        moving = [key for key in waiting if group.part_of(key) in scope.parts]
-        for key in moving:
-            held = self._services.waiting.get(key)
-            if held is not None:
-                held.reject(self.name, f"pod group {group.name} is tried in another domain of {scope.key}")
-        group.waiting = {key: None for key in waiting if key not in moving}
+        moving = [key for key in group.waiting if group.part_of(key) in scope.parts]
+        self._services.waiting.send_back(
+            group, moving, self.name, f"pod group {group.name} is tried in another domain of {scope.key}"
+        )
         group.domains = {**domains, scope.name: value}
         self._services.activate(moving)
 
     def _is_held(self, group: Group, scope: Scope) -> bool:
         """Tell whether bound members hold a part of a group where it is."""
-        members = _members(group, scope)
+        members = members_in(group, scope)
         return any(each.status in ACTIVE_ALLOCATED and Key(*each.key) not in group.waiting for each in members)
 
     def _occupied(self, group: Group, scope: Scope) -> set[str]:
+        return self._domains_of(
+            scope, (each.node for each in members_in(group, scope) if each.status in ACTIVE_ALLOCATED)
+        )
+
+    def _promised(self, group: Group, scope: Scope) -> set[str]:
+        node_of = self._services.nominations.node_of
+        return self._domains_of(scope, (node_of(Key(*each.key)) for each in members_in(group, scope)))
+
+    def _domains_of(self, scope: Scope, nodes: Iterable[str]) -> set[str]:
         table = self._services.cluster.table
-        rows = [table.find(each.node) for each in _members(group, scope) if each.status in ACTIVE_ALLOCATED]
-        column, values = table.labels.column(scope.key), table.labels.values(scope.key)
-        return {values[column[row]] for row in rows if row is not None and column[row] >= 0}
+        return {value for node in nodes if (value := value_on(table, scope.key, node)) is not None}
 
     def _best(self, group: Group, scope: Scope, within: Mask) -> str | None:
         """Return the domain to try next: it holds most of the pods, leaves least over, comes first by name."""
         table = self._services.cluster.table
         wanted = demands(self._movable(group, scope), self._handle.judge)
         best: tuple[int, int, str] | None = None
-        for value in sorted(set(_values(table, scope.key, within)) - group.domains_tried.get(scope.name, set())):
-            domain = within & _domain(table, scope.key, value)
-            rank = (-fitting(wanted, table, domain), left_over(wanted, table, domain), value)
+        for value in sorted(set(values_in(table, scope.key, within)) - group.domains_tried.get(scope.name, set())):
+            nodes = within & domain(table, scope.key, value)
+            rank = (-fitting(wanted, table, nodes), left_over(wanted, table, nodes), value)
             best = rank if best is None else min(best, rank)
         return best[2] if best is not None else None
 
     def _fitting(self, group: Group, scope: Scope, within: Mask, value: str) -> int:
         table = self._services.cluster.table
         wanted = demands(self._movable(group, scope), self._handle.judge)
-        return fitting(wanted, table, within & _domain(table, scope.key, value))
+        return fitting(wanted, table, within & domain(table, scope.key, value))
 
     def _movable(self, group: Group, scope: Scope) -> list[PodRecord]:
         """Return the pods that go where the domain is: those without a node, and those that would give up theirs."""
         return [
             each
-            for each in _members(group, scope)
+            for each in members_in(group, scope)
             if each.status is PodStatus.PENDING or Key(*each.key) in group.waiting
         ]
-
-
-def domains_open_to(group: Group, table: NodeTable) -> dict[str, Mask] | None:
-    """Return the domains a group may go to, by value; ``None`` for a group that may go anywhere.
-
-    For a group whose parts have domains of their own there are none: that many combinations are not gone through.
-    """
-    if not group.scopes:
-        return None
-    scope = group.scopes[0]
-    if len(group.scopes) > 1 or any(group.part_of(Key(*key)) not in scope.parts for key in group.members):
-        return {}
-    chosen = group.domains.get(scope.name)
-    values = [chosen] if group.assigned and chosen is not None else sorted(_values(table, scope.key, table.alive))
-    return {value: _domain(table, scope.key, value) for value in values}
-
-
-def _members(group: Group, scope: Scope) -> list[PodRecord]:
-    return [record for key, record in group.members.items() if group.part_of(Key(*key)) in scope.parts]
-
-
-def _within(table: NodeTable, group: Group, scopes: list[Scope]) -> Mask:
-    mask = table.alive
-    for scope in scopes:
-        if scope.name in group.domains:
-            mask = mask & _domain(table, scope.key, group.domains[scope.name])
-    return mask
-
-
-def _domain(table: NodeTable, key: str, value: str) -> Mask:
-    mask: Mask = table.alive & (table.labels.column(key) == table.labels.value_id(key, value))
-    return mask
-
-
-def _values(table: NodeTable, key: str, within: Mask) -> list[str]:
-    """Return the values that some node has now."""
-    column = table.labels.column(key)
-    numbers = np.unique(column[within & (column >= 0)])
-    values = table.labels.values(key)
-    return [values[number] for number in numbers.tolist()]

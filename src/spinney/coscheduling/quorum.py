@@ -1,0 +1,229 @@
+"""Where all that a group lacks would go: which of its parts, in which domains, and in whose place.
+
+The search works on copies of the cluster. For each set of members that would satisfy the group, the fewest first, every
+part that is bound to a topology key gets a domain inside the domain of what it is part of, and its pods are placed
+there at once: on free room, else by the cheapest sacrifice of a node. Where that fails the next domain is tried, then
+the next one for the part before. The narrowest parts are placed first and what may go anywhere comes last, so that
+nothing takes the room of those that have less to choose from.
+
+For pods of one size nothing is missed: if some set of victims lets the group fit, one is found. For pods of several
+sizes each is placed greedily. A search that has placed very many pods in vain is given up, and says so.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Final
+
+import msgspec
+import numpy as np
+
+from spinney.cluster.pods import PodKey, PodRecord
+from spinney.cluster.statuses import ACTIVE_ALLOCATED, PodStatus
+from spinney.cluster.table import Mask, Matrix
+from spinney.coscheduling.domains import confined, domain, members_in, value_on, values_in
+from spinney.coscheduling.framework.handle import Services
+from spinney.coscheduling.framework.points import CycleState
+from spinney.coscheduling.group import Group
+from spinney.coscheduling.judging import Judge
+from spinney.coscheduling.needs import Scope
+from spinney.coscheduling.room import demands, fitting
+from spinney.coscheduling.trial import Trial
+from spinney.coscheduling.victims import VictimSearch, priority_of
+from spinney.kube.keys import Key
+
+_IN_VAIN: Final = 1000
+"""How many placements beyond those of the group itself are tried."""
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """Where each member goes, who has to leave which node, the domain of each part, and who leaves Permit."""
+
+    places: tuple[tuple[PodRecord, str], ...] = ()
+    victims: tuple[tuple[str, PodRecord], ...] = ()
+    domains: Mapping[str, str] = field(default_factory=dict)
+    giving_up: tuple[Key, ...] = ()
+
+
+class QuorumSearch:
+    """Looks for a plan for one group. Mutable: it counts what it has tried. The cluster stays as it is.
+
+    Members that only wait at Permit may be ``giving_up`` their nodes. Without ``victims`` nobody else loses anything.
+    """
+
+    def __init__(
+        self,
+        services: Services,
+        judge: Judge,
+        state: CycleState,
+        group: Group,
+        *,
+        giving_up: Iterable[PodRecord] = (),
+        victims: bool,
+    ) -> None:
+        self._services = services
+        self._judge = judge
+        self._state = state
+        self._group = group
+        self._table = services.cluster.table
+        self._holders = {record.key: record for record in giving_up}
+        self._victims = victims
+        self._left = 0
+        self._gain: Matrix | None = None
+
+    @property
+    def exhausted(self) -> bool:
+        """Tell whether the search was given up before everything was tried."""
+        return self._left <= 0
+
+    def plan(self) -> Plan | None:
+        """Return a plan for all that the group lacks, or ``None``."""
+        group = self._group
+        before = group.domains
+        self._left = _IN_VAIN + len(group.members)
+        try:
+            for members in group.quorums(map(_without_node, self._holders.values())):
+                found = self._place_all(members) if members else None
+                if found is not None:
+                    return replace(found, giving_up=tuple(Key(*key) for key in self._holders))
+        finally:
+            group.domains = before
+        return None
+
+    # -- one set of members ------------------------------------------------------------------------------------------
+
+    def _place_all(self, members: list[PodRecord]) -> Plan | None:
+        services = self._services
+        own = {record.key for record in members}
+        promised = [each for each in services.nominations.binding_on(members[0]) if each.record.key not in own]
+        trial = Trial(services.cluster, services.claims, promised)
+        for record in self._holders.values():
+            trial.evict(record)
+        parts = {self._group.part_of(record.key) for record in members}
+        scopes = self._narrowest_first([scope for scope in self._group.scopes if scope.parts & parts])
+        return self._descend(scopes, members, trial, Plan())
+
+    def _descend(self, scopes: Sequence[Scope], members: list[PodRecord], trial: Trial, plan: Plan) -> Plan | None:
+        """Give domains to the ``scopes`` that have none yet, place what is only in these, and in the end the rest."""
+        if not scopes:
+            return self._fill(trial, sorted(members, key=lambda each: self._width(each, plan.domains)), plan)
+        scope, others = scopes[0], scopes[1:]
+        # What has more to choose from than another scope inside this one is placed later.
+        innermost = not any(each.name in scope.inner for each in others)
+        here = [each for each in members if innermost and self._group.part_of(each.key) in scope.parts]
+        later = [each for each in members if each not in here] if here else members
+        for value in self._candidates(scope, members, trial, plan.domains):
+            if self.exhausted:
+                break
+            attempt = trial.fork()
+            chosen = replace(plan, domains={**plan.domains, scope.name: value})
+            filled = self._fill(attempt, here, chosen)
+            found = self._descend(others, later, attempt, filled) if filled is not None else None
+            if found is not None:
+                return found
+        return None
+
+    def _fill(self, trial: Trial, members: Sequence[PodRecord], plan: Plan) -> Plan | None:
+        """Place members one after the other in the domains chosen for them; ``None`` if one finds no place."""
+        judge, state, group = self._judge, self._state, self._group
+        group.domains = dict(plan.domains)  # where the filters look
+        search = VictimSearch(judge, trial, self._services.budgets, self._services.groups)
+        places, victims = list(plan.places), list(plan.victims)
+        with trial.asked(state):
+            for record in members:
+                self._left -= 1
+                within = confined(trial.view.table, group, group.scopes_of(record.key))
+                found = judge.feasible(state, record, trial.view, within)
+                if found.feasible:
+                    row = judge.preferred(record, trial.view, found.mask)
+                else:
+                    sacrifice = (
+                        search.cheapest(state, record, priority_of(record), found, within) if self._victims else None
+                    )
+                    if sacrifice is None:
+                        return None
+                    row = sacrifice.row
+                    for victim in sacrifice.victims:
+                        trial.evict(victim)
+                        victims.append((sacrifice.node, victim))
+                trial.place(record, row)
+                places.append((record, trial.view.table.names[row]))
+        return replace(plan, places=tuple(places), victims=tuple(victims))
+
+    # -- domains -----------------------------------------------------------------------------------------------------
+
+    def _candidates(
+        self, scope: Scope, members: list[PodRecord], trial: Trial, domains: Mapping[str, str]
+    ) -> list[str]:
+        """Return the domains a part may go to, those first where most of its pods find free room."""
+        self._group.domains = dict(domains)
+        outer = [each for each in self._group.scopes if scope.name in each.inner]
+        within = confined(self._table, self._group, outer)
+        held = self._held(scope)
+        values = set(values_in(self._table, scope.key, within))
+        wanted = demands([each for each in members if self._group.part_of(each.key) in scope.parts], self._judge)
+        ranked: list[tuple[int, str]] = []
+        for value in values & held if held else values:
+            mask = within & domain(self._table, scope.key, value)
+            if all(
+                int(each.slots(self._table, more=self._gained())[mask].sum()) >= each.count
+                for each in wanted
+                if each.alone
+            ):
+                ranked.append((-fitting(wanted, trial.view.table, mask), value))
+        return [value for _, value in sorted(ranked)] if len(held) <= 1 else []
+
+    def _held(self, scope: Scope) -> set[str]:
+        """Return the domains in which members are that stay."""
+        staying = (
+            each.node
+            for each in members_in(self._group, scope)
+            if each.status in ACTIVE_ALLOCATED and each.key not in self._holders
+        )
+        return {value for node in staying if (value := value_on(self._table, scope.key, node)) is not None}
+
+    def _gained(self) -> Matrix:
+        """Return what each node would have more if all went who may have to, ``[node, resource]``."""
+        if self._gain is None:
+            idle, on_node = self._table.idle, self._services.cluster.on_node
+            self._gain = np.zeros_like(idle)
+            for row in on_node.rows():
+                for each in on_node.of_row(row).values():
+                    if each.key in self._holders or (self._victims and priority_of(each) < self._group.priority):
+                        amounts = each.request.requests
+                        self._gain[row, : len(amounts)] += amounts
+        return self._gain
+
+    def _narrowest_first(self, scopes: list[Scope]) -> list[Scope]:
+        """Return scopes, the whole before its parts, of those beside one another the one with the smallest domains."""
+        inside = {name for scope in scopes for name in scope.inner}
+        ordered: list[Scope] = []
+        for scope in sorted(
+            (each for each in scopes if each.name not in inside), key=lambda each: self._least(each, scopes)
+        ):
+            ordered += [scope, *self._narrowest_first([each for each in scopes if each.name in scope.inner])]
+        return ordered
+
+    def _least(self, scope: Scope, scopes: list[Scope]) -> int:
+        keys = {scope.key} | {each.key for each in scopes if each.name in scope.inner}
+        return min(self._largest(key) for key in keys)
+
+    def _largest(self, key: str) -> int:
+        column = self._table.labels.column(key)
+        numbers = column[self._table.alive & (column >= 0)]
+        return int(np.bincount(numbers).max()) if len(numbers) else 0
+
+    def _width(self, record: PodRecord, domains: Mapping[str, str]) -> int:
+        self._group.domains = dict(domains)
+        mask: Mask = confined(self._table, self._group, self._group.scopes_of(record.key))
+        return int(mask.sum())
+
+
+def waiting_members(services: Services, group: Group) -> list[PodRecord]:
+    """Return the members that hold a node at Permit."""
+    found = (services.cluster.pod(PodKey(*key)) for key in group.waiting)
+    return [record for record in found if record is not None and record.status in ACTIVE_ALLOCATED]
+
+
+def _without_node(record: PodRecord) -> PodRecord:
+    return msgspec.structs.replace(record, status=PodStatus.PENDING, node="", gpu_groups=())
