@@ -2,7 +2,7 @@
 
 kubectl looks for the kind among the components, for the ``fieldValidation`` parameter on its PATCH operation, and
 (for ``explain``) at the schema. Schemas of custom kinds are theirs; those of built-in kinds come from the table of
-fields. The fields have no descriptions there.
+fields, and their descriptions from :mod:`spinney.server.descriptions`.
 """
 
 import hashlib
@@ -12,6 +12,7 @@ import msgspec
 
 from spinney.api.builtin_fields import FieldTable
 from spinney.api.struct import JSON
+from spinney.server.descriptions import OF_ALL
 from spinney.server.exchange import Request, Response
 from spinney.server.fields.schemas import schema_name, schemas
 from spinney.server.kinds import Kind, Registry
@@ -127,8 +128,8 @@ def _custom_name(kind: Kind) -> str:
 def _schema(kind: Kind, schema: JSON) -> JSON:
     resource = kind.resource
     properties = {**schema.get("properties", {})}
-    properties.setdefault("apiVersion", {"type": "string"})
-    properties.setdefault("kind", {"type": "string"})
+    for name in ("apiVersion", "kind"):
+        properties.setdefault(name, {"type": "string", "description": OF_ALL[name]})
     if kind.custom:
         properties["metadata"] = {"allOf": [{"$ref": f"#/components/schemas/{schema_name(_METADATA)}"}]}
     return {

@@ -1,11 +1,13 @@
-"""OpenAPI schemas of the built-in types, from the table of fields: names, types and how patches merge them."""
+"""OpenAPI schemas of the built-in types: the table of fields with how patches merge them, and our texts."""
 
 from collections.abc import Iterable, Mapping
 
 from spinney.api.builtin_fields.table import Field, FieldTable, FieldType, Message
 from spinney.api.struct import JSON
+from spinney.server.descriptions import OF_ALL, description
 
 _REFERENCE = "#/components/schemas/"
+_METADATA = "metadata"  # the field that makes a type the type of objects
 _PRESERVE = "x-kubernetes-preserve-unknown-fields"
 _SCALARS: Mapping[str, JSON] = {
     "string": {"type": "string"},
@@ -58,12 +60,21 @@ def schemas(table: FieldTable, messages: Iterable[Message]) -> dict[str, JSON]:
 
 def message_schema(message: Message) -> JSON:
     """Return the schema of one type."""
-    properties = {field.name: _field_schema(field) for field in message.by_name.values()}
-    return {"type": "object", "properties": properties} if properties else {"type": "object"}
+    schema: JSON = {"type": "object"}
+    if text := description(message.name):
+        schema["description"] = text
+    if properties := {field.name: _field_schema(message, field) for field in message.by_name.values()}:
+        schema["properties"] = properties
+    return schema
 
 
-def _field_schema(field: Field) -> JSON:
+def _field_schema(message: Message, field: Field) -> JSON:
     schema = _type_schema(field.type)
+    text = description(message.name, field.name)
+    if not text and _METADATA in message.by_name:
+        text = OF_ALL.get(field.name, "")
+    if text:
+        schema["description"] = text
     if field.patch_strategy:
         schema["x-kubernetes-patch-strategy"] = field.patch_strategy
     if field.patch_merge_key:
