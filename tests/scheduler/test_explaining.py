@@ -130,6 +130,43 @@ def test_the_taint_or_label_in_the_way_is_named() -> None:
     assert "it would help to label n0 with disk=ssd" in refusal(inventory)[1]
 
 
+def test_a_cordoned_node_is_one_obstacle() -> None:
+    """Kubernetes also taints a node that is cordoned; uncordoning it is enough, unless another taint is in the way."""
+    cordoned = Taint(key="node.kubernetes.io/unschedulable", effect="NoSchedule")
+    team = Taint(key="team", value="vision", effect="NoSchedule")
+    advice = []
+    for taints in ((cordoned,), (cordoned, team)):
+        spec = NodeSpec(unschedulable=True, taints=taints)
+        inventory = an_inventory(msgspec.structs.replace(a_node("n0"), spec=spec))
+        put_gang(inventory, a_gang("job"), [a_pod("job-0", gang="job")])
+        advice.append(refusal(inventory)[1].rpartition("it would help to ")[2])
+
+    assert advice == [
+        "uncordon n0",
+        "uncordon n0, and add a toleration for the taint team=vision:NoSchedule of n0",
+    ]
+
+
+class OnlyOnSundays(Plugin):
+    """Refuses every pod before a node is looked at."""
+
+    name = "only-on-sundays"
+
+    def on_session_open(self, session: Session) -> None:
+        session.add_pre_predicate_fn(lambda _task, _job: "today is not Sunday")
+
+
+def test_what_rules_a_pod_out_beforehand_is_said_on_a_full_cluster_too() -> None:
+    """A reason that has nothing to do with nodes is not hidden by nodes that are full as well."""
+    inventory = an_inventory(a_node("n0", gpus=1))
+    put_job(inventory, "train", 2, gpus=1)
+
+    explanation, line = refusal(inventory, OnlyOnSundays)
+
+    assert "today is not Sunday" in line
+    assert not explanation.pods
+
+
 def test_a_queue_that_does_not_exist_is_all_that_is_said() -> None:
     """What nodes offer is beside the point where a job cannot be in the queue it names."""
     inventory = an_inventory(a_node("n0"))

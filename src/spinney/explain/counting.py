@@ -24,6 +24,9 @@ EXAMPLES: Final = 3
 RESOURCES_FILTER: Final = "NodeResourcesFit"
 _NOT_FOUND: Final = " not found"
 """How kube-scheduler ends the sentence about an object that a pod names and nobody has made."""
+_TAINTS: Final = "TaintToleration"
+_MIRRORED: Final = frozenset({"NodeUnschedulable", "NodeConditions"})
+"""Filters whose obstacle Kubernetes also writes as a taint of the node, so that both have to do with one thing."""
 _ADVICE: Final = {
     "NodeName": "name another node in spec.nodeName, or none",
     "NodeUnschedulable": "uncordon {node}",
@@ -157,8 +160,9 @@ def remedies(
     obstacles = np.sum([mask for _, mask in grouped], axis=0)
     unresolvable = np.logical_or.reduce([r.unresolvable & r.nodes for r in refusals if r.filter == RESOURCES_FILTER])
     found = []
+    tainted = dict(grouped).get(_TAINTS, np.zeros_like(grouped[0][1]))
     for name, mask in grouped:
-        near = mask & (obstacles == 1)
+        near = mask & (obstacles - (tainted if name in _MIRRORED else 0) == 1)
         if name == RESOURCES_FILTER:
             near = near & ~unresolvable
         rows = nodes.ordered[near[nodes.ordered]]

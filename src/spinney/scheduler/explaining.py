@@ -87,26 +87,16 @@ def explain(session: Session, job: PodGroupInfo, errors: Sequence[FitError]) -> 
     level = places.required_level(job.root)
     domains, count = places.nearest_domains(level)
     placed = max((report.fits for report in domains), default=0)
+    needed = level.ask.count if level is not None else len(tasks)
     reports = places.pod_reports
     absent = any(report.pre_filter is not None for report in reports)
-    needed = level.ask.count if level is not None else len(tasks)
-    if placed >= needed:
-        # There is room, so what refused the job did so before any node was looked at: a claim, a rule of a plugin.
-        ruled_out = dict.fromkeys(filter(None, map(session.pre_predicate, places.one_of_each)))
-        placed, others = (0, (*others, *ruled_out)) if ruled_out else (placed, others)
-        reports = () if others else reports
-    if absent or not reports:
-        # Something that is missing altogether is in the way, so what nodes lack is beside the point.
-        return Explanation(
-            subject=_name(job),
-            kind=kind,
-            placed=placed,
-            needed=needed,
-            pods=reports,
-            others=others,
-            changes=_changes(errors, tasks),
-        )
-    return Explanation(
+    # What refuses a pod before any node is looked at: a claim, a rule of a plugin.
+    ruled_out = () if absent else tuple(dict.fromkeys(filter(None, map(session.pre_predicate, places.one_of_each))))
+    if ruled_out:
+        placed, others = 0, tuple(dict.fromkeys((*others, *ruled_out)))
+    if ruled_out or (others and placed >= needed):
+        reports = ()
+    found = Explanation(
         subject=_name(job),
         kind=kind,
         placed=placed,
@@ -121,6 +111,10 @@ def explain(session: Session, job: PodGroupInfo, errors: Sequence[FitError]) -> 
         others=others,
         changes=_changes(errors, tasks),
     )
+    if reports and not absent:
+        return found
+    # Something that is missing altogether is in the way, so what nodes lack is beside the point.
+    return msgspec.structs.replace(found, domains=(), domain_count=0, required_level=None, wider=None, victims=())
 
 
 def _changes(errors: Sequence[FitError], tasks: Sequence[PodInfo]) -> tuple[str, ...]:

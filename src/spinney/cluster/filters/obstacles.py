@@ -4,9 +4,17 @@ A filter refuses with kube-scheduler's words, which count nodes and name neither
 one node, this room names them.
 """
 
+from typing import Final
+
 from spinney.api.core import Node, Pod
-from spinney.cluster.filters import node_affinity, taint_toleration
+from spinney.cluster.filters import node_affinity, node_conditions, node_unschedulable, taint_toleration
 from spinney.cluster.table import NodeTable
+
+_OF_THE_NODE: Final = "node.kubernetes.io/"
+_CONDITIONS: Final = {
+    node_unschedulable.NAME: "uncordon {node}",
+    node_conditions.NAME: "wait for, or repair, {node}",
+}
 
 
 def change_for(table: NodeTable, pod: Pod, filter_name: str, node: str) -> str | None:
@@ -16,11 +24,20 @@ def change_for(table: NodeTable, pod: Pod, filter_name: str, node: str) -> str |
         return None
     if filter_name == taint_toleration.NAME:
         return _toleration(pod, found)
+    if filter_name in _CONDITIONS:
+        besides = _toleration(pod, found, mirrored=False)
+        return f"{_CONDITIONS[filter_name].format(node=node)}{f', and {besides}' if besides else ''}"
     return _labels(pod, found) if filter_name == node_affinity.NAME else None
 
 
-def _toleration(pod: Pod, node: Node) -> str | None:
-    missing = [taint for taint in node.spec.taints if not taint_toleration.tolerates(pod.spec.tolerations, (taint,))]
+def _toleration(pod: Pod, node: Node, *, mirrored: bool = True) -> str | None:
+    """Return what to tolerate; without what is ``mirrored``, the taints Kubernetes keeps for a node's own state."""
+    missing = [
+        taint
+        for taint in node.spec.taints
+        if not taint_toleration.tolerates(pod.spec.tolerations, (taint,))
+        and (mirrored or not taint.key.startswith(_OF_THE_NODE))
+    ]
     names = [f"{taint.key}{'=' if taint.value else ''}{taint.value or ''}:{taint.effect}" for taint in missing]
     taints = f"the taint {names[0]}" if len(names) == 1 else f"the taints {', '.join(names)}"
     return f"add a toleration for {taints} of {node.metadata.name}" if names else None
