@@ -9,7 +9,7 @@ import difflib
 import re
 from collections.abc import Hashable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 import msgspec
 import yaml
@@ -18,6 +18,9 @@ from spinney.api.durations import parse_duration
 
 Step = str | int
 T = TypeVar("T", bound=msgspec.Struct)
+
+MAX_PARTS: Final = 1_000_000
+"""How many parts a document may come to; aliases of aliases come to far more in a few lines."""
 
 
 @dataclass(frozen=True)
@@ -78,11 +81,17 @@ def parse(text: str, source: str) -> Document:
     """Parse one YAML document; a syntax error, or a key given twice, is an :class:`InvalidDocument`."""
     try:
         node = yaml.compose(text, Loader=yaml.SafeLoader)
+        if node is None:
+            return Document(source, {}, {(): 1})
+        _size(node, {})
+        value = yaml.load(text, Loader=yaml.SafeLoader)
     except yaml.MarkedYAMLError as error:
         line = error.problem_mark.line + 1 if error.problem_mark else 1
-        raise InvalidDocument([Problem(source, line, "", error.problem or "not valid YAML")]) from error
-    if node is None:
-        return Document(source, {}, {(): 1})
+        raise InvalidDocument([Problem(source, line, "", _said(error))]) from error
+    except yaml.YAMLError as error:
+        raise InvalidDocument([Problem(source, 1, "", f"not text: {error}".partition("\n")[0])]) from error
+    except RecursionError as error:
+        raise InvalidDocument([Problem(source, 1, "", "nested too deeply")]) from error
     lines: dict[tuple[Step, ...], int] = {}
     problems: list[Problem] = []
     for path, line, duplicate in _positions(node, ()):
@@ -91,7 +100,7 @@ def parse(text: str, source: str) -> Document:
         lines.setdefault(path, line)
     if problems:
         raise InvalidDocument(problems)
-    return Document(source, yaml.load(text, Loader=yaml.SafeLoader), lines)
+    return Document(source, value, lines)
 
 
 def decode(kind: type[T], document: Document, at: tuple[Step, ...] = ()) -> T:
@@ -133,6 +142,33 @@ def spelled(path: tuple[Step, ...]) -> str:
     for step in path:
         text += f"[{step}]" if isinstance(step, int) else f".{step}"
     return text.removeprefix(".")
+
+
+def _said(error: yaml.MarkedYAMLError) -> str:
+    """Return what is wrong, and what to do about the faults that people make most."""
+    problem = error.problem or "not valid YAML"
+    if "'\\t'" in problem:
+        return f"{problem}; indent with spaces, not with tabs"
+    if "unhashable key" in problem:
+        return f"{problem}; a template such as '{{{{ .Values.name }}}}' has to be rendered first"
+    return problem
+
+
+def _size(node: yaml.Node, known: dict[int, int]) -> int:
+    """Return how many parts a node comes to once each alias stands for what it names; raises where that is absurd."""
+    if id(node) in known:
+        return known[id(node)]
+    known[id(node)] = MAX_PARTS  # an alias to a part that it is in
+    if isinstance(node, yaml.MappingNode):
+        parts = sum(_size(each, known) for pair in node.value for each in pair)
+    elif isinstance(node, yaml.SequenceNode):
+        parts = sum(_size(each, known) for each in node.value)
+    else:
+        parts = 0
+    if parts >= MAX_PARTS:
+        raise yaml.MarkedYAMLError(problem="aliases make it endless", problem_mark=node.start_mark)
+    known[id(node)] = parts + 1
+    return parts + 1
 
 
 def _positions(node: yaml.Node, path: tuple[Step, ...]) -> Iterator[tuple[tuple[Step, ...], int, bool]]:

@@ -7,6 +7,7 @@ misspelt there would be dropped without a word when the object is made from it.
 """
 
 import copy
+import json
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -14,7 +15,7 @@ from functools import cache
 from typing import Any, Final
 
 from spinney.api.builtin_fields import field_table
-from spinney.api.builtin_fields.misfits import UnknownField, misfits
+from spinney.api.builtin_fields.misfits import UnknownField, WrongValue, misfits
 from spinney.api.grove import POD_CLIQUE, POD_CLIQUE_SET
 from spinney.api.resource import Resource
 from spinney.api.schema.field_error import FieldPath
@@ -153,4 +154,11 @@ def _check_part(part: Part, report: Report) -> None:
             hint = hint if hint.startswith("did you mean") else f"Kubernetes {NEWEST} has no such field here"
             report(path, f"unknown key; {hint}")
         else:
-            report(path, f"Invalid value: {found.value!r}: must be {found.expected}")
+            report(path, f"Invalid value: {_shown(found)}: must be {found.expected}")
+
+
+def _shown(wrong: WrongValue) -> str:
+    """Return a value as YAML read it, with a hint where quotes would have made a text of it."""
+    shown = json.dumps(wrong.value, default=str, ensure_ascii=False)
+    quotable = wrong.expected == "a string" and not isinstance(wrong.value, dict | list)
+    return f"{shown} without quotes" if quotable else shown

@@ -116,7 +116,7 @@ def documents(text: str, source: str) -> Iterator[Document]:
     lines = text.splitlines(keepends=True)
     try:
         marks = [(node.start_mark.line, node.end_mark.line) for node in yaml.compose_all(text, yaml.SafeLoader) if node]
-    except yaml.YAMLError:
+    except (yaml.YAMLError, RecursionError):
         yield parse(text, source)  # says where the fault is
         return
     for start, end in marks:

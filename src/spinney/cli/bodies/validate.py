@@ -17,6 +17,7 @@ import msgspec
 
 from spinney.api import coscheduling, kai
 from spinney.api.grove import CLUSTER_TOPOLOGY_BINDING, POD_CLIQUE_SET, ClusterTopologyBinding, PodCliqueSet
+from spinney.api.podgang import POD_GANG
 from spinney.api.resource import Resource
 from spinney.api.schema.crd import KINDS
 from spinney.api.schema.defaults import default_pod_clique_set
@@ -155,7 +156,10 @@ def _verdict(manifest: Manifest, setting: Setting) -> Verdict:
         found = Judgement(rule(decoded) if rule is not None else [])
     ruled = [_problem(manifest, fault.path, str(fault).removeprefix(f"{fault.path}: ")) for fault in found.faults]
     # A rule says more of a field than its schema does, so it has the first word.
-    return Verdict(_told_once(ruled + shape), tuple(found.warnings), (*not_done, *found.not_done))
+    problems = _told_once(ruled + shape)
+    told = tuple(f"{problem.path}:" for problem in problems)
+    warnings = tuple(warning for warning in found.warnings if not warning.startswith(told))
+    return Verdict(problems, warnings, (*not_done, *found.not_done))
 
 
 def _judged(pcs: PodCliqueSet, setting: Setting) -> Judgement:
@@ -232,19 +236,26 @@ def _told_once(problems: list[Problem]) -> tuple[Problem, ...]:
 
 def _unknown(manifest: Manifest) -> Verdict:
     version, kind = manifest.api_version, manifest.kind
+    homes = sorted(group for group, each in _TYPES if each.lower() == kind.lower())
+    meant = version.partition("/")[0] in {home.partition("/")[0] for home in homes} or all(map(_is_groves, homes))
+    if homes and meant and version not in homes:
+        expected = " or ".join(homes)
+        return Verdict((manifest.document.problem(("apiVersion",), f"found {version!r}, expected {expected}"),))
     kinds = [each for group, each in _TYPES if group == version]
     if kinds:
         problem = manifest.document.problem(("kind",), f"{version} has no kind {kind!r}; {nearest(kind, kinds)}")
         return Verdict((problem,))
-    same_kind = sorted(group for group, each in _TYPES if each == kind)
-    if same_kind and version.partition("/")[0] in {group.partition("/")[0] for group in same_kind}:
-        expected = " or ".join(same_kind)
-        problem = manifest.document.problem(("apiVersion",), f"found {version!r}, expected {expected}")
-        return Verdict((problem,))
+    if (version, kind) == ("v1", "List"):
+        return Verdict((manifest.document.problem(("items",), "a List needs the list of its items"),))
     return Verdict(
         _told_once(builtin_field_problems(version, kind, manifest.document)),
         not_done=(f"{version} {kind} {manifest.name}: not one of our kinds, so only a cluster can check it",),
     )
+
+
+def _is_groves(api_version: str) -> bool:
+    """Say whether nobody else has kinds of such a group: then a kind says which group was meant."""
+    return api_version.partition("/")[0] in {POD_CLIQUE_SET.group, POD_GANG.group}
 
 
 def _needs_cluster(pcs: PodCliqueSet, policy: AdmissionPolicy) -> Iterator[str]:
