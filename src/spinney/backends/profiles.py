@@ -15,6 +15,8 @@ from spinney.backends.catalogue import Catalogue, UnusableBackend
 from spinney.backends.documents import Document, InvalidDocument, Problem, Step, decode, nearest, spelled
 
 ALWAYS_ENABLED = "default-scheduler"
+BLOCK: tuple[Step, ...] = ("scheduler",)
+"""Where the block stands in the configuration."""
 
 
 class SchedulerProfile(Struct, frozen=True, kw_only=True):
@@ -64,25 +66,23 @@ class _Findings:
     """What resolving a scheduler block has brought up so far. Mutable."""
 
     document: Document
-    at: tuple[Step, ...]
     problems: list[Problem] = field(default_factory=list)
 
     def report(self, path: tuple[Step, ...], message: str) -> None:
         line = self.document.line(*path)
-        self.problems.append(Problem(self.document.source, line, spelled(self.at + path), message))
+        self.problems.append(Problem(self.document.source, line, spelled((*BLOCK, *path)), message))
 
 
 def resolve(
     written: SchedulerConfiguration,
     catalogue: Catalogue,
     document: Document,
-    at: tuple[Step, ...] = ("scheduler",),
 ) -> Profiles:
     """Return the profiles in force, or raise :class:`InvalidDocument` with everything that is wrong.
 
-    ``document`` is the scheduler block itself, ``at`` where it stands in the file.
+    ``document`` is the scheduler block itself.
     """
-    findings = _Findings(document, at)
+    findings = _Findings(document)
     enabled: dict[str, Profile] = {}
     for index, profile in enumerate(written.profiles):
         resolved = _resolve_one(profile, index, catalogue, enabled, findings)
@@ -125,7 +125,7 @@ def _resolve_one(
     config: Any = None
     if backend.config_type is not None:
         try:
-            config = decode(backend.config_type, findings.document.at(*path, "config"), (*findings.at, *path, "config"))
+            config = decode(backend.config_type, findings.document.at(*path, "config"), (*BLOCK, *path, "config"))
         except InvalidDocument as error:
             findings.problems.extend(error.problems)
     elif profile.config:

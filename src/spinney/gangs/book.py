@@ -109,10 +109,8 @@ class GangBook:
         self,
         membership: Callable[[PodRecord], Membership],
         derive: Callable[[GangKey, SourceContext], Gang | None] = lambda key, context: None,
-        *,
-        context: SourceContext | None = None,
     ) -> None:
-        self.context = context if context is not None else SourceContext()
+        self.context = SourceContext()
         self._membership = membership
         self._derive = derive
         self._entries: dict[GangKey, _Entry] = {}

@@ -2,6 +2,10 @@
 
 import random
 
+_FIRST = 0.5
+_LONGEST = 30.0
+_JITTER = 0.5
+
 
 class Backoff:
     """Waits that double up to a limit, each stretched by a random part so that many processes do not come back at once.
@@ -9,20 +13,15 @@ class Backoff:
     Mutable: it remembers how often it was asked since the last reset.
     """
 
-    def __init__(
-        self, chance: random.Random, *, first: float = 0.5, longest: float = 30.0, jitter: float = 0.5
-    ) -> None:
+    def __init__(self, chance: random.Random) -> None:
         self._chance = chance
-        self._first = first
-        self._longest = longest
-        self._jitter = jitter
         self._failures = 0
 
     def next(self) -> float:
         """Return how long to wait now, and wait longer next time."""
-        delay = exponential(self._failures, first=self._first, longest=self._longest)
+        delay = exponential(self._failures, first=_FIRST, longest=_LONGEST)
         self._failures += 1
-        return delay * (1 + self._jitter * self._chance.random())
+        return delay * (1 + _JITTER * self._chance.random())
 
     def reset(self) -> None:
         """Start again from the first wait."""

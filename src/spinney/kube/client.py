@@ -304,11 +304,10 @@ class Client:
         namespace: str | None = None,
         *,
         grace_period_seconds: int | None = None,
-        propagation_policy: PropagationPolicy | None = None,
         **wanted: Unpack[Selecting],
     ) -> None:
         """Delete every object of a collection that the selectors match."""
-        body = _delete_options(grace_period_seconds, propagation_policy, None, None, dry_run=False)
+        body = _delete_options(grace_period_seconds, None, None, None, dry_run=False)
         await self.raw("DELETE", resource.path(namespace), query=_selecting(wanted), body=encode(body))
 
     async def bind(
@@ -359,7 +358,6 @@ class Client:
         query: Mapping[str, str] = {},
         body: bytes | None = None,
         headers: Mapping[str, str] = {},
-        timeout: float | None = None,
     ) -> Response:
         """Send any request and return its answer; a status of 400 or more raises."""
         sent = {"accept": "application/json"} | {name.lower(): value for name, value in headers.items()}
@@ -370,7 +368,7 @@ class Client:
             attempt += 1
             try:
                 response = await self.transport.request(
-                    method, path, query=query, headers=sent, body=body, timeout=timeout or self._timeout
+                    method, path, query=query, headers=sent, body=body, timeout=self._timeout
                 )
                 if response.status >= 400:
                     raise error_from_response(

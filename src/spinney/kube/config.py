@@ -97,9 +97,9 @@ def in_cluster(
     )
 
 
-def in_cluster_namespace(directory: Path = SERVICE_ACCOUNT) -> str:
+def in_cluster_namespace() -> str:
     """Return the namespace this pod runs in."""
-    return (directory / "namespace").read_text(encoding="utf-8").strip()
+    return (SERVICE_ACCOUNT / "namespace").read_text(encoding="utf-8").strip()
 
 
 def connect_by_default(*, runtime: Runtime, environ: Mapping[str, str] = os.environ) -> HttpTransport:

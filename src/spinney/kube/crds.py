@@ -3,23 +3,24 @@
 import asyncio
 from collections.abc import Sequence
 
-from spinney.api.resource import Resource
+from spinney.api.apiextensions import CUSTOM_RESOURCE_DEFINITION
 from spinney.api.schema.crd import manifests
 from spinney.api.struct import JSON
 from spinney.kube.client import Client
 
-CRD = Resource("apiextensions.k8s.io", "v1", "CustomResourceDefinition", "customresourcedefinitions", namespaced=False)
+CRD = CUSTOM_RESOURCE_DEFINITION
+_SERVED_WITHIN = 60.0
 
 
 class CrdRefused(RuntimeError):  # noqa: N818 - named for the situation
     """The API server took the manifest and will not serve it; the message carries its reason."""
 
 
-async def install_crds(client: Client, crds: Sequence[JSON] | None = None, *, within: float = 60.0) -> list[JSON]:
+async def install_crds(client: Client, crds: Sequence[JSON] | None = None) -> list[JSON]:
     """Apply CRDs (by default every kind Spinney reads) and return them as served, each of them Established."""
     wanted = manifests() if crds is None else crds
     applied = [await client.apply(CRD, manifest, field_manager="spinney-crds") for manifest in wanted]
-    async with asyncio.timeout(within):
+    async with asyncio.timeout(_SERVED_WITHIN):
         return [await _established(client, crd) for crd in applied]
 
 

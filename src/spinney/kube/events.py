@@ -148,13 +148,10 @@ class _Recent(Generic[V]):
 class EventRecorder:
     """Records events on behalf of one component. Mutable; used from one event loop."""
 
-    def __init__(
-        self, client: Client, component: str, *, instance: str = "", metrics: KubeMetrics | None = None
-    ) -> None:
+    def __init__(self, client: Client, component: str, *, metrics: KubeMetrics | None = None) -> None:
         self._client = client
         self._runtime = client.runtime
         self._component = component
-        self._instance = instance or component
         self._metrics = metrics or KubeMetrics()
         self._series: _Recent[_Series] = _Recent()
         self._similar: _Recent[_Similar] = _Recent()
@@ -274,7 +271,7 @@ class EventRecorder:
             "lastTimestamp": timestamp(series.last),
             "source": {"component": self._component},
             "reportingComponent": self._component,
-            "reportingInstance": self._instance,
+            "reportingInstance": self._component,
         }
         # Raw, because what comes back is the event again, and nobody wants to decode it. Nor need the server look for
         # unknown fields, which costs it as much again as reading the event.

@@ -23,7 +23,7 @@ from spinney.runtime import Runtime
 log = structlog.get_logger()
 
 # Longer than any watch outage that is not an incident; afterwards a reconcile works with what the cache shows.
-TIMEOUT_SECONDS = 300.0
+_TIMEOUT_SECONDS = 300.0
 
 
 @dataclass(slots=True)
@@ -52,9 +52,8 @@ class Creation:
 class Expectations:
     """Creations and deletions per owner that the cache of the owned kind has yet to show. Mutable."""
 
-    def __init__(self, runtime: Runtime, *, timeout: float = TIMEOUT_SECONDS) -> None:
+    def __init__(self, runtime: Runtime) -> None:
         self._runtime = runtime
-        self._timeout = timeout
         self._owners: dict[Key, _Owner] = {}
         self._awaited: dict[str, Key] = {}
         self._in_flight = 0
@@ -110,7 +109,7 @@ class Expectations:
         expected = self._owners.get(owner)
         if expected is None:
             return True
-        if expected.in_flight or self._runtime.clock.monotonic() - expected.since < self._timeout:
+        if expected.in_flight or self._runtime.clock.monotonic() - expected.since < _TIMEOUT_SECONDS:
             return False
         log.error(
             "expectations given up: the cache never showed what was written",

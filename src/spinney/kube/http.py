@@ -23,6 +23,7 @@ from spinney.kube.tls import ClientCertificate, client_context
 from spinney.kube.transport import Response, joined
 
 READ_BUFFER = 1 << 18
+USER_AGENT = "spinney"
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,18 +52,12 @@ class _Request:
 class HttpTransport:
     """Carries requests to one API server over HTTP; fills the ``Transport`` protocol."""
 
-    def __init__(
-        self,
-        endpoint: Endpoint,
-        credentials: CredentialSource | None = None,
-        *,
-        user_agent: str = "spinney",
-    ) -> None:
+    def __init__(self, endpoint: Endpoint, credentials: CredentialSource | None = None) -> None:
         self.endpoint = endpoint
         self._base = endpoint.url.rstrip("/")
         self._credentials = credentials or FixedCredential()
         encoding = "gzip" if endpoint.compression else "identity"
-        self._always = (("user-agent", user_agent), ("accept-encoding", encoding))
+        self._always = (("user-agent", USER_AGENT), ("accept-encoding", encoding))
         self._session: aiohttp.ClientSession | None = None
         self._contexts: dict[ClientCertificate | None, ssl.SSLContext] = {}
         self._connections: dict[ClientCertificate | None, Connections] = {}

@@ -29,6 +29,9 @@ from spinney.runtime import Runtime
 
 T = TypeVar("T")
 
+GRACE_SECONDS = 10.0
+"""How long reconciles under way may take to end when the process stops."""
+
 log = structlog.get_logger()
 
 
@@ -59,14 +62,12 @@ class Manager:
         election: LeaderElection | None = None,
         health: HealthServer | None = None,
         metrics: KubeMetrics | None = None,
-        grace_seconds: float = 10.0,
     ) -> None:
         self.client = client if election is None else fenced(client, election)
         self.runtime = runtime
         self.metrics = metrics or KubeMetrics()
         self._election = election
         self._health = health
-        self._grace_seconds = grace_seconds
         self._caches: dict[tuple[Any, ...], WatchCache[Any]] = {}
         self._controllers: list[Controller] = []
         self._runnables: list[Runnable] = []
@@ -81,24 +82,15 @@ class Manager:
         resource: Resource,
         type: type[T],
         *,
-        namespace: str | None = None,
         label_selector: str | None = None,
-        field_selector: str | None = None,
         indexes: Mapping[str, IndexFunction[T]] = {},
     ) -> WatchCache[T]:
         """Return the one cache of this resource, type and selection, made on first use; indexes add up."""
-        identity = (resource, type, namespace, label_selector, field_selector)
+        identity = (resource, type, label_selector)
         cache = self._caches.get(identity)
         if cache is None:
             cache = WatchCache(
-                self.client,
-                resource,
-                type,
-                runtime=self.runtime,
-                namespace=namespace,
-                label_selector=label_selector,
-                field_selector=field_selector,
-                metrics=self.metrics,
+                self.client, resource, type, runtime=self.runtime, label_selector=label_selector, metrics=self.metrics
             )
             self._caches[identity] = cache
         for name, function in indexes.items():
@@ -196,7 +188,7 @@ class Manager:
                 await parts.watch_over(controllers.watch_over(self._asked_to_stop()))
                 for controller in self._controllers:
                     controller.stop()
-                await controllers.finish(self._grace_seconds)
+                await controllers.finish(GRACE_SECONDS)
         for recorder in self._recorders:
             await recorder.flush()
 

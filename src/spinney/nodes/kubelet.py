@@ -32,6 +32,7 @@ from spinney.runtime import Runtime
 log = structlog.get_logger()
 
 _READY_BY_CLIQUE = "ready by clique"
+_WORKERS = 16
 _BY_NODE = "by node"
 _SOONEST = 0.001  # seconds; a wake-up computed in microseconds may come a hair early
 
@@ -45,8 +46,6 @@ class Kubelets:
         nodes: Mapping[str, SimulatedNode],
         times: Times,
         runtime: Runtime,
-        *,
-        workers: int = 16,
     ) -> None:
         self._client = client
         self._nodes = nodes
@@ -63,7 +62,7 @@ class Kubelets:
             indexes={_BY_NODE: lambda pod: (pod.spec.node_name,), _READY_BY_CLIQUE: _ready_clique},
         )
         self.pods.subscribe(self._observe)
-        self.controller = Controller("kubelets", self._reconcile, runtime=runtime, workers=workers)
+        self.controller = Controller("kubelets", self._reconcile, runtime=runtime, workers=_WORKERS)
         self.controller.watch(self.pods)
         self.controller.watch(self.pods, self._woken_by)
 

@@ -73,9 +73,9 @@ class FilterFramework:
         """
         return self._run(view, pod, within, thorough=False)
 
-    def diagnose(self, view: ClusterView, pod: Pod | Candidate, within: Mask | None = None) -> FilterResult:
+    def diagnose(self, view: ClusterView, pod: Pod | Candidate) -> FilterResult:
         """Return the same as :meth:`feasible`, with every filter asked about every node: what remedies are read off."""
-        return self._run(view, pod, within, thorough=True)
+        return self._run(view, pod, None, thorough=True)
 
     def _run(self, view: ClusterView, pod: Pod | Candidate, within: Mask | None, *, thorough: bool) -> FilterResult:
         candidate = pod if isinstance(pod, Candidate) else Candidate.of(pod, view.table.axis)

@@ -22,7 +22,7 @@ from spinney.scheduler import results as fit
 from spinney.scheduler.actions import BUILT_IN_ACTIONS
 from spinney.scheduler.config import PluginOption, SchedulerConfig
 from spinney.scheduler.inventory import Inventory
-from spinney.scheduler.plugin import PluginRegistry, default_registry
+from spinney.scheduler.plugin import default_registry
 from spinney.scheduler.scheduler import Scheduler
 from spinney.scheduler.session import Session
 from spinney.scheduler.tasks import PodInfo
@@ -56,14 +56,12 @@ class StandingClock(Clock):
 class SessionScheduler:
     """Runs sessions on cases in one of the scheduler's profiles: ``kai-compat``, or ``default``."""
 
-    def __init__(
-        self, profile: str = "kai-compat", *, registry: PluginRegistry | None = None, verbosity: int = 0
-    ) -> None:
+    def __init__(self, profile: str = "kai-compat", *, verbosity: int = 0) -> None:
         if profile not in {"kai-compat", "default"}:
             raise UnknownProfile(f"profile {profile!r} does not exist; there are kai-compat and default")
         self._profile = profile
         self._verbosity = verbosity
-        self._registry = registry if registry is not None else default_registry()
+        self._registry = default_registry()
 
     @property
     def actions(self) -> Collection[str]:

@@ -21,7 +21,7 @@ import yaml
 from spinney.api.struct import JSON
 from spinney.kube.client import Client
 from spinney.kube.config import load_kubeconfig
-from spinney.runtime import Clock, Runtime, SystemClock
+from spinney.runtime import Runtime, SystemClock
 from spinney.testing.controlplane.binaries import Binaries, find_binaries
 from spinney.testing.controlplane.certificates import CertificateFiles
 from spinney.testing.controlplane.features import MINORS, GangApi, gang_api
@@ -62,18 +62,10 @@ class ControlPlane:
     _etcd_url: str
     _service_account_key: Path
 
-    def __init__(
-        self,
-        minor: str = MINORS[-1],
-        *,
-        scheduler: bool | JSON = False,
-        controller_manager: bool = True,
-        clock: Clock | None = None,
-    ) -> None:
+    def __init__(self, minor: str = MINORS[-1], *, controller_manager: bool = True) -> None:
         self.minor = minor
         self.gangs: GangApi = gang_api(minor)
-        self._clock = clock if clock is not None else SystemClock()
-        self._with_scheduler = scheduler
+        self._clock = SystemClock()
         self._with_controller_manager = controller_manager
         self._ports = Ports()
         self._processes: list[Process] = []
@@ -98,8 +90,6 @@ class ControlPlane:
             self._start_apiserver()
             if self._with_controller_manager:
                 self._start_controller_manager()
-            if self._with_scheduler is not False:
-                self._start_scheduler(self._with_scheduler if isinstance(self._with_scheduler, dict) else {})
         except BaseException:
             self.stop()
             raise
@@ -121,9 +111,9 @@ class ControlPlane:
         """Return the kubectl of this minor."""
         return self._binaries.kubectl
 
-    def connect(self, runtime: Runtime, *, field_manager: str = "spinney") -> Client:
+    def connect(self, runtime: Runtime) -> Client:
         """Return a client with an administrator's rights; whoever asked for it closes its transport."""
-        return Client(load_kubeconfig(self.kubeconfig, runtime=runtime), runtime, field_manager=field_manager)
+        return Client(load_kubeconfig(self.kubeconfig, runtime=runtime), runtime)
 
     def kubeconfig_for(self, user: str, groups: tuple[str, ...] = ()) -> Path:
         """Write a kubeconfig with which a client is ``user``, by certificate; RBAC decides what that user may do."""

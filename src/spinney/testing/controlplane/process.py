@@ -13,6 +13,7 @@ from spinney.testing.controlplane.tether import Tether
 
 _TAIL = 4000  # characters of a log that go into an error
 _PROBE_PAUSE = 0.05  # seconds between two probes; a program that exits ends the pause at once
+_PATIENCE = 15.0  # seconds until a program that was asked to end is made to
 
 
 class ProcessFailed(RuntimeError):  # noqa: N818 - named for the situation
@@ -61,13 +62,13 @@ class Process:
             if self._clock.monotonic() > deadline:
                 raise ProcessFailed(f"{self.name} was not ready after {within:.0f} s ({answer}){self._story()}")
 
-    def stop(self, *, within: float = 15.0) -> None:
-        """End the program: ask, and after ``within`` seconds insist. Ending an ended program does nothing."""
+    def stop(self) -> None:
+        """End the program: ask, and after a while insist. Ending an ended program does nothing."""
         if not self.alive:
             return
         self._popen.terminate()
         try:
-            self._popen.wait(within)
+            self._popen.wait(_PATIENCE)
         except subprocess.TimeoutExpired:
             self._popen.kill()
             self._popen.wait()
