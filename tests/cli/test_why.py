@@ -263,6 +263,14 @@ def test_what_has_room_says_that_something_else_is_in_the_way(tmp_path: Path) ->
     assert "queue nosuch does not exist" in output
 
 
+def test_a_scheduler_that_nobody_runs_is_asked_after(tmp_path: Path) -> None:
+    """A pod with room that no scheduler has spoken of may name one that does not run."""
+    output = why(tmp_path, "p", NODE, a_pod("p", schedulerName="my-scheduler"))
+
+    assert "a scheduling cycle would place the pod now, on n1" in output
+    assert "my-scheduler has said nothing about it yet: does a scheduler of that name run?" in output
+
+
 def test_a_clique_is_explained_with_its_gang(served: ServedCluster) -> None:
     """Asked about a PodClique, the answer is about its pods, and names the gang that decides."""
     served.call(lambda client: until_refused(client, a_training_job("cliquey", workers=3)))

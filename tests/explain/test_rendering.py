@@ -203,3 +203,13 @@ def test_a_queue_that_refuses_is_the_headline() -> None:
         "raise the quota of queue team-a by 8 GPUs",
         "let it be preempted: a preemptible workload may go beyond the quota while there is room",
     ]
+
+
+def test_a_pod_larger_than_any_node_is_told_so() -> None:
+    """Where no eviction would help on any node, larger nodes or a smaller pod would."""
+    reason = ReasonCount(reason="Insufficient nvidia.com/gpu", nodes=5, unresolvable=5)
+    filters = (FilterReport(filter="NodeResourcesFit", nodes=5, reasons=(reason,)),)
+    report = PodReport(pod="default/p", total_nodes=5, feasible_nodes=0, filters=filters)
+    assert helpful(Explanation(subject="default/p", pods=(report,))) == [
+        "add nodes that are large enough for such a pod, or ask for less in each"
+    ]

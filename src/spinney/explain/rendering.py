@@ -28,6 +28,7 @@ _RULES: Final = {
     ),
     "OverFairShare": "queue {queue} is at its fair share of {bound}: {used} in use, {requested} requested",
 }
+_LARGER_NODES: Final = "add nodes that are large enough for such a pod, or ask for less in each"
 _NOBODY: Final = {
     "preempt": "no pod of lower priority in its queue may be evicted",
     "reclaim": "no pod of another queue may be evicted",
@@ -223,11 +224,21 @@ def _what_would_help(explanation: Explanation) -> list[str]:
     changes += [remedy.text for remedy in remedies if remedy.filter != RESOURCES_FILTER]
     if miss is not None and miss.nodes and miss.capacity < miss.needed and not miss.possible:
         changes.append(_too_small(miss))
+    if miss is None and any(map(_is_too_large, refused)):
+        changes.append(_LARGER_NODES)
     return list(dict.fromkeys(changes))
+
+
+def _is_too_large(report: PodReport) -> bool:
+    """Tell whether a pod asks for more than any node has, and nothing else is in its way."""
+    return bool(report.filters) and all(
+        found.filter == RESOURCES_FILTER and all(reason.unresolvable == reason.nodes for reason in found.reasons)
+        for found in report.filters
+    )
 
 
 def _too_small(miss: DomainReport) -> str:
     if not miss.capacity:
-        return "add nodes that are large enough for such a pod, or ask for less in each"
+        return _LARGER_NODES
     more = counted(miss.needed - miss.capacity, "more pod")
     return f"add nodes for {more} to {_where(miss)}, or ask for {miss.capacity} pods at most"

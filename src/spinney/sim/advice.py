@@ -249,6 +249,10 @@ class Advisor:
         if placed:
             nodes = sorted({cycle.placed[record.key] for record in placed})
             sentences.append(f"a scheduling cycle would place {_names(placed)} now, on {_some(nodes)}")
+            silent = sorted({each.pod.spec.scheduler_name for each in placed if not each.pod.condition("PodScheduled")})
+            sentences += [
+                f"{name} has said nothing about it yet: does a scheduler of that name run?" for name in silent
+            ]
         if promised:
             nodes = sorted({cycle.promised[record.key] for record in promised})
             sentences.append(f"{_names(promised)} would get room on {_some(nodes)} once pods there have terminated")
