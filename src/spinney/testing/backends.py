@@ -14,10 +14,8 @@ Each test runs on a fresh embedded cluster in virtual time. This module is the o
 """
 
 import copy
-import re
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from dataclasses import dataclass, field
+from contextlib import asynccontextmanager
 from typing import Any, ClassVar
 
 import msgspec
@@ -26,9 +24,9 @@ import yaml
 
 from spinney.api import labels as marks
 from spinney.api.core import NAMESPACE, Pod
-from spinney.api.grove import ClusterTopologyBinding, PodCliqueSet
-from spinney.api.meta import Condition, ObjectMeta
-from spinney.api.podgang import POD_GANG, SCHEDULED, PodGang, PodGangSpec, PodGroup
+from spinney.api.grove import PodCliqueSet
+from spinney.api.meta import Condition
+from spinney.api.podgang import POD_GANG, SCHEDULED, PodGang
 from spinney.api.schema.crd import manifests
 from spinney.api.struct import JSON, convert, to_json
 from spinney.backends import (
@@ -47,94 +45,15 @@ from spinney.backends.profiles import Profiles, SchedulerConfiguration, resolve
 from spinney.kube.client import Client
 from spinney.kube.crds import install_crds
 from spinney.kube.events import EventRecorder
-from spinney.kube.transport import Response, StreamingResponse, Transport
 from spinney.runtime import Runtime, run_virtual
 from spinney.server import ApiServer, ServerOptions
+from spinney.testing.backend_bench import NAME_OF_GANG, Bench, Lookup, Overheard, a_gang, a_pod
 from spinney.testing.builders import a_clique, a_pod_clique_set, a_scaling_group
 
-NAME_OF_GANG = "model-0"
+__all__ = ["BackendContract", "Bench", "Lookup", "a_gang", "a_pod"]
 
 OPERATORS_OWN = {"", "grove.io", "scheduler.grove.io", "apiextensions.k8s.io"}
 """API groups in which the operator has rights of its own: pods, its own kinds, and reading CRDs."""
-CREATED = 201
-RESOURCE_PATH = re.compile(
-    r"/api(?:s/(?P<group>[^/]+))?/[^/]+/(?:namespaces/[^/]+/)?(?P<resource>[^/]+)(?:/(?P<name>[^/]+)(?:/.*)?)?"
-)
-
-
-@dataclass
-class Lookup:
-    """What the operator's caches would answer. Mutable."""
-
-    gangs: dict[str, PodGang] = field(default_factory=dict)
-    sets: dict[str, PodCliqueSet] = field(default_factory=dict)
-    bindings: dict[str, ClusterTopologyBinding] = field(default_factory=dict)
-
-    def pod_gang(self, namespace: str, name: str) -> PodGang | None:
-        """Return a gang."""
-        return self.gangs.get(name)
-
-    def pod_clique_set(self, gang: PodGang) -> PodCliqueSet | None:
-        """Return the set of a gang."""
-        return self.sets.get(gang.metadata.labels.get(marks.PART_OF, ""))
-
-    def topology_binding(self, name: str) -> ClusterTopologyBinding | None:
-        """Return a topology binding."""
-        return self.bindings.get(name)
-
-    def pods_of_gang(self, gang: PodGang) -> list[Pod]:
-        """Return no pods: none have been created."""
-        return []
-
-
-@dataclass
-class Overheard:
-    """A transport that notes what is asked of the API server. Mutable: the notes grow."""
-
-    inner: Transport
-    asked: set[tuple[str, str, str]] = field(default_factory=set)
-
-    async def request(self, method: str, path: str, **options: Any) -> Response:
-        """Pass a request on."""
-        response = await self.inner.request(method, path, **options)
-        self._note(method, path, created=response.status == CREATED)
-        return response
-
-    def stream(self, method: str, path: str, **options: Any) -> AbstractAsyncContextManager[StreamingResponse]:
-        """Pass a watch on."""
-        self._note(method, path, created=False)
-        return self.inner.stream(method, path, **options)
-
-    async def close(self) -> None:
-        """Leave the connection to its owner."""
-
-    def _note(self, method: str, path: str, *, created: bool) -> None:
-        found = RESOURCE_PATH.fullmatch(path)
-        if found is None:
-            return
-        group, resource = found["group"] or "", found["resource"]
-        named = found["name"] is not None
-        verb = {"GET": "get" if named else "list", "POST": "create", "PUT": "update"}.get(method, method.lower())
-        self.asked.add((verb, group, resource))
-        if created:
-            self.asked.add(("create", group, resource))
-
-
-@dataclass(frozen=True)
-class Bench:
-    """A backend on a cluster, ready to be asked."""
-
-    backend: SchedulerBackend
-    client: Client
-    lookup: Lookup
-    gang: PodGang
-    asked: set[tuple[str, str, str]]
-    """What the backend asked of the API server: verb, API group, resource."""
-
-    async def revision(self) -> int:
-        """Return a number that grows with every write to the cluster."""
-        listing = await self.client.list(NAMESPACE)
-        return int(listing.resource_version)
 
 
 class BackendContract:
@@ -276,12 +195,12 @@ class BackendContract:
         """After a gang has been deleted nothing is left of what was made for it."""
 
         async def story(bench: Bench) -> None:
-            before = await _everything(bench)
+            before = await bench.everything()
             await bench.backend.sync_pod_gang(bench.gang)
             await bench.backend.on_pod_gang_delete(bench.gang)
             await bench.client.delete(POD_GANG, NAME_OF_GANG, "test")
             await bench.backend.context.clock.sleep(60)
-            assert await _everything(bench) == before - {("podgangs", NAME_OF_GANG)}
+            assert await bench.everything() == before - {("podgangs", NAME_OF_GANG)}
 
         self._run(story)
 
@@ -401,69 +320,9 @@ class _Kube(SchedulerBackend):
         raise AssertionError("the contract of another backend is being tested")
 
 
-def a_gang(pcs: PodCliqueSet, *, name: str = NAME_OF_GANG) -> PodGang:
-    """Return the base gang of a set's first replica, as the operator would create it."""
-    template = pcs.spec.template
-    homes = {clique: group for group in template.pod_clique_scaling_groups for clique in group.clique_names}
-    groups: list[PodGroup] = []
-    for clique in template.cliques:
-        minimum = clique.spec.min_available or clique.spec.replicas or 1
-        home = homes.get(clique.name)
-        stems = [name] if home is None else [f"{name}-{home.name}-{j}" for j in range(home.min_available or 1)]
-        groups += [PodGroup(name=f"{stem}-{clique.name}", min_replicas=minimum) for stem in stems]
-    labels = {marks.MANAGED_BY: marks.MANAGED_BY_GROVE, marks.PART_OF: pcs.metadata.name, marks.REPLICA_INDEX: "0"}
-    return PodGang(
-        metadata=ObjectMeta(name=name, namespace="test", labels={**pcs.metadata.labels, **labels}),
-        spec=PodGangSpec(pod_groups=tuple(groups), priority_class_name=template.priority_class_name),
-    )
-
-
-def a_pod(gang: PodGang, group: PodGroup, index: int) -> JSON:
-    """Return a pod of a gang as the operator hands it to ``prepare_pod``."""
-    return {
-        "apiVersion": "v1",
-        "kind": "Pod",
-        "metadata": {
-            "name": f"{group.name}-{index}",
-            "namespace": "test",
-            "labels": {
-                marks.POD_GANG: gang.metadata.name,
-                marks.POD_CLIQUE: group.name,
-                marks.POD_INDEX: str(index),
-                marks.PART_OF: gang.metadata.labels[marks.PART_OF],
-            },
-            "annotations": {},
-            "ownerReferences": [{"apiVersion": "grove.io/v1alpha1", "kind": "PodClique", "name": "x", "uid": "x"}],
-        },
-        "spec": {
-            "containers": [{"name": "main", "image": "main"}],
-            "schedulingGates": [{"name": marks.POD_GANG_GATE}],
-        },
-    }
-
-
 def _with(gang: PodGang, condition: str) -> PodGang:
     status = msgspec.structs.replace(gang.status, conditions=(Condition(type=condition, status="True"),))
     return msgspec.structs.replace(gang, status=status)
-
-
-async def _everything(bench: Bench) -> set[tuple[str, str]]:
-    """Return all namespaced objects of the test's namespace, whatever their kind."""
-    found: set[tuple[str, str]] = set()
-    groups = await _get(bench.client, "/apis")
-    paths = [f"/apis/{version['groupVersion']}" for group in groups["groups"] for version in group["versions"]]
-    for path in ["/api/v1", *paths]:
-        for resource in (await _get(bench.client, path)).get("resources", ()):
-            if not resource["namespaced"] or "list" not in resource["verbs"] or "/" in resource["name"]:
-                continue
-            listed = await _get(bench.client, f"{path}/namespaces/test/{resource['name']}")
-            found |= {(resource["name"], each["metadata"]["name"]) for each in listed.get("items", ())}
-    return found
-
-
-async def _get(client: Client, path: str) -> JSON:
-    answer: JSON = msgspec.json.decode((await client.raw("GET", path)).body)
-    return answer
 
 
 async def _put(client: Client, resource: Any, manifest: JSON) -> None:
