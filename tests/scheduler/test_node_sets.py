@@ -118,7 +118,10 @@ def test_a_raising_plugin_fails_the_job_for_this_cycle() -> None:
         result = a_scheduler(inventory, P).run_cycle()
 
     assert not result.binds
-    assert "plugin P could not divide the nodes: no map of the cluster" in result.unschedulable[0].message
+    assert (
+        "plugin P could not divide the nodes: Splitting._subset raised RuntimeError: no map of the cluster"
+        in result.unschedulable[0].message
+    )
     assert any(entry.get("plugin") == "P" and entry["log_level"] == "error" for entry in logs)
 
 

@@ -112,15 +112,19 @@ class Faulty(Plugin):
         (
             "session.add_predicate_fn(self.asked)",
             "return 42",
-            "policy.py:11 in Faulty.asked: TypeError: a predicate answers",
+            "policy.py:11 in Faulty.asked: InvalidAnswer: returned 42 (int), expected None or True where a pod fits",
         ),
         (
             "session.add_predicate_fn(lambda task: None)",
             "pass",
             "policy.py:9 in Faulty.on_session_open.<locals>.<lambda>",
         ),
-        ("session.add_node_order_fn(lambda task, node: 'x')", "pass", "could not convert string to float: 'x'"),
-        ("session.add_job_order_fn(lambda a, b: None)", "pass", "cannot be interpreted as an integer (order failed"),
+        ("session.add_node_order_fn(lambda task, node: 'x')", "pass", "returned 'x' (str), expected a finite number"),
+        (
+            "session.add_job_order_fn(lambda a, b: None)",
+            "pass",
+            "returned None, expected a whole number: negative, 0 or positive (order failed",
+        ),
     ],
     ids=["opening", "no such hook", "raises", "wrong type", "wrong signature", "no score", "no order"],
 )

@@ -21,6 +21,12 @@ class CycleMetrics:
             ["plugin", "hook"],
             registry=registry,
         )
+        self.failures = Counter(
+            "spinney_scheduling_plugin_failures",
+            "How often plugins raised or gave no proper answer, so that they were taken to say no.",
+            ["plugin", "hook"],
+            registry=registry,
+        )
         self.decisions = Counter(
             "spinney_scheduling_decisions",
             "Pods by what a cycle decided (bind, evict, pipeline).",
@@ -51,6 +57,8 @@ class CycleMetrics:
         self.cycle_seconds.observe(seconds)
         for (plugin, hook), spent in result.seconds.items():
             self.hook_seconds.labels(plugin, hook).inc(spent)
+        for (plugin, hook), times in result.failures.items():
+            self.failures.labels(plugin, hook).inc(times)
         self.decisions.labels("bind").inc(len(result.binds))
         self.decisions.labels("evict").inc(len(result.evictions))
         self.decisions.labels("pipeline").inc(len(result.pipelines))

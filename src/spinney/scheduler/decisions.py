@@ -9,7 +9,9 @@ from typing import Any, TypeVar
 import structlog
 
 from spinney.gangs.tree import GangKey, GroupSet, Member
+from spinney.scheduler import answers
 from spinney.scheduler.events import WITHIN_CAPACITY, BatchEvent, CapacityVerdict, Event, Scenario
+from spinney.scheduler.failing import Failures
 from spinney.scheduler.fairshare import Amounts, Queue
 from spinney.scheduler.fairshare.bounds import Lot, least_of
 from spinney.scheduler.hooks import DoesNotFit, Hook, QueueTurn
@@ -27,13 +29,14 @@ log = structlog.get_logger()
 _EPOCH = datetime.min.replace(tzinfo=UTC)
 _CREATED = attrgetter("record.pod.metadata.creation_timestamp")
 _UID = attrgetter("record.uid")
+_WITHOUT_REASON: str | None = ""
 
 
 class SubsettingFailed(Exception):  # noqa: N818 - named for the situation
     """A plugin raised while dividing nodes; the job fails for this cycle."""
 
-    def __init__(self, plugin: str, error: Exception) -> None:
-        super().__init__(f"plugin {plugin} could not divide the nodes: {error}")
+    def __init__(self, plugin: str, said: str) -> None:
+        super().__init__(f"plugin {plugin} could not divide the nodes: {said}")
         self.plugin = plugin
 
 
@@ -43,6 +46,8 @@ class Decisions(Registration):
     def __init__(self, timings: Timings, *, verbosity: int = 0) -> None:
         super().__init__()
         self.timings = timings
+        self.failures = Failures()
+        """What plugins got wrong in this session."""
         self.verbosity = verbosity
         self._pre_predicate_answers: dict[tuple[GangKey, int], str | None] = {}
         self._job_key: Callable[[PodGroupInfo], Any] | None = None
@@ -53,7 +58,7 @@ class Decisions(Registration):
     def job_key(self, job: PodGroupInfo) -> Any:
         """Return what orders jobs of one queue, smallest first: plugins, then age, then uid."""
         if self._job_key is None:
-            self._job_key = Ordering(self.hooks.job_order, "job_order", self.timings).key(_job_age)
+            self._job_key = Ordering(self.hooks.job_order, "job_order", self.timings, self.failures).key(_job_age)
         return self._job_key(job)
 
     def sort_tasks(self, tasks: list[PodInfo]) -> None:
@@ -61,13 +66,13 @@ class Decisions(Registration):
         if len(tasks) < 2:
             return
         if self._task_order is None:
-            self._task_order = Ordering(self.hooks.task_order, "task_order", self.timings)
+            self._task_order = Ordering(self.hooks.task_order, "task_order", self.timings, self.failures)
         self._task_order.sort(tasks, lambda: _labels_of(tasks), (_ages, _uids))
 
     def compare_queues(self, left: QueueTurn, right: QueueTurn) -> int:
         """Return a negative number if the left queue goes first: plugins, then age."""
         for hook in self.hooks.queue_order:
-            found = self._guarded(hook, "queue_order", 0, left, right)
+            found = self._asked(hook, "queue_order", answers.sign, 0, left, right)
             if found:
                 return found
         return three_way(_queue_age(left.queue), _queue_age(right.queue))
@@ -80,7 +85,7 @@ class Decisions(Registration):
 
         def compare(left: Member, right: Member) -> int:
             for hook in hooks:
-                found = self._guarded(hook, "sub_group_order", 0, job, left, right)
+                found = self._asked(hook, "sub_group_order", answers.sign, 0, job, left, right)
                 if found:
                     return found
             return three_way(left.name, right.name)
@@ -102,7 +107,7 @@ class Decisions(Registration):
     def victim_invariant_blocker(self, task: PodInfo) -> str | None:
         """Return what keeps ``task`` from being placed whoever is evicted, or ``None``."""
         for hook in self.hooks.invariants:
-            found: str | None = self._guarded(hook, "victim_invariant", None, task)
+            found = self._asked(hook, "victim_invariant", answers.reason, None, task)
             if found is not None:
                 return found
         return None
@@ -122,10 +127,10 @@ class Decisions(Registration):
             for each in sets:
                 try:
                     with self.timings.measure(hook.plugin, "subset_nodes"):
-                        answer = hook.fn(job, group, tasks, each)
+                        answer = answers.node_sets(hook.fn(job, group, tasks, each))
                 except Exception as error:
-                    log.exception("plugin failed to divide nodes", plugin=hook.plugin, error=str(error))
-                    raise SubsettingFailed(hook.plugin, error) from error
+                    said = self._failed("plugin failed to divide nodes", hook, "subset_nodes", error)
+                    raise SubsettingFailed(hook.plugin, said) from error
                 divided.append([each] if answer is None else answer)
             # A plugin may answer with sets it makes on demand: they stay so where there is nothing to join.
             sets = divided[0] if len(divided) == 1 else [each for answers in divided for each in answers]
@@ -139,14 +144,14 @@ class Decisions(Registration):
     def prepare_scoring(self, task: PodInfo, nodes: NodeSet) -> None:
         """Let plugins prepare for scoring ``task`` on ``nodes``."""
         for hook in self.hooks.node_pre_order:
-            self._guarded(hook, "node_pre_order", None, task, nodes)
+            self._told(hook, "node_pre_order", task, nodes)
 
     # -- jobs and queues ---------------------------------------------------------------------------------------------
 
     def pre_job_allocation(self, job: PodGroupInfo) -> None:
         """Tell plugins that a job is about to be tried."""
         for hook in self.hooks.pre_job_allocation:
-            self._guarded(hook, "pre_job_allocation", None, job)
+            self._told(hook, "pre_job_allocation", job)
 
     def is_job_over_capacity(self, job: PodGroupInfo, tasks: Sequence[PodInfo]) -> CapacityVerdict:
         """Judge whether placing ``tasks`` would exceed what the job's queue allows."""
@@ -162,17 +167,15 @@ class Decisions(Registration):
 
     def can_reclaim_resources(self, job: PodGroupInfo) -> bool:
         """Tell whether a job may take from other queues; without a plugin that says so it may not."""
-        return any(self._guarded(hook, "can_reclaim", False, job) for hook in self.hooks.can_reclaim[:1])
+        return any(self._asked(hook, "can_reclaim", answers.truth, False, job) for hook in self.hooks.can_reclaim[:1])
 
     def is_reclaim_victim(self, reclaimer: PodGroupInfo, victim: PodGroupInfo) -> bool:
         """Tell whether all plugins let ``victim`` be taken for a reclaiming job."""
-        filters = self.hooks.reclaim_victim_filters
-        return all(self._guarded(hook, "reclaim_victim_filter", False, reclaimer, victim) for hook in filters)
+        return self._all_agree(self.hooks.reclaim_victim_filters, "reclaim_victim_filter", reclaimer, victim)
 
     def is_preempt_victim(self, preemptor: PodGroupInfo, victim: PodGroupInfo) -> bool:
         """Tell whether all plugins let ``victim`` be taken for a preempting job."""
-        filters = self.hooks.preempt_victim_filters
-        return all(self._guarded(hook, "preempt_victim_filter", False, preemptor, victim) for hook in filters)
+        return self._all_agree(self.hooks.preempt_victim_filters, "preempt_victim_filter", preemptor, victim)
 
     def reclaim_refusal(self, scenario: Scenario) -> str | None:
         """Return why a plugin refuses a reclaim scenario, or ``None`` if all agree."""
@@ -194,7 +197,7 @@ class Decisions(Registration):
         """Return the most that may be taken for good from the ``lots`` of other queues; ``None`` is unbounded."""
         bounds: list[Amounts] = []
         for hook in self.hooks.reclaim_bounds:
-            bound: Amounts | None = self._guarded(hook, "reclaim_bound", None, reclaimer, lots)
+            bound = self._asked(hook, "reclaim_bound", answers.bound, None, reclaimer, lots)
             if bound is not None:
                 bounds.append(bound)
         return least_of(bounds)
@@ -202,7 +205,7 @@ class Decisions(Registration):
     def job_solution_start(self) -> None:
         """Tell plugins that a search for victims begins."""
         for hook in self.hooks.on_job_solution_start:
-            self._guarded(hook, "job_solution_start", None)
+            self._told(hook, "job_solution_start")
 
     def queue_allocated(self, queue: str) -> Amounts | None:
         """Return what a queue holds, if a plugin knows."""
@@ -240,7 +243,8 @@ class Decisions(Registration):
         many: Callable[[BatchEvent], None] | None,
         tasks: Sequence[PodInfo],
     ) -> None:
-        if single is None and many is None:
+        asked = many if many is not None else single
+        if asked is None:
             return
         with self.timings.measure(plugin, what):
             try:
@@ -250,28 +254,30 @@ class Decisions(Registration):
                 assert single is not None, "one of the two forms is there"
                 for task in tasks:
                     single(Event(task))
-            except Exception as error:
-                log.exception("plugin event handler failed; the operation stands", plugin=plugin, error=str(error))
+            except Exception as error:  # noqa: BLE001 - a handler that fails changes nothing
+                event = "plugin event handler failed; the operation stands"
+                self.failures.add(event, plugin, what, asked, error)
 
     def _ask_pre_predicates(self, hooks: Sequence[Hook[Any]], task: PodInfo) -> str | None:
         for hook in hooks:
             try:
                 with self.timings.measure(hook.plugin, "pre_predicate"):
                     answer = hook.fn(task, task.job)
+                    fits = accepts(answer)
             except DoesNotFit as refusal:
                 return str(refusal)
-            except Exception as error:
-                log.exception("plugin pre-predicate failed, so the pod is refused", plugin=hook.plugin)
-                return f"plugin {hook.plugin} failed: {error}"
-            if not accepts(answer):
+            except Exception as error:  # noqa: BLE001 - a pre-predicate that fails refuses
+                said = self._failed("plugin pre-predicate failed, so the pod is refused", hook, "pre_predicate", error)
+                return f"plugin {hook.plugin} failed: {said}"
+            if not fits:
                 return answer if isinstance(answer, str) else f"refused by plugin {hook.plugin}"
         return None
 
     def _scenario_refusal(self, hooks: Sequence[Hook[Any]], what: str, scenario: Scenario) -> str | None:
         for hook in hooks:
-            answer: bool | str = self._guarded(hook, what, False, scenario)
-            if answer is not True:
-                return answer if isinstance(answer, str) else f"refused by plugin {hook.plugin}"
+            refusal = self._asked(hook, what, answers.refusal, _WITHOUT_REASON, scenario)
+            if refusal is not None:
+                return refusal or f"refused by plugin {hook.plugin}"
         return None
 
     def _first_capacity(self, hooks: Sequence[Hook[Any]], what: str, *args: Any) -> CapacityVerdict:
@@ -280,21 +286,29 @@ class Decisions(Registration):
         hook = hooks[0]
         try:
             with self.timings.measure(hook.plugin, what):
-                verdict: CapacityVerdict = hook.fn(*args)
-                return verdict
-        except Exception as error:
-            log.exception("plugin capacity check failed, so there is no capacity", plugin=hook.plugin)
-            return CapacityVerdict(ok=False, reason="PluginError", message=f"plugin {hook.plugin} failed: {error}")
+                return answers.verdict(hook.fn(*args))
+        except Exception as error:  # noqa: BLE001 - a check that fails says no
+            said = self._failed("plugin capacity check failed, so there is no capacity", hook, what, error)
+            return CapacityVerdict(ok=False, reason="PluginError", message=f"plugin {hook.plugin} failed: {said}")
 
-    def _guarded(self, hook: Hook[Any], what: str, fallback: T, *args: Any) -> T:
-        """Call a plugin and measure it; one that fails answers ``fallback``, which is always the careful answer."""
+    def _all_agree(self, hooks: Sequence[Hook[Any]], what: str, *args: Any) -> bool:
+        return all(self._asked(hook, what, answers.truth, False, *args) for hook in hooks)
+
+    def _asked(self, hook: Hook[Any], what: str, read: Callable[[Any], T], careful: T, *args: Any) -> T:
+        """Return what a plugin answers, read by ``read``; one that fails gives the careful answer."""
         try:
             with self.timings.measure(hook.plugin, what):
-                answer: T = hook.fn(*args)
-        except Exception:
-            log.exception("plugin failed", plugin=hook.plugin, hook=what, counted_as=fallback)
-            return fallback
-        return answer
+                return read(hook.fn(*args))
+        except Exception as error:  # noqa: BLE001 - whoever asks goes on with the careful answer
+            self._failed("plugin failed", hook, what, error, counted_as=careful)
+            return careful
+
+    def _told(self, hook: Hook[Any], what: str, *args: Any) -> None:
+        """Tell a plugin something; what it answers means nothing."""
+        self._asked(hook, what, lambda _: None, None, *args)
+
+    def _failed(self, event: str, hook: Hook[Any], what: str, error: Exception, **fields: Any) -> str:
+        return self.failures.add(event, hook.plugin, what, hook.fn, error, **fields)
 
 
 def _job_age(job: PodGroupInfo) -> tuple[datetime, str]:

@@ -4,18 +4,16 @@ An order is a sort key. Where every plugin gave a key, it is their tuple, comput
 it compares on demand. A plugin that raises counts as saying *equal*. Time is measured per plugin.
 """
 
-import operator
 from collections.abc import Callable, Sequence
 from functools import cmp_to_key
 from typing import Any, Final, Generic, TypeVar
 
-import structlog
-
+from spinney.scheduler import answers
+from spinney.scheduler.failing import Failures
 from spinney.scheduler.hooks import Order
 from spinney.scheduler.timing import Timings
 
 T = TypeVar("T")
-log = structlog.get_logger()
 
 
 class _Equal:
@@ -39,10 +37,13 @@ _EQUAL: Final = _Equal()
 class Ordering(Generic[T]):
     """The orders of one kind (``hook``) that plugins have registered, asked in turn."""
 
-    def __init__(self, orders: Sequence[Order[Callable[[T, T], int]]], hook: str, timings: Timings) -> None:
+    def __init__(
+        self, orders: Sequence[Order[Callable[[T, T], int]]], hook: str, timings: Timings, failures: Failures
+    ) -> None:
         self._orders = orders
         self._hook = hook
         self._timings = timings
+        self._failures = failures
         self._by_keys = all(order.compare is None for order in orders)
 
     def key(self, last: Callable[[T], Any]) -> Callable[[T], Any]:
@@ -85,15 +86,19 @@ class Ordering(Generic[T]):
                     continue
             values = self._values(order, items)
             if values is not None:
-                _sort(items, values)
+                try:
+                    _sort(items, values)
+                except TypeError as error:
+                    assert order.key is not None, "only orders by key have values"
+                    self._failed(order.plugin, order.key, error)
 
     def _values(self, order: Order[Callable[[T, T], int]], items: Sequence[T]) -> list[Any] | None:
         assert order.key is not None, "only orders by key are asked for values"
         with self._timings.measure(order.plugin, self._hook):
             try:
                 return list(map(order.key, items))
-            except Exception as error:
-                log.exception("plugin order failed, counted as equal", plugin=order.plugin, error=str(error))
+            except Exception as error:  # noqa: BLE001 - an order that fails says equal
+                self._failed(order.plugin, order.key, error)
                 return None
 
     def _measured_key(self, order: Order[Callable[[T, T], int]]) -> Callable[[T], Any]:
@@ -104,8 +109,8 @@ class Ordering(Generic[T]):
             with self._timings.measure(order.plugin, self._hook):
                 try:
                     return key(item)
-                except Exception as error:
-                    log.exception("plugin order failed, counted as equal", plugin=order.plugin, error=str(error))
+                except Exception as error:  # noqa: BLE001 - an order that fails says equal
+                    self._failed(order.plugin, key, error)
                     return _EQUAL
 
         return measured
@@ -119,12 +124,15 @@ class Ordering(Generic[T]):
         def guarded(left: T, right: T) -> int:
             with self._timings.measure(order.plugin, self._hook):
                 try:
-                    return operator.index(compare(left, right))
-                except Exception as error:
-                    log.exception("plugin order failed, counted as equal", plugin=order.plugin, error=str(error))
+                    return answers.sign(compare(left, right))
+                except Exception as error:  # noqa: BLE001 - an order that fails says equal
+                    self._failed(order.plugin, compare, error)
                     return 0
 
         return guarded
+
+    def _failed(self, plugin: str, fn: Callable[..., Any], error: Exception) -> None:
+        self._failures.add("plugin order failed, counted as equal", plugin, self._hook, fn, error)
 
 
 def three_way(left: Any, right: Any) -> int:

@@ -95,3 +95,5 @@ class CycleResult:
     """When time alone may change a decision: a session is worth opening then, though nothing may have happened."""
     seconds: Mapping[tuple[str, str], float] = field(default_factory=dict)
     """Time spent, by plugin and extension point; actions count as plugin ``action``."""
+    failures: Mapping[tuple[str, str], int] = field(default_factory=dict)
+    """How often plugins raised, or gave no proper answer, by plugin and extension point."""

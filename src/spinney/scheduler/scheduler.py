@@ -95,6 +95,7 @@ class Scheduler:
             started=session.started,
             next_moment=_next_moment(session),
             seconds=session.timings.seconds,
+            failures=session.failures.counts,
         )
 
     def _refused(self, session: Session) -> list[Unschedulable]:

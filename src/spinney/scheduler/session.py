@@ -24,6 +24,7 @@ from spinney.cluster.table import Holding
 from spinney.explain.reasons import VictimReport
 from spinney.gangs.tree import GangKey, PodSet
 from spinney.runtime import Runtime
+from spinney.scheduler import answers
 from spinney.scheduler.config import SchedulerConfig
 from spinney.scheduler.decisions import Decisions
 from spinney.scheduler.device_claims import ClaimedDevices
@@ -123,7 +124,7 @@ class Session(Decisions):
     @cached_property
     def judge(self) -> Judge:
         """Return who judges nodes for tasks; plugins must have registered by then."""
-        return Judge(self.nodes, self.hooks, self.timings)
+        return Judge(self.nodes, self.hooks, self.timings, self.failures)
 
     @property
     def job_keys(self) -> Iterator[GangKey]:
@@ -321,6 +322,8 @@ class Session(Decisions):
     def _bind_annotations(self, task: PodInfo) -> dict[str, str]:
         annotations: dict[str, str] = {}
         for hook in self.hooks.bind_mutations:
-            found: Mapping[str, str] = self._guarded(hook, "bind_request_mutate", {}, task, task.node_name)
+            found: Mapping[str, str] = self._asked(
+                hook, "bind_request_mutate", answers.annotations, {}, task, task.node_name
+            )
             annotations.update(found)
         return annotations

@@ -8,9 +8,9 @@ pipelined.
 from collections.abc import Callable
 from typing import Final, NamedTuple
 
-import structlog
-
 from spinney.cluster.resources import GPU
+from spinney.scheduler.answers import finite
+from spinney.scheduler.failing import Failures
 from spinney.scheduler.hooks import GpuOrderFn, Hook
 from spinney.scheduler.nodes import NodeInfo, Nodes
 from spinney.scheduler.tasks import PodInfo
@@ -18,8 +18,6 @@ from spinney.scheduler.timing import Timings
 
 WHOLE_DEVICE: Final = "-2"
 """What a GPU order is asked about for a device nobody uses yet."""
-
-log = structlog.get_logger()
 
 
 class DeviceChoice(NamedTuple):
@@ -42,6 +40,7 @@ def choose_devices(
     orders: list[Hook[GpuOrderFn]],
     *,
     timings: Timings,
+    failures: Failures,
     new_group: Callable[[], str],
 ) -> DeviceChoice | None:
     """Return the devices of ``node`` for ``task``, or ``None`` if there are too few."""
@@ -54,12 +53,12 @@ def choose_devices(
         if use.active + use.pipelined == 0:
             only_releasing += 1
         if use.free_later >= parts:
-            score = _score(task, node, group, orders, timings)
+            score = _score(task, node, group, orders, timings=timings, failures=failures)
             if score is not None:
                 found.append(_Candidate((-score, False, group), group, use.exists and use.free >= parts))
     idle = int(nodes.table.idle[node.row, GPU])
     whole = idle + int(nodes.table.releasing[node.row, GPU]) - only_releasing
-    score = _score(task, node, WHOLE_DEVICE, orders, timings)
+    score = _score(task, node, WHOLE_DEVICE, orders, timings=timings, failures=failures)
     if score is not None:
         found += [
             _Candidate((-score, True, f"{number:09d}"), WHOLE_DEVICE, number < idle)
@@ -72,14 +71,16 @@ def choose_devices(
     return DeviceChoice(groups, all(each.now for each in chosen))
 
 
-def _score(task: PodInfo, node: NodeInfo, group: str, orders: list[Hook[GpuOrderFn]], timings: Timings) -> float | None:
+def _score(
+    task: PodInfo, node: NodeInfo, group: str, orders: list[Hook[GpuOrderFn]], *, timings: Timings, failures: Failures
+) -> float | None:
     """Return the sum of what plugins say; ``None`` drops the device because one of them failed."""
     total = 0.0
     for hook in orders:
         try:
             with timings.measure(hook.plugin, "gpu_order"):
-                total += hook.fn(task, node, group)
-        except Exception as error:
-            log.exception("plugin failed to score a device, which is dropped", plugin=hook.plugin, error=str(error))
+                total += finite(hook.fn(task, node, group))
+        except Exception as error:  # noqa: BLE001 - a device without a score is dropped
+            failures.add("plugin failed to score a device, which is dropped", hook.plugin, "gpu_order", hook.fn, error)
             return None
     return total

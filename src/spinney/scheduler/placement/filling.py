@@ -126,6 +126,7 @@ def _place_best(
                 node,
                 session.hooks.gpu_order,
                 timings=session.timings,
+                failures=session.failures,
                 new_group=session.new_gpu_group,
             )
             if choice is None:

@@ -7,13 +7,12 @@ per job, pod set and request class, for the nodes somebody asks about. Stateful 
 Resource fit is not a rule of any plugin: it is always checked.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple, cast
+from typing import Any, Final, NamedTuple, cast
 
 import numpy as np
 import numpy.typing as npt
-import structlog
 
 from spinney.cluster.classes import RequestClass
 from spinney.cluster.devices import DEVICE
@@ -21,6 +20,8 @@ from spinney.cluster.journal import Rows
 from spinney.cluster.resources import GPU
 from spinney.cluster.table import Mask
 from spinney.gangs.tree import GangKey
+from spinney.scheduler import answers
+from spinney.scheduler.failing import Failures, InvalidAnswer
 from spinney.scheduler.hooks import (
     DoesNotFit,
     Fit,
@@ -37,7 +38,9 @@ from spinney.scheduler.nodes import LastFit, NodeInfo, Nodes, NodeSet, Scores
 from spinney.scheduler.tasks import PodInfo
 from spinney.scheduler.timing import Timings
 
-log = structlog.get_logger()
+PREDICATE: Final = "predicate"
+SCORE: Final = "node_order"
+GPU_SCORE: Final = "gpu_order"
 
 
 @dataclass(slots=True)
@@ -96,17 +99,21 @@ class RuleSet(NamedTuple):
 class Judge:
     """Judges nodes for tasks by the rules plugins have registered. Mutable: it remembers verdicts."""
 
-    def __init__(self, nodes: Nodes, hooks: Hooks, timings: Timings) -> None:
+    def __init__(self, nodes: Nodes, hooks: Hooks, timings: Timings, failures: Failures) -> None:
         self._nodes = nodes
         self._hooks = hooks
         self._timings = timings
+        self._failures = failures
         self._classes: dict[tuple[int, tuple[int, ...]], tuple[Judged, Judged]] = {}
         self._pod_sets: dict[tuple[GangKey, str, int, tuple[int, ...]], Judged] = {}
         self._rule_sets: dict[tuple[bool, ...], RuleSet] = {}
         conditions = [rule.applies_to for rule in hooks.predicates] + [rule.applies_to for rule in hooks.scores]
         self._conditions = [condition for condition in conditions if condition is not None]
-        self.failures: dict[str, str] = {}
-        """What plugins raised while judging, by plugin; each is logged once per session."""
+
+    @property
+    def failures(self) -> Mapping[str, str]:
+        """Return what plugins got wrong while they judged nodes or devices, by plugin: what they dropped is missing."""
+        return self._failures.told((PREDICATE, SCORE, GPU_SCORE))
 
     def rules(self, task: PodInfo) -> RuleSet:
         """Return the rules that have a say about ``task``."""
@@ -265,25 +272,25 @@ class Judge:
             return fits, score
         nodes = NodeSet(self._nodes, rows)
         for predicate in predicates:
-            with self._timings.measure(predicate.plugin, "predicate"):
+            with self._timings.measure(predicate.plugin, PREDICATE):
                 fits &= self._ask_predicate(predicate, task, job, nodes)
         for each in scores:
-            with self._timings.measure(each.plugin, "node_order"):
-                found = self._ask_score(each, task, job, nodes)
-            fits &= ~np.isnan(found)
+            with self._timings.measure(each.plugin, SCORE):
+                found, had = self._ask_score(each, task, job, nodes)
+            if had is not None:
+                fits &= had
             score += found
         return fits, score
 
     def _ask_predicate(self, rule: Predicate, task: PodInfo, job: PodGroupInfo, nodes: NodeSet) -> Mask:
         if rule.columns:
             try:
-                answer = np.asarray(cast("PredicateColumns", rule.fn)(task, job, nodes), dtype=np.bool_)
-                return answer if answer.shape == nodes.rows.shape else np.broadcast_to(answer, nodes.rows.shape)
+                return answers.mask_of(cast("PredicateColumns", rule.fn)(task, job, nodes), nodes)
             except Exception as error:  # noqa: BLE001 - a predicate that fails refuses
-                self._failed(rule.plugin, error)
+                self._failed(rule, PREDICATE, error)
                 return np.zeros(len(nodes), dtype=np.bool_)
         fn = cast("PredicateFn", rule.fn)
-        answers: list[bool] = []
+        verdicts: list[bool] = []
         for node in nodes:
             fits = False
             try:
@@ -292,32 +299,55 @@ class Judge:
             except DoesNotFit:
                 pass
             except Exception as error:  # noqa: BLE001 - a predicate that fails refuses
-                self._failed(rule.plugin, error)
-            answers.append(fits)
-        return np.array(answers, dtype=np.bool_)
+                self._failed(rule, PREDICATE, error)
+            verdicts.append(fits)
+        return np.array(verdicts, dtype=np.bool_)
 
-    def _ask_score(self, rule: Score, task: PodInfo, job: PodGroupInfo, nodes: NodeSet) -> Scores:
-        """Return scores; a node whose score could not be had gets NaN, which drops it."""
+    def _ask_score(self, rule: Score, task: PodInfo, job: PodGroupInfo, nodes: NodeSet) -> tuple[Scores, Mask | None]:
+        """Return scores, and which nodes have one where some have not: those are dropped."""
         if rule.columns:
             try:
-                answer = np.asarray(cast("NodeOrderColumns", rule.fn)(task, job, nodes), dtype=np.float64)
-                return answer if answer.shape == nodes.rows.shape else np.broadcast_to(answer, nodes.rows.shape)
+                found = answers.scores_of(cast("NodeOrderColumns", rule.fn)(task, job, nodes), nodes)
             except Exception as error:  # noqa: BLE001 - a node without a score is dropped
-                self._failed(rule.plugin, error)
-                return np.full(len(nodes), np.nan)
+                self._failed(rule, SCORE, error)
+                return np.zeros(len(nodes)), np.zeros(len(nodes), dtype=np.bool_)
+            return self._finite(rule, found, nodes, ())
         fn = cast("NodeOrderFn", rule.fn)
-        answers = np.full(len(nodes), np.nan)
+        said: list[Any] = []
+        dropped: list[int] = []
         for position, node in enumerate(nodes):
             try:
-                answers[position] = fn(task, node)
+                said.append(fn(task, node))
             except Exception as error:  # noqa: BLE001 - a node without a score is dropped
-                self._failed(rule.plugin, error)
-        return answers
+                self._failed(rule, SCORE, error)
+                said.append(0.0)
+                dropped.append(position)
+        numbers = answers.all_numbers(said)
+        if numbers is None:
+            numbers = np.zeros(len(nodes))
+            for position, each in enumerate(said):
+                try:
+                    numbers[position] = answers.number(each)
+                except InvalidAnswer as error:
+                    self._failed(rule, SCORE, error)
+                    dropped.append(position)
+        return self._finite(rule, numbers, nodes, dropped)
 
-    def _failed(self, plugin: str, error: Exception) -> None:
-        if plugin not in self.failures:
-            self.failures[plugin] = str(error)
-            log.exception("plugin failed while judging nodes, which are refused", plugin=plugin, error=str(error))
+    def _finite(self, rule: Score, found: Scores, nodes: NodeSet, dropped: Sequence[int]) -> tuple[Scores, Mask | None]:
+        """Return scores and, where not every node has one that is finite, which have."""
+        had = np.isfinite(found)
+        if had.all() and not dropped:
+            return found, None
+        try:
+            answers.must_be_finite(found, nodes)
+        except InvalidAnswer as error:
+            self._failed(rule, SCORE, error)
+        had[dropped] = False
+        return np.where(had, found, 0.0), had
+
+    def _failed(self, rule: Predicate | Score, hook: str, error: Exception) -> None:
+        event = "plugin failed while judging nodes, which are refused"
+        self._failures.add(event, rule.plugin, hook, rule.fn, error)
 
 
 def _scope(rule: Predicate | Score) -> int:
@@ -330,14 +360,14 @@ def _scope(rule: Predicate | Score) -> int:
 
 
 def accepts(answer: Fit) -> bool:
-    """Tell whether a predicate's answer means *fits*; raises ``TypeError`` for one that means nothing."""
+    """Tell whether a predicate's answer means *fits*; raises :class:`InvalidAnswer` for one that means nothing."""
     if answer is None or answer is True:
         return True
     if answer is False or isinstance(answer, str):
         return False
     if isinstance(answer, np.bool_):  # type: ignore[unreachable] # what numpy compares gives one
         return bool(answer)
-    raise TypeError(f"a predicate answers None or True where a pod fits, False or a reason where not; found {answer!r}")
+    raise InvalidAnswer(answers.shown(answer), "None or True where a pod fits, False or a reason where not")
 
 
 def resource_fit(nodes: Nodes, request: RequestClass, rows: Rows) -> tuple[Mask, Mask]:

@@ -1,0 +1,52 @@
+"""What plugins got wrong in a session: which function, what it raised or answered, and how often.
+
+A plugin fails by raising, or by answering with something that is no answer: a score that is not a number, a truth value
+that is a text. Both go the same way. Whoever asked takes the careful answer instead, the first failure of a function is
+logged, all are counted, and what is told to users names plugin, function and fault.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Collection
+from typing import Any
+
+import structlog
+
+log = structlog.get_logger()
+
+
+class InvalidAnswer(TypeError):  # noqa: N818 - named for the situation
+    """A function answered with something that is no answer."""
+
+    def __init__(self, found: str, expected: str) -> None:
+        super().__init__(f"returned {found}, expected {expected}")
+
+
+class Failures:
+    """The failures of one session. Mutable."""
+
+    def __init__(self) -> None:
+        self.counts: Counter[tuple[str, str]] = Counter()
+        """How often plugins failed, by plugin and extension point."""
+        self._first: dict[tuple[str, str, str], str] = {}
+
+    def add(self, event: str, plugin: str, hook: str, fn: Callable[..., Any], error: Exception, **fields: Any) -> str:
+        """Note a failure while its error is being handled; return what to tell about it.
+
+        ``event`` says in the log what was made of it.
+        """
+        function = getattr(fn, "__qualname__", type(fn).__qualname__).replace(".<locals>", "")
+        fault = str(error) if isinstance(error, InvalidAnswer) else f"raised {type(error).__name__}: {error}"
+        said = f"{function} {fault}"
+        self.counts[plugin, hook] += 1
+        if (plugin, hook, function) not in self._first:
+            self._first[plugin, hook, function] = said
+            log.exception(event, plugin=plugin, hook=hook, function=function, error=str(error), **fields)
+        return said
+
+    def told(self, hooks: Collection[str]) -> dict[str, str]:
+        """Return what plugins got wrong at some extension points, by plugin."""
+        found: dict[str, list[str]] = {}
+        for (plugin, hook, _), said in self._first.items():
+            if hook in hooks:
+                found.setdefault(plugin, []).append(said)
+        return {plugin: "; ".join(faults) for plugin, faults in found.items()}

@@ -1,0 +1,202 @@
+"""An answer that is no answer fails closed, and says whose it is: plugin, function and what it returned."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+import structlog
+from prometheus_client import CollectorRegistry, generate_latest
+
+from spinney.scheduler import CycleResult, NodeInfo, Plugin, PodInfo, Session
+from spinney.scheduler.cycle_metrics import CycleMetrics
+from spinney.scheduler.events import Scenario
+from tests.scheduler.building import a_node, a_scheduler, a_session, an_inventory, put_job
+
+Register = Callable[[Session, Callable[..., Any]], None]
+
+
+def a_plugin(register: Register, answer: Any) -> type[Plugin]:
+    """Return a plugin whose one function always answers ``answer``; a function is asked for it."""
+
+    def odd(*args: Any) -> Any:
+        return answer(*args) if callable(answer) else answer
+
+    class Odd(Plugin):
+        name = "odd-one"
+
+        def on_session_open(self, session: Session) -> None:
+            register(session, odd)
+
+    return Odd
+
+
+def cycle(register: Register, answer: Any, *, pods: int = 1) -> CycleResult:
+    """Run a cycle with such a plugin and a job on two nodes."""
+    inventory = an_inventory(a_node("n1"), a_node("n2"))
+    put_job(inventory, "job", pods)
+    return a_scheduler(inventory, a_plugin(register, answer)).run_cycle()
+
+
+def score(session: Session, fn: Callable[..., Any]) -> None:
+    """Register a score, asked node by node."""
+    session.add_node_order_fn(fn)
+
+
+def scores(session: Session, fn: Callable[..., Any]) -> None:
+    """Register a score, asked about all nodes."""
+    session.add_node_order_columns(fn)
+
+
+def mask(session: Session, fn: Callable[..., Any]) -> None:
+    """Register a predicate, asked about all nodes."""
+    session.add_predicate_columns(fn)
+
+
+def pre_predicate(session: Session, fn: Callable[..., Any]) -> None:
+    """Register a pre-predicate."""
+    session.add_pre_predicate_fn(fn)
+
+
+def predicate(session: Session, fn: Callable[..., Any]) -> None:
+    """Register a predicate."""
+    session.add_predicate_fn(fn)
+
+
+def subset(session: Session, fn: Callable[..., Any]) -> None:
+    """Register a division of nodes."""
+    session.add_subset_nodes_fn(fn)
+
+
+def capacity(session: Session, fn: Callable[..., Any]) -> None:
+    """Register a capacity check, before that of proportion."""
+    session.add_is_job_over_capacity_fn(fn)
+    session.hooks.job_over_capacity.reverse()
+
+
+@pytest.mark.parametrize(
+    ("register", "answer", "said"),
+    [
+        (score, float("nan"), "returned nan for node n1 and for 1 other(s), expected a finite number"),
+        (score, float("inf"), "returned inf for node n1 and for 1 other(s), expected a finite number"),
+        (score, None, "returned None, expected a finite number"),
+        (score, "5", "returned '5' (str), expected a finite number"),
+        (score, [1.0], "returned [1.0] (list), expected a finite number"),
+        (scores, np.array([np.nan, -np.inf]), "returned nan for node n1 and for 1 other(s), expected a finite number"),
+        (scores, None, "returned None, expected one number per node"),
+        (scores, ["1", "2"], "returned values of type <U1, expected one number per node"),
+        (scores, np.zeros(3), "returned 3 values for 2 nodes, expected one number per node"),
+        (mask, "refused", "returned 'refused' (str), expected one truth value per node"),
+        (mask, None, "returned None, expected one truth value per node"),
+        (mask, np.array([0, 1]), "returned values of type int64, expected one truth value per node"),
+        (predicate, 1, "returned 1 (int), expected None or True where a pod fits, False or a reason where not"),
+        (pre_predicate, [], "returned [] (list), expected None or True where a pod fits, False or a reason where not"),
+        (subset, [None], "returned a list with None in it, expected a list of node sets"),
+        (
+            subset,
+            lambda job, group, tasks, nodes: nodes,
+            "returned NodeSet([n1, n2]) (NodeSet), expected a list of node sets",
+        ),
+        (subset, lambda *args: iter(()), "expected a list of node sets, or None where the plugin"),
+        (capacity, None, "returned None, expected a CapacityVerdict"),
+    ],
+)
+def test_an_answer_that_is_none_refuses_and_is_told(register: Register, answer: Any, said: str) -> None:
+    """Nothing is placed; what the gang is told, and the log, name plugin, function and what was returned."""
+    with structlog.testing.capture_logs() as logged:
+        result = cycle(register, answer)
+
+    assert result.binds == []
+    (refused,) = result.unschedulable
+    assert "odd-one" in refused.message
+    assert said in refused.message
+    (entry,) = [each for each in logged if each.get("plugin") == "odd-one"]
+    assert "odd" in entry["function"]
+    assert entry["error"] in said or said in entry["error"]
+
+
+def test_only_the_nodes_without_a_score_are_dropped() -> None:
+    """A node that got a proper score can be used, and the fault is counted."""
+
+    def picky(_: PodInfo, node: NodeInfo) -> float:
+        return float("nan") if node.name == "n1" else 1.0
+
+    result = cycle(score, picky)
+
+    assert [bind.node for bind in result.binds] == ["n2"]
+    assert result.failures == {("odd-one", "node_order"): 1}
+
+
+@pytest.mark.parametrize("answer", [True, 3, np.float32(0.5), np.int64(2), np.True_, 10**30])
+def test_whatever_is_a_number_is_a_score(answer: object) -> None:
+    """Python's and numpy's numbers all count, and so do truth values."""
+    result = cycle(score, answer)
+
+    assert len(result.binds) == 1
+    assert not result.failures
+
+
+@pytest.mark.parametrize("answer", [float("nan"), None, "later", 0.5])
+def test_an_order_that_is_no_number_says_equal(answer: object) -> None:
+    """A comparison must answer with a whole number; anything else tells nothing apart."""
+
+    def orders(session: Session, fn: Callable[..., Any]) -> None:
+        session.add_job_order_fn(fn)
+        session.add_queue_order_fn(fn)
+
+    inventory = an_inventory(a_node("n1"))
+    for name in ("a", "b"):
+        put_job(inventory, name, 1)
+    result = a_scheduler(inventory, a_plugin(orders, answer)).run_cycle()
+
+    assert len(result.binds) == 2
+    assert result.failures[("odd-one", "job_order")] > 0
+
+
+def test_keys_that_cannot_be_compared_tell_nothing_apart() -> None:
+    """A task order by keys of different types counts as saying equal."""
+    answers = iter([1, "b", None])
+    result = cycle(lambda session, fn: session.add_task_order_key(fn), lambda _: next(answers), pods=3)
+
+    assert len(result.binds) == 3
+    assert result.failures == {("odd-one", "task_order"): 1}
+
+
+@pytest.mark.parametrize("answer", [None, "protected", 1])
+def test_a_victim_is_only_taken_where_plugins_really_agree(answer: object) -> None:
+    """A filter that answers with a reason, or forgets to answer, does not agree."""
+
+    def filters(session: Session, fn: Callable[..., Any]) -> None:
+        session.add_preempt_victim_filter_fn(fn)
+        session.add_reclaim_victim_filter_fn(fn)
+
+    inventory = an_inventory(a_node("n1"))
+    put_job(inventory, "a", 1)
+    put_job(inventory, "b", 1)
+    session = a_session(inventory, a_plugin(filters, answer))
+    one, other = session.jobs
+
+    assert not session.is_preempt_victim(one, other)
+    assert not session.is_reclaim_victim(one, other)
+    assert session.failures.counts == {("odd-one", "preempt_victim_filter"): 1, ("odd-one", "reclaim_victim_filter"): 1}
+
+
+@pytest.mark.parametrize(("answer", "refusal"), [(np.True_, None), ("no", "no"), (None, "refused by plugin odd-one")])
+def test_a_scenario_passes_only_where_plugins_really_agree(answer: object, refusal: str | None) -> None:
+    """True agrees, a text says why not, and nothing is no."""
+    inventory = an_inventory(a_node("n1"))
+    put_job(inventory, "a", 1)
+    odd = a_plugin(lambda session, fn: session.add_preempt_scenario_validator_fn(fn), answer)
+    session = a_session(inventory, odd)
+    (job,) = session.jobs
+
+    assert session.preempt_refusal(Scenario(preemptor=job, pending=job.tasks, victims={})) == refusal
+
+
+def test_failures_are_counted_for_prometheus() -> None:
+    """The metric says which plugin failed where, and how often."""
+    registry = CollectorRegistry()
+    CycleMetrics(registry).cycle(cycle(scores, None), 0.1)
+
+    exported = generate_latest(registry).decode()
+    assert 'spinney_scheduling_plugin_failures_total{hook="node_order",plugin="odd-one"} 1.0' in exported
