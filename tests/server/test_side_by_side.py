@@ -13,6 +13,7 @@ from spinney.testing.controlplane import ControlPlane
 from tests.fidelity.exchanges import MAPS, PODS, Exchange, json_patching, merging, posting, putting
 from tests.fidelity.pair import Pair, paired
 from tests.fidelity.twins import Twins
+from tests.server.autoscaling import AUTOSCALING
 from tests.server.refusals import PATCHES, POD_SPECS, VERSIONED, a_refused_pod
 
 pytestmark = [pytest.mark.real, pytest.mark.timeout(300)]
@@ -59,6 +60,13 @@ async def test_both_want_a_version_for_the_same_kinds(pair: Pair) -> None:
             assert real == ours, asked
             assert real["causes"] == ["metadata.resourceVersion FieldValueInvalid"], asked
         await pair.ask(Exchange("DELETE", f"{path}/{name}"))
+
+
+async def test_both_convert_autoscalers_alike(pair: Pair) -> None:
+    """An autoscaler written in one version reads the same in the other, with what v1 has no fields for."""
+    for exchange in AUTOSCALING:
+        real, ours = await pair.ask(exchange)
+        assert real == ours, exchange
 
 
 def _owner(manager: str, operation: str = "Update", fields: Any = None, **more: Any) -> JSON:

@@ -1,12 +1,14 @@
 """The built-in kinds: a table of what each is called, and what is special about serving it."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any, Literal
 
 from spinney.api.resource import Resource
 from spinney.server.admission.configurations import WebhookConfigurationBehaviour
 from spinney.server.authorization.kinds import BindingBehaviour, RoleBehaviour
 from spinney.server.kinds import shapes
+from spinney.server.kinds.autoscalers import AutoscalerBehaviour, newer_autoscaler, older_autoscaler
 from spinney.server.kinds.events import EventBehaviour, core_event, grouped_event
 from spinney.server.kinds.gangs import CompositePodGroupBehaviour, PodGroupBehaviour, WorkloadBehaviour
 from spinney.server.kinds.kind import ALL_VERBS, BASE_BEHAVIOUR, Behaviour, FieldLabel, Kind, ScalePaths
@@ -19,7 +21,6 @@ from spinney.server.kinds.networking import (
 )
 from spinney.server.kinds.quotas import LimitRangeBehaviour, QuotaBehaviour
 from spinney.server.kinds.rules import (
-    AutoscalerBehaviour,
     BudgetBehaviour,
     ConfigMapBehaviour,
     CronJobBehaviour,
@@ -338,18 +339,7 @@ def _workload_controllers() -> list[Kind]:
             shape=shapes.CRON_JOB,
             behaviour=CronJobBehaviour(),
         ),
-        _kind(
-            "horizontalpodautoscalers",
-            "HorizontalPodAutoscaler",
-            group="autoscaling",
-            version="v2",
-            short="hpa",
-            categories=("all",),
-            status=True,
-            generation=True,
-            shape=shapes.AUTOSCALER,
-            behaviour=AutoscalerBehaviour(),
-        ),
+        *_autoscalers(),
         _kind(
             "poddisruptionbudgets",
             "PodDisruptionBudget",
@@ -362,6 +352,29 @@ def _workload_controllers() -> list[Kind]:
             behaviour=BudgetBehaviour(),
         ),
     ]
+
+
+def _autoscalers() -> list[Kind]:
+    stored = _kind(
+        "horizontalpodautoscalers",
+        "HorizontalPodAutoscaler",
+        group="autoscaling",
+        version="v2",
+        short="hpa",
+        categories=("all",),
+        status=True,
+        generation=True,
+        shape=shapes.AUTOSCALER,
+        behaviour=AutoscalerBehaviour(),
+    )
+    older = replace(
+        stored,
+        resource=replace(stored.resource, version="v1"),
+        shape=shapes.PLAIN,
+        to_storage=newer_autoscaler,
+        from_storage=older_autoscaler,
+    )
+    return [stored, older]
 
 
 def _scheduling(gangs: tuple[GangVersion, ...]) -> list[Kind]:

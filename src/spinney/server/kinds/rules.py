@@ -242,34 +242,6 @@ _CONCURRENCY = ("Allow", "Forbid", "Replace")
 _SCHEDULE = re.compile(r"@(yearly|annually|monthly|weekly|daily|midnight|hourly|every \S+)|\S+( +\S+){4}")
 
 
-class AutoscalerBehaviour(Behaviour):
-    """Autoscalers are stored, not run; by default they look at the use of the processor."""
-
-    def fill_defaults(self, obj: JSON) -> None:
-        spec = obj.setdefault("spec", {})
-        spec.setdefault("minReplicas", 1)
-        if not spec.get("metrics"):
-            target = {"type": "Utilization", "averageUtilization": 80}
-            spec["metrics"] = [{"type": "Resource", "resource": {"name": "cpu", "target": target}}]
-
-    def prepare_create(self, obj: JSON, now: datetime) -> None:
-        obj["status"] = {"currentMetrics": None, "desiredReplicas": 0}
-
-    def validate(self, obj: JSON, old: JSON | None, subresource: str) -> list[Cause]:
-        spec = obj.get("spec") or {}
-        least, most = spec.get("minReplicas", 1), spec.get("maxReplicas", 0)
-        causes: list[Cause] = []
-        if least < 1:
-            causes.append(invalid_value("spec.minReplicas", least, "must be greater than or equal to 1"))
-        if most < 1:
-            causes.append(required("spec.maxReplicas", "must be greater than 0"))
-        if most < least:
-            causes.append(invalid_value("spec.maxReplicas", most, "must be greater than or equal to `minReplicas`"))
-        target = spec.get("scaleTargetRef") or {}
-        causes += [required(f"spec.scaleTargetRef.{name}") for name in ("kind", "name") if not target.get(name)]
-        return causes
-
-
 def _fill_template(spec: JSON) -> None:
     template = spec.get("template")
     pod_spec = template.get("spec") if isinstance(template, dict) else None
