@@ -45,10 +45,24 @@ class Partition:
         """Do nothing."""
 
 
-def election(server: ModelServer, runtime: Runtime, identity: str) -> tuple[LeaderElection, Partition]:
-    """Return a candidate and the line that connects it."""
-    line = Partition(server)
-    return LeaderElection(Client(line, runtime), "op", "x", identity=identity, runtime=runtime), line
+class Race:
+    """A server with one lease, and candidates for it."""
+
+    def __init__(self, seed: int = 0) -> None:
+        self.runtime = Runtime.virtual(seed)
+        self.server = ModelServer(self.runtime)
+        self.client = Client(self.server, self.runtime)
+        self.sleep = self.runtime.clock.sleep
+
+    def candidate(self, identity: str) -> tuple[LeaderElection, Partition]:
+        """Return a candidate and the line that connects it."""
+        line = Partition(self.server)
+        client = Client(line, self.runtime)
+        return LeaderElection(client, "op", "x", identity=identity, runtime=self.runtime), line
+
+    async def lease(self) -> Lease:
+        """Read the lease."""
+        return await self.client.get(LEASE, "op", "x", type=Lease)
 
 
 async def forever() -> None:
@@ -56,25 +70,19 @@ async def forever() -> None:
     await asyncio.Event().wait()
 
 
-async def the_lease(server: ModelServer, runtime: Runtime) -> Lease:
-    """Read the lease."""
-    return await Client(server, runtime).get(LEASE, "op", "x", type=Lease)
-
-
 def test_one_leads_and_the_other_waits() -> None:
     """The first candidate leads for as long as it renews; the second does not get the lease."""
 
     async def main() -> None:
-        runtime = Runtime.virtual()
-        server = ModelServer(runtime)
-        first, _ = election(server, runtime, "first")
-        second, _ = election(server, runtime, "second")
+        race = Race()
+        first, _ = race.candidate("first")
+        second, _ = race.candidate("second")
         leading = asyncio.create_task(first.run(forever))
-        await runtime.clock.sleep(1)
+        await race.sleep(1)
         waiting = asyncio.create_task(second.run(forever))
-        await runtime.clock.sleep(600)
+        await race.sleep(600)
         assert (first.leading, second.leading) == (True, False)
-        lease = await the_lease(server, runtime)
+        lease = await race.lease()
         assert (lease.spec.holder_identity, lease.spec.lease_duration_seconds) == ("first", 15)
         await stopped(waiting)
         await stopped(leading)
@@ -86,18 +94,17 @@ def test_a_stopped_leader_releases_at_once() -> None:
     """When the leader stops, the next candidate need not wait for the lease to expire."""
 
     async def main() -> None:
-        runtime = Runtime.virtual()
-        server = ModelServer(runtime)
-        first, _ = election(server, runtime, "first")
-        second, _ = election(server, runtime, "second")
+        race = Race()
+        first, _ = race.candidate("first")
+        second, _ = race.candidate("second")
         leading = asyncio.create_task(first.run(forever))
-        await runtime.clock.sleep(1)
+        await race.sleep(1)
         waiting = asyncio.create_task(second.run(forever))
-        await runtime.clock.sleep(60)
+        await race.sleep(60)
         await stopped(leading)
-        await runtime.clock.sleep(5)
+        await race.sleep(5)
         assert second.leading
-        assert (await the_lease(server, runtime)).spec.lease_transitions == 1
+        assert (await race.lease()).spec.lease_transitions == 1
         await stopped(waiting)
 
     run_virtual(main())
@@ -107,27 +114,26 @@ def test_a_cut_off_leader_stops_before_another_takes_over() -> None:
     """A leader that cannot renew cancels its work after the deadline; the other takes over only after that."""
 
     async def main() -> None:
-        runtime = Runtime.virtual()
-        server = ModelServer(runtime)
-        first, line = election(server, runtime, "first")
-        second, _ = election(server, runtime, "second")
+        race = Race()
+        first, line = race.candidate("first")
+        second, _ = race.candidate("second")
         times: dict[str, float] = {}
 
         async def lead(name: str) -> None:
-            times[f"{name} started"] = runtime.clock.monotonic()
+            times[f"{name} started"] = race.runtime.clock.monotonic()
             try:
                 await forever()
             finally:
-                times[f"{name} stopped"] = runtime.clock.monotonic()
+                times[f"{name} stopped"] = race.runtime.clock.monotonic()
 
         leading = asyncio.create_task(first.run(lambda: lead("first")))
-        await runtime.clock.sleep(1)
+        await race.sleep(1)
         waiting = asyncio.create_task(second.run(lambda: lead("second")))
-        await runtime.clock.sleep(30)
+        await race.sleep(30)
         line.cut = True
         with pytest.raises(LeaseLost, match="x/op of first"):
             await leading
-        await runtime.clock.sleep(30)
+        await race.sleep(30)
         assert times["first stopped"] - 31 <= 12
         assert times["first stopped"] < times["second started"]
         await stopped(waiting)
@@ -139,14 +145,13 @@ def test_a_short_outage_does_not_cost_the_lease() -> None:
     """An outage shorter than the deadline goes by unnoticed."""
 
     async def main() -> None:
-        runtime = Runtime.virtual()
-        server = ModelServer(runtime)
-        first, line = election(server, runtime, "first")
+        race = Race()
+        first, line = race.candidate("first")
         leading = asyncio.create_task(first.run(forever))
         for _ in range(10):
-            await runtime.clock.sleep(20)
+            await race.sleep(20)
             line.cut = True
-            await runtime.clock.sleep(5)
+            await race.sleep(5)
             line.cut = False
         assert first.leading
         assert not leading.done()
@@ -159,12 +164,11 @@ def test_a_lease_taken_by_force_is_noticed() -> None:
     """If somebody else's name is written into the lease, the leader stops at its next renewal."""
 
     async def main() -> None:
-        runtime = Runtime.virtual()
-        server = ModelServer(runtime)
-        first, _ = election(server, runtime, "first")
+        race = Race()
+        first, _ = race.candidate("first")
         leading = asyncio.create_task(first.run(forever))
-        await runtime.clock.sleep(10)
-        await Client(server, runtime).patch(LEASE, "op", {"spec": {"holderIdentity": "usurper"}}, "x")
+        await race.sleep(10)
+        await race.client.patch(LEASE, "op", {"spec": {"holderIdentity": "usurper"}}, "x")
         with pytest.raises(LeaseLost, match="usurper"):
             await leading
         assert not first.leading
@@ -176,17 +180,16 @@ def test_an_error_of_the_leader_is_raised_and_the_lease_released() -> None:
     """What the led function raises comes out of run, and the lease is free at once."""
 
     async def main() -> None:
-        runtime = Runtime.virtual()
-        server = ModelServer(runtime)
-        first, _ = election(server, runtime, "first")
+        race = Race()
+        first, _ = race.candidate("first")
 
         async def crash() -> None:
-            await runtime.clock.sleep(3)
+            await race.sleep(3)
             raise ZeroDivisionError
 
         with pytest.raises(ZeroDivisionError):
             await first.run(crash)
-        assert (await the_lease(server, runtime)).spec.holder_identity == ""
+        assert (await race.lease()).spec.holder_identity == ""
 
     run_virtual(main())
 
@@ -195,16 +198,15 @@ def test_a_suspended_leader_cannot_write_when_it_wakes() -> None:
     """A process that slept through its lease has its next write refused before it reaches the server."""
 
     async def main() -> None:
-        runtime = Runtime.virtual()
-        server = ModelServer(runtime)
-        first, line = election(server, runtime, "first")
-        fenced = Client(FencedTransport(server, first, runtime), runtime)
+        race = Race()
+        first, line = race.candidate("first")
+        fenced = Client(FencedTransport(race.server, first, race.runtime), race.runtime)
         with pytest.raises(NotLeading):
             await fenced.create(THING, {"metadata": {"name": "early"}}, "x")
         await first.acquire()
         await fenced.create(THING, {"metadata": {"name": "a"}}, "x")
         line.cut = True  # nothing renews: as if every task of the process stood still
-        await runtime.clock.sleep(10.5)
+        await race.sleep(10.5)
         with pytest.raises(NotLeading, match="first does not hold lease x/op"):
             await fenced.create(THING, {"metadata": {"name": "b"}}, "x")
         assert (await fenced.get(THING, "a", "x"))["metadata"]["name"] == "a"
@@ -216,11 +218,10 @@ def test_a_write_is_given_no_longer_than_the_lease_lasts() -> None:
     """A write under way is abandoned before another process could take the lease."""
 
     async def main() -> None:
-        runtime = Runtime.virtual()
-        server = ModelServer(runtime)
-        first, _ = election(server, runtime, "first")
+        race = Race()
+        first, _ = race.candidate("first")
         await first.acquire()
-        await runtime.clock.sleep(9)
+        await race.sleep(9)
         timeouts: list[float] = []
 
         class Recording(Partition):
@@ -228,7 +229,7 @@ def test_a_write_is_given_no_longer_than_the_lease_lasts() -> None:
                 timeouts.append(options["timeout"])
                 return await super().request(method, path, **options)
 
-        fenced = Client(FencedTransport(Recording(server), first, runtime), runtime)
+        fenced = Client(FencedTransport(Recording(race.server), first, race.runtime), race.runtime)
         await fenced.create(THING, {"metadata": {"name": "a"}}, "x")
         assert timeouts == [pytest.approx(6)]
 
@@ -251,10 +252,9 @@ def test_never_two_leaders(cuts: list[tuple[int, bool, float]], seed: int, laten
     """Whatever the network does to three candidates, no two ever believe to lead, and no two are led."""
 
     async def main() -> None:
-        runtime = Runtime.virtual(seed)
-        server = ModelServer(runtime)
-        server.latency = latency
-        candidates = [election(server, runtime, name) for name in "abc"]
+        race = Race(seed)
+        race.server.latency = latency
+        candidates = [race.candidate(name) for name in "abc"]
         leading: set[str] = set()
 
         def lead(name: str) -> Callable[[], Any]:
@@ -273,14 +273,14 @@ def test_never_two_leaders(cuts: list[tuple[int, bool, float]], seed: int, laten
                 try:
                     await candidate.run(lead(candidate.identity))
                 except LeaseLost:
-                    await runtime.clock.sleep(1)
+                    await race.sleep(1)
 
         tasks = [asyncio.create_task(campaign(candidate)) for candidate, _ in candidates]
 
         async def check(seconds: float) -> None:
-            end = runtime.clock.monotonic() + seconds
-            while runtime.clock.monotonic() < end:
-                await runtime.clock.sleep(0.25)
+            end = race.runtime.clock.monotonic() + seconds
+            while race.runtime.clock.monotonic() < end:
+                await race.sleep(0.25)
                 assert sum(candidate.leading for candidate, _ in candidates) <= 1
 
         for who, cut, seconds in cuts:

@@ -37,6 +37,13 @@ class Process:
         self.manager.add(self.controller)
         self.seconds = 0.0
 
+    async def started(self) -> asyncio.Task[None]:
+        """Return the running process, once it is ready and has had a second."""
+        running = asyncio.create_task(self.manager.run())
+        await self.manager.wait_until_ready()
+        await self.runtime.clock.sleep(1)
+        return running
+
     async def reconcile(self, key: Key) -> None:
         """Write down that it ran; take as long as the test says."""
         assert self.cache.synced
@@ -52,9 +59,7 @@ def test_controllers_run_once_caches_have_synced_and_the_lease_is_held() -> None
     async def main() -> None:
         process = Process()
         process.server.put("a", 1)
-        running = asyncio.create_task(process.manager.run())
-        await process.manager.wait_until_ready()
-        await process.runtime.clock.sleep(1)
+        running = await process.started()
         assert process.story == [("began", "a"), ("ended", "a")]
         process.manager.stop()
         await running
@@ -70,9 +75,7 @@ def test_a_stop_lets_reconciles_finish_and_then_releases_the_lease() -> None:
         process = Process()
         process.seconds = 5
         process.server.put("a", 1)
-        running = asyncio.create_task(process.manager.run())
-        await process.manager.wait_until_ready()
-        await process.runtime.clock.sleep(1)
+        running = await process.started()
         process.manager.stop()
         await process.runtime.clock.sleep(1)
         assert process.election.leading
@@ -90,9 +93,7 @@ def test_a_reconcile_that_does_not_end_is_cancelled_after_the_grace_period() -> 
         process = Process()
         process.seconds = 1000
         process.server.put("a", 1)
-        running = asyncio.create_task(process.manager.run())
-        await process.manager.wait_until_ready()
-        await process.runtime.clock.sleep(1)
+        running = await process.started()
         process.manager.stop()
         before = process.runtime.clock.monotonic()
         await running
@@ -156,9 +157,7 @@ def test_losing_the_lease_ends_the_process() -> None:
         process = Process()
         process.seconds = 1000
         process.server.put("a", 1)
-        running = asyncio.create_task(process.manager.run())
-        await process.manager.wait_until_ready()
-        await process.runtime.clock.sleep(1)
+        running = await process.started()
         process.server.down = True
         with pytest.raises(LeaseLost):
             await running
