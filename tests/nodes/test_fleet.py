@@ -18,6 +18,7 @@ from spinney.nodes.pods import BoundPod
 from spinney.nodes.status import unready_patch
 from tests.conftest import Cluster
 from tests.nodes.builders import NOON, a_pod_manifest
+from tests.weighing import held_by
 
 PDB = Resource("policy", "v1", "PodDisruptionBudget", "poddisruptionbudgets")
 
@@ -180,6 +181,20 @@ async def test_a_worker_starts_when_its_leader_is_ready(cluster: Cluster) -> Non
         await cluster.client.create(POD, member("leader", "g-0-leader", node="n1"), cluster.namespace)
         started = await until(cluster, "worker", is_ready)
         assert started["status"]["initContainerStatuses"][0]["state"]["terminated"]["exitCode"] == 0
+
+
+async def test_a_removed_node_leaves_nobody_waiting(cluster: Cluster) -> None:
+    """Of pods that waited for others on a node that is gone, nothing is remembered."""
+    waits = [{"name": "grove-initc", "image": "initc", "args": ["--podcliques=g-0-leader:1"]}]
+    waiting = a_pod_manifest("worker", labels={"grove.io/podgang": "g-0"}, init_containers=waits)
+    async with a_fleet(cluster) as fleet:
+        before = held_by(fleet._kubelets._waiting)
+        await cluster.client.create(POD, waiting, cluster.namespace)
+        await until(cluster, "worker", lambda pod: bool(pod["status"].get("initContainerStatuses")))
+        assert held_by(fleet._kubelets._waiting) > before
+        await fleet.remove("n0")
+        await until_gone(cluster, "worker")
+        assert held_by(fleet._kubelets._waiting) == before
 
 
 async def test_deleted_pods_go_after_their_stop_time(cluster: Cluster) -> None:

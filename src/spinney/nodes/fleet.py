@@ -105,6 +105,7 @@ class Fleet:
         node = self._node(name)
         pods = self.pods_on(name)
         del self._nodes[name]
+        self._kubelets.vacate(node)
         await _unless_gone(self._client.delete(NODE, node.name))
         await _unless_gone(self._client.delete(LEASE, node.name, LEASE_NAMESPACE))
         await _each(pods, self._delete_at_once)

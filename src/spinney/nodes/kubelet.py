@@ -75,6 +75,11 @@ class Kubelets:
         for key in self.pods.index_keys(_BY_NODE, node):
             self.controller.enqueue(key)
 
+    def vacate(self, node: SimulatedNode) -> None:
+        """Have the pods of a node that is gone for good wait for nobody any more."""
+        for key, tenant in node.tenants.items():
+            self._wait_for(key, tenant, ())
+
     # -- what events change -------------------------------------------------------------------------------------------
 
     def _observe(self, change: Change[BoundPod]) -> None:
