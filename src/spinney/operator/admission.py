@@ -14,6 +14,7 @@ import asyncio
 import base64
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any, Final
 
 import msgspec
@@ -36,7 +37,10 @@ from spinney.backends.interface import Degradation, Rejected, SchedulerBackend
 from spinney.backends.registry import Registry
 from spinney.operator.authorization import Authorizer
 from spinney.operator.caches import Caches
+from spinney.operator.gangs import expected_gangs
+from spinney.operator.layout import Layout
 from spinney.operator.podcliqueset import scheduler_name
+from spinney.operator.taken_names import taken_names
 
 log = structlog.get_logger()
 
@@ -47,6 +51,9 @@ AUTHORIZE: Final = "/webhooks/authorizer-webhook"
 
 BACKEND_SECONDS: Final = 7.0
 """How long a backend may think about a set; the API server waits for 10 s, and then names only the webhook."""
+
+MAX_TAKEN: Final = 3
+"""How many names that another set has are told: one is enough to see what to rename."""
 
 BAD_REQUEST, FORBIDDEN, UNPROCESSABLE, INTERNAL, TIMEOUT = 400, 403, 422, 500, 504
 
@@ -149,8 +156,15 @@ class Admission:
             degradations = await _judged(backend, pcs, old)
         except Rejected as rejected:
             return Verdict((invalid(FieldPath(rejected.path), backend.name, str(rejected)),))
-        warnings = [*pod_clique_set_warnings(pcs, policy, old), *map(str, degradations)]
+        warnings = [*pod_clique_set_warnings(pcs, policy, old), *self._taken(pcs), *map(str, degradations)]
         return Verdict(warnings=tuple(warnings))
+
+    def _taken(self, pcs: PodCliqueSet) -> list[str]:
+        """Return which names of a set another one has, as far as is known: then it is stored and does not come up."""
+        if not pcs.metadata.name:
+            return []
+        layout = Layout(pcs)
+        return list(islice(taken_names(layout, expected_gangs(layout, {}), self._caches), MAX_TAKEN))
 
     def _policy(self) -> AdmissionPolicy:
         return AdmissionPolicy(

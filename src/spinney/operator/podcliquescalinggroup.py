@@ -31,7 +31,8 @@ from spinney.operator.podclique import same_for_children
 from spinney.operator.set_status import replica_index
 from spinney.operator.set_update import is_on_delete, is_selected
 from spinney.operator.statuses import write_status
-from spinney.operator.writing import Latest, a_controller, create_once, delete_exactly, patch_each, write_each
+from spinney.operator.taken_names import create_own
+from spinney.operator.writing import Latest, a_controller, delete_exactly, patch_each, write_each
 
 log = structlog.get_logger()
 
@@ -160,7 +161,7 @@ class PodCliqueScalingGroupController:
             for place in scene.layout.members(scene.replica, scene.config, j)
         ]
         missing = [each for each in desired if each.metadata.name not in existing]
-        await write_each(missing, lambda clique: create_once(self._client, POD_CLIQUE, clique))
+        await write_each(missing, lambda clique: create_own(self._client, POD_CLIQUE, clique))
         pairs = [(existing[each.metadata.name], each) for each in desired if each.metadata.name in existing]
         patches = [
             (found, podcliques.correction(found, wanted))

@@ -56,10 +56,10 @@ from spinney.operator.releases import Releases
 from spinney.operator.set_status import ObservedSet, replica_index
 from spinney.operator.set_update import set_update
 from spinney.operator.statuses import write_status
+from spinney.operator.taken_names import create_own, taken_names
 from spinney.operator.writing import (
     Latest,
     a_controller,
-    create_once,
     delete_exactly,
     gathering,
     patch_each,
@@ -230,7 +230,8 @@ class PodCliqueSetController:
         owner = owner_reference(POD_CLIQUE_SET, scene.pcs.metadata)
         wanted = auxiliary.wanted(layout, mnnvl_enabled=self._mnnvl_enabled)
         plans = gangs.expected_gangs(layout, self._caches.live_replicas(scene.key))
-        self._refuse_foreign_gangs(scene, [plan.name for plan in plans if plan.name not in observed.gangs])
+        for taken in taken_names(layout, plans, self._caches):
+            raise NameTaken(taken)
         await self._possessions.keep(owner, scene.key.namespace, wanted)
         await self._claims.keep(scene.pcs, owner, claims_of_set(layout))
         await self._make(scene, plans)
@@ -257,7 +258,7 @@ class PodCliqueSetController:
         layout, observed = scene.layout, scene.observed
         topology = self._caches.topology_of(scene.pcs)
         manifests = [new_gang(layout, plan, topology, backend=scene.backend) for plan in plans]
-        create = partial(create_once, self._client, POD_GANG)
+        create = partial(create_own, self._client, POD_GANG)
         await write_each(manifests, create, at_once=WRITES_PER_REPLICA)
         owner = owner_reference(POD_CLIQUE_SET, scene.pcs.metadata)
         cliques = [
@@ -265,14 +266,14 @@ class PodCliqueSetController:
             for place in layout.standalone(i)
             if place.name not in observed.cliques
         ]
-        create = partial(create_once, self._client, POD_CLIQUE)
+        create = partial(create_own, self._client, POD_CLIQUE)
         await write_each(cliques, create, at_once=WRITES_PER_REPLICA)
         groups = [
             podcliques.desired_scaling_group(layout, i, group)
             for group in layout.group_configs
             if names.scaling_group(layout.name, i, group) not in observed.groups
         ]
-        create = partial(create_once, self._client, POD_CLIQUE_SCALING_GROUP)
+        create = partial(create_own, self._client, POD_CLIQUE_SCALING_GROUP)
         await write_each(groups, create, at_once=WRITES_PER_REPLICA)
 
     async def _adopt_gang(self, scene: Scene, plan: GangPlan) -> None:
@@ -283,17 +284,6 @@ class PodCliqueSetController:
         if lacking and not found.deleting:
             log.info("gang adopted", gang=plan.name, labels=lacking)
             await self._client.patch(POD_GANG, plan.name, {"metadata": {"labels": lacking}}, found.namespace)
-
-    def _refuse_foreign_gangs(self, scene: Scene, wanted: Iterable[str]) -> None:
-        """Refuse gang names that another set uses: ``a`` with group ``b`` and ``a-0-b`` can come to share one."""
-        for name in wanted:
-            found = self._caches.gangs.get(Key(scene.key.namespace, name))
-            owner = found.metadata.controller if found is not None else None
-            if owner is not None and owner.uid != scene.pcs.metadata.uid:
-                raise NameTaken(
-                    f"PodGang {scene.key.namespace}/{name} is needed for PodCliqueSet {scene.key.name} and belongs to "
-                    f"{owner.kind} {owner.name}; rename one of the two sets"
-                )
 
     async def _correct_cliques(self, scene: Scene) -> None:
         """Give existing PodCliques what the set asks for now; those it does not ask for go."""
