@@ -110,6 +110,7 @@ _NOT_IN_KAI: Final = (
     "honour_preemption_policy",
     "narrow_victims",
     "spare_just_bound",
+    "keep_promises",
 )
 """Switches that are off in the profile that decides as KAI does."""
 
@@ -178,6 +179,10 @@ class SchedulerConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_
     """Of the jobs on a node only the pods go that are needed there; off: all their pods that were considered so far."""
     spare_just_bound: bool = True
     """Jobs that were given nodes in the same cycle are not victims: their binds may be on their way."""
+    keep_promises: bool = True
+    """What a search for victims has found is kept for later cycles: who was promised a node comes first, and there."""
+    move_again_seconds: float = 86400.0
+    """A job is not moved again for the same one before so long; 0: at once."""
     spare_within_share: bool = True
     """Jobs of queues that hold no more than they may claim are not even moved for reclaim."""
     victims_across_nodes: bool = True
@@ -190,7 +195,7 @@ class SchedulerConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_
     @classmethod
     def kai_compat(cls, **changes: Any) -> "SchedulerConfig":
         """Return the profile that decides as KAI does: greedily, and trying every job."""
-        own = dict.fromkeys(_NOT_IN_KAI, False)
+        own = {**dict.fromkeys(_NOT_IN_KAI, False), "move_again_seconds": 0.0}
         return cls(**{**own, **changes})
 
 

@@ -19,6 +19,7 @@ from spinney.scheduler.explaining import Explainer
 from spinney.scheduler.hooks import Hook, HttpHandler
 from spinney.scheduler.inventory import Inventory, Snapshot
 from spinney.scheduler.plugin import PluginRegistry, default_registry
+from spinney.scheduler.promises import Promises
 from spinney.scheduler.results import CycleResult, Unschedulable
 from spinney.scheduler.session import Session
 
@@ -47,6 +48,7 @@ class Scheduler:
         self.http_handlers: Mapping[str, Hook[HttpHandler]] = {}
         """What plugins of the newest session serve, by path."""
         self._stale_since: dict[GangKey, datetime] = {}
+        self._promises = Promises(config)
         self._actions = [_action(name, actions) for name in config.actions]
         check_plugins(config.plugins, self.registry)
 
@@ -60,6 +62,7 @@ class Scheduler:
             metrics=self.metrics,
         )
         session.stale_since = self._stale_since
+        self._promises.begin(session)
         try:
             session.open()
         except Exception:
@@ -86,7 +89,8 @@ class Scheduler:
                     action.execute(session)
 
     def result(self, session: Session) -> CycleResult:
-        """Return what a session has decided."""
+        """Return what a session has decided; what it promised is kept for the sessions after it."""
+        self._promises.end(session)
         return CycleResult(
             binds=session.binds,
             evictions=session.evictions,

@@ -34,6 +34,7 @@ from spinney.scheduler.fairshare.charging import charge_of
 from spinney.scheduler.fairshare.totals import DeviceSizes, device_sizes
 from spinney.scheduler.inventory import Snapshot
 from spinney.scheduler.jobs import PodGroupInfo
+from spinney.scheduler.moves import Moves
 from spinney.scheduler.nodes import NodeInfo, Nodes
 from spinney.scheduler.placement.judging import Judge
 from spinney.scheduler.placement.succession import Succession
@@ -81,6 +82,8 @@ class Session(Decisions):
         """What searches for victims found for the jobs they did not help, one report per action."""
         self.stale_since: dict[GangKey, datetime] = {}
         """When gangs were first seen below their minimum; whoever runs cycles passes it from one to the next."""
+        self.moves = Moves(timedelta(0))
+        """Who was moved for whom in earlier cycles, passed on likewise."""
         self.succession = Succession(self.nodes.table.usage)
         self.devices = ClaimedDevices(self.claims, self.nodes)
         self._stuck = self._find_stuck()

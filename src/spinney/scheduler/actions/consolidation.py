@@ -5,16 +5,20 @@ pod it evicts was promised another place. At most so many jobs as configured are
 """
 
 from collections.abc import Iterable
+from typing import Final
 
 from spinney.cluster.statuses import ACTIVE_ALLOCATED
 from spinney.scheduler.actions.entry import pending_jobs
 from spinney.scheduler.events import Scenario
 from spinney.scheduler.fairshare.amounts import ZERO, Amounts
 from spinney.scheduler.jobs import PodGroupInfo
+from spinney.scheduler.moves import workload_of
 from spinney.scheduler.session import Session
 from spinney.scheduler.victims.pool import VictimPool
 from spinney.scheduler.victims.rule import VictimRule
 from spinney.scheduler.victims.searching import search_victims
+
+MOVED_BEFORE: Final = "nobody is moved again for a job, or for one that was moved for it"
 
 
 class Consolidation(VictimRule):
@@ -39,8 +43,22 @@ class Consolidation(VictimRule):
         return pool.queues
 
     def admits(self, session: Session, job: PodGroupInfo, victim: PodGroupInfo) -> bool:
-        """Any job may be moved, but not the one itself, and none that was just promised a place, if such are spared."""
-        return victim is not job and not (session.config.spare_just_bound and victim.has_promises)
+        """Any job may be moved, but not the one itself, and none that was just promised a place, if such are spared.
+
+        Nor again for the same job: :mod:`spinney.scheduler.moves` has the rules.
+        """
+        if victim is job or (session.config.spare_just_bound and victim.has_promises):
+            return False
+        if not session.moves:
+            return True
+        until = session.moves.bar(job.uid, workload_of(job), workload_of(victim))
+        if until is not None:
+            session.wake_at(until)
+        return until is None
+
+    def remark(self, session: Session, job: PodGroupInfo) -> str | None:
+        """Jobs that were moved before may be passed over."""
+        return MOVED_BEFORE if session.moves.limit(job.uid, workload_of(job)) else None
 
     def refusal(self, session: Session, scenario: Scenario) -> str | None:
         """Everybody must have found a place."""

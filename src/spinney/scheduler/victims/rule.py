@@ -51,6 +51,11 @@ class VictimRule(ABC):
     def message(self, session: Session, job: PodGroupInfo, queue: str) -> str:
         """Return what a victim of ``queue`` is told."""
 
+    def remark(self, session: Session, job: PodGroupInfo) -> str | None:
+        """Return why fewer may be disturbed for ``job`` than for others like it, if so."""
+        del session, job
+        return None
+
     def most_jobs(self, session: Session) -> int:
         """Return how many jobs may be disturbed for one; -1 is unlimited."""
         del session

@@ -71,7 +71,7 @@ def search_victims(session: Session, rule: VictimRule, pending: Sequence[PodGrou
         elif search.solve(job):
             session.fit_errors.pop(job.key, None)
             session.victim_reports.pop(job.key, None)
-        elif failed is not None:
+        elif failed is not None and rule.remark(session, job) is None:
             failed.add(job)
 
 
@@ -253,6 +253,9 @@ class Search:
         return False
 
     def _report(self, job: PodGroupInfo, candidates: int) -> None:
+        remark = self._rule.remark(self._session, job)
+        if remark is not None:
+            self._reject(remark)
         rejected = tuple(
             ScenarioCount(reason=reason, scenarios=count) for reason, count in sorted(self._rejected.items())
         )
