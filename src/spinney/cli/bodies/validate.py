@@ -55,6 +55,7 @@ _RULES: Final[Mapping[Resource, Callable[[Any], list[FieldError]]]] = {
     kai.TOPOLOGY: validate_kai_topology,
     coscheduling.POD_GROUP: validate_coscheduling_pod_group,
 }
+_NO_PATH: Final = "<nil>"
 _EVERYTHING: Final[Mapping[str, Profile]] = {
     KubeScheduler.name: Profile(KubeScheduler.name, KubeSchedulerConfig(gang_scheduling=True))
 }
@@ -220,6 +221,8 @@ def _undecodable(kind: type[Any], manifest: Manifest) -> list[Problem]:
 
 def _problem(manifest: Manifest, path: str, message: str) -> Problem:
     """Return a problem whose path reads as admission spells it."""
+    if path == _NO_PATH:  # the API server tells where such a number stands at the end of what it says
+        path = message.rpartition(" in ")[2]
     return Problem(manifest.document.source, manifest.document.line(*steps(path)), path, message)
 
 
