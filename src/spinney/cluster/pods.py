@@ -4,7 +4,7 @@ A record keeps what scheduling decides by and the projection it came from, which
 are immutable: a change in the cluster replaces the record.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from datetime import datetime
 from typing import Final
 
@@ -12,6 +12,7 @@ import msgspec
 
 from spinney.api.core import Pod
 from spinney.cluster.classes import RequestClass, RequestClasses
+from spinney.cluster.row_books import RowBooks
 from spinney.cluster.statuses import PodStatus, status_of
 from spinney.kube.keys import Key
 
@@ -77,20 +78,8 @@ def record_of(pod: Pod, classes: RequestClasses) -> PodRecord:
     )
 
 
-class PodIndex:
-    """Pods by the row of the node they are on. Mutable; a row is copied by the first writer after a fork."""
-
-    def __init__(self) -> None:
-        self._by_row: dict[int, dict[PodKey, PodRecord]] = {}
-        self._own: set[int] = set()
-
-    def of_row(self, row: int) -> Mapping[PodKey, PodRecord]:
-        """Return the pods on one node. Not to be written to."""
-        return self._by_row.get(row, {})
-
-    def rows(self) -> Iterator[int]:
-        """Return the rows that have pods."""
-        return iter(self._by_row)
+class PodIndex(RowBooks[PodKey, PodRecord]):
+    """Pods by the row of the node they are on. Mutable."""
 
     def add(self, row: int, record: PodRecord) -> bool:
         """Put a pod on a row, replacing the record it had there; return whether it was not there before."""
@@ -102,25 +91,6 @@ class PodIndex:
     def remove(self, row: int, key: PodKey) -> bool:
         """Take a pod off a row; return whether it was there."""
         return self._writable(row).pop(key, None) is not None
-
-    def drop_row(self, row: int) -> None:
-        """Forget every pod of a row."""
-        self._by_row.pop(row, None)
-        self._own.discard(row)
-
-    def fork(self) -> "PodIndex":
-        """Return a copy that shares each row until either side writes."""
-        copy = PodIndex()
-        copy._by_row = dict(self._by_row)
-        self._own.clear()
-        return copy
-
-    def _writable(self, row: int) -> dict[PodKey, PodRecord]:
-        pods = self._by_row.get(row)
-        if pods is None or row not in self._own:
-            pods = self._by_row[row] = dict(pods or {})
-            self._own.add(row)
-        return pods
 
 
 def gpu_groups(labels: Mapping[str, str]) -> tuple[str, ...]:

@@ -6,10 +6,10 @@ device. With ``active``, ``releasing`` and ``pipelined`` the parts held by users
 case, and the difference of the two is what it adds to ``releasing``.
 """
 
-from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 from spinney.cluster.devices import DEVICE
+from spinney.cluster.row_books import RowBooks
 from spinney.cluster.table import Holding
 
 
@@ -56,20 +56,8 @@ class DeviceUse(NamedTuple):
         return self._replace(pipelined=self.pipelined + parts)
 
 
-class SharedDevices:
-    """The shared devices of every node, by row. Mutable; rows are copied by the first writer after a fork."""
-
-    def __init__(self) -> None:
-        self._by_row: dict[int, dict[str, DeviceUse]] = {}
-        self._own: set[int] = set()
-
-    def rows(self) -> Iterable[int]:
-        """Return the rows of nodes that have shared devices."""
-        return self._by_row.keys()
-
-    def of_row(self, row: int) -> Mapping[str, DeviceUse]:
-        """Return the shared devices of one node, in the order they were opened. Not to be written to."""
-        return self._by_row.get(row, {})
+class SharedDevices(RowBooks[str, DeviceUse]):
+    """The shared devices of every node, by row, in the order they were opened. Mutable."""
 
     def book(self, row: int, group: str, holding: Holding, parts: int) -> tuple[int, int, int]:
         """Change one device's use; return the change it makes to (used, idle, releasing) of the GPU column."""
@@ -81,26 +69,6 @@ class SharedDevices:
         else:
             devices.pop(group, None)
             if not devices:
-                del self._by_row[row]
-                self._own.discard(row)
+                self.drop_row(row)
         used, idle, releasing = (new - old for new, old in zip(after.ledger, before.ledger, strict=True))
         return used, idle, releasing
-
-    def drop_row(self, row: int) -> None:
-        """Forget the devices of a node that is gone."""
-        self._by_row.pop(row, None)
-        self._own.discard(row)
-
-    def fork(self) -> "SharedDevices":
-        """Return a copy that shares each node's devices until either side writes."""
-        copy = SharedDevices()
-        copy._by_row = dict(self._by_row)
-        self._own.clear()
-        return copy
-
-    def _writable(self, row: int) -> dict[str, DeviceUse]:
-        devices = self._by_row.get(row)
-        if devices is None or row not in self._own:
-            devices = self._by_row[row] = dict(devices or {})
-            self._own.add(row)
-        return devices

@@ -20,7 +20,7 @@ from spinney.kube.errors import AlreadyExists, Conflict, NotFound, TooManyReques
 from spinney.kube.keys import key_of
 from spinney.nodes.behaviour import Times
 from spinney.nodes.heartbeats import LEASE_NAMESPACE, Heart
-from spinney.nodes.kubelet import Kubelets
+from spinney.nodes.kubelet import Kubelets, unless_gone
 from spinney.nodes.node import Health, SimulatedNode, node_conditions, node_ip, node_manifest, node_status, node_taints
 from spinney.nodes.pods import BoundPod
 from spinney.nodes.spec import ClusterSpec, NodeGroup, NodeSpec
@@ -106,8 +106,8 @@ class Fleet:
         pods = self.pods_on(name)
         del self._nodes[name]
         self._kubelets.vacate(node)
-        await _unless_gone(self._client.delete(NODE, node.name))
-        await _unless_gone(self._client.delete(LEASE, node.name, LEASE_NAMESPACE))
+        await unless_gone(self._client.delete(NODE, node.name))
+        await unless_gone(self._client.delete(LEASE, node.name, LEASE_NAMESPACE))
         await _each(pods, self._delete_at_once)
         log.info("node removed", node=name, pods=len(pods))
 
@@ -232,7 +232,7 @@ class Fleet:
     async def _delete_at_once(self, pod: BoundPod) -> None:
         key = key_of(pod)
         deletion = self._client.delete(POD, key.name, key.namespace, grace_period_seconds=0, uid=pod.metadata.uid)
-        await _unless_gone(deletion)
+        await unless_gone(deletion)
 
     def _node(self, name: str) -> SimulatedNode:
         if name not in self._nodes:
@@ -242,13 +242,6 @@ class Fleet:
 
 def _is_daemon(pod: BoundPod) -> bool:
     return any(owner.kind == "DaemonSet" and owner.controller for owner in pod.metadata.owner_references)
-
-
-async def _unless_gone(deletion: Awaitable[None]) -> None:
-    try:
-        await deletion
-    except (NotFound, Conflict):
-        return
 
 
 async def _each(items: Iterable[object], act: Callable[..., Awaitable[None]]) -> None:

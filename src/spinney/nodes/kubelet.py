@@ -145,7 +145,7 @@ class Kubelets:
         if pod.terminal or pod.metadata.deletion_timestamp is not None or leaves is None or leaves > now:
             return self._at(leaves if leaves is not None and leaves > now else None)
         log.info("pod evicted from a failed node", pod=str(key), node=node.name)
-        await _unless_gone(self._client.delete(POD, key.name, key.namespace, uid=pod.metadata.uid))
+        await unless_gone(self._client.delete(POD, key.name, key.namespace, uid=pod.metadata.uid))
         return None
 
     def _at(self, moment: datetime | None) -> Requeue | None:
@@ -210,25 +210,25 @@ class Kubelets:
         if pod.metadata.finalizers and pod.metadata.deletion_grace_period_seconds == 0:
             return  # all that is left is the finalizers' owners' to do
         deletion = self._client.delete(POD, key.name, key.namespace, grace_period_seconds=0, uid=pod.metadata.uid)
-        await _unless_gone(deletion)
+        await unless_gone(deletion)
 
     async def _write(self, key: Key, patch: dict[str, object]) -> None:
         writing = self._client.patch(
             POD, key.name, patch, key.namespace, kind=PatchKind.STRATEGIC, subresource="status"
         )
-        await _unless_gone(writing)
+        await unless_gone(writing)
 
 
-async def _unless_gone(request: Awaitable[object]) -> None:
-    """Await a request about one incarnation of a pod; if that is gone or replaced, its event is on the way."""
+async def unless_gone(request: Awaitable[object]) -> None:
+    """Await a request about one incarnation of an object; if that is gone or replaced, its event is on the way."""
     try:
         await request
     except (NotFound, Conflict) as gone:
-        log.debug("pod gone", answer=str(gone))
+        log.debug("object gone", answer=str(gone))
     except Invalid as refusal:
         if not any(cause.field == "metadata.uid" for cause in refusal.causes):
             raise
-        log.debug("pod replaced", answer=str(refusal))
+        log.debug("object replaced", answer=str(refusal))
 
 
 def _ready_clique(pod: BoundPod) -> tuple[Clique, ...]:

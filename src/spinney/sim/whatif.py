@@ -20,6 +20,7 @@ from spinney.api.labels import BASE_POD_GANG, POD_CLIQUE, POD_GANG_GATE
 from spinney.api.labels import POD_GANG as GANG_LABEL
 from spinney.api.podgang import INITIALIZED, POD_GANG, PodGang
 from spinney.api.resource import Resource
+from spinney.binding.shared_devices import group_labels
 from spinney.cluster.pods import GPU_GROUP_LABEL, PodKey, PodRecord
 from spinney.cluster.statuses import ACTIVE_ALLOCATED, PodStatus
 from spinney.explain import Explanation
@@ -263,7 +264,7 @@ class Simulation:
         assert record is not None, "only known pods are bound"
         self._change(
             record.pod,
-            metadata={"labels": dict(record.labels) | _group_labels(bind.gpu_groups)},
+            metadata={"labels": {**record.labels, **group_labels(bind.gpu_groups)}},
             spec={"node_name": bind.node},
             status={"phase": "Running", "start_time": self.runtime.clock.now(), "conditions": _READY},
         )
@@ -349,12 +350,6 @@ def _held_by_gang(record: PodRecord) -> bool:
     """Tell whether the operator's gate is the only thing that holds a pod back."""
     gates = [gate.name for gate in record.pod.spec.scheduling_gates]
     return record.status is PodStatus.GATED and gates == [POD_GANG_GATE]
-
-
-def _group_labels(groups: tuple[str, ...]) -> dict[str, str]:
-    if len(groups) == 1:
-        return {GPU_GROUP_LABEL: groups[0]}
-    return {f"{GPU_GROUP_LABEL}/{group}": group for group in groups}
 
 
 # -- two configurations ------------------------------------------------------------------------------------------------
