@@ -208,7 +208,7 @@ def fits(tree: Tree, nodes: Nodes, pods: list[tuple[str, str, int, int]], *, bel
     return False
 
 
-def put_tree(bench: Bench, tree: Tree, parent: str = "") -> None:
+def put_tree(bench: Bench, tree: Tree, parent: str = "", *, with_pods: bool = True) -> None:
     """Have the objects of a tree appear, and its pods."""
 
     def changed(kind: Any, each: JSON) -> Any:
@@ -219,12 +219,13 @@ def put_tree(bench: Bench, tree: Tree, parent: str = "") -> None:
     bench.intake.composite(changed(CompositePodGroup, composite))
     for member in tree.members:
         if isinstance(member, Tree):
-            put_tree(bench, member, tree.name)
+            put_tree(bench, member, tree.name, with_pods=with_pods)
             continue
         part = a_part(member.name, member.minimum, tree.name, **in_one(member.key))
         bench.intake.native_group(changed(PodGroup, part))
         membership = PodSchedulingGroup(pod_group_name=member.name)
-        bench.put(*(a_pod(f"{member.name}-{n}", priority=10, scheduling_group=membership) for n in range(member.size)))
+        size = member.size if with_pods else 0
+        bench.put(*(a_pod(f"{member.name}-{n}", priority=10, scheduling_group=membership) for n in range(size)))
 
 
 async def go_through(seed: int) -> str:

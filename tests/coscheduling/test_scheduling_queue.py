@@ -204,7 +204,7 @@ def test_no_pod_is_lost_or_doubled(steps: list[tuple[str, str]]) -> None:
             case "reject" | "error" if name in flying:
                 queue.give_back(flying.pop(name), ["Fit"] if step == "reject" else [])
             case "bind" if name in flying:
-                queue.done(flying.pop(name).key)
+                queue.done(flying.pop(name))
                 alive.discard(name)
             case "node":
                 queue.notify(NODE_ADDED)

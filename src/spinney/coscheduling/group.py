@@ -73,6 +73,8 @@ class Group:
         self.resting_until = 0.0
         self.rejection = ""
         """Why it was rejected last."""
+        self.refusal = ""
+        """Why it is not scheduled, as its object is to say."""
         self.stirred = False
         """Whether, since it was rejected, something happened that may help it; else to try it again is pointless."""
         self.resources_checked = False
@@ -226,6 +228,7 @@ class Group:
     def define(self, gang: Gang | None, terms: Terms) -> None:
         """Take in what the group's object says, ``None`` if it is gone."""
         self.gang, self.terms = gang, terms
+        self.refusal = self.refusal if gang is not None else ""
         self.created = seconds(gang.created) if gang is not None else self.created
         self.minimum = sum(shortfall(gang.root, lambda _: 0).values()) if gang is not None else 0
         self.scopes = tuple(scopes_in(gang.root)) if gang is not None else ()

@@ -67,7 +67,7 @@ class ScheduleStart:
 
 
 class GroupConditions:
-    """Keeps the scheduled condition of one kind of group. Mutable: it knows why groups were refused last."""
+    """Keeps the scheduled condition of one kind of group, from what groups were refused for last."""
 
     def __init__(
         self, manager: Manager, resource: Resource, cache: WatchCache[Any], groups: Groups, events: EventRecorder
@@ -80,7 +80,6 @@ class GroupConditions:
         self._cache = cache
         self._groups = groups
         self._events = events
-        self._refusals: dict[GangKey, str] = {}
         name = f"scheduled condition of {resource.plural}.{resource.group}"
         self.controller = Controller(name, self._reconcile, runtime=manager.runtime, metrics=manager.metrics, workers=4)
         manager.add(self.controller)
@@ -92,7 +91,7 @@ class GroupConditions:
     def refused(self, group: Group, reason: str) -> None:
         """Say that a group could not be scheduled, and why."""
         if group.key.source in self._sources:
-            self._refusals[group.key] = reason
+            group.refusal = reason
         self._look_at(group)
 
     def happened(self, group: Group, reason: str, message: str) -> None:
@@ -108,13 +107,8 @@ class GroupConditions:
 
     async def _reconcile(self, key: Key) -> Requeue | None:
         found = self._cache.get(key)
-        of_key = GangKey(self._kind.source, *key)
-        group = self._groups.get(of_key)
-        if found is None or group is None:
-            self._refusals.pop(group.key if group is not None else of_key, None)
-            return None
-        if settled(self._kind, found):
-            self._refusals.pop(group.key, None)
+        group = self._groups.get(GangKey(self._kind.source, *key))
+        if found is None or group is None or settled(self._kind, found):
             return None
         said = self._verdict(group)
         if said is None:
@@ -145,7 +139,6 @@ class GroupConditions:
         """Return whether a group is scheduled, and what to say of it; None while there is nothing to say."""
         placed = sum(record.status in _BOUND for record in group.members.values())
         if group.satisfied and placed >= group.minimum and not group.waiting:
-            self._refusals.pop(group.key, None)
+            group.refusal = ""
             return True, f"{group.minimum} pods, as many as must run together, have their nodes"
-        reason = self._refusals.get(group.key)
-        return (False, reason) if reason else None
+        return (False, group.refusal) if group.refusal else None

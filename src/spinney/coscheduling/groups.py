@@ -66,12 +66,12 @@ class Groups:
         group = self._group(gang.key)
         if group.gang == gang and group.terms == terms:
             return
-        was_complete, was, needed = group.complete, group.order, group.minimum
-        new_terms = group.gang is None or group.terms != terms
+        was_complete, was = group.complete, group.order
+        is_new_chance = group.gang is None or group.terms != terms or group.gang.root != gang.root
         group.define(gang, terms)
         group.resources_checked = False
-        if group.minimum < needed or new_terms:
-            # A smaller quorum, another total, or a new object is a new chance, whatever failed before.
+        if is_new_chance:
+            # Another quorum, another total, or a new object is a new chance, whatever failed before.
             self._resting.pop(group.key, None)
             was_complete = False
         self._after_change(group, was_complete, was)

@@ -19,6 +19,7 @@ from spinney.cluster.filters import Storage
 from spinney.cluster.pods import PodKey
 from spinney.coscheduling.composites import Composite, NativeGroup, NativeGroups
 from spinney.coscheduling.framework import Action, ClusterEvent, Services, room_freed
+from spinney.coscheduling.framework.events import was_resized
 from spinney.coscheduling.group import Terms
 from spinney.coscheduling.judging import Judge
 from spinney.coscheduling.queue import SchedulingQueue
@@ -125,8 +126,10 @@ class Intake:
             self._queue.notify(ClusterEvent(POD, Action.DELETE, old, new))
         elif is_placed and not was_placed:
             self._queue.notify(ClusterEvent(POD, Action.ADD, old, new))
-        elif is_placed and old is not None and new is not None and old.metadata.labels != new.metadata.labels:
-            self._queue.notify(ClusterEvent(POD, Action.UPDATE, old, new))
+        elif is_placed and old is not None and new is not None:
+            event = ClusterEvent(POD, Action.UPDATE, old, new)
+            if old.metadata.labels != new.metadata.labels or was_resized(new, event):
+                self._queue.notify(event)
 
     # -- nodes -------------------------------------------------------------------------------------------------------
 

@@ -76,7 +76,7 @@ class SchedulingQueue:
         self._enqueue(QueuedPod(pod=pod, first_queued=now, queued=now))
 
     def update(self, pod: Pod) -> None:
-        """Take in a newer version of a pod; one that had been rejected is tried again if its spec or labels changed."""
+        """Take in a newer version of a pod; one that had been rejected is tried again if what it asks for changed."""
         key = key_of(pod)
         flight = self._in_flight.get(key)
         flying = flight.queued if flight is not None else self._held.get(key)
@@ -87,7 +87,7 @@ class SchedulingQueue:
         if queued is None:
             self.add(pod)
             return
-        changed = queued.pod.spec != pod.spec or queued.pod.metadata.labels != pod.metadata.labels
+        changed = _concerns_scheduling(queued.pod, pod)
         queued.pod = pod
         if key in self._active:
             self._active.push(key, self._sort.sort_key(queued), queued)
@@ -117,8 +117,12 @@ class SchedulingQueue:
             self._in_flight[queued.key] = _Flight(queued, self._event_number)
         return queued
 
-    def done(self, key: Key) -> None:
-        """Note that a pod in flight was bound or is gone."""
+    def done(self, queued: QueuedPod) -> None:
+        """Note that a pod in flight was bound or is gone; another of its name is left alone."""
+        key = queued.key
+        flight = self._in_flight.get(key)
+        if (flight.queued if flight is not None else self._held.get(key)) is not queued:
+            return
         self._in_flight.pop(key, None)
         self._held.pop(key, None)
         self._trim()
@@ -134,11 +138,13 @@ class SchedulingQueue:
         """Return a pod from flight. Without a rejecting plugin it failed by error and only rests.
 
         Events that arrived since it was popped count as if they arrived now. Returns False, and does nothing, for a pod
-        that is not in flight any more: it is gone.
+        that is not in flight any more: it is gone, though another of its name may be.
         """
-        flight = self._in_flight.pop(queued.key, None)
-        if flight is None and self._held.pop(queued.key, None) is None:
+        flight = self._in_flight.get(queued.key)
+        if (flight.queued if flight is not None else self._held.get(queued.key)) is not queued:
             return False
+        self._in_flight.pop(queued.key, None)
+        self._held.pop(queued.key, None)
         queued.rejected_by = frozenset(rejected_by)
         queued.queued = self._clock.monotonic()
         self._returned += 1
@@ -294,6 +300,15 @@ class SchedulingQueue:
                 events.popleft()
             if not events:
                 del self._missed[kind]
+
+
+def _concerns_scheduling(old: Pod, new: Pod) -> bool:
+    """Tell whether a change of a pod may change where it can go; claims made from templates are named in its status."""
+    return (
+        old.spec != new.spec
+        or old.metadata.labels != new.metadata.labels
+        or old.status.resource_claim_statuses != new.status.resource_claim_statuses
+    )
 
 
 _EventKind = tuple[Resource, Action]

@@ -132,7 +132,7 @@ class Scheduler:
         record = self.services.cluster.pod(PodKey(*queued.key))
         profile = self._profiles.get(queued.pod.spec.scheduler_name)
         if record is None or profile is None or record.status is not PodStatus.PENDING:
-            self.queue.done(queued.key)
+            self.queue.done(queued)
             return
         state = CycleState()
         try:
@@ -195,6 +195,8 @@ class Scheduler:
         nominations = self.services.nominations
         flight = _Flight(profile, state, queued, record.pod, node, nominations.node_of(queued.key), self.queue.moment)
         nominations.remove(queued.key)
+        if flight.nominated and flight.nominated != node:
+            self.queue.notify(room_freed(record.pod, flight.nominated), but_not=frozenset({queued.key}))
         self.services.cluster.assume(record.key, node)
         for plugin in profile.reserve:
             try:
@@ -243,7 +245,7 @@ class Scheduler:
             self._lost(flight, status)
             return
         key = flight.queued.key
-        self.queue.done(key)
+        self.queue.done(flight.queued)
         for plugin in flight.profile.post_bind:
             try:
                 await plugin.post_bind(flight.state, flight.pod, flight.node)
@@ -276,14 +278,14 @@ class Scheduler:
         for plugin in reversed(flight.profile.reserve):
             plugin.unreserve(flight.state, flight.pod, flight.node)
         key = PodKey(*flight.queued.key)
-        self.services.cluster.forget(key)
         record = self.services.cluster.pod(key)
-        if record is None:
-            self.queue.done(flight.queued.key)
+        if record is None or record.uid != flight.pod.metadata.uid:
+            self.queue.done(flight.queued)  # it is gone; whoever has its name now holds what it holds
         else:
-            if flight.nominated:
+            self.services.cluster.forget(key)
+            record = self.services.cluster.pod(key) or record
+            if self._return(flight.queued, Refused(record, status)) and flight.nominated:
                 self.services.nominations.put(record, flight.nominated)
-            self._return(flight.queued, Refused(record, status))
         self._tell_freed(flight)
 
     def _tell_freed(self, flight: _Flight) -> None:
@@ -308,14 +310,17 @@ class Scheduler:
         for each in freed.values():
             self.queue.notify(each.event, between=(each.since, each.until), but_not=each.own)
 
-    def _return(self, queued: QueuedPod, refused: Refused) -> None:
+    def _return(self, queued: QueuedPod, refused: Refused) -> bool:
+        """Return a pod to the queue and say why; tell whether it still wants a node."""
         rejected_by: Iterable[str] = ()
         if refused.found is not None:
             rejected_by = _rejecting(refused)
         elif refused.status.rejected:
             rejected_by = (refused.status.plugin,)
-        if self.queue.give_back(queued, rejected_by):
+        wanted = self.queue.give_back(queued, rejected_by)
+        if wanted:
             self._report(refused)
+        return wanted
 
 
 def _rejecting(refused: Refused) -> tuple[str, ...]:

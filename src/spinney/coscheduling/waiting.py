@@ -8,11 +8,15 @@ it held is free before the next pod is looked at.
 
 import asyncio
 from collections.abc import Callable, Collection, Iterator, Mapping
+from typing import Final
 
 from spinney.coscheduling.framework import SUCCESS, Code, CycleState, QueuedPod, Status
+from spinney.coscheduling.framework.points import StateKey
 from spinney.coscheduling.group import Group
 from spinney.kube.keys import Key
 
+TIMED_OUT: Final[StateKey[str]] = StateKey("why its time at Permit is up")
+"""Left for the plugins that hear that a pod lost its node."""
 Settled = Callable[["WaitingPod", Status], None]
 """Hears the verdict on a waiting pod."""
 
@@ -57,7 +61,9 @@ class WaitingPod:
         self._settled = None
 
     def _time_out(self, plugin: str, seconds: float) -> None:
-        self.reject(plugin, f"waited {seconds:g}s for permission to bind and did not get it")
+        reason = f"waited {seconds:g}s for permission to bind and did not get it"
+        self.state.write(TIMED_OUT, reason)
+        self.reject(plugin, reason)
 
     def _settle(self, status: Status) -> None:
         settled, self._settled = self._settled, None

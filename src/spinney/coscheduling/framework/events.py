@@ -40,6 +40,21 @@ def room_freed(pod: Pod, node: str) -> ClusterEvent:
     return ClusterEvent(POD, Action.DELETE, old=replace(pod, spec=replace(pod.spec, node_name=node)))
 
 
+def was_resized(pod: Pod, event: ClusterEvent) -> bool:
+    """Tell, as a hint, whether a pod on a node now asks for something else: it may ask for less."""
+    if event.old is None or event.new is None or not event.new.spec.node_name:
+        return False
+    return bool(claimed(event.old) != claimed(event.new))
+
+
+def claimed(pod: Pod) -> tuple[Any, ...]:
+    """Return what decides about how much a pod takes from its node; what was granted counts until it is given back."""
+    statuses = (*pod.status.init_container_statuses, *pod.status.container_statuses)
+    granted = tuple((each.name, each.allocated_resources, each.resources) for each in statuses)
+    containers = (*pod.spec.init_containers, *pod.spec.containers)
+    return pod.spec.resources, tuple(each.resources for each in containers), granted, pod.status.resize
+
+
 Hint = Callable[[Pod, ClusterEvent], bool]
 """Tells whether an event may make a pod schedulable that this plugin rejected."""
 

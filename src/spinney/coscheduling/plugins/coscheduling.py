@@ -25,7 +25,7 @@ from spinney.cluster.pods import PodKey, PodRecord
 from spinney.cluster.statuses import ACTIVE_ALLOCATED
 from spinney.cluster.table import Mask, NodeTable
 from spinney.coscheduling.departure import Departure
-from spinney.coscheduling.framework.events import Action, ClusterEvent, EventHint
+from spinney.coscheduling.framework.events import Action, ClusterEvent, EventHint, was_resized
 from spinney.coscheduling.framework.handle import Handle
 from spinney.coscheduling.framework.points import (
     CycleState,
@@ -50,13 +50,17 @@ from spinney.coscheduling.plugins.group_preemption import NO_VICTIMS
 from spinney.coscheduling.plugins.in_flight import preempting
 from spinney.coscheduling.room import demands, fitting, leaves_enough
 from spinney.coscheduling.trial import Trial
+from spinney.coscheduling.waiting import TIMED_OUT
 from spinney.coscheduling.wording import nodes_counted
 from spinney.explain.amounts import amount
 from spinney.kube.keys import Key, key_of
 
 log = structlog.get_logger()
 
+_SHORTEST_REST: Final = 1.0
+"""Without any rest the members that are still queued would begin the same attempt anew, for ever."""
 _DEPARTURE: Final[StateKey[Departure]] = StateKey("members that are bound together")
+_RELEASED: Final[StateKey[bool]] = StateKey("whether the member was let go from Permit")
 _SPARED: Final[StateKey[Mask]] = StateKey("nodes that the closest group can spare")
 
 
@@ -66,7 +70,7 @@ class CoschedulingArguments(msgspec.Struct, frozen=True, forbid_unknown_fields=T
     permit_waiting_time_seconds: Annotated[float, msgspec.Meta(ge=0)] = 60.0
     """How long members wait at Permit where their group does not say so."""
     pod_group_backoff_seconds: Annotated[float, msgspec.Meta(ge=0)] = 10.0
-    """How long a rejected group rests; 0 is not at all."""
+    """How long a rejected group rests; never less than a pod does, a second."""
     pod_group_reject_percentage: Annotated[int, msgspec.Meta(ge=0, le=100)] = 10
     """A group is rejected when a larger part of its quorum than this is missing; 0 at any failure, 100 never."""
     prefer_closest_to_completion: bool = True
@@ -93,6 +97,7 @@ class Coscheduling(QueueSort, PreEnqueue, PreFilter, Filter, PostFilter, Reserve
         return (
             EventHint(NODE, Action.ADD | Action.UPDATE),
             EventHint(POD, Action.DELETE, self._frees_others_node),
+            EventHint(POD, Action.UPDATE, was_resized),
         )
 
     def _frees_others_node(self, pod: Pod, event: ClusterEvent) -> bool:
@@ -279,10 +284,12 @@ class Coscheduling(QueueSort, PreEnqueue, PreFilter, Filter, PostFilter, Reserve
         departure = state.read(_DEPARTURE)
         if departure is not None:
             departure.fail(f"pod {key} of the group could not be bound")
-        # Members that were released do not wait any more: one whose bind fails comes back alone.
-        if group is not None and group.waiting:
+        # One whose bind fails after it was released comes back alone; those that wait now wait for something else.
+        if group is not None and group.waiting and not state.read(_RELEASED):
             group.waiting.pop(key, None)
-            self.reject(group, f"pod {key} of the group lost its node")
+            late = state.read(TIMED_OUT)
+            # When its time is up nothing has changed. Otherwise something has: there may be room elsewhere.
+            self.reject(group, f"pod {key} of the group {late or 'lost its node'}", again=not late)
 
     # -- Permit ------------------------------------------------------------------------------------------------------
 
@@ -312,6 +319,8 @@ class Coscheduling(QueueSort, PreEnqueue, PreFilter, Filter, PostFilter, Reserve
         group.begin_anew()
         held = [pod for key in waiting if (pod := self._services.waiting.get(key)) is not None]
         states = {**{pod.key: pod.state for pod in held}, **last}
+        for state in states.values():
+            state.write(_RELEASED, True)
         if any(self._needs_preparing(key) for key in states):
             departure = Departure(states)
             for state in states.values():
@@ -361,9 +370,8 @@ class Coscheduling(QueueSort, PreEnqueue, PreFilter, Filter, PostFilter, Reserve
         group.rejection = reason
         group.resources_checked = False
         group.begin_anew()
-        rest = self.arguments.pod_group_backoff_seconds
-        if rest > 0:
-            self._groups.rest(group, self._services.runtime.clock.monotonic() + rest, stirred=again)
+        rest = max(self.arguments.pod_group_backoff_seconds, _SHORTEST_REST)
+        self._groups.rest(group, self._services.runtime.clock.monotonic() + rest, stirred=again)
         waiting, group.waiting = group.waiting, {}
         for key in waiting:
             pod = self._services.waiting.get(key)

@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Final
 
 import numpy as np
 
-from spinney.api.core import NODE, Pod
+from spinney.api.core import NODE, POD, Pod
 from spinney.api.resource_claims import DEVICE_CLASS, RESOURCE_CLAIM, RESOURCE_SLICE
 from spinney.binding.placement import ChosenDevice, ClaimAllocation, Placement
 from spinney.cluster.dra.allocating import GivenDevice, allocate
@@ -48,9 +48,13 @@ class DynamicResources(PreFilter, Filter, Reserve, PreBind):
         self._book = handle.services.claims
 
     def events(self) -> tuple[EventHint, ...]:
-        """Return what may let claims be allocated: other claims that went, new devices, changed classes and nodes."""
+        """Return what may let claims be allocated: other claims that went, new devices, changed classes and nodes.
+
+        A pod that loses its node before it is bound gives up devices that only this scheduler knew it had.
+        """
         resources = (RESOURCE_CLAIM, RESOURCE_SLICE, DEVICE_CLASS)
-        return (EventHint(NODE, Action.ADD), *(EventHint(resource, Action.ANY) for resource in resources))
+        others = (EventHint(NODE, Action.ADD | Action.UPDATE), EventHint(POD, Action.DELETE))
+        return (*others, *(EventHint(resource, Action.ANY) for resource in resources))
 
     def pre_filter(self, state: CycleState, pod: Pod) -> Status:
         """Refuse a pod whose claims are not there, or can be allocated nowhere."""

@@ -12,7 +12,7 @@ is left is the group given up.
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from spinney.api.core import NODE, Pod
+from spinney.api.core import NODE, POD, Pod
 from spinney.cluster.pods import PodRecord
 from spinney.cluster.statuses import ACTIVE_ALLOCATED, PodStatus
 from spinney.cluster.table import Mask, NodeTable
@@ -56,8 +56,8 @@ class GroupTopology(PreFilter, Filter, PostFilter):
         return SUCCESS
 
     def events(self) -> tuple[EventHint, ...]:
-        """Return what may give a group a domain: nodes."""
-        return (EventHint(NODE, Action.ADD | Action.UPDATE),)
+        """Return what may give a group a domain: nodes, or the loss of members that lie in another."""
+        return (EventHint(NODE, Action.ANY), EventHint(POD, Action.DELETE))
 
     def concerns(self, state: CycleState, pod: Pod) -> bool:
         """Tell whether the pod's group has a domain."""

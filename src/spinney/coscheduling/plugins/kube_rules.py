@@ -6,7 +6,7 @@ from spinney.api.core import NAMESPACE, NODE, PERSISTENT_VOLUME, PERSISTENT_VOLU
 from spinney.api.storage import STORAGE_CLASS
 from spinney.cluster.filters import KUBE_FILTERS
 from spinney.cluster.scores import KUBE_SCORES
-from spinney.coscheduling.framework.events import Action, ClusterEvent, EventHint
+from spinney.coscheduling.framework.events import Action, ClusterEvent, EventHint, was_resized
 from spinney.coscheduling.framework.profile import Rules
 
 
@@ -20,6 +20,9 @@ def _is_on_a_node(pod: Pod, event: ClusterEvent) -> bool:
 
 
 _NODES: Final = EventHint(NODE, Action.ADD | Action.UPDATE)
+_ANY_NODE: Final = EventHint(NODE, Action.ANY)
+"""A node that goes takes its domain along, to which others were compared."""
+_RESIZED: Final = EventHint(POD, Action.UPDATE, was_resized)
 _POD_GONE: Final = EventHint(POD, Action.DELETE, _frees_a_node)
 _POD_PLACED: Final = EventHint(POD, Action.ADD | Action.UPDATE, _is_on_a_node)
 _STORAGE: Final = tuple(
@@ -27,11 +30,12 @@ _STORAGE: Final = tuple(
 )
 _HINTS: Final[dict[str, tuple[EventHint, ...]]] = {
     "NodePorts": (_NODES, _POD_GONE),
-    "NodeResourcesFit": (_NODES, _POD_GONE),
+    "NodeResourcesFit": (_NODES, _POD_GONE, _RESIZED),
     "VolumeRestrictions": (_NODES, _POD_GONE, *_STORAGE),
-    "VolumeBinding": (_NODES, *_STORAGE),
+    # A pod that loses its node before it is bound gives up volumes that only this scheduler knew it had.
+    "VolumeBinding": (_NODES, _POD_GONE, *_STORAGE),
     "VolumeZone": (_NODES, *_STORAGE),
-    "PodTopologySpread": (_NODES, _POD_GONE, _POD_PLACED),
+    "PodTopologySpread": (_ANY_NODE, _POD_GONE, _POD_PLACED),
     "InterPodAffinity": (_NODES, _POD_GONE, _POD_PLACED, EventHint(NAMESPACE, Action.ANY)),
 }
 
