@@ -81,6 +81,7 @@ SCHEDULER: Final = (
     Right("scheduling.x-k8s.io", ("podgroups",), READ),
     *_GROUP_STATUS,
     Right("scheduling.volcano.sh", ("podgroups",), READ),
+    Right("scheduling.volcano.sh", ("podgroups/status",), ("patch",)),
     EVENTS,
 )
 

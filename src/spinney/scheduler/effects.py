@@ -27,7 +27,6 @@ from spinney.scheduler.commit import assume_gang, by_gang, forget
 from spinney.scheduler.cycle_metrics import CycleMetrics
 from spinney.scheduler.gang_conditions import GangConditions
 from spinney.scheduler.gang_references import gang_reference
-from spinney.scheduler.group_conditions import GroupConditions
 from spinney.scheduler.inventory import Inventory
 from spinney.scheduler.pod_group_conditions import PodGroupConditions
 from spinney.scheduler.releasing import Releases
@@ -60,6 +59,18 @@ class Effects(Protocol):
         ...
 
 
+class GroupStatuses(Protocol):
+    """Whoever says on groups of some kind how they stand."""
+
+    def bound(self, gang: GangKey) -> None:
+        """Hear of a gang whose pods were bound."""
+        ...
+
+    def refused(self, unschedulable: Sequence[Unschedulable]) -> None:
+        """Hear of everything that the last cycle could not place."""
+        ...
+
+
 class ClusterEffects:
     """Binds, evicts and reports. Mutable: it knows what is under way. ``wake`` asks for another cycle."""
 
@@ -73,7 +84,7 @@ class ClusterEffects:
         reporter: Reporter,
         conditions: GangConditions,
         pod_groups: PodGroupConditions,
-        groups: Sequence[GroupConditions],
+        groups: Sequence[GroupStatuses],
         releases: Releases,
         metrics: CycleMetrics,
         wake: Callable[[], None],

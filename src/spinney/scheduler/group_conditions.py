@@ -1,8 +1,8 @@
 """The scheduled condition of Kubernetes' own PodGroups and of scheduler-plugins', for the groups placed here.
 
 Written when a cycle refused a group and when its pods were bound; groups whose pods ask for another scheduler are left
-to that one. KAI's PodGroups have conditions of another kind (:mod:`.pod_group_conditions`), PodGangs too
-(:mod:`.gang_conditions`).
+to that one. KAI's PodGroups have conditions of another kind (:mod:`.pod_group_conditions`), Volcano's
+(:mod:`.volcano_groups`) and PodGangs (:mod:`.gang_conditions`) too.
 """
 
 from collections.abc import Iterable

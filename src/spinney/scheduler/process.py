@@ -16,7 +16,7 @@ from typing import Any
 import msgspec
 import structlog
 
-from spinney.api import kai
+from spinney.api import kai, volcano
 from spinney.api.core import NODE, PERSISTENT_VOLUME_CLAIM, POD, Node, Pod
 from spinney.api.podgang import POD_GANG
 from spinney.api.resource import Resource
@@ -50,6 +50,7 @@ from spinney.scheduler.results import CycleResult
 from spinney.scheduler.scheduler import Scheduler
 from spinney.scheduler.session import Session
 from spinney.scheduler.sources import OPTIONAL_KINDS, available
+from spinney.scheduler.volcano_groups import VolcanoGroups
 from spinney.scheduler.waking import confirms, may_change_decisions
 from spinney.scheduler.whole_devices import without_shares
 
@@ -105,7 +106,8 @@ class SchedulerProcess:
         self._conditions = GangConditions(self.inventory, reporter)
         self._pod_groups = PodGroupConditions(client, events, node_pool=config.node_pool)
         groups = {kind: GroupConditions(client, self.inventory, kind) for kind in GROUP_KINDS}
-        self._groups = tuple(groups.values())
+        volcano_groups = VolcanoGroups(client, self.inventory)
+        self._groups: tuple[GroupConditions | VolcanoGroups, ...] = (*groups.values(), volcano_groups)
         self._part_gangs = PartGangs(grace_seconds=config.part_gang_grace_seconds)
         evictor = Evictor(client, events)
         self._releases = Releases(
@@ -142,6 +144,7 @@ class SchedulerProcess:
             POD_GANG: self._conditions.follow,
             kai.QUEUE: self._queue_statuses.follow,
             kai.POD_GROUP: self._pod_groups.follow,
+            volcano.POD_GROUP: volcano_groups.follow,
             **{kind: conditions.follow for kind, conditions in groups.items()},
         }
         """Kinds whose status is written, and who follows them for that."""

@@ -1,0 +1,81 @@
+"""What Volcano's PodGroups say when the session scheduler places them."""
+
+from typing import Any
+
+from spinney.api import volcano
+from spinney.api.core import POD
+from spinney.api.labels import VOLCANO_GROUP
+from spinney.kube.crds import install_crds
+from tests.scheduler.process.world import NS, World, in_a_world
+
+
+async def add_group(world: World, name: str, size: int, **spec: Any) -> None:
+    """Create a group and its pods."""
+    await world.client.create(
+        volcano.POD_GROUP, {"metadata": {"name": name, "namespace": NS}, "spec": {"minMember": size}}
+    )
+    for number in range(size):
+        pod = await world.add_pod(f"{name}-{number}", schedulingGates=[{"name": "not-yet"}], **spec)
+        patch = {"metadata": {"annotations": {VOLCANO_GROUP: name}}, "spec": {"schedulingGates": None}}
+        await world.client.patch(POD, pod.metadata.name, patch, NS)
+
+
+async def status_of(world: World, name: str) -> volcano.PodGroupStatus:
+    """Return the status of a group."""
+    group = await world.client.get(volcano.POD_GROUP, name, NS, type=volcano.PodGroup)
+    return group.status
+
+
+async def set_phase(world: World, phase: str) -> None:
+    """Have both pods report a phase."""
+    for number in range(2):
+        await world.client.patch(POD, f"g-{number}", {"status": {"phase": phase}}, NS, subresource="status")
+
+
+def said(status: volcano.PodGroupStatus) -> dict[str, tuple[str | None, str]]:
+    """Return the conditions: status and reason by type."""
+    return {each.type: (each.status, each.reason) for each in status.conditions}
+
+
+def test_a_group_says_why_it_waits_that_it_runs_and_that_it_is_done() -> None:
+    """Phase, conditions and counts follow the group from the queue to its end, in Volcano's words."""
+
+    async def story(world: World) -> None:
+        await install_crds(world.client)
+        await world.add_node("n1", gpus=1)
+        async with world.scheduler():
+            await add_group(world, "g", 2)
+            await world.settle(3)
+            waiting = await status_of(world, "g")
+            assert (waiting.phase, said(waiting)) == ("Inqueue", {"Unschedulable": ("True", "Unschedulable")})
+            assert "unschedulable on cluster" in waiting.conditions[0].message
+            assert waiting.conditions[0].transition_id
+            await world.add_node("n2", gpus=1)
+            await world.settle(3)
+            placed = await status_of(world, "g")
+            assert (placed.phase, placed.running) == ("Running", 0)
+            assert said(placed) == {"Unschedulable": ("False", "Scheduled"), "Scheduled": ("True", "Scheduled")}
+            await set_phase(world, "Running")
+            await world.settle(3)
+            running = await status_of(world, "g")
+            assert (running.phase, running.running, running.conditions) == ("Running", 2, placed.conditions)
+            await set_phase(world, "Succeeded")
+            await world.settle(3)
+            done = await status_of(world, "g")
+            assert (done.phase, done.running, done.succeeded) == ("Completed", 0, 2)
+
+    in_a_world(story)
+
+
+def test_groups_of_another_scheduler_are_left_alone() -> None:
+    """Nothing is written on a group whose pods ask for another scheduler."""
+
+    async def story(world: World) -> None:
+        await install_crds(world.client)
+        await world.add_node("n1", gpus=1)
+        async with world.scheduler():
+            await add_group(world, "g", 2, schedulerName="volcano-elsewhere")
+            await world.settle(3)
+            assert await status_of(world, "g") == volcano.PodGroupStatus()
+
+    in_a_world(story)
