@@ -1,11 +1,14 @@
 """What the fast suite says about refusals is what kube-apiserver does, and its owners of fields are the same."""
 
+import asyncio
+import json
 from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
 
 from spinney.api.struct import JSON
+from spinney.kube.transport import Transport
 from spinney.runtime import Runtime
 from spinney.server import ApiServer, ServerOptions
 from spinney.sim.transport import InProcessTransport
@@ -14,6 +17,7 @@ from tests.fidelity.exchanges import MAPS, PODS, Exchange, json_patching, mergin
 from tests.fidelity.pair import Pair, paired
 from tests.fidelity.twins import Twins
 from tests.server.autoscaling import AUTOSCALING
+from tests.server.policies import BINDINGS, CASES, POLICIES, REFUSED, a_case
 from tests.server.refusals import PATCHES, POD_SPECS, VERSIONED, a_refused_pod
 
 pytestmark = [pytest.mark.real, pytest.mark.timeout(300)]
@@ -67,6 +71,52 @@ async def test_both_convert_autoscalers_alike(pair: Pair) -> None:
     for exchange in AUTOSCALING:
         real, ours = await pair.ask(exchange)
         assert real == ours, exchange
+
+
+async def test_both_refuse_the_same_policies(pair: Pair) -> None:
+    """A policy or binding that the embedded server refuses is refused by a real one, for the same fields."""
+    for path, specs in REFUSED.items():
+        for spec, causes in specs:
+            real, ours = await pair.ask(posting(path, {"metadata": {"name": "p-{ns}"}, "spec": spec}))
+            assert real == ours, spec
+            assert real["causes"] == sorted(causes), spec
+
+
+async def test_both_hold_writes_to_policies(pair: Pair) -> None:
+    """Bound policies deny and let pass the same writes, in the same words but for errors of expressions."""
+    await pair.ask(posting(MAPS, {"metadata": {"name": "wanted"}, "data": {"a": "q"}}))
+    cases = {name: a_case(name, case) for name, case in CASES.items()}
+    for policy, binding, _ in cases.values():
+        for path, obj in ((POLICIES, policy), (BINDINGS, binding)):
+            real, ours = await pair.ask(posting(path, obj))
+            assert real == ours
+    try:
+        for name, (_, _, config) in cases.items():
+            case = CASES[name]
+            told = case.told.replace("{ns}", pair.namespace)
+            async with asyncio.timeout(60):
+                while True:  # until its informers have the policy
+                    real = await _verdict(pair.real, config, pair.namespace)
+                    if real["code"] == case.code and real["told"].endswith(told):
+                        break
+                    await asyncio.sleep(0.1)
+            ours = await _verdict(pair.embedded, config, pair.namespace)
+            if name == "failing":  # what an expression failed of is told in the evaluator's words
+                real, ours = ({**each, "told": "", "details": None} for each in (real, ours))
+            assert real == ours, name
+    finally:
+        for policy, _, _ in cases.values():
+            for path in (POLICIES, BINDINGS):
+                await pair.ask(Exchange("DELETE", f"{path}/{policy['metadata']['name']}"))
+
+
+async def _verdict(transport: Transport, config: JSON, namespace: str) -> JSON:
+    body = json.dumps(config).encode()
+    answer = await transport.request("POST", MAPS.replace("{ns}", namespace), query={"dryRun": "All"}, body=body)
+    content = json.loads(answer.body)
+    warning = answer.headers.get("warning", "").rstrip('"')
+    parts = {name: content.get(name) for name in ("reason", "details")}
+    return {"code": answer.status, "told": content.get("message", warning), **parts}
 
 
 def _owner(manager: str, operation: str = "Update", fields: Any = None, **more: Any) -> JSON:

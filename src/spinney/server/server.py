@@ -15,6 +15,7 @@ from spinney.api.builtin_fields import field_table
 from spinney.runtime import Runtime
 from spinney.server.admission.calling import HttpsCaller, WebhookCaller
 from spinney.server.admission.chain import Admission
+from spinney.server.admission.policies import Policies
 from spinney.server.admission.webhooks import Webhooks
 from spinney.server.authentication.authenticator import Authenticator
 from spinney.server.authentication.impersonation import completed, impersonated, mode, needed
@@ -75,7 +76,14 @@ class ApiServer:
             store=store,
             registry=registry,
             fields=field_table(self.options.kubernetes_version),
-            admission=Admission(runtime, store, self._webhooks, authorizer, quotas.book),
+            admission=Admission(
+                runtime,
+                store,
+                policies=Policies(store, registry),
+                webhooks=self._webhooks,
+                authorizer=authorizer,
+                book=quotas.book,
+            ),
             authorizer=authorizer,
             authenticator=Authenticator(runtime, store, tokens),
             tokens=tokens,

@@ -1,10 +1,11 @@
-"""The order of admission: built-in mutation, mutating webhooks, then validation, validating webhooks."""
+"""The order of admission: built-in mutation, mutating webhooks, then validation, policies, validating webhooks."""
 
 from spinney.runtime import Runtime
 from spinney.server.admission.addresses import give_addresses
 from spinney.server.admission.attributes import Attributes
 from spinney.server.admission.lifecycle import check_namespace
 from spinney.server.admission.limits import check_limits, fill_limits
+from spinney.server.admission.policies import Policies
 from spinney.server.admission.priority import resolve_priority
 from spinney.server.admission.protection import protect
 from spinney.server.admission.service_accounts import run_as_account
@@ -20,9 +21,19 @@ from spinney.server.store import Store
 class Admission:
     """Admits or refuses writes."""
 
-    def __init__(self, runtime: Runtime, store: Store, webhooks: Webhooks, authorizer: Authorizer, book: Book) -> None:
+    def __init__(
+        self,
+        runtime: Runtime,
+        store: Store,
+        *,
+        policies: Policies,
+        webhooks: Webhooks,
+        authorizer: Authorizer,
+        book: Book,
+    ) -> None:
         self._runtime = runtime
         self._store = store
+        self.policies = policies
         self._authorizer = authorizer
         self._book = book
         self.webhooks = webhooks

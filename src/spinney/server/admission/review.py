@@ -28,10 +28,20 @@ class Verdict:
 
 def review(attributes: Attributes, seen_as: Kind, uid: str) -> bytes:
     """Return the request for a webhook that sees the object as ``seen_as``, one of the versions of its kind."""
+    request = {
+        "uid": uid,
+        **request_of(attributes, seen_as),
+        "object": shown_as(seen_as, attributes.obj),
+        "oldObject": shown_as(seen_as, attributes.old),
+    }
+    return msgspec.json.encode({"kind": "AdmissionReview", "apiVersion": "admission.k8s.io/v1", "request": request})
+
+
+def request_of(attributes: Attributes, seen_as: Kind) -> JSON:
+    """Return what is said about a write besides the objects."""
     asked = attributes.kind.resource
     shown = seen_as.resource
     request: JSON = {
-        "uid": uid,
         "kind": {"group": shown.group, "version": shown.version, "kind": shown.kind},
         "resource": {"group": shown.group, "version": shown.version, "resource": shown.plural},
         "requestKind": {"group": asked.group, "version": asked.version, "kind": asked.kind},
@@ -39,8 +49,6 @@ def review(attributes: Attributes, seen_as: Kind, uid: str) -> bytes:
         "name": attributes.name,
         "operation": attributes.operation,
         "userInfo": attributes.user.to_json(),
-        "object": _served(seen_as, attributes.obj),
-        "oldObject": _served(seen_as, attributes.old),
         "dryRun": attributes.dry_run,
         "options": attributes.options,
     }
@@ -48,10 +56,11 @@ def review(attributes: Attributes, seen_as: Kind, uid: str) -> bytes:
         request["namespace"] = attributes.namespace
     if attributes.subresource:
         request["subResource"] = request["requestSubResource"] = attributes.subresource
-    return msgspec.json.encode({"kind": "AdmissionReview", "apiVersion": "admission.k8s.io/v1", "request": request})
+    return request
 
 
-def _served(kind: Kind, obj: JSON | None) -> JSON | None:
+def shown_as(kind: Kind, obj: JSON | None) -> JSON | None:
+    """Return a stored object in a version of its kind; the object stays as it is."""
     return None if obj is None else kind.served({**obj})
 
 

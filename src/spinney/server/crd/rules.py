@@ -114,9 +114,11 @@ class Environment:
         self._error = cel.Type.ERROR
         self._environment = cel.NewEnv(variables=variables, extensions=extensions)
 
-    def compile(self, text: str) -> Evaluator:
-        """Return the compiled expression; raise ``RuntimeError`` if it is not valid here."""
+    def compile(self, text: str, kind: str = "") -> Evaluator:
+        """Return the compiled expression; raise ``RuntimeError`` if it is not valid here, or of another ``kind``."""
         expression = self._environment.compile(text)
+        if kind and (found := str(expression.return_type())) not in {kind, "DYN"}:
+            raise RuntimeError(f"must evaluate to {kind.lower()}, and is {found.lower()}")
 
         def evaluate(**variables: Any) -> Answer:
             found = expression.eval(data=variables)
@@ -207,9 +209,9 @@ def _earlier(item: Any, old: Any, keys: tuple[str, ...]) -> Any:
 def _run(rule: Rule, value: Any, old: Any, path: str) -> Cause | None:
     if rule.transition and old is None and not rule.optional_old:
         return None
-    scope = {"self": _escaped(value) if rule.escaped else value}
+    scope = {"self": escaped(value) if rule.escaped else value}
     if rule.transition or rule.optional_old:
-        scope[_PREVIOUS if rule.optional_old else "oldSelf"] = _escaped(old) if rule.escaped else old
+        scope[_PREVIOUS if rule.optional_old else "oldSelf"] = escaped(old) if rule.escaped else old
         scope[_EXISTED] = old is not None
     answer = rule.expression(**scope)
     if answer.value is True:
@@ -231,12 +233,12 @@ def _has_rules(schema: Any) -> bool:
     return isinstance(schema, list) and any(_has_rules(child) for child in schema)
 
 
-def _escaped(value: Any) -> Any:
+def escaped(value: Any) -> Any:
     """Return a value with its field names as CEL sees them (``__namespace__``, ``a__dash__b``)."""
     if isinstance(value, dict):
-        return {_escaped_name(name): _escaped(child) for name, child in value.items()}
+        return {_escaped_name(name): escaped(child) for name, child in value.items()}
     if isinstance(value, list):
-        return [_escaped(item) for item in value]
+        return [escaped(item) for item in value]
     return value
 
 

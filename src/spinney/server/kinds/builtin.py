@@ -6,6 +6,7 @@ from typing import Any, Literal
 
 from spinney.api.resource import Resource
 from spinney.server.admission.configurations import WebhookConfigurationBehaviour
+from spinney.server.admission.policy_kinds import PolicyBehaviour, PolicyBindingBehaviour
 from spinney.server.authorization.kinds import BindingBehaviour, RoleBehaviour
 from spinney.server.kinds import shapes
 from spinney.server.kinds.autoscalers import AutoscalerBehaviour, newer_autoscaler, older_autoscaler
@@ -488,30 +489,27 @@ def _rbac() -> list[Kind]:
 
 
 def _extension() -> list[Kind]:
-    admission = "admissionregistration.k8s.io"
+    def kind(plural: str, name: str, behaviour: Behaviour, shape: Shape, *, status: bool = False) -> Kind:
+        return _kind(
+            plural,
+            name,
+            group="admissionregistration.k8s.io",
+            namespaced=False,
+            categories=("api-extensions",),
+            generation=True,
+            unconditional=False,
+            status=status,
+            shape=shape,
+            behaviour=behaviour,
+        )
+
+    hooks, policies = WebhookConfigurationBehaviour(), PolicyBehaviour()
+    bindings = PolicyBindingBehaviour()
     return [
-        _kind(
-            "validatingwebhookconfigurations",
-            "ValidatingWebhookConfiguration",
-            group=admission,
-            namespaced=False,
-            categories=("api-extensions",),
-            generation=True,
-            unconditional=False,
-            shape=shapes.WEBHOOKS,
-            behaviour=WebhookConfigurationBehaviour(),
-        ),
-        _kind(
-            "mutatingwebhookconfigurations",
-            "MutatingWebhookConfiguration",
-            group=admission,
-            namespaced=False,
-            categories=("api-extensions",),
-            generation=True,
-            unconditional=False,
-            shape=shapes.WEBHOOKS,
-            behaviour=WebhookConfigurationBehaviour(),
-        ),
+        kind("validatingwebhookconfigurations", "ValidatingWebhookConfiguration", hooks, shapes.WEBHOOKS),
+        kind("mutatingwebhookconfigurations", "MutatingWebhookConfiguration", hooks, shapes.WEBHOOKS),
+        kind("validatingadmissionpolicies", "ValidatingAdmissionPolicy", policies, shapes.POLICY, status=True),
+        kind("validatingadmissionpolicybindings", "ValidatingAdmissionPolicyBinding", bindings, shapes.POLICY_BINDING),
     ]
 
 

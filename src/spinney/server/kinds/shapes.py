@@ -98,6 +98,25 @@ RESOURCE_CLAIM = fields(
     spec=fields(devices=fields(requests=ATOMIC, constraints=ATOMIC, config=ATOMIC)),
     status=fields(reservedFor=items_by("uid"), devices=items_by("driver", "device", "pool")),
 )
+_MATCHED = fields(
+    namespaceSelector=_MAPPING, objectSelector=_MAPPING, resourceRules=ATOMIC_ITEMS, excludeResourceRules=ATOMIC_ITEMS
+)
+POLICY = fields(
+    metadata=METADATA,
+    spec=fields(
+        paramKind=_MAPPING,
+        matchConstraints=_MATCHED,
+        validations=ATOMIC_ITEMS,
+        auditAnnotations=ATOMIC_ITEMS,
+        matchConditions=items_by("name"),
+        variables=items_by("name"),
+    ),
+    status=fields(conditions=items_by("type")),
+)
+POLICY_BINDING = fields(
+    metadata=METADATA,
+    spec=fields(paramRef=_MAPPING, matchResources=_MATCHED, validationActions=values()),
+)
 WEBHOOKS = fields(
     metadata=METADATA,
     webhooks=items_by(

@@ -102,6 +102,7 @@ async def delete(context: Context, target: Target, options: DeleteOptions, write
         warnings=write.warnings,
     )
     context.admission.mutate_builtin(attributes)
+    context.admission.policies.check(attributes)
     if context.admission.webhooks.any:
         await context.admission.webhooks.mutate(attributes)
         await context.admission.webhooks.validate(attributes)

@@ -76,6 +76,7 @@ async def admit(context: Context, attributes: Attributes, options: WriteOptions)
         raise invalid(kind.resource, attributes.name or obj["metadata"].get("name", ""), causes)
     admission.give_addresses(attributes)
     admission.check(attributes)
+    admission.policies.check(attributes)
     if admission.webhooks.any:
         await admission.webhooks.validate(attributes)
     admission.check_room(attributes)

@@ -51,6 +51,19 @@ def _targets(autoscaler: JSON, _: datetime) -> str:
     return ", ".join(shown) or "<none>"
 
 
+def _param_kind(policy: JSON) -> str:
+    kind = at(policy, "spec.paramKind", None)
+    return f"{kind['apiVersion']}/{kind['kind']}" if kind else "<unset>"
+
+
+def _param_ref(binding: JSON) -> str:
+    params = at(binding, "spec.paramRef", None)
+    if not params:
+        return "<unset>"
+    name = params.get("name") or "*"
+    return f"{params['namespace']}/{name}" if params.get("namespace") else str(name)
+
+
 def _entries(obj: JSON, _: datetime) -> int:
     return len(obj.get("data") or {}) + len(obj.get("binaryData") or {})
 
@@ -127,6 +140,18 @@ COLUMNS: Mapping[str, tuple[Column, ...]] = {
     "clusterrolebindings.rbac.authorization.k8s.io": _BINDING,
     "validatingwebhookconfigurations.admissionregistration.k8s.io": _HOOKS,
     "mutatingwebhookconfigurations.admissionregistration.k8s.io": _HOOKS,
+    "validatingadmissionpolicies.admissionregistration.k8s.io": (
+        NAME,
+        Column("Validations", lambda obj, _: len(at(obj, "spec.validations", ())), type="integer"),
+        Column("ParamKind", lambda obj, _: _param_kind(obj)),
+        AGE,
+    ),
+    "validatingadmissionpolicybindings.admissionregistration.k8s.io": (
+        NAME,
+        field("PolicyName", "spec.policyName", ""),
+        Column("ParamRef", lambda obj, _: _param_ref(obj)),
+        AGE,
+    ),
     "horizontalpodautoscalers.autoscaling": (
         NAME,
         Column("Reference", _scaled_object),
