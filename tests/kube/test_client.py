@@ -93,6 +93,18 @@ async def test_a_list_that_expires_between_pages_is_read_in_one_piece() -> None:
         assert "limit" not in server.requests[2].query
 
 
+async def test_a_misspelt_selector_is_refused() -> None:
+    """A word that is no selector does not come to mean every object, least of all in a deletion."""
+    wrong: dict[str, Any] = {"lable_selector": "a=b"}
+    async with connected() as (client, server):
+        for request in (client.list(POD, **wrong), client.delete_collection(POD, "x", **wrong)):
+            with pytest.raises(TypeError, match="'lable_selector'; expected any of field_selector, label_selector"):
+                await request
+        with pytest.raises(TypeError, match="'lable_selector'"):
+            await anext(aiter(client.watch(POD, **wrong)))
+        assert not server.requests
+
+
 async def test_an_empty_list_may_be_null() -> None:
     """A server that answers with items null has none."""
     async with connected() as (client, server):

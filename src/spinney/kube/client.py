@@ -11,29 +11,20 @@ import asyncio
 import builtins
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Sequence
 from enum import Enum
-from typing import TYPE_CHECKING, Any, Literal, TypedDict, Unpack
+from typing import Any, Literal, TypedDict, Unpack
 
 import msgspec
 
 from spinney.api.resource import Resource
 from spinney.api.struct import JSON, Struct, encode, to_json
 from spinney.kube.errors import Expired, KubeError, UndecodableResponse, error_from_response
-from spinney.kube.pages import Listing, Page, decode_page, refuse
+from spinney.kube.pages import Listing, Page, T, decode_page, refuse
 from spinney.kube.retrying import SAFE_METHODS, RetryPolicy
 from spinney.kube.transport import Response, Transport
 from spinney.kube.warning_headers import WarningLog, warnings_in
 from spinney.kube.watching import Bookmark, EventDecoder, Undecodable, WatchEvent, lines
 from spinney.kube.writes import note_write
 from spinney.runtime import Runtime
-
-if TYPE_CHECKING:
-    from typing_extensions import TypeVar
-
-    T = TypeVar("T", default=JSON)
-else:
-    from typing import TypeVar
-
-    T = TypeVar("T")
 
 PropagationPolicy = Literal["Background", "Foreground", "Orphan"]
 FieldValidation = Literal["Ignore", "Warn", "Strict"]
@@ -153,7 +144,8 @@ class Client:
 
         While a page is being read, the server is already asked for the next.
         """
-        query = _selecting(wanted) | _query(limit=wanted.get("limit", PAGE_SIZE) or None)
+        wanted.setdefault("limit", PAGE_SIZE)
+        query = _parameters(Reading, wanted)
         path = resource.path(namespace)
         response = await self.raw("GET", path, query=query)
         while True:
@@ -198,12 +190,7 @@ class Client:
         **wanted: Unpack[Watching],
     ) -> AsyncGenerator[builtins.list[bytes], None]:
         """Yield the undecoded lines of one watch, as many at a time as have arrived together."""
-        query = _selecting(wanted) | _query(
-            watch="true",
-            allowWatchBookmarks="true",
-            resourceVersion=wanted.get("resource_version"),
-            timeoutSeconds=wanted.get("timeout_seconds"),
-        )
+        query = {"watch": "true", "allowWatchBookmarks": "true"} | _parameters(Watching, wanted)
         path = resource.path(namespace)
         async with self.transport.stream("GET", path, query=query, timeout=self._timeout) as response:
             if response.status >= 400:
@@ -308,7 +295,7 @@ class Client:
     ) -> None:
         """Delete every object of a collection that the selectors match."""
         body = _delete_options(grace_period_seconds, None, None, None, dry_run=False)
-        await self.raw("DELETE", resource.path(namespace), query=_selecting(wanted), body=encode(body))
+        await self.raw("DELETE", resource.path(namespace), query=_parameters(Selecting, wanted), body=encode(body))
 
     async def bind(
         self, namespace: str, pod: str, uid: str | None, node: str, *, annotations: Mapping[str, str] = {}
@@ -444,8 +431,21 @@ def _query(**parameters: str | int | None) -> dict[str, str]:
     return {name: str(value) for name, value in parameters.items() if value is not None}
 
 
-def _selecting(wanted: Selecting) -> dict[str, str]:
-    return _query(labelSelector=wanted.get("label_selector"), fieldSelector=wanted.get("field_selector"))
+_PARAMETERS = {
+    "label_selector": "labelSelector",
+    "field_selector": "fieldSelector",
+    "limit": "limit",
+    "resource_version": "resourceVersion",
+    "timeout_seconds": "timeoutSeconds",
+}
+
+
+def _parameters(kind: type[Selecting], wanted: Selecting) -> dict[str, str]:
+    """Return the query for what is wanted; a misspelt selector must not come to mean every object."""
+    known = kind.__annotations__
+    if unknown := sorted(wanted.keys() - known.keys()):
+        raise TypeError(f"unexpected argument {unknown[0]!r}; expected any of {', '.join(sorted(known))}")
+    return {_PARAMETERS[name]: str(value) for name, value in wanted.items() if value}
 
 
 def _manifest(resource: Resource, obj: JSON | Struct) -> JSON:
