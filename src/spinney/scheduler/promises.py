@@ -39,6 +39,9 @@ Kind = tuple[str, int]
 Layout = Mapping[Kind, Counter[str]]
 """How many pods of each kind a job has on each node when its promise is kept."""
 
+Victims = tuple[tuple[GangKey, PodKey, str], ...]
+"""Pods that were to be evicted: the gang, name and uid of each."""
+
 
 @dataclass(frozen=True)
 class Proposal:
@@ -46,8 +49,7 @@ class Proposal:
 
     job: str
     workload: str
-    victims: tuple[tuple[GangKey, PodKey, str], ...]
-    """Pods that were to be evicted, by gang, name and uid."""
+    victims: Victims
     moved: tuple[str, ...]
     """The workloads that were promised another place."""
     layouts: Mapping[GangKey, Layout]
@@ -74,7 +76,8 @@ class Promises:
         self.moves = Moves(timedelta(seconds=config.move_again_seconds))
         self._keeps = config.keep_promises
         self._grace = timedelta(seconds=config.stuck_in_releasing_seconds)
-        self._proposals: dict[GangKey, Proposal] = {}
+        self._proposals: dict[tuple[GangKey, Victims], Proposal] = {}
+        """A later cycle may find something else for a job while the evictions of the first are on their way."""
         self._kept: dict[GangKey, Promise] = {}
 
     def begin(self, session: Session) -> None:
@@ -102,10 +105,11 @@ class Promises:
         for key, evictions in by_job.items():
             job = session.job(key)
             moved = dict.fromkeys(eviction.gang for eviction in evictions if eviction.moves_to)
-            self._proposals[key] = Proposal(
+            victims = tuple((each.gang, each.pod, each.uid) for each in evictions)
+            self._proposals[key, victims] = Proposal(
                 job=job.uid,
                 workload=workload_of(job),
-                victims=tuple((each.gang, each.pod, each.uid) for each in evictions),
+                victims=victims,
                 moved=tuple(dict.fromkeys(workload_of(session.job(gang)) for gang in moved)),
                 layouts={gang: _layout(session.job(gang)) for gang in (key, *moved)},
                 made=session.now,

@@ -66,6 +66,16 @@ def test_a_move_that_did_not_happen_does_not_count() -> None:
     assert all(len(rounds.decide().evictions) == 2 for _ in range(3))
 
 
+def test_an_eviction_that_comes_late_still_counts() -> None:
+    """Cycles in between, which decide the same again, do not make a promise forgotten."""
+    rounds = Rounds(SWAP, "allocate", "consolidation")
+    decided = [rounds.decide() for _ in range(3)]
+    for eviction in decided[0].evictions:
+        rounds.evict(eviction)
+    assert not any(restarts(rounds, 3))
+    assert any(record.name == "small-0" and record.node == "n0" for record in rounds.inventory.cluster.pods())
+
+
 def test_a_promise_does_not_outlive_its_time() -> None:
     """A job that did not take up its place in time is one among others again."""
     rounds = Rounds(SWAP, "allocate", "consolidation", stuck_in_releasing_seconds=0.0)
