@@ -198,7 +198,7 @@ def test_a_queue_that_refuses_is_the_headline() -> None:
         queue="team-a", rule="NonPreemptibleOverQuota", resource="nvidia.com/gpu", bound=8, used=8, requested=8
     )
     text = as_text(Explanation(subject="default/g", needed=2, queue=queue))
-    assert text.splitlines()[0] == "PodGroup default/g: its queue team-a does not let it in"
+    assert text.splitlines()[0] == "PodGroup default/g: its queue does not let it in"
     assert helpful(Explanation(subject="default/g", needed=2, queue=queue)) == [
         "raise the quota of queue team-a by 8 GPUs",
         "let it be preempted: a preemptible workload may go beyond the quota while there is room",

@@ -140,7 +140,7 @@ def _line(explanation: Explanation) -> str:
 
 def _headline(explanation: Explanation) -> str:
     if explanation.queue is not None:
-        return f"its queue {explanation.queue.queue} does not let it in"
+        return "its queue does not let it in"
     if 0 < explanation.needed <= explanation.placed:
         what = "the pod" if explanation.needed == 1 else f"all {explanation.needed} pods"
         return f"there is room for {what}, so something else is in the way"

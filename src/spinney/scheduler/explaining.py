@@ -109,7 +109,7 @@ def explain(session: Session, job: PodGroupInfo, errors: Sequence[FitError]) -> 
         victims=tuple(session.victim_reports.get(job.key, ())),
         plugin_errors=tuple(f"{plugin}: {error}" for plugin, error in sorted(session.judge.failures.items())),
         others=others,
-        changes=_changes(errors, tasks),
+        changes=_changes(errors, places.one_of_each),
     )
     if reports and not absent:
         return found
@@ -117,14 +117,15 @@ def explain(session: Session, job: PodGroupInfo, errors: Sequence[FitError]) -> 
     return msgspec.structs.replace(found, domains=(), domain_count=0, required_level=None, wider=None, victims=())
 
 
-def _changes(errors: Sequence[FitError], tasks: Sequence[PodInfo]) -> tuple[str, ...]:
+def _changes(errors: Sequence[FitError], one_of_each: Sequence[PodInfo]) -> tuple[str, ...]:
     """Return what would help where something that the job names is not there."""
     changes = []
     if any(error.reason == "QueueDoesNotExist" for error in errors):
         changes.append(
             f"name a queue that exists in the label {QUEUE_LABEL} ('spinney queues' lists them), or create it"
         )
-    for pod in {task.request: task.pod for task in tasks}.values():
+    for task in one_of_each:
+        pod = task.pod
         made = {each.name for each in pod.status.resource_claim_statuses}
         changes += [
             f"see that the ResourceClaimTemplate {claim.resource_claim_template_name} exists in "
