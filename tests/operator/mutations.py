@@ -8,12 +8,14 @@ that a variant is known by its name.
 import copy
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Final
 
 from spinney.api.struct import JSON
 
 Step = str | int
 Path = tuple[Step, ...]
+Change = Callable[[Any, Step], None]
 
 REFERENCES: Final = {
     "startsAfter",
@@ -30,29 +32,40 @@ INT32, INT64 = 2**31, 2**63
 
 @dataclass(frozen=True)
 class Variant:
-    """A manifest with something changed at ``path``."""
+    """A manifest with something changed at ``path``; it is only made when asked for."""
 
     name: str
     path: Path
-    manifest: JSON
+    original: JSON
+    edit: Callable[[JSON], object]
+
+    @property
+    def manifest(self) -> JSON:
+        """Return the changed manifest, which is the caller's."""
+        changed = copy.deepcopy(self.original)
+        self.edit(changed)
+        return changed
 
 
 def mistakes(manifest: JSON) -> Iterator[Variant]:
     """Yield the manifest with one field changed, for each field and each way to get it wrong."""
     for path, value in _places(manifest, ()):
-        where = spelled(path)
-        if isinstance(path[-1], str):
-            yield Variant(f"{where}: left out", path, _edited(manifest, path, _drop))
-            yield Variant(f"{where}: misspelt", path, _edited(manifest, path, _misspell))
-        for what, wrong in _wrong(path, value):
-            yield Variant(f"{where}: {what}", path, _edited(manifest, path, _setting(wrong)))
-        if isinstance(value, dict):
-            yield Variant(f"{where}: a stranger in it", path, _edited(manifest, (*path, "stranger"), _setting("x")))
-        if isinstance(value, list) and value:
-            yield Variant(f"{where}: last item twice", path, _edited(manifest, path, _setting([*value, value[-1]])))
-        names = _names(value)
-        if len(names) > 1:
-            yield Variant(f"{where}: names swapped", path, _swapped(manifest, path))
+        for what, place, change in _changes(path, value):
+            yield Variant(f"{spelled(path)}: {what}", path, manifest, partial(_at, place, change))
+
+
+def _changes(path: Path, value: Any) -> Iterator[tuple[str, Path, Change]]:
+    if isinstance(path[-1], str):
+        yield "left out", path, _drop
+        yield "misspelt", path, _misspell
+    for what, wrong in _wrong(path, value):
+        yield what, path, _setting(wrong)
+    if isinstance(value, dict):
+        yield "a stranger in it", (*path, "stranger"), _setting("x")
+    if isinstance(value, list) and value:
+        yield "last item twice", path, _setting([*value, value[-1]])
+    if len(_names(value)) > 1:
+        yield "names swapped", path, _swap
 
 
 def spelled(path: Path) -> str:
@@ -92,16 +105,14 @@ def _wrong(path: Path, value: Any) -> Iterator[tuple[str, Any]]:
         yield from (("empty", {}), ("text", "x"), ("a list", [value]), ("a number", 5))
 
 
-def _edited(manifest: JSON, path: Path, edit: Callable[[Any, Step], None]) -> JSON:
-    changed = copy.deepcopy(manifest)
-    around: Any = changed
+def _at(path: Path, change: Change, manifest: JSON) -> None:
+    around: Any = manifest
     for step in path[:-1]:
         around = around[step]
-    edit(around, path[-1])
-    return changed
+    change(around, path[-1])
 
 
-def _setting(value: Any) -> Callable[[Any, Step], None]:
+def _setting(value: Any) -> Change:
     def put(around: Any, step: Step) -> None:
         around[step] = copy.deepcopy(value)
 
@@ -122,21 +133,17 @@ def _names(value: Any) -> list[str]:
     return [item["name"] for item in value if isinstance(item, dict) and isinstance(item.get("name"), str)]
 
 
-def _swapped(manifest: JSON, path: Path) -> JSON:
-    def swap(around: Any, step: Step) -> None:
-        first, second = around[step][:2]
-        first["name"], second["name"] = second["name"], first["name"]
-
-    return _edited(manifest, path, swap)
+def _swap(around: Any, step: Step) -> None:
+    first, second = around[step][:2]
+    first["name"], second["name"] = second["name"], first["name"]
 
 
 def variations(manifest: JSON) -> Iterator[Variant]:
     """Yield the manifest made bigger, smaller or odder in ways that are all allowed."""
     for name, edit in _VARIATIONS.items():
-        changed = copy.deepcopy(manifest)
-        edit(changed)
-        if changed != manifest:
-            yield Variant(name, (), changed)
+        variant = Variant(name, (), manifest, edit)
+        if variant.manifest != manifest:
+            yield variant
 
 
 def _template(pcs: JSON) -> JSON:

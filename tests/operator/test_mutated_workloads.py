@@ -45,7 +45,7 @@ from tests.workloads.test_published_workloads import CONFIGURATION, adapted
 __all__ = ["cluster", "cluster_name", "reviews"]
 
 SEED = int(os.environ.get("SPINNEY_MUTATIONS_FROM", "1"))
-TRIED = int(os.environ.get("SPINNEY_MUTATIONS", "40"))
+TRIED = int(os.environ.get("SPINNEY_MUTATIONS", "24"))
 TOPOLOGIES = ("grove-topology", "tas20-topology")
 ON_BOTH = pytest.mark.parametrize(
     "cluster_name", ["embedded", pytest.param("real", marks=pytest.mark.real)], indirect=True

@@ -7,7 +7,7 @@ its path and, for an unknown key, the nearest key that exists. Decoding goes in 
 
 import difflib
 import re
-from collections.abc import Hashable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, TypeVar
 
@@ -79,12 +79,15 @@ class Document:
 
 def parse(text: str, source: str) -> Document:
     """Parse one YAML document; a syntax error, or a key given twice, is an :class:`InvalidDocument`."""
+    loader = None
     try:
-        node = yaml.compose(text, Loader=yaml.SafeLoader)
+        loader = yaml.SafeLoader(text)
+        node = loader.get_single_node()
         if node is None:
             return Document(source, {}, {(): 1})
         _size(node, {})
-        value = yaml.load(text, Loader=yaml.SafeLoader)
+        positions = list(_positions(node, ()))  # before merge keys are resolved, which changes the nodes
+        value = loader.construct_document(node)
     except yaml.MarkedYAMLError as error:
         line = error.problem_mark.line + 1 if error.problem_mark else 1
         raise InvalidDocument([Problem(source, line, "", _said(error))]) from error
@@ -92,9 +95,12 @@ def parse(text: str, source: str) -> Document:
         raise InvalidDocument([Problem(source, 1, "", f"not text: {error}".partition("\n")[0])]) from error
     except RecursionError as error:
         raise InvalidDocument([Problem(source, 1, "", "nested too deeply")]) from error
+    finally:
+        if loader is not None:
+            loader.dispose()
     lines: dict[tuple[Step, ...], int] = {}
     problems: list[Problem] = []
-    for path, line, duplicate in _positions(node, ()):
+    for path, line, duplicate in positions:
         if duplicate:
             problems.append(Problem(source, line, spelled(path), f"given twice, first in line {lines[path]}"))
         lines.setdefault(path, line)
@@ -176,11 +182,11 @@ def _positions(node: yaml.Node, path: tuple[Step, ...]) -> Iterator[tuple[tuple[
     if not path:
         yield path, node.start_mark.line + 1, False
     if isinstance(node, yaml.MappingNode):
-        seen: set[Hashable] = set()
+        seen: set[tuple[Step, ...]] = set()
         for key, value in node.value:
             inner = (*path, str(key.value))
-            yield inner, key.start_mark.line + 1, key.value in seen
-            seen.add(key.value)
+            yield inner, key.start_mark.line + 1, inner in seen
+            seen.add(inner)
             yield from _positions(value, inner)
     elif isinstance(node, yaml.SequenceNode):
         for index, value in enumerate(node.value):

@@ -44,12 +44,18 @@ class Manifest:
     @property
     def name(self) -> str:
         """Return its name; empty if it has none."""
-        return str((self.value.get("metadata") or {}).get("name") or "")
+        return str(self._metadata.get("name") or "")
 
     @property
     def namespace(self) -> str | None:
         """Return its namespace if it names one."""
-        return (self.value.get("metadata") or {}).get("namespace")
+        return self._metadata.get("namespace")
+
+    @property
+    def _metadata(self) -> JSON:
+        """Return its metadata; whatever stands there instead is none."""
+        found = self.value.get("metadata")
+        return found if isinstance(found, dict) else {}
 
     def __str__(self) -> str:
         return f"{self.document.source}:{self.document.line()}: {self.kind} {self.name or 'without a name'}"
