@@ -3,11 +3,11 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from spinney.api.builtin_fields.checking import WrongType, conform, conform_metadata
 from spinney.api.struct import JSON
 from spinney.server.admission.attributes import Attributes
 from spinney.server.authentication.user import ADMIN, User
 from spinney.server.context import Context
-from spinney.server.fields.checking import WrongType, conform, conform_metadata
 from spinney.server.kinds.warnings import warnings_about
 from spinney.server.metadata import drop_empty, validate_metadata
 from spinney.server.status import (
