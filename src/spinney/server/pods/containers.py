@@ -1,6 +1,10 @@
-"""The rules of a pod's containers: their names, what they ask for, and what they mention of the pod."""
+"""The rules of a pod's containers: their names, what they ask for, and what they mention of the pod.
 
-from collections.abc import Collection, Iterator
+Pods come in sets whose containers are alike: that a name or an amount is right is found out once.
+"""
+
+from collections.abc import Collection, Iterator, Mapping
+from functools import lru_cache
 from typing import Any, Final
 
 from spinney.api.names import dns_label_faults, env_name_faults, qualified_name_faults
@@ -23,6 +27,10 @@ _MAX_PORT: Final = 65535
 _STANDARD: Final = ("cpu", "memory", "ephemeral-storage")  # what a container may ask for without a domain before it
 _HUGE_PAGES: Final = "hugepages-"
 _NATIVE: Final = "kubernetes.io/"
+_Amounts = tuple[tuple[str, str], ...]
+
+_name_faults = lru_cache(maxsize=4096)(dns_label_faults)
+_variable_faults = lru_cache(maxsize=4096)(env_name_faults)
 
 
 def container_causes(spec: JSON, path: str) -> list[Cause]:
@@ -50,12 +58,17 @@ def _causes(spec: JSON, path: str) -> list[Cause]:
                 causes.append(invalid_value(where, container, "must be an object"))
                 continue
             causes += _name_causes(where, container, seen)
-            resources = container.get("resources") or {}
-            causes += _resource_causes(f"{where}.resources", resources)
-            causes += _claim_causes(f"{where}.resources.claims", resources.get("claims") or (), claims)
-            causes += _mount_causes(f"{where}.volumeMounts", container.get("volumeMounts") or (), volumes)
-            causes += _port_causes(f"{where}.ports", container.get("ports") or ())
-            causes += _variable_causes(f"{where}.env", container.get("env") or ())
+            if resources := container.get("resources"):
+                if not _are_right(_amounts(resources.get("requests")), _amounts(resources.get("limits"))):
+                    causes += _resource_causes(f"{where}.resources", resources)
+                if asked := resources.get("claims"):
+                    causes += _claim_causes(f"{where}.resources.claims", asked, claims)
+            if mounts := container.get("volumeMounts"):
+                causes += _mount_causes(f"{where}.volumeMounts", mounts, volumes)
+            if ports := container.get("ports"):
+                causes += _port_causes(f"{where}.ports", ports)
+            if variables := container.get("env"):
+                causes += _variable_causes(f"{where}.env", variables)
             policy = container.get("imagePullPolicy")
             if policy and policy not in _PULL_POLICIES:
                 causes.append(unsupported_value(f"{where}.imagePullPolicy", policy, _PULL_POLICIES))
@@ -66,13 +79,22 @@ def _name_causes(path: str, container: JSON, seen: set[str]) -> Iterator[Cause]:
     name = container.get("name")
     if not name:
         yield required(f"{path}.name")
-    elif faults := dns_label_faults(str(name)):
+    elif faults := _name_faults(str(name)):
         yield from (invalid_value(f"{path}.name", name, fault) for fault in faults)
     elif name in seen:
         yield duplicate_value(f"{path}.name", name)
     seen.add(str(name))
     if not container.get("image"):
         yield required(f"{path}.image")
+
+
+def _amounts(given: Mapping[str, Any] | None) -> _Amounts:
+    return tuple((name, str(amount)) for name, amount in given.items()) if given else ()
+
+
+@lru_cache(maxsize=4096)
+def _are_right(requests: _Amounts, limits: _Amounts) -> bool:
+    return next(_resource_causes("", {"requests": dict(requests), "limits": dict(limits)}), None) is None
 
 
 def _resource_causes(path: str, resources: JSON) -> Iterator[Cause]:
@@ -135,6 +157,9 @@ def _mount_causes(path: str, mounts: Collection[JSON], volumes: Collection[Any])
     paths: set[str] = set()
     for index, mount in enumerate(mounts):
         name, place = mount.get("name"), mount.get("mountPath")
+        if name in volumes and place and place not in paths:
+            paths.add(place)
+            continue
         if not name:
             yield required(f"{path}[{index}].name")
         elif name not in volumes:
@@ -166,5 +191,5 @@ def _variable_causes(path: str, variables: Collection[JSON]) -> Iterator[Cause]:
         name = variable.get("name")
         if not name:
             yield required(f"{path}[{index}].name")
-        else:
-            yield from (invalid_value(f"{path}[{index}].name", name, fault) for fault in env_name_faults(name))
+        elif faults := _variable_faults(name):
+            yield from (invalid_value(f"{path}[{index}].name", name, fault) for fault in faults)

@@ -1,6 +1,7 @@
 """The rules of what a pod says about where it may run, and what it is called there."""
 
 from collections.abc import Iterable, Iterator
+from functools import lru_cache
 from typing import Any, Final
 
 from spinney.api.names import dns_label_faults, dns_subdomain_faults, label_value_faults, qualified_name_faults
@@ -22,6 +23,7 @@ _WITHOUT_VALUES: Final = ("Exists", "DoesNotExist")
 _WHEN_UNSATISFIABLE: Final = ("DoNotSchedule", "ScheduleAnyway")
 _NEEDED: Final = "requiredDuringSchedulingIgnoredDuringExecution"
 _WANTED: Final = "preferredDuringSchedulingIgnoredDuringExecution"
+_key_faults = lru_cache(maxsize=4096)(qualified_name_faults)
 _LONGEST_HOST_NAME: Final = 64  # what Linux has room for
 
 
@@ -64,7 +66,7 @@ def placement_causes(spec: JSON, path: str) -> Iterator[Cause]:
 
 def _label_causes(path: str, labels: JSON) -> Iterator[Cause]:
     for key, value in labels.items():
-        yield from (invalid_value(path, key, fault) for fault in qualified_name_faults(key))
+        yield from (invalid_value(path, key, fault) for fault in _key_faults(key))
         yield from (invalid_value(path, value, fault) for fault in label_value_faults(value or ""))
 
 
@@ -75,7 +77,7 @@ def _gate_causes(path: str, gates: Iterable[JSON]) -> Iterator[Cause]:
         if not name:
             yield required(f"{path}[{index}].name")
             continue
-        yield from (invalid_value(f"{path}[{index}]", name, fault) for fault in qualified_name_faults(name))
+        yield from (invalid_value(f"{path}[{index}]", name, fault) for fault in _key_faults(name))
         if name in seen:
             yield duplicate_value(f"{path}[{index}]", name)
         seen.add(name)
@@ -84,7 +86,7 @@ def _gate_causes(path: str, gates: Iterable[JSON]) -> Iterator[Cause]:
 def _toleration_causes(path: str, toleration: JSON) -> Iterator[Cause]:
     key, operator, effect = toleration.get("key"), toleration.get("operator"), toleration.get("effect")
     if key:
-        yield from (invalid_value(f"{path}.key", key, fault) for fault in qualified_name_faults(key))
+        yield from (invalid_value(f"{path}.key", key, fault) for fault in _key_faults(key))
     elif operator != "Exists":
         yield invalid_value(f"{path}.operator", operator, "must be Exists when `key` is empty, to match every taint")
     value = toleration.get("value") or ""
@@ -107,7 +109,7 @@ def _spread_causes(path: str, constraint: JSON) -> Iterator[Cause]:
     if not key:
         yield required(f"{path}.topologyKey", "can not be empty")
     else:
-        yield from (invalid_value(f"{path}.topologyKey", key, fault) for fault in qualified_name_faults(key))
+        yield from (invalid_value(f"{path}.topologyKey", key, fault) for fault in _key_faults(key))
     if otherwise not in _WHEN_UNSATISFIABLE:
         yield unsupported_value(f"{path}.whenUnsatisfiable", otherwise or "", _WHEN_UNSATISFIABLE)
 
@@ -144,7 +146,7 @@ def _topology_causes(path: str, term: JSON) -> Iterator[Cause]:
     key = term.get("topologyKey") or ""
     if not key:
         yield required(f"{path}.topologyKey", "can not be empty")
-    yield from (invalid_value(f"{path}.topologyKey", key, fault) for fault in qualified_name_faults(key))
+    yield from (invalid_value(f"{path}.topologyKey", key, fault) for fault in _key_faults(key))
 
 
 def _term_causes(path: str, term: JSON) -> Iterator[Cause]:
@@ -154,7 +156,7 @@ def _term_causes(path: str, term: JSON) -> Iterator[Cause]:
             yield from _operator_causes(where, requirement.get("operator"), requirement.get("values") or [])
             if field == "matchExpressions":
                 key = requirement.get("key") or ""
-                yield from (invalid_value(f"{where}.key", key, fault) for fault in qualified_name_faults(key))
+                yield from (invalid_value(f"{where}.key", key, fault) for fault in _key_faults(key))
 
 
 def _operator_causes(path: str, operator: object, values: list[Any]) -> Iterator[Cause]:

@@ -1,6 +1,7 @@
 """The rules of what a pod brings for its containers: volumes and claims for devices."""
 
 from collections.abc import Iterator, Mapping
+from functools import lru_cache
 from typing import Final
 
 from spinney.api.names import dns_label_faults, dns_subdomain_faults
@@ -13,6 +14,7 @@ _NAMED_BY: Final[Mapping[str, str]] = {  # the field without which a source says
     "hostPath": "path",
     "persistentVolumeClaim": "claimName",
 }
+_name_faults = lru_cache(maxsize=4096)(dns_label_faults)
 _CLAIM_SOURCES: Final = ("resourceClaimName", "resourceClaimTemplateName")
 
 
@@ -49,7 +51,7 @@ def claim_causes(spec: JSON, path: str) -> Iterator[Cause]:
 def _name_causes(path: str, name: str | None, seen: set[str]) -> Iterator[Cause]:
     if not name:
         yield required(path)
-    elif faults := dns_label_faults(name):
+    elif faults := _name_faults(name):
         yield from (invalid_value(path, name, fault) for fault in faults)
     elif name in seen:
         yield duplicate_value(path, name)
