@@ -11,7 +11,7 @@ import click
 from click.shell_completion import CompletionItem
 
 if TYPE_CHECKING:
-    from spinney.cli.connecting import ClusterChoice
+    from spinney.cli.choosing import ClusterChoice
 
 PATIENCE: Final = 3.0
 """Seconds after which nothing is offered."""
@@ -56,7 +56,7 @@ def _offered(found: list[str], incomplete: str) -> list[CompletionItem]:
 
 
 def _choice(context: click.Context) -> "ClusterChoice":
-    from spinney.cli.connecting import ClusterChoice  # noqa: PLC0415
+    from spinney.cli.choosing import ClusterChoice  # noqa: PLC0415
 
     return ClusterChoice(_path(context, "kubeconfig"), context.params.get("context"), context.params.get("namespace"))
 

@@ -9,7 +9,8 @@ from spinney.api.core import NAMESPACE, NODE, POD
 from spinney.api.meta import ObjectMeta
 from spinney.api.resource import Resource
 from spinney.api.struct import Struct
-from spinney.cli.connecting import ClusterChoice
+from spinney.cli.choosing import ClusterChoice
+from spinney.cli.connecting import opened
 from spinney.kube.client import Client
 from spinney.kube.discovery import served
 from spinney.kube.errors import KubeError
@@ -51,7 +52,7 @@ def listed(choice: ClusterChoice, kinds: Iterable[Resource], *, seconds: float) 
     runtime = Runtime.system()
 
     async def ask() -> list[str]:
-        transport, _, namespace = choice.open(runtime)
+        transport, _, namespace = opened(choice, runtime)
         try:
             async with asyncio.timeout(seconds):
                 return await _names(Client(transport, runtime, field_manager="spinney-cli"), kinds, namespace)

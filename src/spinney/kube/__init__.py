@@ -3,21 +3,28 @@
 A :class:`~spinney.kube.client.Client` speaks over a :class:`~spinney.kube.transport.Transport`: HTTP to a real API
 server (:func:`~spinney.kube.config.load_kubeconfig`, :func:`~spinney.kube.config.in_cluster`), or a function call to
 an embedded one. Everything above it is the same in production, in a test and on virtual time.
+
+What is named here is imported when it is first asked for: whoever needs the name of an object does not wait for an HTTP
+stack.
 """
 
-from spinney.kube.cache import Change, WatchCache
-from spinney.kube.client import Client, PatchKind
-from spinney.kube.controller import Controller, Requeue
-from spinney.kube.errors import ApiError, KubeError
-from spinney.kube.events import EventRecorder
-from spinney.kube.keys import Key
-from spinney.kube.lease import LeaderElection
-from spinney.kube.manager import Manager
-from spinney.kube.metrics import KubeMetrics
-from spinney.kube.pages import Listing
-from spinney.kube.queue import WorkQueue
-from spinney.kube.transport import Response, Transport
-from spinney.kube.watching import WatchEvent
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Final
+
+if TYPE_CHECKING:
+    from spinney.kube.cache import Change, WatchCache
+    from spinney.kube.client import Client, PatchKind
+    from spinney.kube.controller import Controller, Requeue
+    from spinney.kube.errors import ApiError, KubeError
+    from spinney.kube.events import EventRecorder
+    from spinney.kube.keys import Key
+    from spinney.kube.lease import LeaderElection
+    from spinney.kube.manager import Manager
+    from spinney.kube.metrics import KubeMetrics
+    from spinney.kube.pages import Listing
+    from spinney.kube.queue import WorkQueue
+    from spinney.kube.transport import Response, Transport
+    from spinney.kube.watching import WatchEvent
 
 __all__ = [
     "ApiError",
@@ -39,3 +46,31 @@ __all__ = [
     "WatchEvent",
     "WorkQueue",
 ]
+
+_HOMES: Final = {
+    "ApiError": "errors",
+    "Change": "cache",
+    "Client": "client",
+    "Controller": "controller",
+    "EventRecorder": "events",
+    "Key": "keys",
+    "KubeError": "errors",
+    "KubeMetrics": "metrics",
+    "LeaderElection": "lease",
+    "Listing": "pages",
+    "Manager": "manager",
+    "PatchKind": "client",
+    "Requeue": "controller",
+    "Response": "transport",
+    "Transport": "transport",
+    "WatchCache": "cache",
+    "WatchEvent": "watching",
+    "WorkQueue": "queue",
+}
+
+
+def __getattr__(name: str) -> Any:
+    """Import what is asked for from the module it lives in."""
+    if name in _HOMES:
+        return getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -5,7 +5,8 @@ from pathlib import Path
 import click
 
 from spinney.api.struct import JSON
-from spinney.cli.connecting import ClusterChoice, Connection, advice, with_cluster
+from spinney.cli.choosing import ClusterChoice
+from spinney.cli.connecting import Connection, advice, with_cluster
 from spinney.cli.objects import Manifest, read, resource_for
 from spinney.kube.errors import Conflict, Invalid, KubeError, NotFound
 

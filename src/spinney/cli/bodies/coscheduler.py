@@ -7,7 +7,8 @@ from pathlib import Path
 import click
 from prometheus_client import CollectorRegistry
 
-from spinney.cli.connecting import ClusterChoice, Connection, connected
+from spinney.cli.choosing import ClusterChoice
+from spinney.cli.connecting import Connection, connected
 from spinney.cli.logs import log_to_stderr
 from spinney.cli.running import until_interrupted
 from spinney.coscheduling.configuration import CoschedulerConfiguration, InvalidConfiguration, load_configuration

@@ -5,7 +5,8 @@ from pathlib import Path
 
 import click
 
-from spinney.cli.connecting import ClusterChoice, Connection, advice, with_cluster
+from spinney.cli.choosing import ClusterChoice
+from spinney.cli.connecting import Connection, advice, with_cluster
 from spinney.cli.objects import read, resource_for
 from spinney.kube.errors import KubeError, NotFound
 

@@ -5,8 +5,9 @@ from pathlib import Path
 import click
 
 from spinney.api.kai import QUEUE
-from spinney.cli.connecting import ClusterChoice, print_unseen, snapshot_of
+from spinney.cli.choosing import ClusterChoice
 from spinney.cli.output import columns, print_data, progress
+from spinney.cli.reading import print_unseen, snapshot_of
 from spinney.cli.settings import scheduler_settings
 from spinney.explain.amounts import counted
 from spinney.runtime import Runtime

@@ -13,7 +13,8 @@ from prometheus_client import CollectorRegistry
 from rich.console import Console
 from rich.table import Table
 
-from spinney.cli.connecting import ClusterChoice, Connection, connected
+from spinney.cli.choosing import ClusterChoice
+from spinney.cli.connecting import Connection, connected
 from spinney.cli.logs import log_to_stderr
 from spinney.cli.running import until_interrupted
 from spinney.kube.client import Client

@@ -11,8 +11,9 @@ import click
 
 from spinney.api.core import NODE
 from spinney.api.struct import JSON
-from spinney.cli.connecting import DEFAULT_NAMESPACE, ClusterChoice, print_unseen, snapshot_of
+from spinney.cli.choosing import DEFAULT_NAMESPACE, ClusterChoice
 from spinney.cli.output import columns, print_data, progress, shortened
+from spinney.cli.reading import print_unseen, snapshot_of
 from spinney.cli.settings import scheduler_settings
 from spinney.explain.amounts import counted
 from spinney.gangs.tree import GangKey

@@ -4,7 +4,8 @@ from pathlib import Path
 
 import click
 
-from spinney.cli.connecting import ClusterChoice, print_unseen, snapshot_of
+from spinney.cli.choosing import ClusterChoice
+from spinney.cli.reading import print_unseen, snapshot_of
 from spinney.sim.snapshot_files import write_snapshot
 
 

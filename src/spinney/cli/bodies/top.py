@@ -17,8 +17,10 @@ from spinney.api.core import NODE, POD, Node, Pod
 from spinney.api.kai import QUEUE, Queue
 from spinney.api.meta import ObjectMeta
 from spinney.api.podgang import PodGang
-from spinney.cli.connecting import ClusterChoice, Connection, print_unseen, snapshot_of, with_cluster
+from spinney.cli.choosing import ClusterChoice
+from spinney.cli.connecting import Connection, with_cluster
 from spinney.cli.picture import GANG_LABEL, Scene, draw
+from spinney.cli.reading import print_unseen, snapshot_of
 from spinney.cli.shares import queue_shares
 from spinney.cluster.classes import RequestClasses
 from spinney.cluster.pods import record_of

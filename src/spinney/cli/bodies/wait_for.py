@@ -12,7 +12,8 @@ from pathlib import Path
 import click
 
 from spinney.api.core import POD, Pod
-from spinney.cli.connecting import ClusterChoice, Connection, with_cluster
+from spinney.cli.choosing import ClusterChoice
+from spinney.cli.connecting import Connection, with_cluster
 from spinney.kube.cache import WatchCache
 from spinney.kube.client import Client
 from spinney.runtime import Runtime

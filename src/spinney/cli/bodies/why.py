@@ -9,9 +9,10 @@ import click
 import msgspec
 import structlog
 
-from spinney.cli.connecting import ClusterChoice, print_unseen, snapshot_of
+from spinney.cli.choosing import ClusterChoice
 from spinney.cli.logs import log_to_stderr
 from spinney.cli.output import coloured, print_data, progress
+from spinney.cli.reading import print_unseen, snapshot_of
 from spinney.cli.settings import scheduler_settings
 from spinney.explain import as_text
 from spinney.runtime import Runtime

@@ -1,0 +1,16 @@
+"""Which cluster a command is about: what its options say, before anything is connected to."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+DEFAULT_NAMESPACE: Final = "default"
+
+
+@dataclass(frozen=True)
+class ClusterChoice:
+    """What the options say: which kubeconfig, which context, which namespace."""
+
+    kubeconfig: Path | None = None
+    context: str | None = None
+    namespace: str | None = None

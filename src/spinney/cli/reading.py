@@ -1,0 +1,66 @@
+"""What a command reads: the chosen cluster, or a snapshot file that stands in for one."""
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from spinney.api.core import NODE
+from spinney.cli.choosing import ClusterChoice
+from spinney.cli.logs import log_to_stderr
+from spinney.cli.output import progress
+from spinney.sim.snapshot import KINDS, ClusterSnapshot, Unseen, take
+
+if TYPE_CHECKING:
+    from spinney.cli.connecting import Connection
+
+
+def snapshot_of(choice: ClusterChoice, from_file: Path | None) -> tuple[ClusterSnapshot, str | None]:
+    """Return a snapshot of the chosen cluster or file, and the namespace to look in; ``None`` is all of them."""
+    log_to_stderr()
+    if from_file is not None:
+        from spinney.sim.snapshot_files import UnreadableSnapshot, read_snapshot  # noqa: PLC0415 - a cluster is no file
+
+        try:
+            with progress(f"reading {from_file}"):
+                return read_snapshot(from_file), choice.namespace
+        except UnreadableSnapshot as error:
+            raise click.ClickException(str(error)) from error
+
+    from spinney.cli.connecting import with_cluster  # noqa: PLC0415 - a file needs no HTTP stack
+
+    async def use(connection: "Connection") -> tuple[ClusterSnapshot, str | None]:
+        with progress(f"reading {connection.source}", steps=len(KINDS)) as say:
+            snapshot = await take(
+                connection.client,
+                namespace=connection.namespace,
+                source=connection.source,
+                on_kind=lambda resource: say(f"reading {resource} of {connection.source}"),
+            )
+        return snapshot, connection.namespace
+
+    return with_cluster(choice, use)
+
+
+def print_unseen(snapshot: ClusterSnapshot) -> None:
+    """Say on standard error what the answer does not take into account."""
+    if snapshot.unseen:
+        click.echo("\nnot seen, so the answer may be incomplete:", err=True)
+        for line in _grouped(snapshot.unseen):
+            click.echo(f"  {line}", err=True)
+        if snapshot.refused(NODE):
+            click.echo("  docs/operate.md has a read-only role that sees all of it", err=True)
+
+
+def _grouped(unseen: Iterable[Unseen]) -> list[str]:
+    """Return a line per reason, with every kind it is the reason for."""
+    kinds: dict[str, dict[str, None]] = {}
+    for each in unseen:
+        kinds.setdefault(each.reason, {})[each.what] = None
+    return [
+        f"{reason}: {', '.join(dict.fromkeys(what.partition('.')[0] for what in found))}"
+        if reason.startswith("may not be listed")
+        else f"{', '.join(found)}: {reason}"
+        for reason, found in kinds.items()
+    ]
