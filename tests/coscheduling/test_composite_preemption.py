@@ -26,7 +26,7 @@ from .world import a_node as a_cluster_node
 from .world import a_pod as a_cluster_pod
 
 HOST = "kubernetes.io/hostname"
-WORLDS = int(os.environ.get("SPINNEY_WORLDS", "60"))
+WORLDS = int(os.environ.get("SPINNEY_WORLDS", "40"))
 """How many random clusters are gone through; more find what is rare."""
 embedded = pytest.mark.parametrize("cluster_name", ["embedded"], indirect=True)
 

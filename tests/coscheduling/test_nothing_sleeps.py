@@ -34,7 +34,7 @@ from .test_composite_preemption import Tree, a_random_tree, put_tree
 from .test_native_gangs import RACK
 
 BLOCK = "example.com/block"
-HISTORIES = int(os.environ.get("SPINNEY_HISTORIES", "30"))
+HISTORIES = int(os.environ.get("SPINNEY_HISTORIES", "20"))
 """How many random histories are lived through; more find what is rare."""
 APPS = ("x", "y")
 
@@ -146,7 +146,7 @@ class History:
         rule = self.chance.choice(rules)
         pod = a_pod(name, cpu=self._cpu(), priority=self._priority(), labels={"app": app}, **rule)  # type: ignore[arg-type]
         if self.chance.random() < 0.2:
-            pod = _with_container(pod, ports=(ContainerPort(container_port=80, host_port=80),))
+            pod = with_container(pod, ports=(ContainerPort(container_port=80, host_port=80),))
         self.bench.put(pod)
         return f"pod {name} {app} {pod.spec.priority} {pod.spec.containers[0].resources.requests} {rule}"
 
@@ -202,7 +202,7 @@ class History:
         pod = self._some_pod()
         if pod is None or not pod.spec.node_name:
             return "nothing"
-        self.bench.put(_with_container(pod, resources=ResourceRequirements(requests={"cpu": "500m"})))
+        self.bench.put(with_container(pod, resources=ResourceRequirements(requests={"cpu": "500m"})))
         return f"{pod.metadata.name} resized"
 
     def another_minimum(self) -> str:
@@ -265,7 +265,8 @@ class History:
         return other
 
 
-def _with_container(pod: Pod, **changes: object) -> Pod:
+def with_container(pod: Pod, **changes: object) -> Pod:
+    """Return a pod with another container."""
     container: Container = msgspec.structs.replace(pod.spec.containers[0], **changes)
     return msgspec.structs.replace(pod, spec=msgspec.structs.replace(pod.spec, containers=(container,)))
 

@@ -87,6 +87,8 @@ class Group:
         self.domains_tried: dict[str, set[str]] = {}
         self.rearranged = False
         """Whether it was told where to go as a whole, since it was last rejected or released."""
+        self.held_back = False
+        """Whether members were told to let others go first, who are to hear when these have their nodes."""
         self.chosen: frozenset[PodKey] = frozenset()
         """The members that were told where to go; until they have their nodes the others stay out of their way."""
 
@@ -201,6 +203,14 @@ class Group:
         """Tell whether a pod's part of the group has its minimum while other parts have not."""
         part = self.gang.pod_sets.get(self.part_of(pod)) if self.gang is not None else None
         return part is not None and self._placed(part) >= part.min_member and not self.satisfied
+
+    def leave_domains(self) -> None:
+        """Forget the domains in which no member has a node: another one may be better the next time."""
+        held = {self._part_of[key] for key, each in self.members.items() if each.status in ACTIVE_ALLOCATED}
+        self.domains = {scope.name: self.domains[scope.name] for scope in self.scopes if self._keeps(scope, held)}
+
+    def _keeps(self, scope: Scope, held: set[str]) -> bool:
+        return scope.name in self.domains and bool(scope.parts & held)
 
     def begin_anew(self) -> None:
         """Forget what was tried: it was rejected, or has what it needs."""

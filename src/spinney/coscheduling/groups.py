@@ -29,6 +29,8 @@ class Groups:
         """Hears of a group that cannot be tried: its object is not there, or asks for more members than exist."""
         self.broken: Callable[[Group], None] = lambda group: None
         """Hears when a change of its object leaves members waiting for what cannot come: it is incomplete now."""
+        self.withdrawn: Callable[[Group], None] = lambda group: None
+        """Hears when a group that could be tried cannot be any more, so that nothing is kept for it."""
         self.reordered: Callable[[Group], None] = lambda group: None
         """Hears when a group's place in the order has changed."""
         self._groups: dict[GangKey, Group] = {}
@@ -66,15 +68,18 @@ class Groups:
         group = self._group(gang.key)
         if group.gang == gang and group.terms == terms:
             return
-        was_complete, was = group.complete, group.order
-        is_new_chance = group.gang is None or group.terms != terms or group.gang.root != gang.root
+        was_complete = could_be_tried = group.complete
+        was, needed, tree = group.order, group.minimum, group.gang.root if group.gang is not None else None
+        new_terms = group.gang is None or group.terms != terms
         group.define(gang, terms)
         group.resources_checked = False
-        if is_new_chance:
-            # Another quorum, another total, or a new object is a new chance, whatever failed before.
+        if group.minimum < needed or new_terms or (group.has_choices and gang.root != tree):
+            # A smaller quorum, another choice or total, or a new object is a new chance, whatever failed before.
             self._resting.pop(group.key, None)
             was_complete = False
         self._after_change(group, was_complete, was)
+        if could_be_tried and not group.complete:
+            self.withdrawn(group)
         if group.waiting:
             if group.satisfied:
                 self.fulfilled(group)
@@ -90,6 +95,7 @@ class Groups:
         self._holding.pop(key, None)
         if group.waiting:
             self.broken(group)
+        self.withdrawn(group)
         if group.members:
             self.incomplete(group)
         self._drop_if_empty(group)
@@ -133,6 +139,11 @@ class Groups:
             self._drop_if_empty(group)
         if new_group is not None and new_group.waiting and new_group.satisfied and _is_news(change):
             self.fulfilled(new_group)
+
+    def forget_domains(self) -> None:
+        """Have the domains of groups found anew, from where their members are: nodes have moved between domains."""
+        for group in self._groups.values():
+            group.domains = {}
 
     # -- backing off -------------------------------------------------------------------------------------------------
 
@@ -178,6 +189,8 @@ class Groups:
         if not group.assigned:
             group.domains.clear()
         complete = group.complete
+        if was_complete and not complete:
+            self.withdrawn(group)
         if not complete and group.members:
             self.incomplete(group)
         if complete and not was_complete:

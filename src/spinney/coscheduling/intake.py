@@ -144,6 +144,8 @@ class Intake:
             action = Action.ADD if old is None else Action.UPDATE
         if old is not None and new is not None and _aspects(old) == _aspects(new):
             return
+        if old is not None and (new is None or old.metadata.labels != new.metadata.labels):
+            self._groups.forget_domains()
         self._recheck(change.key.name)
         self._queue.notify(ClusterEvent(NODE, action, old, new))
 

@@ -90,6 +90,7 @@ class Coscheduling(QueueSort, PreEnqueue, PreFilter, Filter, PostFilter, Reserve
         self._groups = handle.services.groups
         self.arguments = read(CoschedulingArguments, arguments)
         self._groups.fulfilled = self._release
+        self._groups.withdrawn = self._withdraw
         self._groups.broken = lambda group: self.reject(group, self._triable(group).message or "its parts changed")
 
     def events(self) -> tuple[EventHint, ...]:
@@ -147,8 +148,10 @@ class Coscheduling(QueueSort, PreEnqueue, PreFilter, Filter, PostFilter, Reserve
                 "they must be equal"
             )
         if group.is_surplus(key_of(pod)):
+            group.held_back = True
             return Status.unresolvable(f"other parts of pod group {group.name} come first; this one has its minimum")
         if group.chosen and not group.satisfied and PodKey(*key_of(pod)) not in group.chosen:
+            group.held_back = True
             return Status.unresolvable(f"other pods of pod group {group.name} come first; there is room for them")
         lacking = self._lacking_resources(group)
         if lacking:
@@ -327,7 +330,8 @@ class Coscheduling(QueueSort, PreEnqueue, PreFilter, Filter, PostFilter, Reserve
                 state.write(_DEPARTURE, departure)
         for pod in held:
             pod.allow(self.name)
-        if waiting:
+        if waiting or group.held_back:
+            group.held_back = False
             self._services.activate(Key(*record.key) for record in group.pending())
 
     def _needs_preparing(self, key: Key) -> bool:
@@ -377,12 +381,16 @@ class Coscheduling(QueueSort, PreEnqueue, PreFilter, Filter, PostFilter, Reserve
             pod = self._services.waiting.get(key)
             if pod is not None:
                 pod.reject(self.name, reason)
-        if not group.assigned:
-            group.domains.clear()
-        for record in group.members.values():
+        group.leave_domains()
+        self._withdraw(group)
+        self._services.refused(group, reason)
+
+    def _withdraw(self, group: Group) -> None:
+        """Keep no node for the members of a group."""
+        group.chosen = frozenset()
+        for record in list(group.members.values()):
             if self._services.nominations.node_of(Key(*record.key)):
                 self._services.nominate(record, "")
-        self._services.refused(group, reason)
 
     def _rejected(self, group: Group, reason: str, code: Code = Code.UNRESOLVABLE, *, again: bool = False) -> Status:
         self.reject(group, reason, again=again)

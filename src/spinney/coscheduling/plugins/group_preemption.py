@@ -92,6 +92,7 @@ class GroupPreemption(PostFilter):
             reason = f"pod group {group.name} is tried on other nodes"
             self._services.waiting.send_back(group, plan.giving_up, self.name, reason)
         group.domains = {**({} if plan.giving_up else group.domains), **plan.domains}
+        group.held_back |= bool(plan.giving_up)
         group.chosen = frozenset(record.key for record, _ in plan.places) if group.has_choices else frozenset()
         for record, node in plan.places:
             now = self._services.cluster.pod(record.key)

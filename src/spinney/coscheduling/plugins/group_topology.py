@@ -88,6 +88,9 @@ class GroupTopology(PreFilter, Filter, PostFilter):
                 return PostFilterResult(self.pre_filter(state, pod))
             if position:
                 group.domains_tried.pop(scope.name)  # in another domain of what it is part of it is new
+        if group.satisfied:  # nobody will give it up, and with it what was tried
+            group.domains_tried.clear()
+            group.leave_domains()
         count = len(values_in(table, scopes[0].key, table.alive)) if scopes else 0
         return PostFilterResult(Status.unschedulable(f"0/{count} placements are available"))
 
