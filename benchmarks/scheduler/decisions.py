@@ -21,10 +21,10 @@ import time
 from itertools import takewhile
 
 import structlog
+
 from benchmarks.scheduler import shapes
 from benchmarks.scheduler.filling import Fill, fill
 from benchmarks.scheduler.plugins import BusiestFirst, FewPerRack, FreeGpu
-
 from spinney.runtime.collection import settle_garbage_collector
 from spinney.scheduler.collecting import collection_held_off
 from spinney.scheduler.config import DEFAULT_ACTIONS, SchedulerConfig

@@ -23,11 +23,11 @@ import signal
 import sys
 from pathlib import Path
 
+from rich.console import Console
+
 from benchmarks.load import cluster
 from benchmarks.load.contenders import BARE, BARE_SILENT, OUR_USER, OURS, STOCK
 from benchmarks.load.measuring import LIMIT, Bench, Figures, Load, compared, measure, of_median_rate, rested, table
-from rich.console import Console
-
 from spinney.kube.client import Client
 from spinney.kube.config import load_kubeconfig
 from spinney.runtime import Runtime

@@ -8,7 +8,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from benchmarks.scheduler import shapes
-
 from spinney.scheduler.config import PluginOption, SchedulerConfig
 from spinney.scheduler.inventory import Inventory
 from spinney.scheduler.plugin import Plugin, default_registry

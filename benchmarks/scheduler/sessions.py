@@ -14,7 +14,6 @@ from dataclasses import dataclass
 
 from benchmarks.load.processes import peak_memory
 from benchmarks.scheduler import shapes
-
 from spinney.cluster.pods import PodKey
 from spinney.runtime.collection import settle_garbage_collector
 from spinney.scheduler.config import SchedulerConfig
