@@ -69,8 +69,10 @@ def _check_metadata(obj: JSON) -> None:
         mapping = metadata.get(field)
         if mapping is None:
             metadata.pop(field, None)
-        elif not isinstance(mapping, dict) or not all(isinstance(value, str) for value in mapping.values()):
+        elif not isinstance(mapping, dict) or not all(isinstance(value, str | None) for value in mapping.values()):
             raise bad_request(f"metadata.{field}: Invalid value: must be an object whose values are strings")
+        elif None in mapping.values():
+            metadata[field] = {key: "" if value is None else value for key, value in mapping.items()}
     for field in ("ownerReferences", "finalizers", "managedFields"):
         items = metadata.get(field)
         if items is None:

@@ -6,6 +6,7 @@ topologies and MNNVL count as enabled. What only a cluster can answer is listed.
 """
 
 import asyncio
+import copy
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
@@ -22,6 +23,7 @@ from spinney.api.resource import Resource
 from spinney.api.schema.crd import KINDS
 from spinney.api.schema.defaults import default_pod_clique_set
 from spinney.api.schema.field_error import FieldError, FieldPath, invalid
+from spinney.api.schema.structural import structural_schema
 from spinney.api.schema.validate_kai import validate_kai_topology, validate_queue
 from spinney.api.schema.validate_pod_clique_set import (
     AdmissionPolicy,
@@ -43,6 +45,7 @@ from spinney.operator.configuration import load
 from spinney.operator.podcliqueset import scheduler_name
 from spinney.operator.topologies import constraints, topology_name
 from spinney.runtime import Runtime
+from spinney.server.crd.structure import fill_defaults
 from spinney.sim.expanding import UNKNOWN_TOPOLOGY, everything_enabled
 
 _TYPES: Final[Mapping[tuple[str, str], tuple[Resource, type[Any]]]] = {
@@ -56,6 +59,7 @@ _RULES: Final[Mapping[Resource, Callable[[Any], list[FieldError]]]] = {
     coscheduling.POD_GROUP: validate_coscheduling_pod_group,
 }
 _NO_PATH: Final = "<nil>"
+_MISSING: Final = "Required value"
 _EVERYTHING: Final[Mapping[str, Profile]] = {
     KubeScheduler.name: Profile(KubeScheduler.name, KubeSchedulerConfig(gang_scheduling=True))
 }
@@ -137,7 +141,7 @@ def _verdict(manifest: Manifest, setting: Setting) -> Verdict:
     if known is None:
         return _unknown(manifest)
     resource, kind = known
-    manifest = Manifest(_without_nulls(manifest.document))
+    manifest = Manifest(_without_nulls(kind, manifest.document))
     document = manifest.document
     shape = field_problems(resource, kind, document)
     shape += [_problem(manifest, path, text) for path, text in schema_faults(kind, _as_admitted(resource, document))]
@@ -190,13 +194,18 @@ def _judged(pcs: PodCliqueSet, setting: Setting) -> Judgement:
     return Judgement(faults, warnings, not_done)
 
 
-def _without_nulls(document: Document) -> Document:
-    """Return a document as the API server reads its metadata: a null there is the same as nothing."""
-    metadata = document.value.get("metadata")
-    if not isinstance(metadata, dict) or None not in metadata.values():
-        return document
-    told = {name: part for name, part in metadata.items() if part is not None}
-    return replace(document, value={**document.value, "metadata": told})
+def _without_nulls(kind: type[Any], document: Document) -> Document:
+    """Return a document as the API server reads it: a null is the same as nothing, and a label of null is empty."""
+    value = copy.deepcopy(document.value)
+    fill_defaults(value, structural_schema(kind))
+    metadata = value.get("metadata")
+    if isinstance(metadata, dict):
+        value["metadata"] = {name: part for name, part in metadata.items() if part is not None}
+        for name in ("labels", "annotations"):
+            texts = value["metadata"].get(name)
+            if isinstance(texts, dict):
+                value["metadata"][name] = {key: "" if text is None else text for key, text in texts.items()}
+    return replace(document, value=value)
 
 
 def _as_admitted(resource: Resource, document: Document) -> Document:
@@ -223,6 +232,8 @@ def _problem(manifest: Manifest, path: str, message: str) -> Problem:
     """Return a problem whose path reads as admission spells it."""
     if path == _NO_PATH:  # the API server tells where such a number stands at the end of what it says
         path = message.rpartition(" in ")[2]
+    if message == _MISSING:
+        message = f"{_MISSING}: it is not there, or null"
     return Problem(manifest.document.source, manifest.document.line(*steps(path)), path, message)
 
 

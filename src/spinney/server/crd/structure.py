@@ -50,18 +50,23 @@ def fill_defaults(value: Any, schema: JSON) -> None:
         return
     properties: JSON = schema.get("properties") or {}
     for name, child in properties.items():
-        if name in value:
-            if value[name] is None and not child.get("nullable") and "default" in child:
-                value[name] = fresh(child["default"])
-        elif "default" in child:
+        if name in value and value[name] is None and not child.get("nullable"):
+            del value[name]
+        if name not in value and "default" in child:
             value[name] = fresh(child["default"])
         if name in value:
             fill_defaults(value[name], child)
     additional = schema.get("additionalProperties")
     if isinstance(additional, dict):
-        for name, child in value.items():
-            if name not in properties:
-                fill_defaults(child, additional)
+        _fill_additional(value, properties, additional)
+
+
+def _fill_additional(value: JSON, properties: JSON, additional: JSON) -> None:
+    for name in [name for name in value if name not in properties]:
+        if value[name] is None and not additional.get("nullable"):
+            del value[name]
+        else:
+            fill_defaults(value[name], additional)
 
 
 def fresh(value: Any) -> Any:
