@@ -17,7 +17,7 @@ from spinney.api.resource import Resource
 from spinney.api.time import timestamp
 from spinney.kube.client import Client
 from spinney.kube.controller import Reconcile, Requeue
-from spinney.kube.errors import ApiError, BadRequest, Forbidden, Invalid, KubeError
+from spinney.kube.errors import ApiError, BadRequest, Conflict, Forbidden, Invalid, KubeError, NotFound
 from spinney.kube.events import EventRecorder, reference
 from spinney.kube.keys import Key
 
@@ -76,8 +76,7 @@ class ErrorReports:
                 if _lasts(error) or self._failures[key] >= FAILURES_IN_A_ROW:
                     await self._tell(key, error)
                 raise
-            await self._clear(key)
-            return requeue
+            return requeue if await self._clear(key) else Requeue()
 
         return reporting
 
@@ -91,14 +90,16 @@ class ErrorReports:
         now = timestamp(self._client.runtime.clock.now())
         await self._write(found, [{"code": code, "description": description, "observedAt": now}])
 
-    async def _clear(self, key: Key) -> None:
+    async def _clear(self, key: Key) -> bool:
+        """Take back what was told; says whether nothing is left to take back."""
         self._failures.pop(key, None)
         told = self._told.pop(key, None)
         found = self._find(key)
-        if found is not None and (told is not None or found.status.last_errors):
-            await self._write(found, [])
+        if found is None or (told is None and not found.status.last_errors):
+            return True
+        return await self._write(found, [])
 
-    async def _write(self, found: Reported, errors: list[dict[str, str]]) -> None:
+    async def _write(self, found: Reported, errors: list[dict[str, str]]) -> bool:
         metadata = found.metadata
         body = {
             "metadata": {"name": metadata.name, "namespace": metadata.namespace, "uid": metadata.uid},
@@ -109,6 +110,12 @@ class ErrorReports:
         except KubeError as error:
             # It is only about telling; the object may be gone, and what failed is in the log.
             log.debug("errors not told", kind=self._resource.kind, name=metadata.name, error=str(error))
+            return _is_gone(error)
+        return True
+
+
+def _is_gone(error: KubeError) -> bool:
+    return isinstance(error, NotFound | Conflict | Invalid)
 
 
 def _lasts(error: Exception) -> bool:
