@@ -58,7 +58,7 @@ from spinney.kube.keys import Key, key_of
 log = structlog.get_logger()
 
 _SHORTEST_REST: Final = 1.0
-"""Without any rest the members that are still queued would begin the same attempt anew, for ever."""
+"""A pod's own. With none at all the members that are still queued would begin the same attempt anew, for ever."""
 _DEPARTURE: Final[StateKey[Departure]] = StateKey("members that are bound together")
 _RELEASED: Final[StateKey[bool]] = StateKey("whether the member was let go from Permit")
 _SPARED: Final[StateKey[Mask]] = StateKey("nodes that the closest group can spare")
@@ -70,7 +70,7 @@ class CoschedulingArguments(msgspec.Struct, frozen=True, forbid_unknown_fields=T
     permit_waiting_time_seconds: Annotated[float, msgspec.Meta(ge=0)] = 60.0
     """How long members wait at Permit where their group does not say so."""
     pod_group_backoff_seconds: Annotated[float, msgspec.Meta(ge=0)] = 10.0
-    """How long a rejected group rests; never less than a pod does, a second."""
+    """How long a rejected group rests; 0 is not at all."""
     pod_group_reject_percentage: Annotated[int, msgspec.Meta(ge=0, le=100)] = 10
     """A group is rejected when a larger part of its quorum than this is missing; 0 at any failure, 100 never."""
     prefer_closest_to_completion: bool = True
