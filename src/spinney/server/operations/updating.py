@@ -185,7 +185,10 @@ def _keep_other_endpoints(target: Target, obj: JSON, old: JSON) -> None:
             if "ownerReferences" in old["metadata"]:
                 obj["metadata"]["ownerReferences"] = old["metadata"]["ownerReferences"]
         if kind.custom:
+            managed = obj["metadata"].get("managedFields")
             obj["metadata"] = {**old["metadata"]}
+            if managed is not None:
+                obj["metadata"]["managedFields"] = managed
     elif kind.status:
         if "status" in old:
             obj["status"] = old["status"]
