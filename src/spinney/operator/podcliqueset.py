@@ -148,6 +148,7 @@ class PodCliqueSetController:
             self._latest.forget(key)
             self._degradations.pop(key, None)
             self._synced.pop(key, None)
+            self._touched.pop(key, None)
             return None
         pcs = self._latest.of(key, cached)
         if pcs.metadata.deleting:
@@ -399,8 +400,8 @@ class PodCliqueSetController:
         """Note that something kept for a set was changed, by us or by others."""
         side = change.new or change.old
         name = side.metadata.labels.get(marks.PART_OF) if side is not None else None
-        if name is not None:
-            key = Key(change.key.namespace, name)
+        key = Key(change.key.namespace, name or "")
+        if self._caches.sets.get(key) is not None:
             self._touched[key] = self._touched.get(key, 0) + 1
 
     def _patience(self, key: Key) -> float:

@@ -70,7 +70,7 @@ class CoschedulingArguments(msgspec.Struct, frozen=True, forbid_unknown_fields=T
     permit_waiting_time_seconds: Annotated[float, msgspec.Meta(ge=0)] = 60.0
     """How long members wait at Permit where their group does not say so."""
     pod_group_backoff_seconds: Annotated[float, msgspec.Meta(ge=0)] = 10.0
-    """How long a rejected group rests; 0 is not at all."""
+    """How long a rejected group rests; at least one second."""
     pod_group_reject_percentage: Annotated[int, msgspec.Meta(ge=0, le=100)] = 10
     """A group is rejected when a larger part of its quorum than this is missing; 0 at any failure, 100 never."""
     prefer_closest_to_completion: bool = True
