@@ -10,7 +10,12 @@ _LEVELS = (logging.WARNING, logging.INFO, logging.DEBUG)
 
 
 def log_to_stderr(verbosity: int = 0, *, json: bool = False) -> None:
-    """Log warnings and worse to standard error; ``verbosity`` 1 adds what happens, 2 everything.
+    """Log warnings and worse to standard error; ``verbosity`` 1 adds what happens, 2 everything."""
+    log_from(_LEVELS[min(verbosity, len(_LEVELS) - 1)], json=json)
+
+
+def log_from(level: int, *, json: bool = False) -> None:
+    """Log what is of a level or above to standard error.
 
     ``json`` writes one JSON object per line, for log collectors; otherwise lines are for people.
     """
@@ -30,7 +35,7 @@ def log_to_stderr(verbosity: int = 0, *, json: bool = False) -> None:
             structlog.processors.format_exc_info if json else _as_it_is,
             renderer,
         ],
-        wrapper_class=structlog.make_filtering_bound_logger(_LEVELS[min(verbosity, len(_LEVELS) - 1)]),
+        wrapper_class=structlog.make_filtering_bound_logger(level),
         logger_factory=structlog.PrintLoggerFactory(file=sys.stderr),
     )
 

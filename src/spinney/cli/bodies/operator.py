@@ -17,6 +17,7 @@ import structlog
 
 from spinney.backends import InitializationFailed, every_backend
 from spinney.backends.documents import InvalidDocument
+from spinney.cli.logs import log_from
 from spinney.kube.client import Client
 from spinney.kube.config import connect_by_default, in_cluster_namespace, load_kubeconfig
 from spinney.kube.errors import KubeError
@@ -24,7 +25,7 @@ from spinney.kube.lease import LeaderElection, LeaseTimes
 from spinney.kube.manager import ComponentFailed, Manager
 from spinney.kube.metrics import KubeMetrics
 from spinney.kube.serving import HealthServer
-from spinney.operator.configuration import LoadedConfiguration, OperatorConfiguration, check, effective, load
+from spinney.operator.configuration import LoadedConfiguration, check, effective, load
 from spinney.operator.operator import DEFAULT_INIT_IMAGE, ComputeDomainsMissing, Operator, Settings
 from spinney.operator.webhook_process import WebhookProcess
 from spinney.runtime import Runtime, settle_garbage_collector
@@ -37,6 +38,7 @@ START_FAILED = 6
 NO_COMPUTE_DOMAINS = 7
 
 FIELD_MANAGER = "spinney-operator"
+_LEVELS = {"debug": logging.DEBUG, "info": logging.INFO, "error": logging.ERROR}
 
 
 def operator(*, config: Path | None, check_only: bool, kubeconfig: Path | None) -> None:
@@ -54,7 +56,7 @@ def operator(*, config: Path | None, check_only: bool, kubeconfig: Path | None) 
         click.echo(f"# {config or 'no file: defaults'}: valid. Scheduler profiles: {', '.join(names)}.")
         click.echo(effective(loaded), nl=False)
         return
-    _configure_logging(loaded.written)
+    log_from(_LEVELS[loaded.written.log_level], json=loaded.written.log_format == "json")
     settle_garbage_collector()
     try:
         asyncio.run(_run(loaded, kubeconfig))
@@ -103,23 +105,6 @@ async def _serve(server: HealthServer) -> None:
         await asyncio.Event().wait()
     finally:
         await server.stop()
-
-
-def _configure_logging(written: OperatorConfiguration) -> None:
-    level = {"debug": logging.DEBUG, "info": logging.INFO, "error": logging.ERROR}[written.log_level]
-    renderer: structlog.types.Processor = structlog.dev.ConsoleRenderer(colors=sys.stderr.isatty())
-    if written.log_format == "json":
-        renderer = structlog.processors.JSONRenderer()
-    structlog.configure(
-        wrapper_class=structlog.make_filtering_bound_logger(level),
-        processors=[
-            structlog.processors.add_log_level,
-            structlog.processors.TimeStamper(fmt="iso"),
-            structlog.processors.format_exc_info,
-            renderer,
-        ],
-        logger_factory=structlog.PrintLoggerFactory(sys.stderr),
-    )
 
 
 def _namespace() -> str | None:
