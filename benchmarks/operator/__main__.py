@@ -30,6 +30,7 @@ from spinney.kube.client import Client
 from spinney.kube.crds import install_crds
 from spinney.operator.caches import MANAGED
 from spinney.operator.possessions import KINDS
+from spinney.operator.writing import COMING_UP_SECONDS_AT_MOST
 from spinney.runtime import Runtime
 from spinney.testing.controlplane import BinariesMissing, ControlPlane
 
@@ -104,6 +105,7 @@ class Bench:
             await self.client.create(POD_CLIQUE_SET, a_set("scale-test", replicas))
             created, released = await self.onlooker.times(SIZE * replicas)
             used, served = _cpu(process.pid) - used, self._server_cpu() - served
+            await asyncio.sleep(COMING_UP_SECONDS_AT_MOST)  # statuses that were held back are writes, too
             await self.idle(process)
             writes = await writes_so_far(self.client) - before
         await self.clear()

@@ -72,7 +72,7 @@ GATHERING_SECONDS = 0.05
 GATHERING_SECONDS_PER_REPLICA = 0.001
 """How long changes below a set are gathered before it is looked at again: its status sums up all of them."""
 
-REPLICAS_AT_ONCE = 8
+REPLICAS_AT_ONCE = 4
 WRITES_PER_REPLICA = 4
 """How many replicas are made at the same time, and how many objects of each: few, so that those begun are soon up."""
 

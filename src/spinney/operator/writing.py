@@ -27,8 +27,8 @@ from spinney.runtime import Clock
 CONCURRENT_WRITES = 16
 
 COMING_UP_SECONDS = 1.0
-COMING_UP_SECONDS_PER_REPLICA = 0.02
-COMING_UP_SECONDS_AT_MOST = 10.0
+COMING_UP_SECONDS_PER_REPLICA = 0.03
+COMING_UP_SECONDS_AT_MOST = 30.0
 """How far a status may be behind while pods are being made, released and placed."""
 
 Unread: TypeAlias = msgspec.Raw
