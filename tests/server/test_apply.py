@@ -9,7 +9,18 @@ from spinney.api.struct import JSON
 from spinney.server import ServerOptions
 from spinney.server.kinds.shapes import POD
 from spinney.server.patches.fieldset import fields_of, from_fields_v1, to_fields_v1
-from tests.server.api import APPLY, CONFIG_MAPS, NODES, PODS, Answer, Api, a_config_map, an_api, configuration
+from tests.server.api import (
+    APPLY,
+    CONFIG_MAPS,
+    JSON_PATCH,
+    NODES,
+    PODS,
+    Answer,
+    Api,
+    a_config_map,
+    an_api,
+    configuration,
+)
 
 _MAP = f"{CONFIG_MAPS}/c"
 
@@ -191,3 +202,15 @@ async def test_a_map_that_was_applied_empty_is_owned() -> None:
     forced = await api.apply(path, {"data": {"k": "v"}}, "second", force="true")
     owned = {entry["manager"]: entry["fieldsV1"] for entry in forced["metadata"]["managedFields"]}
     assert owned == {"first": {"f:metadata": {"f:labels": {}}}, "second": {"f:data": {"f:k": {}}}}
+
+
+async def test_a_map_that_holds_somebody_elses_field_stays() -> None:
+    """Who owned a map as such and gives it up takes his own fields along, and nobody else's."""
+    api = an_api()
+    await api.apply(_MAP, {"data": {"mine": "1"}}, "first")
+    await api.apply(_MAP, {"data": {"theirs": "1"}}, "second")
+    whole = {"op": "add", "path": "/metadata/managedFields/0/fieldsV1/f:data/.", "value": {}}
+    await api.patch(_MAP, [whole], JSON_PATCH)
+    assert (await _owners(api, _MAP))["first"] == {"f:data": {"f:mine": {}, ".": {}}}
+    left = await api.apply(_MAP, {"metadata": {"labels": {"x": "1"}}}, "first")
+    assert left["data"] == {"theirs": "1"}

@@ -52,6 +52,7 @@ def apply(kind: Kind, live: JSON, config: JSON, manager: str, now: datetime, *, 
         unset = before.fields - wanted
         left = frozenset(path for path in unset if not any(each[: len(path)] == path for each in wanted))
         abandoned = left.difference(*(owner.owned(left) for owner in others))
+        abandoned -= _holding_others(abandoned, others)
         if abandoned:
             merged = remove_fields(merged, abandoned, shape)
             _, gone = changes(owned_part(live), owned_part(merged), shape)
@@ -62,6 +63,13 @@ def apply(kind: Kind, live: JSON, config: JSON, manager: str, now: datetime, *, 
             applier = before
     record_owners(merged, in_order(present, [*others, applier]))
     return merged
+
+
+def _holding_others(abandoned: frozenset[Path], others: list[Owner]) -> frozenset[Path]:
+    """Return the abandoned maps and items that hold something somebody else owns."""
+    owned = [path for owner in others for path in owner.fields] if abandoned else []
+    above = {path[:length] for path in owned for length in range(1, len(path))}
+    return abandoned & above
 
 
 def _inner(changed: set[Path]) -> set[Path]:
