@@ -207,10 +207,10 @@ async def test_a_map_that_was_applied_empty_is_owned() -> None:
 async def test_a_map_that_holds_somebody_elses_field_stays() -> None:
     """Who owned a map as such and gives it up takes his own fields along, and nobody else's."""
     api = an_api()
-    await api.apply(_MAP, {"data": {"mine": "1"}}, "first")
-    await api.apply(_MAP, {"data": {"theirs": "1"}}, "second")
+    await api.apply(_MAP, {"data": {"shared": "1"}}, "first")
+    await api.apply(_MAP, {"data": {"shared": "1"}}, "second")
     whole = {"op": "add", "path": "/metadata/managedFields/0/fieldsV1/f:data/.", "value": {}}
     await api.patch(_MAP, [whole], JSON_PATCH)
-    assert (await _owners(api, _MAP))["first"] == {"f:data": {"f:mine": {}, ".": {}}}
+    assert (await _owners(api, _MAP))["first"] == {"f:data": {"f:shared": {}, ".": {}}}
     left = await api.apply(_MAP, {"metadata": {"labels": {"x": "1"}}}, "first")
-    assert left["data"] == {"theirs": "1"}
+    assert left["data"] == {"shared": "1"}
