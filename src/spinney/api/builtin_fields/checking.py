@@ -21,6 +21,10 @@ _EMPTY: Final[Mapping[str, object]] = {"list": [], "map": {}}  # by form; Go doe
 _QUANTITY: Final = "quantity"
 
 
+_NOTHING: Final = {"string": ""}
+"""What Kubernetes reads a null in a map or a list as; other nulls stay."""
+
+
 class WrongType(ValueError):  # noqa: N818 - named for the fault
     """A value that a field cannot hold."""
 
@@ -91,6 +95,7 @@ def _check(table: FieldTable, kind: FieldType, value: Any, path: str, unknown: l
 def _check_map(table: FieldTable, kind: FieldType, value: JSON, path: str, unknown: list[str]) -> None:
     for key, item in value.items():
         if item is None:
+            value[key] = _NOTHING.get(kind.name)
             continue
         if kind.name == _QUANTITY:
             value[key] = _canonical(item, f"{path}.{key}", listed=True)
@@ -101,6 +106,7 @@ def _check_map(table: FieldTable, kind: FieldType, value: JSON, path: str, unkno
 def _check_list(table: FieldTable, kind: FieldType, value: list[Any], path: str, unknown: list[str]) -> None:
     for index, item in enumerate(value):
         if item is None:
+            value[index] = _NOTHING.get(kind.name)
             continue
         if kind.name == _QUANTITY:
             value[index] = _canonical(item, f"{path}[{index}]", listed=False)
