@@ -11,7 +11,7 @@ import msgspec
 from spinney.binding.repair import PartGangs
 from spinney.gangs.tree import GangKey
 from spinney.scheduler.config import PluginOption, SchedulerConfig
-from spinney.scheduler.hooks import QueueTurn
+from spinney.scheduler.hooks import with_jobs_first
 from spinney.scheduler.jobs import PodGroupInfo
 from spinney.scheduler.plugin import Plugin, PluginRegistry
 from spinney.scheduler.session import Session
@@ -30,17 +30,11 @@ class Completing(Plugin):
     def on_session_open(self, session: Session) -> None:
         """Register the orders, if there is anything to complete."""
         if self._part_bound:
-            session.add_job_order_key(self._rank)
-            session.add_queue_order_fn(self._compare_queues)
+            session.add_job_order_key(lambda job: 0 if self._is_part_bound(job) else 1)
+            session.add_queue_order_fn(with_jobs_first(self._is_part_bound))
 
-    def _rank(self, job: PodGroupInfo) -> int:
-        return 0 if job.key in self._part_bound else 1
-
-    def _compare_queues(self, left: QueueTurn, right: QueueTurn) -> int:
-        return self._rank_of_turn(left) - self._rank_of_turn(right)
-
-    def _rank_of_turn(self, turn: QueueTurn) -> int:
-        return 1 if turn.next_job is None else self._rank(turn.next_job)
+    def _is_part_bound(self, job: PodGroupInfo) -> bool:
+        return job.key in self._part_bound
 
 
 def completing_first(config: SchedulerConfig, registry: PluginRegistry, gangs: PartGangs) -> SchedulerConfig:

@@ -77,6 +77,15 @@ class QueueTurn:
 QueueCompare = Callable[[QueueTurn, QueueTurn], int]
 
 
+def with_jobs_first(is_first: Callable[[PodGroupInfo], bool]) -> QueueCompare:
+    """Return the order in which queues whose next job is to be first come before all others."""
+
+    def rank(turn: QueueTurn) -> int:
+        return 0 if turn.next_job is not None and is_first(turn.next_job) else 1
+
+    return lambda left, right: rank(left) - rank(right)
+
+
 @dataclass(frozen=True, slots=True)
 class Hook(Generic[F]):
     """A registered function and whose it is."""

@@ -24,7 +24,7 @@ from spinney.cluster.statuses import ACTIVE_ALLOCATED, PodStatus
 from spinney.gangs.tree import GangKey
 from spinney.scheduler import scores
 from spinney.scheduler.config import SchedulerConfig
-from spinney.scheduler.hooks import QueueTurn
+from spinney.scheduler.hooks import with_jobs_first
 from spinney.scheduler.jobs import PodGroupInfo
 from spinney.scheduler.moves import Moves, workload_of
 from spinney.scheduler.nodes import NodeSet, Scores
@@ -134,19 +134,13 @@ class _Keeping:
         """Register before any plugin does: orders are asked in turn."""
         session = self._session
         session.opening = NAME
-        session.add_job_order_key(self._rank)
-        session.add_queue_order_fn(self._compare_queues)
+        session.add_job_order_key(lambda job: 0 if self._is_open(job) else 1)
+        session.add_queue_order_fn(with_jobs_first(self._is_open))
         session.add_node_order_columns(self._score, stateful=True, applies_to=self._applies)
 
-    def _rank(self, job: PodGroupInfo) -> int:
+    def _is_open(self, job: PodGroupInfo) -> bool:
         promise = self._promises.get(job.key)
-        return 0 if promise is not None and promise.is_open(job) else 1
-
-    def _compare_queues(self, left: QueueTurn, right: QueueTurn) -> int:
-        return self._rank_of_turn(left) - self._rank_of_turn(right)
-
-    def _rank_of_turn(self, turn: QueueTurn) -> int:
-        return 1 if turn.next_job is None else self._rank(turn.next_job)
+        return promise is not None and promise.is_open(job)
 
     def _applies(self, task: PodInfo) -> bool:
         return task.job.key in self._promises
