@@ -34,6 +34,20 @@ class Ledger:
         """Book ``counts[i]`` pods of one class on each of the distinct ``rows``; negative counts take them off."""
         self.table.add_many(rows, counts, request.requests)
 
+    def fits(self, row: int, request: RequestClass, groups: Sequence[str] = ()) -> bool:
+        """Tell whether :meth:`add` would book nothing that is not there: whole resources, and parts of ``groups``."""
+        if not fits_on(self.table, row, request):
+            return False
+        if request.share is None:
+            return True
+        parts = request.share.parts_on(int(self.table.gpu_memory[row]))
+        opened = self.shared.of_row(row)
+        if any(opened[group].free < parts for group in groups if group in opened):
+            return False
+        # A device that nobody holds now is taken whole from the idle ones by the first who shares it.
+        taken = sum(group not in opened or not opened[group].exists for group in groups)
+        return int(self.table.idle[row, GPU]) >= request.gpus + taken
+
     def _book(self, row: int, request: RequestClass, holding: Holding, groups: Sequence[str], sign: int) -> None:
         table = self.table
         if sign > 0:

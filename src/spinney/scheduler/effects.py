@@ -23,7 +23,7 @@ from spinney.kube.cache import Change
 from spinney.kube.client import Client
 from spinney.kube.errors import Conflict, NotFound
 from spinney.kube.keys import Key
-from spinney.scheduler.commit import assume_gang, by_gang, forget
+from spinney.scheduler.commit import assume_gang, by_gang, changed_nodes, forget
 from spinney.scheduler.cycle_metrics import CycleMetrics
 from spinney.scheduler.gang_conditions import GangConditions
 from spinney.scheduler.gang_references import gang_reference
@@ -46,8 +46,11 @@ class Effects(Protocol):
         """Hear of a change of a pod, before the inventory does."""
         ...
 
-    def bind(self, binds: Sequence[Bind]) -> None:
-        """Begin to bind pods, whole gangs of them, while the cycle may still be deciding; returns at once."""
+    def bind(self, binds: Sequence[Bind], *, decided_at: int) -> None:
+        """Begin to bind pods, whole gangs of them, while the cycle may still be deciding; returns at once.
+
+        ``decided_at`` is the position of the static journal of the nodes that the cycle has seen.
+        """
         ...
 
     def conclude(self, result: CycleResult) -> None:
@@ -114,10 +117,12 @@ class ClusterEffects:
             if record is not None:
                 self._releases.pod_going(record)
 
-    def bind(self, binds: Sequence[Bind]) -> None:
+    def bind(self, binds: Sequence[Bind], *, decided_at: int) -> None:
         """Begin to bind the gangs whose decision still holds."""
+        cluster, claims = self._inventory.cluster, self._inventory.claims
+        changed = changed_nodes(cluster, decided_at)
         for gang, together in by_gang(binds).items():
-            if assume_gang(self._inventory.cluster, self._inventory.claims, together) is None:
+            if assume_gang(cluster, claims, together, changed=changed) is None:
                 self._begin(self._bind(gang, together), f"bind {gang}")
             else:
                 self._metrics.outdated.inc()

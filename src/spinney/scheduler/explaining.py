@@ -14,6 +14,7 @@ import msgspec
 import numpy as np
 
 from spinney.cluster.filters import SESSION_FILTERS, Candidate, FilterFramework, FilterResult, Refusal, resources_fit
+from spinney.cluster.filters.framework import NODE_FILTERS
 from spinney.cluster.filters.obstacles import change_for
 from spinney.cluster.journal import Rows
 from spinney.cluster.resources import Vector, padded
@@ -38,7 +39,6 @@ from spinney.gangs.tree import GroupSet, Member
 from spinney.scheduler.fairshare.capacity import OverCapacity
 from spinney.scheduler.jobs import PodGroupInfo
 from spinney.scheduler.placement.judging import resource_fit
-from spinney.scheduler.plugins.predicates import NODE_FILTERS
 from spinney.scheduler.results import FitError
 from spinney.scheduler.session import Session
 from spinney.scheduler.tasks import NUMBER, PodInfo, by_request

@@ -266,7 +266,7 @@ class SchedulerProcess:
         while not deciding.done():
             await asyncio.wait({deciding}, timeout=self._pace.hand_over)
             end = len(session.binds) if deciding.done() else whole_gangs(session.binds, handed_over)
-            self._effects.bind(session.binds[handed_over:end])
+            self._effects.bind(session.binds[handed_over:end], decided_at=snapshot.ledger.table.static.position)
             handed_over = end
         result = await deciding
         self.cycles += 1

@@ -17,7 +17,7 @@ from spinney.gangs.tree import GangKey
 from spinney.kube.cache import Change
 from spinney.kube.keys import Key
 from spinney.runtime import Clock
-from spinney.scheduler.commit import assume_gang, by_gang
+from spinney.scheduler.commit import assume_gang, by_gang, changed_nodes
 from spinney.scheduler.inventory import Inventory
 from spinney.scheduler.results import Bind, CycleResult
 
@@ -102,12 +102,14 @@ class Shadow:
                 difference=found.difference.value,
             )
 
-    def bind(self, binds: Sequence[Bind]) -> None:
+    def bind(self, binds: Sequence[Bind], *, decided_at: int) -> None:
         """Note what would have been bound."""
+        cluster, claims = self._inventory.cluster, self._inventory.claims
+        changed = changed_nodes(cluster, decided_at)
         now = self._clock.monotonic()
         for gang, together in by_gang(binds).items():
             # Where the other was faster, the decision is only noted: its pods are on nodes already.
-            assume_gang(self._inventory.cluster, self._inventory.claims, together)
+            assume_gang(cluster, claims, together, changed=changed)
             for bind in together:
                 self._intended[bind.pod] = Intention(gang, bind.node, now)
                 log.info("would bind", pod=str(bind.pod), node=bind.node, gang=str(gang))

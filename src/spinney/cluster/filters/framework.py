@@ -35,6 +35,8 @@ STATIC_FILTERS: Final = (
     taint_toleration.FILTER,
     node_affinity.FILTER,
 )
+NODE_FILTERS: Final = (node_conditions.FILTER, *STATIC_FILTERS)
+"""What depends on the node and what the pod asks for alone; the session scheduler judges node conditions itself."""
 VOLUME_FILTERS: Final = (
     volume_restrictions.FILTER,
     volume_binding.FILTER,
@@ -46,14 +48,13 @@ KUBE_FILTERS: Final = (*STATIC_FILTERS, node_ports.FILTER, resources_fit.NOW, *V
 """kube-scheduler's filters in its order."""
 
 SESSION_FILTERS: Final = (
-    node_conditions.FILTER,
-    *STATIC_FILTERS,
+    *NODE_FILTERS,
     node_ports.FILTER,
     resources_fit.AFTER_RELEASE,
     *VOLUME_FILTERS,
     *POD_FILTERS,
 )
-"""The session scheduler's: it judges node conditions itself, and counts what is being released as room."""
+"""The session scheduler's: it counts what is being released as room."""
 
 
 PRE_FILTER: Final = "PreFilter"

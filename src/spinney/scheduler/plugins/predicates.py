@@ -10,8 +10,7 @@ import msgspec
 import numpy as np
 
 from spinney.cluster.filters.candidate import Candidate
-from spinney.cluster.filters.framework import POD_FILTERS, STATIC_FILTERS, VOLUME_FILTERS
-from spinney.cluster.filters.node_conditions import FILTER as NODE_CONDITIONS
+from spinney.cluster.filters.framework import NODE_FILTERS, POD_FILTERS, VOLUME_FILTERS
 from spinney.cluster.filters.node_ports import FILTER as NODE_PORTS
 from spinney.cluster.filters.verdict import Filter
 from spinney.cluster.filters.view import ClusterView
@@ -24,8 +23,6 @@ from spinney.scheduler.plugin import Plugin
 from spinney.scheduler.session import Session
 from spinney.scheduler.tasks import PodInfo
 
-NODE_FILTERS = (NODE_CONDITIONS, *STATIC_FILTERS)
-"""Judged once per request class."""
 LIVE_FILTERS = (NODE_PORTS, *VOLUME_FILTERS, *POD_FILTERS)
 """Judged each time."""
 
