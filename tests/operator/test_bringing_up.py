@@ -80,6 +80,16 @@ async def test_a_gang_is_let_go_when_no_gate_is_being_opened() -> None:
         assert allowed
 
 
+async def test_a_gang_that_vanishes_does_not_keep_anybody_waiting() -> None:
+    """Whoever waits to delete a gang goes on when the gang is gone, also while a gate is still being opened."""
+    releases, gang = Releases(), PodGang(metadata=ObjectMeta(name="g", uid="1"))
+    with releases.opening(gang):
+        closing = asyncio.create_task(releases.close(gang))
+        await asyncio.sleep(0)
+        releases.reopen(gang)
+        await asyncio.wait_for(closing, 5)
+
+
 def test_a_gang_whose_pods_stay_away_says_why() -> None:
     """After little more than a second it is on record that the backend is ready, what is missing, and since when."""
 

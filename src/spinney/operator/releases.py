@@ -44,8 +44,10 @@ class Releases:
             await quiet.wait()
 
     def reopen(self, gang: PodGang) -> None:
-        """Allow gates again: the gang is wanted after all, or it is gone and nobody will ask."""
-        self._closed.pop(_uid(gang), None)
+        """Allow gates again: the gang is wanted after all, or it is gone and nobody will ask. Ends any wait for it."""
+        quiet = self._closed.pop(_uid(gang), None)
+        if quiet is not None:
+            quiet.set()
 
 
 def _uid(gang: PodGang) -> str:
