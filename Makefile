@@ -35,6 +35,10 @@ demo: $(STAMP)  ## bring a gang up on the embedded cluster and show it
 test: $(STAMP)  ## the test suite, on the embedded cluster
 	$(BIN)/pytest -q -m "not real" -n auto
 
+.PHONY: test-cases
+test-cases: $(STAMP)  ## the behaviour cases in the folder that SPINNEY_CASES names
+	$(BIN)/pytest -q tests/sim/cases/test_files.py
+
 .PHONY: lint
 lint: $(STAMP)  ## ruff, and the import contract between the rooms
 	$(BIN)/ruff check .

@@ -3,21 +3,12 @@
 from pathlib import Path
 from typing import Any
 
-import yaml
-
 from spinney.api.grove import ClusterTopologyBinding, PodCliqueSet
 from spinney.api.schema.defaults import default_pod_clique_set
 from spinney.api.schema.field_error import FieldError
 from spinney.api.struct import JSON, convert
 
 DATA = Path(__file__).parent / "data"
-WORKLOADS = Path(__file__).parents[3] / "shared" / "workloads"
-
-
-def documents(path: Path) -> list[JSON]:
-    """Read the objects of a YAML file."""
-    with path.open(encoding="utf-8") as file:
-        return [document for document in yaml.safe_load_all(file) if document is not None]
 
 
 def a_clique(name: str = "worker", **spec: Any) -> JSON:

@@ -11,7 +11,8 @@ from spinney.api.schema.crd import KINDS, CustomKind, definition, manifest_text,
 from spinney.api.schema.structural import NotStructural, structural_schema
 from spinney.api.struct import JSON, Struct, to_json
 from spinney.cli.crds import crds
-from tests.api.samples import DATA, WORKLOADS, documents
+from tests.api.samples import DATA
+from tests.workloads.files import WORKLOADS, documents
 
 COMMITTED = Path(__file__).parents[2] / "deploy" / "crds"
 FORBIDDEN_KEYWORDS = {"$ref", "oneOf", "allOf", "not", "const", "definitions", "additionalItems", "patternProperties"}
@@ -86,10 +87,10 @@ def of_kind(kind: CustomKind, found: list[JSON]) -> list[JSON]:
 def test_samples_pass_their_schema(kind: CustomKind) -> None:
     """An object with every field set passes the schema of its kind, and no field of it is unknown there."""
     own = [document for path in sorted(DATA.glob("*.yaml")) for document in documents(path)]
-    shared = [document for path in sorted(WORKLOADS.glob("*.yaml")) for document in documents(path)]
+    published = [document for path in sorted(WORKLOADS.glob("*.yaml")) for document in documents(path)]
     validator = jsonschema_rs.validator_for(closed(schema_of(kind)))
     assert of_kind(kind, own)
-    for document in of_kind(kind, own + shared):
+    for document in of_kind(kind, own + published):
         assert [error.message for error in validator.iter_errors(document)] == []
 
 

@@ -12,8 +12,9 @@ from spinney.api.schema.crd import KINDS, manifests
 from spinney.api.struct import JSON, decode, encode
 from spinney.kube.crds import install_crds
 from spinney.kube.errors import Invalid
-from tests.api.samples import DATA, a_clique, a_set, documents
+from tests.api.samples import DATA, a_clique, a_set
 from tests.conftest import Cluster
+from tests.workloads.files import documents
 
 RACK = {"topologyName": "cluster", "pack": {"required": "rack"}}
 T = "spec.template"

@@ -3,7 +3,8 @@
 from spinney.api.grove import PodCliqueSet
 from spinney.api.schema.defaults import default_pod_clique_set
 from spinney.api.struct import convert, to_json
-from tests.api.samples import DATA, a_clique, a_set, defaulted, documents
+from tests.api.samples import DATA, a_clique, a_set, defaulted
+from tests.workloads.files import documents
 
 
 def test_fills_in_what_was_left_out() -> None:

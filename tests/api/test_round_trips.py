@@ -20,7 +20,8 @@ from spinney.api import (
 from spinney.api.schema.validate_kai import validate_queue
 from spinney.api.schema.validate_pod_clique_set import AdmissionPolicy, validate_pod_clique_set
 from spinney.api.struct import JSON, Struct, convert, decode, encode, to_json
-from tests.api.samples import DATA, WORKLOADS, binding, defaulted, documents
+from tests.api.samples import DATA, binding, defaulted
+from tests.workloads.files import WORKLOADS, documents
 
 TYPES: dict[tuple[str, str], type[Struct]] = {
     ("grove.io/v1alpha1", "PodCliqueSet"): grove.PodCliqueSet,
@@ -49,7 +50,7 @@ TYPES: dict[tuple[str, str], type[Struct]] = {
 }
 
 OWN = [document for path in sorted(DATA.glob("*.yaml")) for document in documents(path)]
-SHARED = [(path.name, document) for path in sorted(WORKLOADS.glob("*.yaml")) for document in documents(path)]
+PUBLISHED = [(path.name, document) for path in sorted(WORKLOADS.glob("*.yaml")) for document in documents(path)]
 
 
 def name_of(document: object) -> str:
@@ -104,10 +105,9 @@ def test_plain_values_are_shared_with_nobody() -> None:
     assert pcs.spec.template.cliques[0].spec.pod_spec["containers"]
 
 
-@pytest.mark.skipif(not SHARED, reason="the sample workloads are not beside this checkout")
-@pytest.mark.parametrize(("name", "document"), SHARED, ids=name_of)
-def test_sample_workloads_survive_and_are_valid(name: str, document: JSON) -> None:
-    """Every sample workload is written back as it was read, and accepted where its features are on."""
+@pytest.mark.parametrize(("name", "document"), PUBLISHED, ids=name_of)
+def test_published_workloads_survive_and_are_valid(name: str, document: JSON) -> None:
+    """Every published workload is written back as it was read, and accepted where its features are on."""
     survives(document)
     policy_of_test = AdmissionPolicy(
         schedulers=("default-scheduler", "kai-scheduler"),

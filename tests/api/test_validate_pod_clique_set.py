@@ -13,7 +13,8 @@ from spinney.api.schema.validate_pod_clique_set import (
     validate_pod_clique_set,
 )
 from spinney.api.struct import JSON, convert, to_json
-from tests.api.samples import DATA, a_clique, a_set, binding, defaulted, documents, found
+from tests.api.samples import DATA, a_clique, a_set, binding, defaulted, found
+from tests.workloads.files import documents
 
 POLICY = AdmissionPolicy(
     schedulers=("default-scheduler", "kai-scheduler"),

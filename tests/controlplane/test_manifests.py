@@ -16,7 +16,7 @@ REPOSITORY = Path(__file__).resolve().parents[2]
 CRDS = manifests()
 WORKLOADS = [
     (path.name, document)
-    for directory in (REPOSITORY / "examples", REPOSITORY.parent / "shared" / "workloads")
+    for directory in (REPOSITORY / "examples", REPOSITORY / "tests" / "data" / "workloads")
     for path in sorted(directory.glob("**/*.yaml"))
     for document in yaml.safe_load_all(path.read_text())
     if document

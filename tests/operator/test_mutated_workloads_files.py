@@ -9,10 +9,10 @@ from click.testing import CliRunner
 
 from spinney.api.struct import JSON
 from spinney.cli import main
-from tests.workloads.files import SHIPPED, pod_clique_set
+from tests.workloads.files import WORKLOADS, pod_clique_set
 
-TEXT = (SHIPPED / "simple1.yaml").read_text(encoding="utf-8")
-SET: JSON = pod_clique_set(SHIPPED / "simple1.yaml")
+TEXT = (WORKLOADS / "simple1.yaml").read_text(encoding="utf-8")
+SET: JSON = pod_clique_set(WORKLOADS / "simple1.yaml")
 ANCHORS = """\
 apiVersion: grove.io/v1alpha1
 kind: PodCliqueSet

@@ -11,8 +11,10 @@ from structlog.testing import capture_logs
 from spinney.api.core import Pod
 from spinney.api.grove import POD_CLIQUE_SET, PodCliqueSet
 from spinney.api.schema.defaults import default_pod_clique_set
+from spinney.api.schema.structural import structural_schema
 from spinney.api.struct import JSON, convert, to_json
 from spinney.kube.client import Client
+from spinney.server.crd.structure import fill_defaults
 from tests.conftest import Cluster
 from tests.e2e.conftest import cluster, cluster_name, reviews
 from tests.e2e.harness import Stage
@@ -32,7 +34,7 @@ from tests.operator.test_mutated_workloads import (
     workloads,
     wrong,
 )
-from tests.workloads.test_published_workloads import a_mixed_stage
+from tests.workloads.test_published_workloads import a_mixed_stage, bring_claim_templates
 
 __all__ = ["cluster", "cluster_name", "offline", "reviews"]
 
@@ -52,7 +54,11 @@ FIXED: Final = [
 
 
 def differences(one: Any, other: Any, path: Path) -> Iterator[Path]:
-    """Yield the paths at which two values differ."""
+    """Yield the paths at which two values differ; a map that only one of them has differs at each key."""
+    if isinstance(one, dict) and one and other is None:
+        other = {}
+    if isinstance(other, dict) and other and one is None:
+        one = {}
     if isinstance(one, dict) and isinstance(other, dict):
         for key in one.keys() | other.keys():
             yield from differences(one.get(key), other.get(key), (*path, key))
@@ -65,7 +71,7 @@ def differences(one: Any, other: Any, path: Path) -> Iterator[Path]:
 
 def refused_at(old: JSON, new: JSON) -> set[str]:
     """Return the paths at which the specification has this change refused."""
-    before, after = (to_json(default_pod_clique_set(convert(PodCliqueSet, each))) for each in (old, new))
+    before, after = (to_json(default_pod_clique_set(convert(PodCliqueSet, _as_read(each)))) for each in (old, new))
     found: set[str] = set()
     for kind in ("cliques", "podCliqueScalingGroups"):
         names = [{each["name"] for each in side["spec"]["template"].get(kind, ())} for side in (before, after)]
@@ -76,6 +82,16 @@ def refused_at(old: JSON, new: JSON) -> set[str]:
         if path[-1] == "grove.io/mnnvl-group" and "annotations" in path:
             found.add(f"{spelled(path[:-1])}[{path[-1]}]")
     return found
+
+
+def _as_read(manifest: JSON) -> JSON:
+    """Return a manifest as the API server hands it on: without nulls, and a label of null is empty."""
+    read = copy.deepcopy(manifest)
+    fill_defaults(read, structural_schema(PodCliqueSet))
+    for name in ("labels", "annotations"):
+        if texts := read["metadata"].get(name):
+            read["metadata"][name] = {key: "" if text is None else text for key, text in texts.items()}
+    return read
 
 
 def changes(offline: dict[str, list[JSON]]) -> list[Trial]:
@@ -131,6 +147,7 @@ async def test_a_valid_form_comes_up_and_is_updated(cluster: Cluster, reviews: R
     """Its pods run or say why not, before and after each clique gets another image, and no controller fails."""
     with capture_logs() as logs:
         async with a_mixed_stage(cluster, reviews) as stage:
+            await bring_claim_templates(stage, trial.workload)
             pcs = await stage.apply(trial.variant.manifest)
             await stage.settle()
             expect_told(stage, pcs)

@@ -1,4 +1,4 @@
-"""Where the workloads are: a few beside these tests, and all of them where they lie beside the checkout."""
+"""The published workloads, as they are written in ``tests/data/workloads``."""
 
 from pathlib import Path
 
@@ -6,14 +6,12 @@ import yaml
 
 from spinney.api.struct import JSON
 
-SHIPPED = Path(__file__).parent / "data"
-BESIDE_THE_CHECKOUT = Path(__file__).parents[3] / "shared" / "workloads"
+WORKLOADS = Path(__file__).parents[1] / "data" / "workloads"
 
 
 def files() -> dict[str, Path]:
     """Return every workload file by its name without ending."""
-    found = {path.stem: path for path in sorted(SHIPPED.glob("*.yaml"))}
-    return found | {path.stem: path for path in sorted(BESIDE_THE_CHECKOUT.glob("*.yaml"))}
+    return {path.stem: path for path in sorted(WORKLOADS.glob("*.yaml"))}
 
 
 def documents(path: Path) -> list[JSON]:

@@ -27,7 +27,7 @@ from spinney.runtime import Runtime
 from tests.conftest import Cluster
 from tests.e2e.floor import a_binding
 from tests.e2e.reviewing import Reviews
-from tests.workloads.files import SHIPPED, pod_clique_set
+from tests.workloads.files import WORKLOADS, pod_clique_set
 
 CONFIGURATION = """
 topologyAwareScheduling: {enabled: true}
@@ -348,7 +348,7 @@ async def until_asked(client: Client, namespace: str) -> None:
 
 def workload(name: str, edit: Edit = lambda pcs: None) -> JSON:
     """Return a published workload, edited."""
-    pcs = copy.deepcopy(pod_clique_set(SHIPPED / f"{name}.yaml"))
+    pcs = copy.deepcopy(pod_clique_set(WORKLOADS / f"{name}.yaml"))
     if name == "simple1":
         pcs["metadata"]["labels"] = {"kai.scheduler/queue": "test"}
     edit(pcs)

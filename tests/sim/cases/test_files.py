@@ -1,5 +1,6 @@
-"""The collection of behaviour cases beside the repository, where there is one."""
+"""Files of behaviour cases: the small ones of ``tests/data/cases``, and a collection that ``SPINNEY_CASES`` names."""
 
+import os
 from pathlib import Path
 
 import pytest
@@ -8,10 +9,15 @@ from spinney.sim.cases import read_cases
 from spinney.sim.cases.running import run_case
 from spinney.sim.cases.scheduling import SessionScheduler
 
-CASES = Path(__file__).parents[4] / "shared" / "cases" / "kai"
-FILES = sorted(CASES.glob("*.json"))
+OWN = Path(__file__).parents[2] / "data" / "cases"
+COLLECTION = os.environ.get("SPINNEY_CASES")
+FILES = [path for folder in (OWN, COLLECTION) if folder for path in sorted(Path(folder).glob("*.json"))]
 
-pytestmark = pytest.mark.skipif(not FILES, reason="the collection of cases is not there")
+
+def test_a_named_collection_is_there() -> None:
+    """A folder that was asked for and holds no case fails the suite instead of being passed over."""
+    assert list(OWN.glob("*.json"))
+    assert COLLECTION is None or list(Path(COLLECTION).glob("*.json")), f"SPINNEY_CASES={COLLECTION}: no *.json there"
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
