@@ -36,7 +36,7 @@ def test_a_node_that_changes_size_keeps_what_is_on_it() -> None:
     """Growing a node adds to what is idle; what pods hold stays."""
     table = NodeTable()
     row = table.put(a_node(cpu="4"))
-    table.add(row, Holding.ACTIVE, table.axis.vector({"cpu": "3"}))
+    table.add(row, Holding.ACTIVE, table.axis.vector({"cpu": 3000}))
 
     table.put(a_node(cpu="10"))
 
@@ -87,7 +87,7 @@ def test_a_fork_does_not_see_what_happens_later() -> None:
 
     table.put(a_node(labels={"rack": "r2"}))
     table.put(a_node("n2"))
-    fork.add(row, Holding.ACTIVE, fork.axis.vector({"cpu": "1"}))
+    fork.add(row, Holding.ACTIVE, fork.axis.vector({"cpu": 1000}))
 
     assert fork.labels.of_row(row) == {"rack": "r1"}
     assert "n2" not in fork
@@ -100,7 +100,7 @@ def test_journals_name_what_changed() -> None:
     first, second = table.put(a_node("n1")), table.put(a_node("n2"))
     static, usage = table.static.position, table.usage.position
 
-    table.add(second, Holding.ACTIVE, table.axis.vector({"cpu": "1"}))
+    table.add(second, Holding.ACTIVE, table.axis.vector({"cpu": 1000}))
     table.put(a_node("n1", labels={"rack": "r1"}))
 
     changed = table.static.since(static)

@@ -1,8 +1,9 @@
 """What a pod requests, by Kubernetes' rules."""
 
 from spinney.api.core import ContainerStatus, Pod, PodStatus, ResourceRequirements
+from spinney.api.pod_requests import LARGEST_AMOUNT
 from spinney.cluster.requests import pod_requests
-from spinney.cluster.resources import CPU, GPU, MEMORY, PODS, ResourceAxis
+from spinney.cluster.resources import CPU, GPU, MEMORY, PODS, UNOFFERED, ResourceAxis
 from tests.cluster.building import a_container, a_pod
 
 
@@ -69,11 +70,20 @@ def test_a_resize_counts_with_the_larger_size() -> None:
     assert requests_of(refused)[0] == 3000
 
 
-def test_extended_resources_get_columns() -> None:
-    """GPUs have their column from the start, other devices one of their own."""
+def test_what_a_node_offers_has_a_column() -> None:
+    """Devices that a node offers are counted for themselves; what no node offers is counted together."""
     axis = ResourceAxis()
-    pod = a_pod(containers=(a_container(**{"nvidia.com/gpu": "2", "example.com/fpga": "1"}),))
-    vector = pod_requests(pod, axis)
+    axis.offer(["example.com/fpga"])
+    wanted = {"nvidia.com/gpu": "2", "example.com/fpga": "1", "example.com/a": "1", "example.com/b": "3"}
+    vector = pod_requests(a_pod(containers=(a_container(**wanted),)), axis)
 
     assert vector[GPU] == 2
-    assert axis.amounts(vector) == {"pods": 1, "nvidia.com/gpu": 2, "example.com/fpga": 1}
+    assert axis.amounts(vector) == {"pods": 1, "nvidia.com/gpu": 2, "example.com/fpga": 1, axis.name(UNOFFERED): 4}
+
+
+def test_amounts_beyond_any_node_do_not_overflow() -> None:
+    """A pod may ask for more than 64 bits hold: it is counted as more than any node has."""
+    huge = {"cpu": "9e18", "memory": "900E", "example.com/a": "9223372036854775807", "example.com/b": "9e18"}
+    vector = pod_requests(a_pod(containers=(a_container(**huge), a_container("second", **huge))), ResourceAxis())
+
+    assert vector[[CPU, MEMORY, UNOFFERED]].tolist() == [LARGEST_AMOUNT] * 3

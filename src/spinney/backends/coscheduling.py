@@ -28,8 +28,7 @@ from spinney.backends.interface import (
 )
 from spinney.backends.membership import is_member, may_release_beyond, minimum_count
 from spinney.backends.wishes import pod_spec_of, preferences_lost, reject_required_topology
-from spinney.cluster.requests import pod_requests
-from spinney.cluster.resources import ResourceAxis
+from spinney.cluster.requests import requested
 
 
 class CoschedulingConfig(msgspec.Struct, frozen=True, rename="camel"):
@@ -91,11 +90,10 @@ class Coscheduling(SchedulerBackend):
 
 def minimum_resources(gang: PodGang, pcs: PodCliqueSet) -> Mapping[str, RawQuantity]:
     """Return what the minimum of a gang requests together, by Kubernetes' rules."""
-    axis = ResourceAxis()
     total: dict[str, int] = {}
     for group in gang.spec.pod_groups:
         spec = pod_spec_of(group.name, gang, pcs)
-        one = {} if spec is None else axis.amounts(pod_requests(Pod(spec=convert(PodSpec, spec)), axis))
+        one = {} if spec is None else requested(Pod(spec=convert(PodSpec, spec)))
         for resource, amount in one.items():
             total[resource] = total.get(resource, 0) + amount * group.min_replicas
     total.pop("pods", None)

@@ -28,7 +28,7 @@ from spinney.api.core import (
 )
 from spinney.cluster.devices import DEVICE, share_of_memory
 from spinney.cluster.journal import Rows
-from spinney.cluster.requests import pod_requests
+from spinney.cluster.requests import requested
 from spinney.cluster.resources import GPU, MIG_PREFIX, ResourceAxis, Vector, mig_slices, padded
 
 FRACTION_ANNOTATION: Final = "gpu-fraction"
@@ -95,6 +95,8 @@ class RequestClass:
     legacy_mig: bool = False
     mig_slices: int = 0
     """Compute slices of the MIG instances requested."""
+    unoffered: tuple[str, ...] = ()
+    """The resources requested that no node has offered so far, by name."""
 
     @cached_property
     def carries_rules(self) -> bool:
@@ -165,15 +167,16 @@ class RequestClasses:
             )
         )
         known = self._known.get(key)
-        if known is None:
-            requests = pod_requests(pod, self.axis)
+        if known is None or (known.unoffered and self._is_now_offered(known)):
+            requests = requested(pod)
             known = RequestClass(
                 number=next(self._numbers),
-                requests=requests,
+                requests=self.axis.vector(requests),
                 constraints=constraints,
                 share=_share(*sharing),
                 legacy_mig=legacy_mig,
-                mig_slices=self._mig_slices(requests),
+                mig_slices=sum(mig_slices(name) * amount for name, amount in requests.items()),
+                unoffered=tuple([name for name in requests if requests[name] and self.axis.find(name) is None]),
             )
             if len(self._known) >= self._enough:
                 self._forget_unused()
@@ -186,8 +189,9 @@ class RequestClasses:
         self._known = dict(held)
         self._enough = _KEPT + 2 * len(self._known)
 
-    def _mig_slices(self, requests: Vector) -> int:
-        return sum(mig_slices(name) * amount for name, amount in self.axis.amounts(requests).items())
+    def _is_now_offered(self, known: RequestClass) -> bool:
+        """Tell whether a resource has a column by now that had none when the class was made."""
+        return any(self.axis.find(name) is not None for name in known.unoffered)
 
 
 def constraints_of(pod: Pod) -> PodConstraints:

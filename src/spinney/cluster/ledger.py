@@ -66,8 +66,6 @@ class Ledger:
 
 def fits_on(table: NodeTable, row: int, request: RequestClass) -> bool:
     """Tell whether the request is at most what is idle on one row."""
-    if request.columns.max(initial=0) >= table.idle.shape[1]:
-        return False
     return bool((table.idle[row, request.columns] >= request.amounts).all())
 
 
@@ -75,8 +73,5 @@ def fits_now(table: NodeTable, request: RequestClass) -> Mask:
     """Return the nodes where the request is at most what is idle, ``[node]``."""
     fits = table.alive.copy()
     for column, amount in zip(request.columns.tolist(), request.amounts.tolist(), strict=True):
-        if column >= table.idle.shape[1]:
-            fits[:] = False
-            break
         np.logical_and(fits, table.idle[:, column] >= amount, out=fits)
     return fits

@@ -8,56 +8,47 @@ slots.
 
 from functools import reduce
 
-import numpy as np
-
 from spinney.api.core import Container, ContainerStatus, Pod
-from spinney.api.pod_requests import peak_of_containers
-from spinney.cluster.resources import PODS, ResourceAxis, Vector, padded
+from spinney.api.pod_requests import Amounts, amounts_of, most_of, peak_of_containers, total_of
+from spinney.cluster.resources import PODS_NAME, ResourceAxis, Vector
 
 
 def pod_requests(pod: Pod, axis: ResourceAxis) -> Vector:
     """Return what ``pod`` takes from a node, ``[resource]``."""
+    return axis.vector(requested(pod))
+
+
+def requested(pod: Pod) -> dict[str, int]:
+    """Return what ``pod`` takes from a node, by name."""
     spec = pod.spec
     statuses = {status.name: status for status in (*pod.status.init_container_statuses, *pod.status.container_statuses)}
     infeasible = pod.status.resize == "Infeasible"
 
-    def needs(container: Container) -> Vector:
-        return _requests(container, statuses.get(container.name), axis, infeasible=infeasible)
+    def needs(container: Container) -> Amounts:
+        return _requests(container, statuses.get(container.name), infeasible=infeasible)
 
     total = peak_of_containers(
         [(needs(each), each.restart_policy == "Always") for each in spec.init_containers],
         [needs(each) for each in spec.containers],
-        nothing=axis.zeros(),
-        plus=_sum,
-        most=_maximum,
     )
     if spec.resources is not None:
-        for name, quantity in spec.resources.requests.items():
-            column = axis.column(name)
-            total = padded(total, axis.width)
-            total[column] = axis.amount(name, quantity)
+        total |= amounts_of(spec.resources.requests)
     if spec.overhead:
-        total = _sum(total, axis.vector(spec.overhead))
-    total[PODS] = 1
-    return total
+        total = total_of(total, amounts_of(spec.overhead))
+    return {**total, PODS_NAME: 1}
 
 
-def _requests(container: Container, status: ContainerStatus | None, axis: ResourceAxis, *, infeasible: bool) -> Vector:
-    asked = axis.vector(container.resources.requests)
+def unoffered(pod: Pod, axis: ResourceAxis) -> tuple[str, ...]:
+    """Return the resources ``pod`` requests that no node offers."""
+    return tuple(name for name, amount in requested(pod).items() if amount and axis.find(name) is None)
+
+
+def _requests(container: Container, status: ContainerStatus | None, *, infeasible: bool) -> Amounts:
+    asked = amounts_of(container.resources.requests)
     if status is None or not (status.allocated_resources or status.resources):
         return asked
-    in_force = [axis.vector(status.allocated_resources)]
+    in_force = [amounts_of(status.allocated_resources)]
     if status.resources is not None:
-        in_force.append(axis.vector(status.resources.requests))
+        in_force.append(amounts_of(status.resources.requests))
     # The kubelet has refused the new size, so what the spec asks for will not come about.
-    return reduce(_maximum, in_force if infeasible else [asked, *in_force])
-
-
-def _sum(left: Vector, right: Vector) -> Vector:
-    width = max(left.shape[0], right.shape[0])
-    return padded(left, width) + padded(right, width)
-
-
-def _maximum(left: Vector, right: Vector) -> Vector:
-    width = max(left.shape[0], right.shape[0])
-    return np.maximum(padded(left, width), padded(right, width))
+    return reduce(most_of, in_force if infeasible else [asked, *in_force])

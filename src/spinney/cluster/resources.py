@@ -1,17 +1,18 @@
 """The axis of resources: which column of a resource vector is which resource.
 
 Vectors are exact ``int64``: cpu in millicores, memory and storage in bytes, everything else in whole units. The axis
-only grows. Its *width* is the number of columns arrays are allocated with; it grows in steps, so that a new extended
-resource seldom makes an array move.
+only grows, and only when a node offers a resource that no node offered before: what pods ask for and no node offers
+shares one column of which no node has anything, whatever names tenants think of. Its *width* is the number of columns
+arrays are allocated with; it grows in steps, so that a new extended resource seldom makes an array move.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
 import numpy as np
 import numpy.typing as npt
 
-from spinney.api.quantity import RawQuantity, milli, value
+from spinney.api.pod_requests import LARGEST_AMOUNT, Amounts
 
 Vector = npt.NDArray[np.int64]
 """Amounts by column of a :class:`ResourceAxis`, ``[resource]``."""
@@ -21,6 +22,8 @@ MEMORY: Final = 1
 EPHEMERAL_STORAGE: Final = 2
 PODS: Final = 3
 GPU: Final = 4
+UNOFFERED: Final = 5
+"""Everything that no node offers."""
 
 CPU_NAME: Final = "cpu"
 MEMORY_NAME: Final = "memory"
@@ -28,16 +31,20 @@ EPHEMERAL_STORAGE_NAME: Final = "ephemeral-storage"
 PODS_NAME: Final = "pods"
 GPU_NAME: Final = "nvidia.com/gpu"
 MIG_PREFIX: Final = "nvidia.com/mig-"
+UNOFFERED_NAME: Final = "resources that no node offers"
 
+MOST_RESOURCES: Final = 512
+"""How many resources have a column of their own; what nodes offer beyond that is not counted."""
 _WIDTH_STEP: Final = 8
+_NAMED: Final = 4
 
 
 class ResourceAxis:
-    """Resource names to columns. Mutable: a name gets the next free column the first time it is seen."""
+    """Resource names to columns. Mutable: a name gets the next free column when a node first offers it."""
 
     def __init__(self) -> None:
-        self._names = [CPU_NAME, MEMORY_NAME, EPHEMERAL_STORAGE_NAME, PODS_NAME, GPU_NAME]
-        self._columns = {name: column for column, name in enumerate(self._names)}
+        self._names = [CPU_NAME, MEMORY_NAME, EPHEMERAL_STORAGE_NAME, PODS_NAME, GPU_NAME, UNOFFERED_NAME]
+        self._columns = {name: column for column, name in enumerate(self._names) if column != UNOFFERED}
 
     def __len__(self) -> int:
         return len(self._names)
@@ -50,37 +57,55 @@ class ResourceAxis:
         """Return the number of columns to allocate, at least ``len(self)``."""
         return -(-len(self._names) // _WIDTH_STEP) * _WIDTH_STEP
 
-    def column(self, name: str) -> int:
-        """Return the column of ``name``, giving it one if it is new."""
-        column = self._columns.get(name)
-        if column is None:
-            column = self._columns[name] = len(self._names)
+    def fork(self) -> "ResourceAxis":
+        """Return an independent copy: it does not grow with this one."""
+        copy = ResourceAxis()
+        copy._names, copy._columns = list(self._names), dict(self._columns)
+        return copy
+
+    def offer(self, names: Iterable[str]) -> list[str]:
+        """Give resources that a node offers a column each; return those for which there is none left."""
+        beyond = []
+        for name in names:
+            if name in self._columns:
+                continue
+            if len(self._names) >= MOST_RESOURCES:
+                beyond.append(name)
+                continue
+            self._columns[name] = len(self._names)
             self._names.append(name)
-        return column
+        return beyond
+
+    def column(self, name: str) -> int:
+        """Return the column of ``name``: its own, or that of everything no node offers."""
+        return self._columns.get(name, UNOFFERED)
 
     def find(self, name: str) -> int | None:
-        """Return the column of ``name`` if it has one."""
+        """Return the column of ``name`` if it has one of its own."""
         return self._columns.get(name)
 
     def name(self, column: int) -> str:
         """Return the resource of ``column``."""
         return self._names[column]
 
+    def names(self, unoffered: Sequence[str]) -> list[str]:
+        """Return the resource of each column, where ``unoffered`` are those of the column that no node offers."""
+        names = list(self._names)
+        if unoffered:
+            more = f" and {len(unoffered) - _NAMED} more" if len(unoffered) > _NAMED else ""
+            names[UNOFFERED] = ", ".join(unoffered[:_NAMED]) + more
+        return names
+
     def zeros(self) -> Vector:
         """Return an empty vector."""
         return np.zeros(self.width, dtype=np.int64)
 
-    def amount(self, name: str, quantity: RawQuantity) -> int:
-        """Return ``quantity`` of ``name`` in the unit of its column, rounded up."""
-        return milli(quantity) if name == CPU_NAME else value(quantity)
-
-    def vector(self, amounts: Mapping[str, RawQuantity]) -> Vector:
-        """Return the vector of a Kubernetes resource list such as ``{"cpu": "500m", "memory": "1Gi"}``."""
-        columns = [(self.column(name), self.amount(name, quantity)) for name, quantity in amounts.items()]
+    def vector(self, amounts: Amounts) -> Vector:
+        """Return amounts by column."""
         vector = self.zeros()
-        for column, amount in columns:
-            vector[column] = amount
-        return vector
+        for name, amount in amounts.items():
+            vector[self.column(name)] += amount
+        return np.minimum(vector, LARGEST_AMOUNT, out=vector)
 
     def amounts(self, vector: Vector) -> dict[str, int]:
         """Return the non-zero entries of ``vector`` by resource name, in column order."""

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 import msgspec
+import structlog
 
 from spinney.api.core import Node, Pod
 from spinney.cluster.classes import RequestClasses
@@ -20,6 +21,8 @@ from spinney.cluster.pods import PodIndex, PodKey, PodRecord, record_of
 from spinney.cluster.resources import ResourceAxis
 from spinney.cluster.statuses import ACTIVE_USED, PodStatus
 from spinney.cluster.table import Holding, NodeTable
+
+log = structlog.get_logger()
 
 
 class PodChange(NamedTuple):
@@ -63,6 +66,8 @@ class ClusterState:
         """How many placed pods have a say about where other pods go."""
         self._pods: dict[PodKey, PodRecord] = {}
         self._releasing: dict[PodKey, PodRecord] = {}
+        self._asking: dict[str, dict[PodKey, PodRecord]] = {}
+        """Pods by the resources they ask for that no node offers."""
         self._waiting: dict[str, dict[PodKey, PodRecord]] = {}
         self._assumed: dict[PodKey, Assumption] = {}
         self._listeners: list[Callable[[PodChange], None]] = []
@@ -101,12 +106,15 @@ class ClusterState:
         new = name not in self.table
         row = self.table.find(name)
         sharers = self._sharers(row) if row is not None else []
+        offered = [resource for resource in node.status.allocatable if self.axis.find(resource) is None]
         # A new size of device memory changes what shares of it weigh, so they are booked anew.
         for record in sharers:
             self._unbook(record)
         self.table.put(node)
         for record in sharers:
             self._book(record)
+        if offered:
+            self._first_offered(name, offered)
         if new:
             for record in self._waiting.pop(name, {}).values():
                 self._book(record)
@@ -170,6 +178,8 @@ class ClusterState:
         return msgspec.structs.replace(record, **changes)
 
     def _replace(self, old: PodRecord | None, new: PodRecord | None) -> None:
+        if (old is not None and old.request.unoffered) or (new is not None and new.request.unoffered):
+            self._note_unoffered(old, new)
         row = self._row_kept(old, new) if old is not None and new is not None else None
         if old is not None and row is None:
             self._unbook(old)
@@ -188,6 +198,17 @@ class ClusterState:
         change = PodChange(old, new)
         for listener in self._listeners:
             listener(change)
+
+    def _note_unoffered(self, old: PodRecord | None, new: PodRecord | None) -> None:
+        if old is not None:
+            for resource in old.request.unoffered:
+                asking = self._asking.get(resource, {})
+                asking.pop(old.key, None)
+                if not asking:
+                    self._asking.pop(resource, None)
+        if new is not None:
+            for resource in new.request.unoffered:
+                self._asking.setdefault(resource, {})[new.key] = new
 
     def _book(self, record: PodRecord) -> None:
         if record.status not in ACTIVE_USED:
@@ -215,6 +236,19 @@ class ClusterState:
         self.on_node.remove(row, record.key)
         self.view.pods.remove(record.key)
         self.rule_carriers -= record.request.carries_rules
+
+    def _first_offered(self, node: str, resources: Sequence[str]) -> None:
+        """Count what pods ask for of resources that have a column from now on."""
+        beyond = [resource for resource in resources if self.axis.find(resource) is None]
+        if beyond:
+            log.warning(
+                "resources of a node are not counted: too many", node=node, resources=beyond[:8], of=len(beyond)
+            )
+        for resource in resources:
+            if self.axis.find(resource) is not None:
+                for record in list(self._asking.pop(resource, {}).values()):
+                    request = self.classes.of(record.pod)
+                    self._replace(record, msgspec.structs.replace(record, request=request))
 
     def _row_kept(self, old: PodRecord, new: PodRecord) -> int | None:
         """Return the row of a pod that goes on holding there what it held, as after our own bind; else ``None``."""

@@ -13,8 +13,9 @@ pipelined one adds to ``used`` and takes from ``releasing`` only. So a request *
 
 A row belongs to its node while the node lives and is reused afterwards. Two journals name the rows that changed:
 ``static`` for what a node is (labels, taints, conditions, capacity), ``usage`` for what is on it. Matrices are stored
-column by column, because kernels read a few columns of all rows. :meth:`NodeTable.fork` makes the private copy a
-scheduling session works on.
+column by column, because kernels read a few columns of all rows. They have one column for each of the axis' *width*,
+always: only a node that is put can make the axis grow, and the matrices grow with it. :meth:`NodeTable.fork` makes the
+private copy a scheduling session works on, with an axis of its own.
 """
 
 from collections.abc import Iterator
@@ -25,6 +26,7 @@ import numpy as np
 import numpy.typing as npt
 
 from spinney.api.core import Node
+from spinney.api.pod_requests import amounts_of
 from spinney.cluster.devices import device_facts
 from spinney.cluster.journal import Journal, Rows
 from spinney.cluster.labels import LabelColumns, TaintLists
@@ -194,8 +196,10 @@ class NodeTable:
             row = self._take_row(name)
         elif self.nodes[row] == node:
             return row
-        offered = self.axis.vector(node.status.allocatable)
+        amounts = amounts_of(node.status.allocatable)
+        self.axis.offer(amounts)
         self._widen()
+        offered = self.axis.vector({name: amounts[name] for name in amounts if self.axis.find(name) is not None})
         self._idle[row] += offered - self._allocatable[row]
         self._allocatable[row] = offered
         self.nodes[row] = node
@@ -241,7 +245,7 @@ class NodeTable:
     def add(self, row: int, holding: Holding, amounts: Vector) -> None:
         """Book ``amounts`` on one row as ``holding`` says."""
         # Rows are views, so that adding in place is one operation each: this runs for every event of a pod.
-        amounts = self._fitted(amounts)
+        amounts = padded(amounts, self._used.shape[1])
         used = self._used[row]
         used += amounts
         if holding is not Holding.PIPELINED:
@@ -257,7 +261,7 @@ class NodeTable:
 
     def subtract(self, row: int, holding: Holding, amounts: Vector) -> None:
         """Undo :meth:`add`."""
-        amounts = self._fitted(amounts)
+        amounts = padded(amounts, self._used.shape[1])
         used = self._used[row]
         used -= amounts
         if holding is not Holding.PIPELINED:
@@ -279,7 +283,7 @@ class NodeTable:
     def try_many(self, rows: Rows, counts: Vector, amounts: Vector) -> None:
         """Book as :meth:`add_many` does, to see what it would be like: readers of the journal must not notice."""
         self.tries += 1
-        total = counts[:, None] * padded(amounts, self.axis.width)
+        total = counts[:, None] * padded(amounts, self._used.shape[1])
         self._used[rows] += total
         self._idle[rows] -= total
 
@@ -287,7 +291,7 @@ class NodeTable:
 
     def fork(self) -> "NodeTable":
         """Return an independent copy: arrays are copied, label columns shared until one side writes."""
-        copy = NodeTable(self.axis)
+        copy = NodeTable(self.axis.fork())
         copy.static = self.static.fork()
         copy.usage = Journal(self.usage.position)
         copy.labels = self.labels.fork()
@@ -343,12 +347,6 @@ class NodeTable:
         self.names.extend([""] * old)
         self.nodes.extend([None] * old)
         self._free = list(range(capacity - 1, old - 1, -1))
-
-    def _fitted(self, amounts: Vector) -> Vector:
-        """Return ``amounts`` with the columns of the ledger, which is widened if it has fewer."""
-        if amounts.shape[0] > self._used.shape[1]:
-            self._widen()
-        return amounts if amounts.shape[0] == self._used.shape[1] else padded(amounts, self._used.shape[1])
 
     def _widen(self) -> None:
         if self._used.shape[1] < self.axis.width:

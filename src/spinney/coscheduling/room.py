@@ -38,12 +38,10 @@ class Demand:
         unless ``at_most`` asks how many more would.
         """
         width = table.idle.shape[1]
-        if self._request[width:].any():
-            return np.zeros(table.capacity, dtype=np.int64)
-        idle = table.idle if less is None else table.idle - _as_wide(less, width)
+        idle = table.idle if less is None else table.idle - padded(less, width)
         idle = idle if more is None else idle + more
         most = (self.count if at_most is None else at_most) if self.alone else 1
-        free = pods_per_node(idle, _as_wide(self._request, width), most)
+        free = pods_per_node(idle, padded(self._request, width), most)
         return np.where(self._open, free, 0)
 
 
@@ -79,7 +77,3 @@ def fitting(wanted: Sequence[Demand], table: NodeTable, within: Mask) -> int:
 def left_over(wanted: Sequence[Demand], table: NodeTable, within: Mask) -> int:
     """Return how many pods of the kinds wanted the nodes ``within`` would hold: the fewer, the tighter the fit."""
     return sum(int(demand.slots(table, at_most=_MANY)[within].sum()) for demand in wanted)
-
-
-def _as_wide(vector: Vector, width: int) -> Vector:
-    return padded(vector[:width], width)

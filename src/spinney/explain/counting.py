@@ -73,10 +73,7 @@ class NodeNames:
 
 @dataclass(frozen=True, slots=True)
 class Room:
-    """What is free on each node, ``[node, resource]``, and what the pod asks for, ``[resource]``.
-
-    Either may have fewer columns than the other; a column that is not there holds zeros.
-    """
+    """What is free on each node, ``[node, resource]``, and what the pod asks for, ``[resource]``."""
 
     free: NDArray[np.int64]
     request: NDArray[np.int64]
@@ -84,18 +81,14 @@ class Room:
 
     def shortages(self, row: int) -> tuple[Shortage, ...]:
         """Return what one node lacks for the pod."""
-        free = np.zeros_like(self.request)
-        known = min(len(free), self.free.shape[1])
-        free[:known] = self.free[row, :known]
-        short = np.where(self.request > 0, np.maximum(self.request - free, 0), 0)
+        short = np.where(self.request > 0, np.maximum(self.request - self.free[row], 0), 0)
         return tuple(Shortage(resource=self.resources[c], amount=int(short[c])) for c in np.flatnonzero(short).tolist())
 
     def nearest(self, rows: NDArray[np.intp]) -> int:
         """Return the first of ``rows`` that lacks least, counted in units of the pod's own request."""
         lacking = np.zeros(len(rows))
         for column in np.flatnonzero(self.request > 0).tolist():
-            free = self.free[rows, column] if column < self.free.shape[1] else 0
-            lacking += np.maximum(self.request[column] - free, 0) / self.request[column]
+            lacking += np.maximum(self.request[column] - self.free[rows, column], 0) / self.request[column]
         return int(rows[np.argmin(lacking)])
 
 

@@ -8,9 +8,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from spinney.api.affinity import NodeSelectorRequirement, NodeSelectorTerm
+from spinney.api.pod_requests import Amounts
 from spinney.api.selectors import Operator, Requirement
 from spinney.nodes.pods import BoundPod
-from spinney.nodes.requests import Amounts
 
 _OWN_RESOURCES = ("pods", "cpu", "memory", "ephemeral-storage")  # others are handed out by device plugins
 

@@ -6,12 +6,12 @@ from enum import Enum
 from ipaddress import IPv4Address
 
 from spinney.api.affinity import Taint
+from spinney.api.pod_requests import Amounts, amounts_of
 from spinney.api.quantity import Quantity
 from spinney.api.struct import JSON
 from spinney.api.time import timestamp
 from spinney.kube.keys import Key
 from spinney.nodes.lifecycle import Run
-from spinney.nodes.requests import Amounts, amounts
 from spinney.nodes.spec import NodeSpec
 from spinney.nodes.startup import Parent
 
@@ -63,7 +63,7 @@ class SimulatedNode:
     @property
     def allocatable(self) -> Amounts:
         """Return what pods may use, in whole numbers."""
-        return amounts(self.spec.allocatable)
+        return amounts_of(self.spec.allocatable)
 
     def take(self, key: Key, tenant: Tenant) -> None:
         """Count a pod as running here."""

@@ -17,7 +17,7 @@ from spinney.cluster.filters import SESSION_FILTERS, Candidate, FilterFramework,
 from spinney.cluster.filters.framework import NODE_FILTERS
 from spinney.cluster.filters.obstacles import change_for
 from spinney.cluster.journal import Rows
-from spinney.cluster.resources import Vector, padded
+from spinney.cluster.resources import Vector
 from spinney.cluster.table import Mask
 from spinney.explain import (
     Demand,
@@ -172,6 +172,8 @@ class _Places:
         results = [(group, self._diagnose(group[0])) for group in alike.values()]
         self.pod_reports = tuple(self._pod_report(group, result) for group, result in results)
         self._usable_by = [(group[0].request, _usable(self._table.alive, result)) for group, result in results]
+        unoffered = dict.fromkeys(name for group, _ in results for name in group[0].request.unoffered)
+        self._resources = self._table.axis.names(tuple(unoffered))
         self._usable = np.logical_or.reduce([usable for _, usable in self._usable_by])
 
     def required_level(self, root: GroupSet) -> _Level | None:
@@ -252,15 +254,15 @@ class _Places:
         """Report one domain, whose usable nodes are ``rows``."""
         where = np.zeros(len(rows), dtype=np.int32)
         table = DomainTable(level, [name], where, self._free[rows], self._table.allocatable[rows])
-        (report,) = domain_reports(table, ask.at(rows), list(self._table.axis))
+        (report,) = domain_reports(table, ask.at(rows), self._resources)
         return report
 
     def _ask(self, tasks: Sequence[PodInfo]) -> _Ask:
         """Return what ``tasks`` ask for; a kind of pods that some usable node is closed to says where it may be."""
-        width, kinds = self._table.axis.width, by_request(tasks)
+        width, kinds = self._free.shape[1], by_request(tasks)
         demands = (
             Demand(
-                padded(request.requests, width),
+                request.vector(width),
                 len(kinds[request]),
                 None if np.array_equal(usable, self._usable) else usable,
             )
@@ -316,7 +318,8 @@ class _Places:
 
     def _pod_report(self, alike: Sequence[PodInfo], result: FilterResult) -> PodReport:
         first = alike[0]
-        room = Room(self._free, first.request.requests, list(self._table.axis))
+        width = self._free.shape[1]
+        room = Room(self._free, first.request.vector(width), self._table.axis.names(first.request.unoffered))
         return pod_report(
             _name(first),
             self._names,

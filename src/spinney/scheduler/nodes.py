@@ -350,7 +350,7 @@ class NodeSet(Sequence[NodeInfo]):
 
     def _column(self, matrix: npt.NDArray[np.int64], resource: str) -> Vector:
         column = self._nodes.table.axis.find(resource)
-        if column is None or column >= matrix.shape[1]:
+        if column is None:
             return np.zeros(len(self.rows), dtype=np.int64)
         here: Vector = matrix[self.rows, column]
         return here

@@ -7,11 +7,11 @@ from typing import Final
 import msgspec
 
 from spinney.api.core import Affinity, ContainerPort, NodeSelector, Pod, PodAffinityTerm, ResourceList, Toleration
-from spinney.api.quantity import milli, value
+from spinney.api.pod_requests import amount_of
 from spinney.cluster.classes import host_ports
 from spinney.cluster.filters.pod_selectors import AffinityRule, Labels
 from spinney.cluster.requests import pod_requests
-from spinney.cluster.resources import ResourceAxis, Vector
+from spinney.cluster.resources import CPU_NAME, MEMORY_NAME, ResourceAxis, Vector
 
 # A container that requests nothing still weighs something when nodes are compared; never when they are filtered.
 _DEFAULT_CPU: Final = 100
@@ -120,11 +120,14 @@ def nonzero_requests(pod: Pod) -> tuple[int, int]:
         running_cpu, running_memory = running_cpu + cpu, running_memory + memory
     cpu, memory = max(running_cpu, peak_cpu), max(running_memory, peak_memory)
     if pod.spec.resources is not None:
-        cpu = milli(pod.spec.resources.requests.get("cpu", f"{cpu}m"))
-        memory = value(pod.spec.resources.requests.get("memory", memory))
-    overhead = pod.spec.overhead
-    return cpu + milli(overhead.get("cpu", 0)), memory + value(overhead.get("memory", 0))
+        cpu, memory = _weight(pod.spec.resources.requests, cpu, memory)
+    extra_cpu, extra_memory = _weight(pod.spec.overhead, 0, 0)
+    return cpu + extra_cpu, memory + extra_memory
 
 
-def _weight(requests: ResourceList) -> tuple[int, int]:
-    return milli(requests.get("cpu", f"{_DEFAULT_CPU}m")), value(requests.get("memory", _DEFAULT_MEMORY))
+def _weight(requests: ResourceList, cpu: int = _DEFAULT_CPU, memory: int = _DEFAULT_MEMORY) -> tuple[int, int]:
+    """Return cpu and memory of ``requests``, or the given ones where it names none."""
+    return (
+        amount_of(CPU_NAME, requests[CPU_NAME]) if CPU_NAME in requests else cpu,
+        amount_of(MEMORY_NAME, requests[MEMORY_NAME]) if MEMORY_NAME in requests else memory,
+    )

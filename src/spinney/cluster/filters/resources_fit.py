@@ -11,10 +11,13 @@ import numpy as np
 from spinney.cluster.filters.candidate import Candidate
 from spinney.cluster.filters.verdict import Filter, Refusal
 from spinney.cluster.filters.view import ClusterView
-from spinney.cluster.resources import PODS
+from spinney.cluster.requests import unoffered
+from spinney.cluster.resources import PODS, UNOFFERED
 from spinney.cluster.table import Mask
 
 NAME: Final = "NodeResourcesFit"
+_NAMED: Final = 8
+"""How many resources that no node offers are refused by name, each for itself."""
 TOO_MANY_PODS: Final = "Too many pods"
 
 
@@ -33,19 +36,20 @@ def _refuse(view: ClusterView, pod: Candidate, *, after_release: bool) -> tuple[
     refusals = []
     for column in np.flatnonzero(pod.requests > 0).tolist():
         wanted = int(pod.requests[column])
-        if column < table.idle.shape[1]:
-            free = table.idle[:, column]
-            if after_release:
-                free = free + table.releasing[:, column]
-            lacking: Mask = table.alive & (free < wanted)
-            too_small: Mask = lacking & (table.allocatable[:, column] < wanted)
-        else:
-            lacking = too_small = table.alive
+        free = table.idle[:, column]
+        if after_release:
+            free = free + table.releasing[:, column]
+        lacking: Mask = table.alive & (free < wanted)
+        too_small: Mask = lacking & (table.allocatable[:, column] < wanted)
         if not lacking.any():
             continue
         if column == PODS:
             # A full node can always be emptied, even one that allows no pods; preemption finds that out by itself.
             refusals.append(Refusal.evictable(NAME, TOO_MANY_PODS, lacking))
+        elif column == UNOFFERED:
+            names = unoffered(pod.pod, table.axis)
+            several = names if len(names) <= _NAMED else table.axis.names(names)[UNOFFERED : UNOFFERED + 1]
+            refusals += [Refusal(NAME, f"Insufficient {name}", lacking, too_small) for name in several]
         else:
             refusals.append(Refusal(NAME, f"Insufficient {table.axis.name(column)}", lacking, too_small))
     return tuple(refusals)

@@ -20,8 +20,10 @@ import numpy as np
 import structlog
 
 from spinney.api.core import NODE, POD, Pod
+from spinney.api.pod_requests import amounts_of
 from spinney.binding.placement import Placement
 from spinney.cluster.pods import PodKey, PodRecord
+from spinney.cluster.resources import padded
 from spinney.cluster.statuses import ACTIVE_ALLOCATED
 from spinney.cluster.table import Mask, NodeTable
 from spinney.coscheduling.departure import Departure
@@ -178,17 +180,16 @@ class Coscheduling(QueueSort, PreEnqueue, PreFilter, Filter, PostFilter, Reserve
         if group.resources_checked or not group.terms.min_resources:
             return ""
         table = self._services.cluster.table
-        wanted = table.axis.vector({"pods": group.minimum, **group.terms.min_resources})
+        asked = amounts_of({"pods": group.minimum, **group.terms.min_resources})
+        wanted = table.axis.vector(asked)
         usable = table.alive & ~table.unschedulable
-        free = np.zeros_like(wanted)
-        width = min(table.idle.shape[1], len(wanted))
-        free[:width] = np.maximum(table.idle[usable, :width], 0).sum(axis=0)
+        free = np.maximum(table.idle[usable], 0).sum(axis=0)
         for record in group.members.values():
             if record.status in ACTIVE_ALLOCATED:
-                held = record.request.requests[:width]
-                free[: len(held)] += held
+                free += padded(record.request.requests, len(free))
         short = np.maximum(wanted - free, 0)
-        gap = [amount(table.axis.name(column), int(short[column])) for column in np.flatnonzero(short).tolist()]
+        names = table.axis.names([name for name in asked if table.axis.find(name) is None])
+        gap = [amount(names[column], int(short[column])) for column in np.flatnonzero(short).tolist()]
         group.resources_checked = not gap
         return ", ".join(gap)
 

@@ -388,8 +388,6 @@ def _resource_fit(nodes: Nodes, request: RequestClass, rows: Rows) -> tuple[Mask
     later = table.alive[rows]
     now = later.copy()
     columns, amounts = request.columns, request.amounts[:, None]
-    if len(columns) and columns[-1] >= table.idle.shape[1]:
-        return np.zeros_like(later), np.zeros_like(later)
     now &= (table.idle_at(columns, rows) >= amounts).all(axis=0)
     later &= (table.free_at(columns, rows) >= amounts).all(axis=0)
     if request.share is not None:

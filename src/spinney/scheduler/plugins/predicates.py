@@ -55,9 +55,9 @@ class Predicates(Plugin):
         if request.legacy_mig:
             return "pods that ask for MIG instances by annotation are not supported"
         for column, amount in zip(request.columns.tolist(), request.amounts.tolist(), strict=True):
-            offered = self._largest[column] if column < len(self._largest) else 0
+            offered = self._largest[column]
             if offered < amount:
-                name = self._session.nodes.table.axis.name(column)
+                name = self._session.nodes.table.axis.names(request.unoffered)[column]
                 return f"the pod requests {amount} of {name}, but the largest node offers {offered}"
         return None
 

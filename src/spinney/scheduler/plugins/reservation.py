@@ -192,8 +192,6 @@ def _times(room: npt.NDArray[np.int64], request: RequestClass) -> Vector:
     """Return how often the request goes into each row of ``room``."""
     times = np.full(len(room), np.iinfo(np.int32).max, dtype=np.int64)
     for column, amount in zip(request.columns.tolist(), request.amounts.tolist(), strict=True):
-        if column >= room.shape[1]:
-            return np.zeros(len(room), dtype=np.int64)
         if amount:
             times = np.minimum(times, np.maximum(room[:, column], 0) // amount)
     return times

@@ -60,8 +60,6 @@ class Demand:
         """Return how many of the pods fit on each row once what is terminating is gone."""
         table = nodes.table
         columns = np.flatnonzero(self.largest)
-        if len(columns) and columns[-1] >= table.idle.shape[1]:  # no node was ever seen to offer it
-            return np.zeros(len(rows), dtype=np.int64)
         free = table.free_at(columns, rows)
         fits: Vector = (free // self.largest[columns, None]).min(axis=0, initial=self.count)
         if self.shares:

@@ -149,11 +149,7 @@ class Domains:
 
     def free_by_row(self, columns: tuple[int, ...], rows: Rows) -> Numbers:
         """Return idle plus releasing of some resources by row, ``[row, resource]``."""
-        wanted = np.array(columns, dtype=np.intp)
-        known = wanted < self._table.idle.shape[1]
-        free = np.zeros((len(wanted), len(rows)), dtype=np.int64)
-        free[known] = self._table.free_at(wanted[known], rows)
-        return free.T
+        return self._table.free_at(np.array(columns, dtype=np.intp), rows).T
 
     def _dirty_since(self, position: int) -> Rows | None:
         """Return the rows inside that changed after ``position``; ``None`` means: any may have."""

@@ -119,7 +119,7 @@ class VictimPool:
         Every pod that shares a device counts as if its leaving freed the whole device.
         """
         table = self._session.nodes.table
-        total = np.zeros((table.capacity, table.axis.width), dtype=np.int64)
+        total = np.zeros_like(table.idle)
         for queue in queues:
             known = self._freed.get(queue)
             if known is None:

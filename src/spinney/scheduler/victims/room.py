@@ -96,9 +96,6 @@ class Room:
         """Return the nodes of ``among`` with room for a request, ``[node]``."""
         fits = among.copy()
         for column, amount in zip(request.columns.tolist(), request.amounts.tolist(), strict=True):
-            if column >= self._width:
-                fits[:] = False
-                return fits
             fits &= self.free[:, column] >= amount
         if request.share is not None:
             short = fits & (self.free[:, GPU] < request.share.devices)
@@ -108,8 +105,6 @@ class Room:
 
     def fits_on(self, request: RequestClass, row: int) -> bool:
         """Tell whether a node has room for a request."""
-        if len(request.columns) and request.columns[-1] >= self._width:
-            return False
         if not (self.free[row, request.columns] >= request.amounts).all():
             return False
         return request.share is None or self._has_devices(request, row)
@@ -125,8 +120,6 @@ class Room:
         """Return how many pods of a request each node of ``among`` has room for, ``[node]``; shares are not counted."""
         rooms = np.where(among, np.iinfo(np.int32).max, 0).astype(np.int64)
         for column, amount in zip(request.columns.tolist(), request.amounts.tolist(), strict=True):
-            if column >= self._width:
-                return np.zeros(len(rooms), dtype=np.int64)
             np.minimum(rooms, self.free[:, column] // amount, out=rooms)
         return np.maximum(rooms, 0)
 
