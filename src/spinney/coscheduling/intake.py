@@ -190,7 +190,7 @@ class Intake:
         else:
             self._workloads[change.key] = change.new
         for group in list(self._groups):
-            if group.key.source == native.WORKLOAD_SOURCE and _workload_of(group.key) == change.key:
+            if group.key.source == native.WORKLOAD_SOURCE and native.workload_of(group.key) == change.key:
                 self._derive(group.key)
 
     def _derive_workload(self, pod: PodKey) -> None:
@@ -199,7 +199,7 @@ class Intake:
             self._derive(group.key)
 
     def _derive(self, key: GangKey) -> None:
-        workload = self._workloads.get(_workload_of(key))
+        workload = self._workloads.get(Key(*native.workload_of(key)))
         gang = native.workload_gang(workload, key, self._context) if workload is not None else None
         if gang is None:
             self._groups.remove(key)
@@ -254,10 +254,6 @@ def _keep(book: dict[Any, Any], key: object, value: object) -> None:
 def _label(pod: Pod) -> str:
     """Return the group a pod joins by its label, the one way that may change while it lives."""
     return pod.metadata.labels.get(COSCHEDULING_GROUP, "")
-
-
-def _workload_of(key: GangKey) -> Key:
-    return Key(key.namespace, key.name.split("/")[0])
 
 
 def _aspects(node: Node) -> tuple[Any, ...]:

@@ -9,7 +9,7 @@ What a queue holds is kept as counts by request class, so it can be charged for 
 (the memory of a device, the smallest device of the cluster).
 """
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import NamedTuple
 
 import msgspec
@@ -109,10 +109,13 @@ class GangBook:
         self,
         membership: Callable[[PodRecord], Membership],
         derive: Callable[[GangKey, SourceContext], Gang | None] = lambda key, context: None,
+        forget: Callable[[GangKey], None] = lambda key: None,
     ) -> None:
         self.context = SourceContext()
         self._membership = membership
         self._derive = derive
+        self._forget = forget
+        """Called with a key that nobody names any more."""
         self._entries: dict[GangKey, _Entry] = {}
         self._views: dict[GangKey, GangMembers] = {}
         self._dirty: dict[GangKey, None] = {}
@@ -140,25 +143,35 @@ class GangBook:
         for key in entry.pods:
             self._orphans.pop(key, None)
 
-    def derive_missing(self) -> None:
-        """Look again for gangs that pods name and that were not there."""
-        for key, entry in self._entries.items():
-            if entry.gang is None and (derived := self._derive(key, self.context)) is not None:
+    def derive_again(self, keys: Iterable[GangKey]) -> None:
+        """Look again at gangs that pods name: what they are derived from appeared, changed or is gone."""
+        for key in keys:
+            entry = self._entries.get(key)
+            if entry is None or entry.lasting:
+                continue
+            derived = self._derive(key, self.context)
+            if derived is None:
+                self._lose(key, entry)
+            elif entry.gang != derived:
                 self._dirty[key] = None
                 self._become(entry, derived)
 
     def remove(self, key: GangKey) -> None:
         """Take out a gang; pods that still name it become orphans."""
         entry = self._entries.get(key)
-        if entry is None or entry.gang is None:
+        if entry is not None:
+            entry.lasting = False
+            self._lose(key, entry)
+
+    def _lose(self, key: GangKey, entry: _Entry) -> None:
+        if entry.gang is None:
             return
         self._dirty[key] = None
         self._charge_all(entry, -1)
         entry.gang = None
-        entry.lasting = False
         entry.view = None
         if not entry.pods:
-            del self._entries[key]
+            self._drop(key)
         for pod in entry.pods:
             self._orphans[pod] = _missing(key)
 
@@ -242,6 +255,10 @@ class GangBook:
             entry = self._entries[key] = _Entry()
         return entry
 
+    def _drop(self, key: GangKey) -> None:
+        del self._entries[key]
+        self._forget(key)
+
     def _update(self, old: PodRecord, new: PodRecord, membership: Membership | None) -> bool:
         """Take in a pod that stays in its gang; ``False`` if the gang may not stay what it is."""
         if membership is None:
@@ -295,7 +312,7 @@ class GangBook:
             return
         entry.writable().pop(record.key, None)
         if not entry.pods and not entry.lasting:
-            del self._entries[key]
+            self._drop(key)
 
     def _charge_all(self, entry: _Entry, sign: int) -> None:
         if entry.gang is not None:

@@ -38,6 +38,7 @@ from spinney.gangs.sources import native, podgang
 from spinney.gangs.sources import volcano as volcano_source
 from spinney.gangs.sources.context import SourceContext
 from spinney.gangs.tree import Gang, GangKey
+from spinney.gangs.workloads import WorkloadGangs
 from spinney.kube.keys import key_of
 from spinney.scheduler.config import SchedulerConfig
 from spinney.scheduler.fairshare import NO_BOUND, Queue, QueueTree
@@ -111,11 +112,11 @@ class Inventory:
         self.node_pool = node_pool
         self._static = StaticMasks()
         self.cluster = cluster if cluster is not None else ClusterState()
-        self.gangs = GangBook(membership, self._derive)
+        self._workloads = WorkloadGangs()
+        self.gangs = GangBook(membership, self._workloads.derive, self._workloads.forget)
         self._surroundings = Surroundings()
         self.cluster.view.namespaces = self._surroundings.namespaces
         self.cluster.view.storage = self._surroundings.live
-        self._workloads: dict[tuple[str, str], workload_v1alpha1.Workload] = {}
         self.claims = ClaimBook()
         self.budgets = Budgets()
         self._evicted: dict[GangKey, datetime] = {}
@@ -158,8 +159,7 @@ class Inventory:
             case PodDisruptionBudget():
                 self.budgets.put(found)
             case workload_v1alpha1.Workload():
-                self._workloads[found.metadata.namespace or "", found.metadata.name] = found
-                self.gangs.derive_missing()
+                self.gangs.derive_again(self._workloads.put(found))
             case _:
                 if not self._surroundings.apply(found):
                     self._apply_group(found)
@@ -183,7 +183,7 @@ class Inventory:
             case PodDisruptionBudget():
                 self.budgets.remove(key_of(found))
             case workload_v1alpha1.Workload():
-                self._workloads.pop((found.metadata.namespace or "", found.metadata.name), None)
+                self.gangs.derive_again(self._workloads.remove(found))
             case _:
                 if not self._surroundings.delete(found):
                     for key in gang_makers(found):
@@ -267,12 +267,6 @@ class Inventory:
             return False
         return self.node_pool is None or self.node_pool.has_pod(record)
 
-    def _derive(self, key: GangKey, context: SourceContext) -> Gang | None:
-        if key.source != native.WORKLOAD_SOURCE:
-            return None
-        workload = self._workloads.get((key.namespace, key.name.split("/")[0]))
-        return native.workload_gang(workload, key, context) if workload is not None else None
-
     def _apply_group(self, found: msgspec.Struct) -> None:
         for key, make in gang_makers(found).items():
             self._groups[key] = make
@@ -287,6 +281,7 @@ class Inventory:
         self.gangs.context = SourceContext(priorities=values, default_priority=default)
         for make in self._groups.values():
             self.gangs.put(make(self.gangs.context))
+        self.gangs.derive_again(self._workloads.named())
 
     @property
     def topologies(self) -> Mapping[str, Topology]:

@@ -53,6 +53,11 @@ def gang(group: PodGroup, context: SourceContext) -> Gang:
     )
 
 
+def workload_of(key: GangKey) -> tuple[str, str]:
+    """Return namespace and name of the Workload that a gang is a replica of a group of."""
+    return key.namespace, key.name.split("/")[0]
+
+
 def workload_gang(workload: workload_v1alpha1.Workload, key: GangKey, context: SourceContext) -> Gang | None:
     """Return the gang of one replica of a Workload's group; ``None`` if the Workload has no such group."""
     name = key.name.split("/")[1]
