@@ -169,6 +169,13 @@ EVENTS: Final = (
         "An object of a name the operator needs exists and belongs to somebody else; it is not touched. Rename either.",
     ),
     Event(
+        "TooLarge",
+        "Warning",
+        OPERATOR,
+        "PodCliqueSet, PodCliqueScalingGroup, PodClique",
+        "The set would exceed limits.podsPerSet or limits.gangsPerSet; it keeps what it has. Ask for fewer replicas.",
+    ),
+    Event(
         "MissingTemplate",
         "Warning",
         OPERATOR,
@@ -197,8 +204,8 @@ COMPUTED: Final = {
     "spinney.binding.reporting": {"Unschedulable", "FailedScheduling"},  # the scheduler's word, given by its process
     "spinney.binding.evicting": {"Evict", "GangReleased"},  # the disruption's word
     "spinney.coscheduling.group_status": {"Preempting"},  # what the process tells about
-    "spinney.operator.last_errors": {"NameTaken", "MissingTemplate"},  # the error's name
-    "spinney.operator.podcliqueset": {"NameTaken", "MissingTemplate"},  # the error's name
+    "spinney.operator.last_errors": {"NameTaken", "MissingTemplate", "TooLarge"},  # the error's name
+    "spinney.operator.podcliqueset": {"NameTaken", "MissingTemplate", "TooLarge"},  # the error's name
     "spinney.operator.podgang": {"BackendNotEnabled", "SyncFailed"},  # given by the caller
 }
 """The reasons that a module records under a name which is not a constant."""

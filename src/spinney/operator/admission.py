@@ -31,16 +31,19 @@ from spinney.api.schema.validate_pod_clique_set import (
     validate_metadata_update,
     validate_pod_clique_set,
 )
+from spinney.api.schema.validate_size import DEFAULT_LIMITS, SizeLimits, validate_size
 from spinney.api.schema.validate_topology_binding import validate_topology_binding
 from spinney.api.struct import JSON, convert, decode, encode, to_json
 from spinney.backends.interface import Degradation, Rejected, SchedulerBackend
 from spinney.backends.registry import Registry
+from spinney.kube.keys import Key
 from spinney.operator.authorization import Authorizer
 from spinney.operator.caches import Caches
 from spinney.operator.gangs import expected_gangs
 from spinney.operator.layout import Layout
 from spinney.operator.podcliqueset import scheduler_name
 from spinney.operator.taken_names import taken_names
+from spinney.runtime import Executor
 
 log = structlog.get_logger()
 
@@ -82,12 +85,16 @@ class Admission:
         self,
         caches: Caches,
         registry: Registry,
+        executor: Executor,
         *,
+        limits: SizeLimits = DEFAULT_LIMITS,
         mnnvl_enabled: bool = False,
         authorizer: Authorizer | None = None,
     ) -> None:
         self._caches = caches
         self._registry = registry
+        self._executor = executor
+        self._limits = limits
         self._mnnvl_enabled = mnnvl_enabled
         self._authorizer = authorizer
         self._answers: dict[str, Callable[[AdmissionRequest], Awaitable[Verdict]]] = {
@@ -142,12 +149,15 @@ class Admission:
     async def _validate_set(self, request: AdmissionRequest) -> Verdict:
         if request.operation not in {"CREATE", "UPDATE"}:
             return Verdict()
+        if request.sub_resource:
+            return self._validate_scale(request)
         if _leaves_spec_alone(request):
             return Verdict(tuple(validate_metadata_update(*map(_annotations, (request.object, request.old_object)))))
         pcs = convert(PodCliqueSet, request.object)
         old = convert(PodCliqueSet, request.old_object) if request.old_object is not None else None
         policy = self._policy()
-        faults = validate_pod_clique_set(pcs, policy, old)
+        # A set may be megabytes of text; the loop meanwhile renews the lease.
+        faults = await self._executor.run(validate_pod_clique_set, pcs, policy, old)
         if faults or (old is not None and old.spec == pcs.spec):
             return Verdict(tuple(faults))
         backend = self._registry.named_or_default(scheduler_name(pcs))
@@ -158,6 +168,15 @@ class Admission:
             return Verdict((invalid(FieldPath(rejected.path), backend.name, str(rejected)),))
         warnings = [*pod_clique_set_warnings(pcs, policy, old), *self._taken(pcs), *map(str, degradations)]
         return Verdict(warnings=tuple(warnings))
+
+    def _validate_scale(self, request: AdmissionRequest) -> Verdict:
+        """Judge new replicas of a set; the set itself is not in the review, and the controller looks again anyway."""
+        pcs = self._caches.sets.get(Key(request.namespace, request.name))
+        replicas = ((request.object or {}).get("spec") or {}).get("replicas")
+        if pcs is None or replicas is None:
+            return Verdict()
+        scaled = msgspec.structs.replace(pcs.spec, replicas=replicas)
+        return Verdict(tuple(validate_size(scaled, self._limits, pcs.spec)))
 
     def _taken(self, pcs: PodCliqueSet) -> list[str]:
         """Return which names of a set another one has, as far as is known: then it is stored and does not come up."""
@@ -173,6 +192,7 @@ class Admission:
             topology_aware=self._caches.topology_enabled,
             topologies={binding.metadata.name: binding for binding in self._caches.bindings.values()},
             mnnvl=self._mnnvl_enabled,
+            limits=self._limits,
         )
 
     # -- the others ----------------------------------------------------------------------------------------------------

@@ -1,6 +1,6 @@
 """What the operator watches, indexed the way its controllers look things up."""
 
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterable
 from dataclasses import dataclass, field
 
 from spinney.api import labels as marks
@@ -116,10 +116,6 @@ class Caches:
         """Return a PodClique by name."""
         return self.cliques.get(Key(namespace or "", name))
 
-    def live_replicas(self, key: Key) -> Mapping[str, int]:
-        """Return the replicas of a set's scaling groups that exist, by name; each is looked up when asked for."""
-        return _LiveReplicas(self, key)
-
     def topology_of(self, pcs: PodCliqueSet) -> Topology:
         """Return the topology in force for a set."""
         name = topologies.topology_name(pcs)
@@ -142,26 +138,6 @@ class Caches:
     def pods_of_gang(self, gang: PodGang) -> list[Pod]:
         """Return the pods labelled as a gang's."""
         return self.pods.index(BY_GANG, Key(gang.metadata.namespace or "", gang.metadata.name))
-
-
-class _LiveReplicas(Mapping[str, int]):
-    """The replicas of scaling groups: a gang asks for those of one, and a set may have thousands."""
-
-    def __init__(self, caches: Caches, key: Key) -> None:
-        self._caches = caches
-        self._key = key
-
-    def __getitem__(self, name: str) -> int:
-        group = self._caches.groups.get(Key(self._key.namespace, name))
-        if group is None or group.spec.replicas is None or group.metadata.deleting:
-            raise KeyError(name)
-        return group.spec.replicas
-
-    def __iter__(self) -> Iterator[str]:
-        return (group.metadata.name for group in self._caches.groups_of(self._key) if group.metadata.name in self)
-
-    def __len__(self) -> int:
-        return sum(1 for _ in self)
 
 
 def _by_label(label: str) -> Callable[[Labelled], Iterable[Hashable]]:

@@ -14,6 +14,7 @@ import msgspec
 import yaml
 
 from spinney.api.durations import format_duration
+from spinney.api.schema.validate_size import DEFAULT_LIMITS
 from spinney.api.struct import Struct
 from spinney.backends.catalogue import Catalogue
 from spinney.backends.documents import InvalidDocument, Step, decode, parse
@@ -146,6 +147,15 @@ class Network(Struct, frozen=True, kw_only=True):
     """Give workloads that use GPUs a ComputeDomain per replica, for multi-node NVLink; its CRD must be there."""
 
 
+class Limits(Struct, frozen=True, kw_only=True):
+    """The most that one PodCliqueSet may come to; one that asks for more is refused. Spinney's own, not in Grove."""
+
+    pods_per_set: int = DEFAULT_LIMITS.pods
+    """Pods of all replicas, scaling groups and cliques of one set together."""
+    gangs_per_set: int = DEFAULT_LIMITS.gangs
+    """PodGangs of one set: one for each replica, and one for each scaling group replica beyond its minimum."""
+
+
 class OperatorConfiguration(Struct, frozen=True, kw_only=True):
     """The whole file."""
 
@@ -166,6 +176,7 @@ class OperatorConfiguration(Struct, frozen=True, kw_only=True):
     authorizer: Authorizer = Authorizer()
     topology_aware_scheduling: TopologyAwareScheduling = TopologyAwareScheduling()
     network: Network = Network()
+    limits: Limits = Limits()
     scheduler: SchedulerConfiguration = SchedulerConfiguration()
 
 
@@ -244,6 +255,9 @@ def _faults(written: OperatorConfiguration) -> Iterator[Fault]:
         yield ("kind",), f"found {written.kind!r}, expected {KIND!r}"
     if written.runtime_client_connection.burst < 0:
         yield ("runtimeClientConnection", "burst"), "must not be negative"
+    for name in Limits.__struct_fields__:
+        if (most := getattr(written.limits, name)) <= 0:
+            yield ("limits", _camel(name)), f"found {most}, expected a number above 0"
     yield from _election_faults(written.leader_election)
     for name in WORKERS:
         syncs = getattr(written.controllers, name).concurrent_syncs

@@ -5,15 +5,17 @@ each scaling group. Every further replica of a scaling group is a *scaled* gang 
 PodCliques; a group's references are its live pods.
 """
 
-from collections.abc import Hashable, Iterable, Mapping
-from dataclasses import dataclass
-from functools import lru_cache
+import re
+from collections.abc import Hashable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property, lru_cache
+from typing import Final
 
 import msgspec
 
 from spinney.api import labels as marks
 from spinney.api.core import Pod
-from spinney.api.grove import TopologyConstraint
+from spinney.api.grove import PodCliqueScalingGroupConfig, TopologyConstraint
 from spinney.api.podgang import (
     GangTopologyConstraint,
     NamespacedName,
@@ -28,15 +30,24 @@ from spinney.operator.layout import GroupPlace, Layout, Place, min_available
 from spinney.operator.pod_states import is_active
 from spinney.operator.topologies import Topology, Untranslatable
 
+_INDEX: Final = re.compile("0|[1-9][0-9]{0,9}")
+
 
 @dataclass(frozen=True)
 class GangPlan:
-    """A gang that must exist: its name, and the places of its PodCliques in order."""
+    """A gang that must exist: its name, and the places of its PodCliques in order, worked out when they are needed."""
 
+    layout: Layout = field(repr=False, compare=False)
     name: str
     replica: int
-    places: tuple[Place, ...]
     scaled: GroupPlace | None = None
+
+    @cached_property
+    def places(self) -> tuple[Place, ...]:
+        """Return where the PodCliques of the gang stand."""
+        if self.scaled is None:
+            return tuple(self.layout.base(self.replica))
+        return tuple(self.layout.members(self.replica, self.scaled.config.name, self.scaled.replica))
 
     @property
     def is_base(self) -> bool:
@@ -57,7 +68,7 @@ def expected_gangs(layout: Layout, live_replicas: Mapping[str, int]) -> list[Gan
 
     ``live_replicas`` has the replicas of the PodCliqueScalingGroups that exist, by name; they decide once they do.
     """
-    base = [GangPlan(names.base_gang(layout.name, i), i, tuple(layout.base(i))) for i in range(layout.replicas)]
+    base = [GangPlan(layout, names.base_gang(layout.name, i), i) for i in range(layout.replicas)]
     scaled = [
         plan
         for i in range(layout.replicas)
@@ -67,26 +78,31 @@ def expected_gangs(layout: Layout, live_replicas: Mapping[str, int]) -> list[Gan
     return base + scaled
 
 
-def scaled_gangs(layout: Layout, i: int, group: str, live_replicas: Mapping[str, int]) -> list[GangPlan]:
-    """Return the gangs of the replicas of one scaling group beyond its minimum."""
+def scaled_gangs(layout: Layout, i: int, group: str, live_replicas: Mapping[str, int]) -> Iterator[GangPlan]:
+    """Yield the gangs of the replicas of one scaling group beyond its minimum."""
     config = layout.group_configs[group]
     name = names.scaling_group(layout.name, i, group)
-    minimum = min_available(config)
-    replicas = live_replicas.get(name, 1 if config.replicas is None else config.replicas)
-    return [
-        GangPlan(
-            names.scaled_gang(name, j, minimum), i, tuple(layout.members(i, group, j)), GroupPlace(config, name, j)
-        )
-        for j in range(minimum, replicas)
-    ]
+    for j in range(min_available(config), _copies(config, name, live_replicas)):
+        yield GangPlan(layout, names.scaled_gang(name, j, min_available(config)), i, GroupPlace(config, name, j))
 
 
 def plan_of(layout: Layout, i: int, gang: str, live_replicas: Mapping[str, int]) -> GangPlan | None:
     """Return the plan of one gang of replica ``i`` by name; ``None`` when the set has no such gang."""
     if gang == names.base_gang(layout.name, i):
-        return GangPlan(gang, i, tuple(layout.base(i)))
-    plans = (plan for group in layout.group_configs for plan in scaled_gangs(layout, i, group, live_replicas))
-    return next((plan for plan in plans if plan.name == gang), None)
+        return GangPlan(layout, gang, i)
+    stem, _, index = gang.rpartition("-")
+    for group, config in layout.group_configs.items():
+        name = names.scaling_group(layout.name, i, group)
+        if name != stem or not _INDEX.fullmatch(index):
+            continue
+        j = int(index) + min_available(config)
+        if j < _copies(config, name, live_replicas):
+            return GangPlan(layout, gang, i, GroupPlace(config, name, j))
+    return None
+
+
+def _copies(config: PodCliqueScalingGroupConfig, name: str, live_replicas: Mapping[str, int]) -> int:
+    return live_replicas.get(name, 1 if config.replicas is None else config.replicas)
 
 
 def content(plan: GangPlan, layout: Layout, topology: Topology, pods: Mapping[str, Iterable[Pod]]) -> GangContent:

@@ -89,6 +89,11 @@ def compute_domain(pcs: str, i: int, group: str) -> str:
     return f"{pcs}-{i}-{group}"
 
 
+def config_name(scaling_group_name: str, labels: Mapping[str, str]) -> str:
+    """Return what a PodCliqueScalingGroup is called in its set, from its name and labels."""
+    return scaling_group_name.removeprefix(f"{labels.get(marks.PART_OF)}-{labels.get(marks.REPLICA_INDEX)}-")
+
+
 class UnknownPodClique(LookupError):  # noqa: N818 - named for the situation
     """A PodClique's labels do not say which template it was made from."""
 

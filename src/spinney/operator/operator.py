@@ -3,6 +3,7 @@
 from dataclasses import dataclass, field
 
 from spinney.api.resource_claims import RESOURCE_CLAIM
+from spinney.api.schema.validate_size import DEFAULT_LIMITS, SizeLimits
 from spinney.backends.builtin import every_backend
 from spinney.backends.catalogue import Catalogue
 from spinney.backends.ensuring import serves
@@ -21,6 +22,7 @@ from spinney.operator.claim_keeping import ClaimKeeper
 from spinney.operator.clustertopologybinding import ClusterTopologyBindingController
 from spinney.operator.configuration import WORKERS, LoadedConfiguration
 from spinney.operator.departures import Departures
+from spinney.operator.growth import Growth
 from spinney.operator.podclique import PodCliqueController
 from spinney.operator.podcliquescalinggroup import PodCliqueScalingGroupController
 from spinney.operator.podcliqueset import PodCliqueSetController
@@ -43,6 +45,7 @@ class Settings:
     profiles: Profiles = field(default_factory=Profiles)
     topology_enabled: bool = False
     mnnvl_enabled: bool = False
+    limits: SizeLimits = DEFAULT_LIMITS
     init_image: str = DEFAULT_INIT_IMAGE
     set_workers: int = WORKERS["pod_clique_set"]
     clique_workers: int = WORKERS["pod_clique"]
@@ -63,6 +66,7 @@ class Settings:
             profiles=configuration.profiles,
             topology_enabled=written.topology_aware_scheduling.enabled,
             mnnvl_enabled=written.network.auto_mnnvl_enabled,
+            limits=SizeLimits(pods=written.limits.pods_per_set, gangs=written.limits.gangs_per_set),
             init_image=init_image,
             set_workers=controllers.pod_clique_set.concurrent_syncs or cls.set_workers,
             clique_workers=controllers.pod_clique.concurrent_syncs or cls.clique_workers,
@@ -86,7 +90,12 @@ class Operator:
         self._events = self.manager.recorder(COMPONENT)
         self.caches = Caches.of(self.manager, topology_enabled=settings.topology_enabled)
         self.admission = Admission(
-            self.caches, self.registry, mnnvl_enabled=settings.mnnvl_enabled, authorizer=self._authorizer()
+            self.caches,
+            self.registry,
+            client.runtime.executor,
+            limits=settings.limits,
+            mnnvl_enabled=settings.mnnvl_enabled,
+            authorizer=self._authorizer(),
         )
         self.controllers: tuple[Controller, ...] = ()
 
@@ -108,6 +117,7 @@ class Operator:
         caches, registry, events = self.caches, self.registry, self._events
         possessions = Possessions.of(manager, mnnvl=settings.mnnvl_enabled)
         claims = ClaimKeeper.of(manager, served=claims_served)
+        growth = Growth(caches, settings.limits)
         releases, departures, answers = Releases(), Departures(client, caches), BackendAnswers()
         sets = PodCliqueSetController(
             client,
@@ -117,6 +127,7 @@ class Operator:
             possessions=possessions,
             claims=claims,
             mnnvl_enabled=settings.mnnvl_enabled,
+            growth=growth,
             releases=releases,
             departures=departures,
         )
@@ -127,12 +138,15 @@ class Operator:
             events,
             claims,
             init_image=settings.init_image,
+            growth=growth,
             releases=releases,
             departures=departures,
             answers=answers,
         )
-        groups = PodCliqueScalingGroupController(client, caches, events, claims, departures=departures)
-        gangs = PodGangController(client, caches, registry, events, departures=departures, answers=answers)
+        groups = PodCliqueScalingGroupController(client, caches, events, claims, growth=growth, departures=departures)
+        gangs = PodGangController(
+            client, caches, registry, events, growth=growth, departures=departures, answers=answers
+        )
         bindings = ClusterTopologyBindingController(client, caches, registry, events)
         return (
             sets.register(manager, workers=settings.set_workers),

@@ -38,6 +38,7 @@ from spinney.operator.claims import claims_of_clique
 from spinney.operator.clique_status import clique_status
 from spinney.operator.clique_update import CliqueUpdate, clique_update
 from spinney.operator.departures import Departures
+from spinney.operator.growth import Growth
 from spinney.operator.last_errors import ErrorReports
 from spinney.operator.layout import Layout, Place
 from spinney.operator.pod_names import PodNames
@@ -78,6 +79,7 @@ class PodCliqueController:
         claims: ClaimKeeper,
         *,
         init_image: str,
+        growth: Growth,
         releases: Releases,
         departures: Departures,
         answers: BackendAnswers,
@@ -90,6 +92,7 @@ class PodCliqueController:
         self._events = events
         self._claims = claims
         self._init_image = init_image
+        self._growth = growth
         self._releases = releases
         self._departures = departures
         self._answers = answers
@@ -140,9 +143,10 @@ class PodCliqueController:
         doomed = {pod.metadata.uid: pod for pod in (*update.delete, *_failed(scene.pods), *self._excess(scene, update))}
         await write_each(doomed.values(), lambda pod: self._delete(scene, pod))
         owner = owner_reference(POD_CLIQUE, clique.metadata)
-        plans = claims_of_clique(scene.place, range(clique.spec.replicas or 0))
-        await self._claims.keep(scene.layout.pcs, owner, plans)
-        await self._create_missing(scene, doomed)
+        staying = [pod for pod in scene.pods if pod.metadata.uid not in doomed]
+        granted = self._growth.pods(clique, scene.layout, scene.place, there=sum(map(is_active, staying)))
+        await self._claims.keep(scene.layout.pcs, owner, claims_of_clique(scene.place, range(granted)))
+        await self._create_missing(scene, staying, granted)
         refused = await self._open_gates(scene)
         status = self._status(scene, update)
         coming_up = _is_coming_up(scene.clique, status)
@@ -151,6 +155,7 @@ class PodCliqueController:
             return Requeue(after=left)
         self._held_back.forget(key)
         await self._write_status(scene, status)
+        self._growth.told(clique.spec.replicas or 0, granted, scene.layout)
         return Requeue() if refused else None
 
     # -- deciding ------------------------------------------------------------------------------------------------------
@@ -194,14 +199,13 @@ class PodCliqueController:
 
     # -- writing -------------------------------------------------------------------------------------------------------
 
-    async def _create_missing(self, scene: Scene, doomed: dict[str | None, Pod]) -> None:
+    async def _create_missing(self, scene: Scene, staying: Sequence[Pod], granted: int) -> None:
         if (
             not gates.may_create_pods(scene.clique, scene.gang, backend_ready=self._answers.is_ready)
             or scene.backend is None
         ):
             return
-        staying = [pod for pod in scene.pods if pod.metadata.uid not in doomed]
-        wanted = (scene.clique.spec.replicas or 0) - sum(map(is_active, staying))
+        wanted = granted - sum(map(is_active, staying))
         if wanted > 0 and (not self._has_lost_pods(scene) or await self._is_there(scene.clique)):
             await write_each(free_indexes(staying, wanted), lambda index: self._create(scene, index))
 

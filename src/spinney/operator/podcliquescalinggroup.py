@@ -17,13 +17,14 @@ from spinney.kube.finalizers import remove_finalizer
 from spinney.kube.keys import Key
 from spinney.kube.manager import Manager
 from spinney.kube.mapping import to_controller_of, to_label
-from spinney.operator import podcliques, termination
+from spinney.operator import names, podcliques, termination
 from spinney.operator.caches import BY_SET, Caches
 from spinney.operator.claim_keeping import ClaimKeeper
 from spinney.operator.claims import claims_of_group
 from spinney.operator.departures import Departures
 from spinney.operator.group_status import by_replica, group_status, replicas_of
 from spinney.operator.group_update import GroupUpdate, group_update
+from spinney.operator.growth import Growth
 from spinney.operator.hashes import TemplateHashes
 from spinney.operator.last_errors import ErrorReports
 from spinney.operator.layout import Layout
@@ -54,13 +55,21 @@ class PodCliqueScalingGroupController:
     """Reconciles PodCliqueScalingGroups. Mutable: own writes not seen yet."""
 
     def __init__(
-        self, client: Client, caches: Caches, events: EventRecorder, claims: ClaimKeeper, *, departures: Departures
+        self,
+        client: Client,
+        caches: Caches,
+        events: EventRecorder,
+        claims: ClaimKeeper,
+        *,
+        growth: Growth,
+        departures: Departures,
     ) -> None:
         self._client = client.trusting()
         self._clock = client.runtime.clock
         self._caches = caches
         self._events = events
         self._claims = claims
+        self._growth = growth
         self._departures = departures
         self._latest: Latest[PodCliqueScalingGroup] = Latest()
 
@@ -102,7 +111,9 @@ class PodCliqueScalingGroupController:
             self._events.event(about, "Warning", "PodCliqueScalingGroupReplicaDeleteSuccessful", text)
         await self._write_status(scene, update)
         await self._delete(scene, update.delete, verdict.recycle)
-        await self._sync(scene)
+        granted = self._growth.copies(group, scene.layout, scene.config)
+        await self._sync(scene, granted)
+        self._growth.told(replicas_of(group), granted, scene.layout)
         return None if verdict.wait is None else Requeue(after=verdict.wait.total_seconds())
 
     # -- deciding ------------------------------------------------------------------------------------------------------
@@ -113,7 +124,7 @@ class PodCliqueScalingGroupController:
         if pcs is None or i < 0:
             return None
         layout = self._caches.layout(pcs)
-        config = group.metadata.name.removeprefix(f"{layout.name}-{i}-")
+        config = names.config_name(group.metadata.name, group.metadata.labels)
         if config not in layout.group_configs:
             return None
         return Scene(key, group, layout, config, i, layout.hashes, self._caches.members_of(key))
@@ -147,17 +158,17 @@ class PodCliqueScalingGroupController:
         async with self._departures.taking(clique):
             await delete_exactly(self._client, POD_CLIQUE, clique)
 
-    async def _sync(self, scene: Scene) -> None:
+    async def _sync(self, scene: Scene, replicas: int) -> None:
         wanted = podcliques.desired_scaling_group(scene.layout, scene.replica, scene.config)
         correction = podcliques.group_correction(scene.group, wanted)
         await patch_each(self._client, POD_CLIQUE_SCALING_GROUP, [(scene.group, correction)])
         owner = podcliques.owned_by_scaling_group(scene.group)
-        plans = claims_of_group(scene.layout, scene.replica, scene.config, replicas_of(scene.group))
+        plans = claims_of_group(scene.layout, scene.replica, scene.config, replicas)
         await self._claims.keep(scene.layout.pcs, owner, plans)
         existing = {clique.metadata.name: clique for clique in scene.members}
         desired = [
             podcliques.desired_clique(scene.layout, place, scene.hashes.cliques[place.template.name], owner)
-            for j in range(replicas_of(scene.group))
+            for j in range(replicas)
             for place in scene.layout.members(scene.replica, scene.config, j)
         ]
         missing = [each for each in desired if each.metadata.name not in existing]

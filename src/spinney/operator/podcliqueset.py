@@ -46,6 +46,7 @@ from spinney.operator.claim_keeping import ClaimKeeper
 from spinney.operator.claims import claims_of_set
 from spinney.operator.departures import Departures
 from spinney.operator.gangs import GangPlan
+from spinney.operator.growth import Growth
 from spinney.operator.hashes import TemplateHashes, adoption
 from spinney.operator.last_errors import ErrorReports
 from spinney.operator.layout import Layout, Place
@@ -106,6 +107,7 @@ class PodCliqueSetController:
         possessions: Possessions,
         claims: ClaimKeeper,
         mnnvl_enabled: bool,
+        growth: Growth,
         releases: Releases,
         departures: Departures,
     ) -> None:
@@ -117,6 +119,7 @@ class PodCliqueSetController:
         self._possessions = possessions
         self._claims = claims
         self._mnnvl_enabled = mnnvl_enabled
+        self._growth = growth
         self._releases = releases
         self._departures = departures
         self._latest: Latest[PodCliqueSet] = Latest()
@@ -182,6 +185,7 @@ class PodCliqueSetController:
             await self._client.patch(POD_CLIQUE_SET, key.name, patch, key.namespace)
             return None
         layout = self._caches.layout(pcs)
+        self._growth.check(layout)
         backend = self._backend(pcs)
         if backend is None:
             return None
@@ -230,7 +234,7 @@ class PodCliqueSetController:
         layout, observed = scene.layout, scene.observed
         owner = owner_reference(POD_CLIQUE_SET, scene.pcs.metadata)
         wanted = auxiliary.wanted(layout, mnnvl_enabled=self._mnnvl_enabled)
-        plans = gangs.expected_gangs(layout, self._caches.live_replicas(scene.key))
+        plans = gangs.expected_gangs(layout, self._growth.live_replicas(layout))
         for taken in taken_names(layout, plans, self._caches):
             raise NameTaken(taken)
         await self._possessions.keep(owner, scene.key.namespace, wanted)

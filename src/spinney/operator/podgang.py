@@ -44,6 +44,7 @@ from spinney.operator.caches import BY_SET, BY_TOPOLOGY, Caches
 from spinney.operator.departures import Departures
 from spinney.operator.gang_status import BackendAnswer, Members
 from spinney.operator.gangs import GangPlan
+from spinney.operator.growth import Growth
 from spinney.operator.incarnations import Life
 from spinney.operator.labels import mirrored
 from spinney.operator.layout import Layout
@@ -82,10 +83,12 @@ class PodGangController:
         registry: Registry,
         events: EventRecorder,
         *,
+        growth: Growth,
         departures: Departures,
         answers: BackendAnswers,
     ) -> None:
         self._client = client.trusting()
+        self._growth = growth
         self._departures = departures
         self._clock = client.runtime.clock
         self._caches = caches
@@ -154,8 +157,7 @@ class PodGangController:
         i = replica_index(gang.metadata.labels)
         if not 0 <= i < layout.replicas:
             return None
-        live = self._caches.live_replicas(Key(pcs.metadata.namespace or "", pcs.metadata.name))
-        return gangs.plan_of(layout, i, gang.metadata.name, live)
+        return gangs.plan_of(layout, i, gang.metadata.name, self._growth.live_replicas(layout))
 
     def _members(self, plan: GangPlan, namespace: str | None) -> Members:
         found = ((place.name, self._caches.clique(namespace, place.name)) for place in plan.places)

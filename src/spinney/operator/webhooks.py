@@ -112,6 +112,7 @@ def configurations(place: ServicePlace, authority: bytes, *, authorizer: bool) -
         }
 
     sets = [_rule("grove.io", "v1alpha1", ["podcliquesets"], ["CREATE", "UPDATE"])]
+    scales = [_rule("grove.io", "v1alpha1", ["podcliquesets/scale"], ["UPDATE"])]
     bindings = [_rule("grove.io", "v1alpha1", ["clustertopologybindings"], ["CREATE", "UPDATE"])]
     mutating, validating = MUTATING_WEBHOOK_CONFIGURATION, VALIDATING_WEBHOOK_CONFIGURATION
     found = [
@@ -119,7 +120,7 @@ def configurations(place: ServicePlace, authority: bytes, *, authorizer: bool) -
         (
             validating,
             "podcliqueset-validating-webhook",
-            webhook("pcs.validating.webhooks.grove.io", VALIDATE_SET, sets),
+            webhook("pcs.validating.webhooks.grove.io", VALIDATE_SET, sets + scales),
         ),
         (
             validating,

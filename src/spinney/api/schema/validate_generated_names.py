@@ -9,7 +9,6 @@ Only the length is looked at when a set changes, too: names cannot change, and w
 
 import re
 from collections.abc import Iterator
-from itertools import permutations
 from typing import Final
 
 from spinney.api import labels as marks
@@ -22,7 +21,7 @@ from spinney.api.struct import JSON
 # Pod names are made of set, group, clique, two indexes and a random suffix, and must stay below 63 characters.
 NAME_BUDGET: Final = 45
 _GENERATED_SUFFIX: Final = 5
-_INDEX: Final = r"(?:0|[1-9][0-9]*)"
+_INDEX: Final = re.compile("0|[1-9][0-9]*")
 
 _TEMPLATE: Final = FieldPath("spec.template")
 _CLIQUES: Final = _TEMPLATE.child("cliques")
@@ -97,33 +96,46 @@ def _hosts(pcs: PodCliqueSet) -> Iterator[FieldError]:
 
 
 def _collisions(template: PodCliqueSetTemplateSpec) -> Iterator[FieldError]:
-    """Find names that two parts of a set would both have, at whatever index."""
-    groups = template.pod_clique_scaling_groups
+    """Find names that two parts of a set would both have, at whatever index.
+
+    Each name is taken apart and its pieces are looked up: a set may have thousands of cliques, and comparing each with
+    each would keep the operator busy for minutes.
+    """
+    groups = {group.name: group for group in template.pod_clique_scaling_groups}
     positions = {clique.name: i for i, clique in enumerate(template.cliques)}
-    members = [(group.name, clique) for group in groups for clique in group.clique_names]
-    grouped = {clique for _, clique in members}
+    grouped = {clique for group in groups.values() for clique in group.clique_names}
     for name, i in positions.items():
         if name in grouped:
             continue
         where = _CLIQUES.index(i).child("name")
-        for group, clique in members:
-            if re.fullmatch(f"{re.escape(group)}-{_INDEX}-{re.escape(clique)}", name):
+        for group, clique in _around_an_index(name):
+            if group in groups and clique in groups[group].clique_names:
                 text = f"its PodClique would be called as those of clique {clique!r} in scaling group {group!r}"
                 yield duplicate(where, name, text)
-        for each in groups:
-            if each.topology_constraint and re.fullmatch(f"{re.escape(each.name)}-{_INDEX}", name):
-                yield duplicate(where, name, f"a replica of scaling group {each.name!r} would be called the same")
-            scaled = template.cliques[i].spec.auto_scaling_config is not None and each.scale_config is not None
-            if each.name == name and scaled:
-                yield duplicate(where, name, f"its autoscaler would be called as that of scaling group {name!r}")
-    for (outer, one), (inner, other) in permutations(members, 2):
-        begun = re.fullmatch(f"{re.escape(outer)}-{_INDEX}(-.*)?", inner)
-        if begun is None:
-            continue
-        between = f"{begun[1][1:]}-" if begun[1] else ""
-        if re.fullmatch(f"{re.escape(between)}{_INDEX}-{re.escape(other)}", one):
-            text = f"in scaling group {outer!r}, its PodClique would be called as that of {other!r} in {inner!r}"
-            yield duplicate(_CLIQUES.index(positions.get(one, 0)).child("name"), one, text)
+            if clique == "" and group in groups and groups[group].topology_constraint:
+                yield duplicate(where, name, f"a replica of scaling group {group!r} would be called the same")
+        autoscaled = template.cliques[i].spec.auto_scaling_config is not None
+        if autoscaled and name in groups and groups[name].scale_config is not None:
+            yield duplicate(where, name, f"its autoscaler would be called as that of scaling group {name!r}")
+    for inner in groups.values():
+        for outer, rest in _around_an_index(inner.name):
+            if outer not in groups:
+                continue
+            begun = f"{rest}-" if rest else ""
+            for one in groups[outer].clique_names:
+                index, _, other = one.removeprefix(begun).partition("-")
+                if one.startswith(begun) and _INDEX.fullmatch(index) and other in inner.clique_names:
+                    called = f"its PodClique would be called as that of {other!r} in {inner.name!r}"
+                    where = _CLIQUES.index(positions.get(one, 0)).child("name")
+                    yield duplicate(where, one, f"in scaling group {outer!r}, {called}")
+
+
+def _around_an_index(name: str) -> Iterator[tuple[str, str]]:
+    """Yield what stands before and after each part of a name that is an index; after it may be nothing."""
+    parts = name.split("-")
+    for i in range(1, len(parts)):
+        if _INDEX.fullmatch(parts[i]):
+            yield "-".join(parts[:i]), "-".join(parts[i + 1 :])
 
 
 def _claims(pcs: PodCliqueSet) -> Iterator[FieldError]:

@@ -34,6 +34,7 @@ from spinney.api.schema.validate_metadata import validate_metadata
 from spinney.api.schema.validate_pod_spec import pod_spec_warnings, scheduler_name
 from spinney.api.schema.validate_resource_sharing import validate_resource_sharing
 from spinney.api.schema.validate_scaling_groups import validate_scaling_groups
+from spinney.api.schema.validate_size import DEFAULT_LIMITS, SizeLimits, validate_size
 from spinney.api.schema.validate_topology import (
     constraints,
     repaired,
@@ -54,13 +55,14 @@ _TEMPLATE: Final = FieldPath("spec.template")
 
 @dataclass(frozen=True, slots=True)
 class AdmissionPolicy:
-    """What this operator allows: its schedulers by the name pods use, and the features that are on."""
+    """What this operator allows: its schedulers by the name pods use, its features, and how large sets may be."""
 
     schedulers: tuple[str, ...] = (DEFAULT_SCHEDULER,)
     default_scheduler: str = DEFAULT_SCHEDULER
     topology_aware: bool = False
     topologies: Mapping[str, ClusterTopologyBinding] = field(default_factory=dict)
     mnnvl: bool = False
+    limits: SizeLimits = DEFAULT_LIMITS
 
 
 def validate_pod_clique_set(
@@ -126,6 +128,8 @@ def _spec(pcs: PodCliqueSet, policy: AdmissionPolicy, old: PodCliqueSet | None) 
     former = old.spec.template if old is not None else None
     errors += validate_cliques(template, _TEMPLATE, old=former)
     errors += validate_scaling_groups(template, _TEMPLATE)
+    if not any(error.path.endswith("replicas") for error in errors):  # a number that is none has been told
+        errors += validate_size(spec, policy.limits, old.spec if old is not None else None)
     errors += validate_name_budget(pcs)
     errors += validate_reserved_names(template, former)
     errors += _schedulers(template, policy)
