@@ -23,7 +23,7 @@ def test_the_demo_runs_to_its_end() -> None:
     assert "chat-kai-0 running: 7 pods, 7 bound, 7 ready" in answer.output
     assert "PodGroup chat-kai-0 with 7 sub-groups" in answer.output
     assert "4 of 6 pods fit in rack" in answer.output
-    assert "it would help to require a block instead" in answer.output
+    assert "has room for all 6 pods" in answer.output
     assert "train-0 running: 6 pods, 6 bound, 6 ready" in answer.output
     following = answer.output.partition("Next:\n")[2].splitlines()
     assert [line.split()[1] for line in following] == ["up", "apply", "why"]

@@ -67,7 +67,7 @@ def test_the_answer_has_what_was_recorded_once(reader: Path) -> None:
     answer = spinney(reader, "why", "waits")
 
     assert "nodes may not be listed, so nothing could be simulated" in answer.output
-    assert answer.output.count("it would help to") == 1
+    assert answer.output.count("unschedulable on cluster") == 1
 
 
 def test_what_was_not_seen_is_a_few_lines(reader: Path) -> None:

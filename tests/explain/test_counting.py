@@ -21,7 +21,7 @@ def test_node_counts_for_first_filter_only() -> None:
 
 
 def test_node_counts_for_every_reason_of_that_filter() -> None:
-    """A node that lacks two resources is counted under both, but once for the filter."""
+    """A node that lacks two resources counts under both, once for the filter, and is hopeless if either is."""
     report = pod_report(
         "default/p",
         NODES,
@@ -33,7 +33,7 @@ def test_node_counts_for_every_reason_of_that_filter() -> None:
     (found,) = report.filters
     assert found.nodes == 3
     assert [(reason.reason, reason.nodes, reason.unresolvable) for reason in found.reasons] == [
-        ("Insufficient cpu", 2, 0),
+        ("Insufficient cpu", 2, 1),
         ("Insufficient memory", 2, 1),
     ]
 
@@ -60,11 +60,14 @@ def test_smallest_change_is_on_the_node_that_lacks_least() -> None:
         ],
         room=room,
     )
-    assert [(remedy.text, remedy.nodes) for remedy in report.remedies] == [("free 3 GPUs on n1", 2), ("uncordon n0", 1)]
+    assert [(found.text, found.nodes) for found in report.obstacles] == [
+        ("n1 lacks 3 GPUs", 2),
+        ("n0 is cordoned", 1),
+    ]
 
 
-def test_node_too_small_even_when_empty_is_no_remedy() -> None:
-    """Freeing resources is not proposed on a node whose capacity is below the request."""
+def test_node_too_small_even_when_empty_is_not_near() -> None:
+    """Room is not called the only obstacle on a node whose capacity is below the request."""
     room = Room(free=np.zeros((4, 1), dtype=np.int64), request=np.array([9], dtype=np.int64), resources=["cpu"])
     report = pod_report(
         "default/p",
@@ -72,10 +75,10 @@ def test_node_too_small_even_when_empty_is_no_remedy() -> None:
         [refused("NodeResourcesFit", "Insufficient cpu", "xxxx", unresolvable="xxxx")],
         room=room,
     )
-    assert report.remedies == ()
+    assert report.obstacles == ()
 
 
-def test_a_claim_that_nobody_made_is_to_be_created() -> None:
-    """A pod refused because it names something that does not exist is told to create it."""
+def test_a_claim_that_nobody_made_is_named() -> None:
+    """A pod refused because it names something that does not exist is told so."""
     report = pod_report("default/p", NODES, [], pre_filter='persistentvolumeclaim "data" not found')
-    assert [remedy.text for remedy in report.remedies] == ['create persistentvolumeclaim "data"']
+    assert [found.text for found in report.obstacles] == ['persistentvolumeclaim "data" does not exist']

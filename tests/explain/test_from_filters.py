@@ -69,17 +69,17 @@ def test_message_counts_what_filters_refused(view: ClusterView) -> None:
     )
 
 
-def test_smallest_change_is_named(view: ClusterView) -> None:
-    """The node that lacks least is named with what it lacks, then the nodes that one decision would open."""
+def test_the_nearest_node_is_named(view: ClusterView) -> None:
+    """The node that lacks least is named with what it lacks, then the nodes with one other obstacle."""
     report = explained(view, a_pod("big", gpus=6, cpu="2"))
-    assert [remedy.text for remedy in report.remedies] == [
-        "free 1 GPU on busy-1",
-        "uncordon cordoned",
-        "add a toleration for the taints of tainted",
+    assert [found.text for found in report.obstacles] == [
+        "busy-1 lacks 1 GPU",
+        "cordoned is cordoned",
+        "tainted has taints that the pod does not tolerate",
     ]
     message = condition_message(Explanation(subject="default/big", pods=(report,)))
     assert message.startswith("unschedulable on cluster: the pod found no room; default/big: 0/5 nodes are available")
-    assert message.endswith("it would help to free 1 GPU on busy-1")
+    assert message.endswith("busy-1 lacks 1 GPU")
 
 
 def test_unknown_resource_is_explained(view: ClusterView) -> None:
@@ -89,4 +89,4 @@ def test_unknown_resource_is_explained(view: ClusterView) -> None:
     pod = convert(Pod, {"metadata": {"name": "odd", "namespace": "default"}, "spec": spec})
     report = explained(view, pod)
     assert "3 Insufficient example.com/quantum" in kube_message(report)
-    assert "could be made to fit" not in as_text(Explanation(subject="default/odd", pods=(report,)))
+    assert "may fit once" not in as_text(Explanation(subject="default/odd", pods=(report,)))

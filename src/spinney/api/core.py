@@ -218,6 +218,7 @@ class PodSpec(Struct, frozen=True, kw_only=True):
     subdomain: str = ""
     restart_policy: str = ""
     termination_grace_period_seconds: int | None = None
+    active_deadline_seconds: int | None = None
 
 
 class PodCondition(Struct, frozen=True, kw_only=True):

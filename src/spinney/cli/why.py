@@ -26,6 +26,22 @@ from spinney.cli.options import (
 @from_option
 @scheduler_config_option
 @click.option("-v", "--verbose", is_flag=True, help="Add what scheduler developers want to see: node sets.")
+@click.option(
+    "--best",
+    type=click.IntRange(0),
+    default=3,
+    show_default=True,
+    metavar="N",
+    help="How many remedies to show; 0: none.",
+)
+@click.option(
+    "--patience",
+    type=click.FloatRange(0),
+    default=10.0,
+    show_default=True,
+    metavar="SECONDS",
+    help="How long to try changes at most; what was found by then is shown.",
+)
 @output_option("text", "json", "yaml")
 @done_by("spinney.cli.bodies.why:why")
 def why() -> None:

@@ -5,16 +5,16 @@ This room knows no scheduler. A scheduler hands over the masks of its filters an
 :mod:`~spinney.explain.rendering` writes those as JSON, text, a condition or an event.
 """
 
-from spinney.explain.counting import NodeNames, Refusal, Room, pod_report, remedies
+from spinney.explain.counting import NodeNames, Refusal, Room, obstacles, pod_report
 from spinney.explain.domains import Demand, DomainTable, domain_reports, nearest_miss
 from spinney.explain.reasons import (
     DomainReport,
     Explanation,
     FilterReport,
+    Obstacle,
     PodReport,
     QueueReport,
     ReasonCount,
-    Remedy,
     ScenarioCount,
     Shortage,
     VictimReport,
@@ -35,11 +35,11 @@ __all__ = [
     "Explanation",
     "FilterReport",
     "NodeNames",
+    "Obstacle",
     "PodReport",
     "QueueReport",
     "ReasonCount",
     "Refusal",
-    "Remedy",
     "Room",
     "ScenarioCount",
     "Shortage",
@@ -52,6 +52,6 @@ __all__ = [
     "kube_event",
     "kube_message",
     "nearest_miss",
+    "obstacles",
     "pod_report",
-    "remedies",
 ]

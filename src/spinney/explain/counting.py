@@ -1,9 +1,9 @@
-"""From the masks of filters to counted reasons, and to the smallest change that would help.
+"""From the masks of filters to counted reasons, and to what alone is in the way on the nearest node.
 
 Filters judge all nodes at once, so each hands over the mask of nodes it refused, per reason. Counting follows
 kube-scheduler: a node counts for the first filter, in order, that refused it, and for every reason that filter gave.
-A node that exactly one filter refused is a *near* node: were that one obstacle gone, the pod would fit there. The
-remedies are read off the near nodes.
+A node that exactly one filter refused is a *near* node: that filter is the only obstacle there. The obstacles are read
+off the near nodes.
 """
 
 from collections.abc import Callable, Sequence
@@ -14,11 +14,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spinney.explain.amounts import amount, listed
-from spinney.explain.reasons import FilterReport, PodReport, ReasonCount, Remedy, Shortage
+from spinney.explain.reasons import FilterReport, Obstacle, PodReport, ReasonCount, Shortage
 
 Mask = NDArray[np.bool_]
-Advise = Callable[[str, str], str | None]
-"""Given a filter and a node: the change that would do there, or ``None`` for the filter's usual advice."""
+Describe = Callable[[str, str], str | None]
+"""Given a filter and a node: what exactly is in the way there, or ``None`` for the filter's usual words."""
 EXAMPLES: Final = 3
 
 RESOURCES_FILTER: Final = "NodeResourcesFit"
@@ -27,18 +27,18 @@ _NOT_FOUND: Final = " not found"
 _TAINTS: Final = "TaintToleration"
 _MIRRORED: Final = frozenset({"NodeUnschedulable", "NodeConditions"})
 """Filters whose obstacle Kubernetes also writes as a taint of the node, so that both have to do with one thing."""
-_ADVICE: Final = {
-    "NodeName": "name another node in spec.nodeName, or none",
-    "NodeUnschedulable": "uncordon {node}",
-    "NodeConditions": "wait for, or repair, {node}",
-    "TaintToleration": "add a toleration for the taints of {node}",
-    "NodeAffinity": "label {node} so that it matches the pod's node selector and affinity",
-    "NodePorts": "free the host port on {node}",
-    "VolumeRestrictions": "end the pod that uses the same volume",
-    "VolumeBinding": "provide a volume that {node} can reach",
-    "VolumeZone": "provide the volume in the zone of {node}",
-    "PodTopologySpread": "allow more skew, or place the other pods more evenly; {node} would then do",
-    "InterPodAffinity": "move the pods that attract or repel this one; {node} would then do",
+_WORDS: Final = {
+    "NodeName": "spec.nodeName names another node than {node}",
+    "NodeUnschedulable": "{node} is cordoned",
+    "NodeConditions": "{node} is not ready",
+    "TaintToleration": "{node} has taints that the pod does not tolerate",
+    "NodeAffinity": "{node} does not match the pod's node selector and affinity",
+    "NodePorts": "the host port is in use on {node}",
+    "VolumeRestrictions": "another pod uses the same volume",
+    "VolumeBinding": "{node} reaches no volume for the pod",
+    "VolumeZone": "the volume is in another zone than {node}",
+    "PodTopologySpread": "pods would be spread too unevenly with this one on {node}",
+    "InterPodAffinity": "other pods attract this one elsewhere, or keep it off {node}",
 }
 
 
@@ -101,17 +101,20 @@ def pod_report(
     room: Room | None = None,
     alike: int = 1,
     examples: int = EXAMPLES,
-    advise: Advise = lambda _filter, _node: None,
+    describe: Describe = lambda _filter, _node: None,
 ) -> PodReport:
-    """Count ``refusals``, given in filter order. With ``room`` the report also says what would help."""
+    """Count ``refusals``, given in filter order. With ``room`` the report also has the obstacles."""
     remaining = np.zeros(len(nodes.names), dtype=np.bool_)
     remaining[nodes.ordered] = True
+    hopeless = np.zeros_like(remaining)
+    for refusal in refusals:
+        hopeless |= refusal.nodes & refusal.unresolvable
     reports = []
     for name, group in _by_filter(refusals):
         refused = np.logical_or.reduce([refusal.nodes for refusal in group]) & remaining
         remaining &= ~refused
         if refused.any():
-            reasons = [_count(nodes, refusal, refused, examples) for refusal in group]
+            reasons = [_count(nodes, refusal, refused, hopeless, examples) for refusal in group]
             reports.append(
                 FilterReport(
                     filter=name,
@@ -125,37 +128,37 @@ def pod_report(
         feasible_nodes=0 if pre_filter is not None else nodes.count(remaining),
         filters=tuple(reports),
         pre_filter=pre_filter,
-        remedies=_remedies(nodes, refusals, room, pre_filter, advise),
+        obstacles=_obstacles(nodes, refusals, room, pre_filter, describe),
         alike=alike,
     )
 
 
-def _remedies(
-    nodes: NodeNames, refusals: Sequence[Refusal], room: Room | None, pre_filter: str | None, advise: Advise
-) -> tuple[Remedy, ...]:
+def _obstacles(
+    nodes: NodeNames, refusals: Sequence[Refusal], room: Room | None, pre_filter: str | None, describe: Describe
+) -> tuple[Obstacle, ...]:
     if pre_filter is not None:
         missing = pre_filter.removesuffix(_NOT_FOUND)
-        created = Remedy(filter="", text=f"create {missing}", nodes=len(nodes.ordered), node="")
-        return (created,) if missing != pre_filter else ()
-    return remedies(nodes, refusals, room, advise) if room is not None else ()
+        absent = Obstacle(filter="", text=f"{missing} does not exist", nodes=len(nodes.ordered), node="")
+        return (absent,) if missing != pre_filter else ()
+    return obstacles(nodes, refusals, room, describe) if room is not None else ()
 
 
-def remedies(
-    nodes: NodeNames, refusals: Sequence[Refusal], room: Room, advise: Advise = lambda _filter, _node: None
-) -> tuple[Remedy, ...]:
-    """Return one remedy per filter that is the only obstacle on some node; freeing resources first, then most nodes.
+def obstacles(
+    nodes: NodeNames, refusals: Sequence[Refusal], room: Room, describe: Describe = lambda _filter, _node: None
+) -> tuple[Obstacle, ...]:
+    """Return an obstacle for each filter that is alone in the way on some node; resources first, then most nodes.
 
     ``refusals`` must come from filters that were all asked about all nodes, or a node may look nearer than it is.
     """
     grouped = [(name, np.logical_or.reduce([r.nodes for r in group])) for name, group in _by_filter(refusals)]
     if not grouped:
         return ()
-    obstacles = np.sum([mask for _, mask in grouped], axis=0)
+    in_the_way = np.sum([mask for _, mask in grouped], axis=0)
     unresolvable = np.logical_or.reduce([r.unresolvable & r.nodes for r in refusals if r.filter == RESOURCES_FILTER])
     found = []
     tainted = dict(grouped).get(_TAINTS, np.zeros_like(grouped[0][1]))
     for name, mask in grouped:
-        near = mask & (obstacles - (tainted if name in _MIRRORED else 0) == 1)
+        near = mask & (in_the_way - (tainted if name in _MIRRORED else 0) == 1)
         if name == RESOURCES_FILTER:
             near = near & ~unresolvable
         rows = nodes.ordered[near[nodes.ordered]]
@@ -164,21 +167,22 @@ def remedies(
         row = room.nearest(rows) if name == RESOURCES_FILTER else int(rows[0])
         lacking = room.shortages(row) if name == RESOURCES_FILTER else ()
         found.append(
-            Remedy(
+            Obstacle(
                 filter=name,
-                text=advise(name, nodes.names[row]) or _advice(name, nodes.names[row], lacking),
+                text=describe(name, nodes.names[row]) or _words(name, nodes.names[row], lacking),
                 nodes=len(rows),
                 node=nodes.names[row],
                 shortages=lacking,
             )
         )
-    return tuple(sorted(found, key=lambda remedy: (remedy.filter != RESOURCES_FILTER, -remedy.nodes, remedy.filter)))
+    return tuple(sorted(found, key=lambda found: (found.filter != RESOURCES_FILTER, -found.nodes, found.filter)))
 
 
-def _advice(name: str, node: str, lacking: Sequence[Shortage]) -> str:
+def _words(name: str, node: str, lacking: Sequence[Shortage]) -> str:
     if name == RESOURCES_FILTER:
-        return f"free {listed([amount(short.resource, short.amount) for short in lacking])} on {node}"
-    return _ADVICE.get(name, "satisfy " + name + " on {node}").format(node=node)
+        missing = listed([amount(short.resource, short.amount) for short in lacking]) or "a share of a GPU that is free"
+        return f"{node} lacks {missing}"
+    return _WORDS.get(name, name.replace("{", "{{").replace("}", "}}") + " refuses {node}").format(node=node)
 
 
 def _by_filter(refusals: Sequence[Refusal]) -> list[tuple[str, list[Refusal]]]:
@@ -189,11 +193,11 @@ def _by_filter(refusals: Sequence[Refusal]) -> list[tuple[str, list[Refusal]]]:
     return list(groups.items())
 
 
-def _count(nodes: NodeNames, refusal: Refusal, refused: Mask, examples: int) -> ReasonCount:
+def _count(nodes: NodeNames, refusal: Refusal, refused: Mask, hopeless: Mask, examples: int) -> ReasonCount:
     counted_here = refusal.nodes & refused
     return ReasonCount(
         reason=refusal.reason,
         nodes=nodes.count(counted_here),
         examples=nodes.first(counted_here, examples),
-        unresolvable=nodes.count(counted_here & refusal.unresolvable),
+        unresolvable=nodes.count(counted_here & hopeless),
     )

@@ -36,13 +36,13 @@ class FilterReport(Struct, frozen=True, kw_only=True):
     reasons: tuple[ReasonCount, ...]
 
 
-class Remedy(Struct, frozen=True, kw_only=True):
-    """One change after which a pod would fit somewhere, in words a platform engineer can act on."""
+class Obstacle(Struct, frozen=True, kw_only=True):
+    """The only thing in a pod's way on some node, as a fact: what to do about it is tried before it is advised."""
 
     filter: str  # the only filter in the way; empty if something is in the way on all nodes
     text: str
-    nodes: int  # on how many nodes the pod would fit if every node refused by this filter alone were changed so
-    node: str  # the node where the change is smallest
+    nodes: int  # on how many nodes this filter alone is in the way
+    node: str  # the node where the least is missing
     shortages: tuple[Shortage, ...] = ()
 
 
@@ -57,7 +57,7 @@ class PodReport(Struct, frozen=True, kw_only=True):
     feasible_nodes: int
     filters: tuple[FilterReport, ...] = ()
     pre_filter: str | None = None  # set when the pod was refused before any node was looked at
-    remedies: tuple[Remedy, ...] = ()
+    obstacles: tuple[Obstacle, ...] = ()
     alike: int = 1  # how many pods of the gang this report stands for
 
 
@@ -72,6 +72,7 @@ class DomainReport(Struct, frozen=True, kw_only=True):
     shortages: tuple[Shortage, ...] = ()
     possible: bool = True  # False: the domain is too small for the gang even when empty
     capacity: int = 0  # how many of the pods it would hold when empty, at most
+    closed: int = 0  # nodes of the domain beside ``nodes`` that something other than room keeps the pods off
 
 
 QueueRule = Literal["OverLimit", "NonPreemptibleOverQuota", "OverFairShare"]
@@ -119,5 +120,5 @@ class Explanation(Struct, frozen=True, kw_only=True):
     queue: QueueReport | None = None
     victims: tuple[VictimReport, ...] = ()
     plugin_errors: tuple[str, ...] = ()  # "name: message" of a plugin that failed and therefore refused
-    changes: tuple[str, ...] = ()  # what would help against ``others``, each an imperative
+    needs: tuple[str, ...] = ()  # what has to be there before anything else can help, each an imperative
     simulated: bool = False  # True: another scheduler decides here, and this is what ours would have seen

@@ -28,7 +28,6 @@ _RULES: Final = {
     ),
     "OverFairShare": "queue {queue} is at its fair share of {bound}: {used} in use, {requested} requested",
 }
-_LARGER_NODES: Final = "add nodes that are large enough for such a pod, or ask for less in each"
 _NOBODY: Final = {
     "preempt": "no pod of lower priority in its queue may be evicted",
     "reclaim": "no pod of another queue may be evicted",
@@ -104,10 +103,10 @@ def as_text(explanation: Explanation) -> str:
             continue
         lines.append(f"  {victims.action}: {counted(victims.candidates, 'pod')} might have {_MAY[victims.action]}, but")
         lines += [f"    {count.reason}{_times(count.scenarios)}" for count in victims.rejected]
-    helpful = _what_would_help(explanation)
-    if helpful:
-        lines.append("  what would help:")
-        lines += [f"    {change}" for change in helpful]
+    nearest = _nearest(explanation)
+    if nearest:
+        lines.append("  nearest to fitting:")
+        lines += [f"    {fact}" for fact in nearest]
     return "\n".join(lines)
 
 
@@ -132,9 +131,7 @@ def _line(explanation: Explanation) -> str:
         if rest:
             parts.append(f"{counted(rest, f'other {miss.level}')} held no more")
     parts += [_pod_line(report) for report in explanation.pods if report.feasible_nodes == 0]
-    helpful = _what_would_help(explanation)
-    if helpful:
-        parts.append(f"it would help to {helpful[0]}")
+    parts += _nearest(explanation)[:1]
     return "; ".join(parts)
 
 
@@ -166,7 +163,9 @@ def _domain(report: DomainReport) -> str:
     if not report.nodes:
         return f"{placed}: no node there may take them"
     if not report.possible:
-        return f"{placed}, which is too small for the rest even when empty ({counted(report.nodes, 'node')})"
+        closed = f"; {counted(report.closed, 'other')} may not take them" if report.closed else ""
+        usable = counted(report.nodes, "usable node")
+        return f"{placed}, which is too small for the rest even when empty ({usable}{closed})"
     return f"{placed}; it lacks {_shortages(report.shortages)}" if report.shortages else placed
 
 
@@ -196,49 +195,24 @@ def _pod_lines(report: PodReport) -> list[str]:
             more = ", ..." if reason.nodes > len(reason.examples) else ""
             examples = f" ({', '.join(reason.examples)}{more})" if reason.examples else ""
             evictable = reason.nodes - reason.unresolvable
-            hint = f", {evictable} could be made to fit by evicting" if evictable else ""
+            hint = f", {evictable} may fit once pods are evicted" if evictable else ""
             lines.append(f"    {found.filter}: {reason.nodes} {reason.reason}{examples}{hint}")
     return lines
 
 
-def _what_would_help(explanation: Explanation) -> list[str]:
-    miss = nearest_miss(explanation.domains)
-    refused = [report for report in explanation.pods if report.feasible_nodes == 0]
-    remedies = [remedy for report in refused for remedy in report.remedies]
-    room = [remedy.text for remedy in remedies if remedy.filter == RESOURCES_FILTER]
-    changes = list(explanation.changes)
-    if miss is None or (explanation.needed == 1 and room):
-        changes += room  # names the node, which sums over a domain do not
-    elif miss.possible and miss.shortages:
-        changes.append(f"free {_shortages(miss.shortages)} in {_where(miss)}")
+def _nearest(explanation: Explanation) -> list[str]:
+    """Return what comes nearest to letting the gang in, as facts: what it needs first, a wider domain, single nodes."""
+    facts = list(explanation.needs)
     if explanation.wider is not None:
         wider = explanation.wider
-        changes.append(f"require a {wider.level} instead: {_where(wider)} has room for all {wider.needed} pods")
-    if explanation.queue is not None and explanation.queue.rule != "OverFairShare":
-        queue = explanation.queue
-        word = "limit" if queue.rule == "OverLimit" else "quota"
-        over = max(queue.used + queue.requested - queue.bound, 0)
-        changes.append(f"raise the {word} of queue {queue.queue} by {amount(queue.resource, over)}")
-        if queue.rule == "NonPreemptibleOverQuota":
-            changes.append("let it be preempted: a preemptible workload may go beyond the quota while there is room")
-    changes += [remedy.text for remedy in remedies if remedy.filter != RESOURCES_FILTER]
-    if miss is not None and miss.nodes and miss.capacity < miss.needed and not miss.possible:
-        changes.append(_too_small(miss))
-    if miss is None and any(map(_is_too_large, refused)):
-        changes.append(_LARGER_NODES)
-    return list(dict.fromkeys(changes))
-
-
-def _is_too_large(report: PodReport) -> bool:
-    """Tell whether a pod asks for more than any node has, and nothing else is in its way."""
-    return bool(report.filters) and all(
-        found.filter == RESOURCES_FILTER and all(reason.unresolvable == reason.nodes for reason in found.reasons)
-        for found in report.filters
-    )
-
-
-def _too_small(miss: DomainReport) -> str:
-    if not miss.capacity:
-        return _LARGER_NODES
-    more = counted(miss.needed - miss.capacity, "more pod")
-    return f"add nodes for {more} to {_where(miss)}, or ask for {miss.capacity} pods at most"
+        facts.append(f"{_where(wider)} has room for all {wider.needed} pods")
+    miss = nearest_miss(explanation.domains)
+    for report in explanation.pods:
+        if report.feasible_nodes == 0:
+            # A gang's domain says what it lacks as a whole; for a single pod the node is named.
+            facts += [
+                found.text
+                for found in report.obstacles
+                if found.filter != RESOURCES_FILTER or miss is None or explanation.needed == 1
+            ]
+    return list(dict.fromkeys(facts))

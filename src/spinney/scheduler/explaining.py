@@ -15,7 +15,7 @@ import numpy as np
 
 from spinney.cluster.filters import SESSION_FILTERS, Candidate, FilterFramework, FilterResult, Refusal, resources_fit
 from spinney.cluster.filters.framework import NODE_FILTERS
-from spinney.cluster.filters.obstacles import change_for
+from spinney.cluster.filters.obstacles import obstacle
 from spinney.cluster.journal import Rows
 from spinney.cluster.resources import Vector
 from spinney.cluster.table import Mask
@@ -109,7 +109,7 @@ def explain(session: Session, job: PodGroupInfo, errors: Sequence[FitError]) -> 
         victims=tuple(session.victim_reports.get(job.key, ())),
         plugin_errors=tuple(f"{plugin}: {error}" for plugin, error in sorted(session.judge.failures.items())),
         others=others,
-        changes=_changes(errors, places.one_of_each),
+        needs=_needs(errors, places.one_of_each),
     )
     if reports and not absent:
         return found
@@ -117,23 +117,21 @@ def explain(session: Session, job: PodGroupInfo, errors: Sequence[FitError]) -> 
     return msgspec.structs.replace(found, domains=(), domain_count=0, required_level=None, wider=None, victims=())
 
 
-def _changes(errors: Sequence[FitError], one_of_each: Sequence[PodInfo]) -> tuple[str, ...]:
-    """Return what would help where something that the job names is not there."""
-    changes = []
+def _needs(errors: Sequence[FitError], one_of_each: Sequence[PodInfo]) -> tuple[str, ...]:
+    """Return what has to be there before anything else can help."""
+    needs = []
     if any(error.reason == "QueueDoesNotExist" for error in errors):
-        changes.append(
-            f"name a queue that exists in the label {QUEUE_LABEL} ('spinney queues' lists them), or create it"
-        )
+        needs.append(f"name a queue that exists in the label {QUEUE_LABEL} ('spinney queues' lists them), or create it")
     for task in one_of_each:
         pod = task.pod
         made = {each.name for each in pod.status.resource_claim_statuses}
-        changes += [
+        needs += [
             f"see that the ResourceClaimTemplate {claim.resource_claim_template_name} exists in "
             f"the namespace of the pods: the claim {claim.name} is made from it"
             for claim in pod.spec.resource_claims
             if claim.resource_claim_template_name and claim.name not in made
         ]
-    return tuple(changes)
+    return tuple(needs)
 
 
 @dataclass(frozen=True, eq=False)
@@ -199,7 +197,7 @@ class _Places:
         What is lacking is worked out for the nearest only.
         """
         if level is None:
-            return (self._report("the cluster", "", np.flatnonzero(self._usable), self._ask(self._tasks)),), 0
+            return (self._report("the cluster", "", self._names.ordered, self._ask(self._tasks)),), 0
         domains = level.tree.levels[level.depth]
         fits, ask = level.held, level.ask
         nearest = np.lexsort((np.arange(len(fits)), -fits))[:NEAREST]
@@ -208,7 +206,7 @@ class _Places:
             members = domains.members(domain)
             rows = members[self._usable[members]]
             if not reports:
-                reports.append(self._report(_short(domains.key), domains.names[domain], rows, ask))
+                reports.append(self._report(_short(domains.key), domains.names[domain], members, ask))
                 continue
             reports.append(
                 DomainReport(
@@ -219,6 +217,7 @@ class _Places:
                     needed=ask.count,
                     possible=(empty := capacity(self._table.allocatable[rows], ask.at(rows))) >= ask.count,
                     capacity=empty,
+                    closed=len(members) - len(rows),
                 )
             )
         return tuple(reports), len(domains)
@@ -250,12 +249,13 @@ class _Places:
         rows = tree.rows[self._usable[tree.rows]]
         return pods_held(domains.of_row[rows], len(domains), self._free[rows], ask.at(rows))
 
-    def _report(self, level: str, name: str, rows: Rows, ask: _Ask) -> DomainReport:
-        """Report one domain, whose usable nodes are ``rows``."""
+    def _report(self, level: str, name: str, members: Rows, ask: _Ask) -> DomainReport:
+        """Report one domain, whose nodes are ``members``."""
+        rows = members[self._usable[members]]
         where = np.zeros(len(rows), dtype=np.int32)
         table = DomainTable(level, [name], where, self._free[rows], self._table.allocatable[rows])
         (report,) = domain_reports(table, ask.at(rows), self._resources)
-        return report
+        return msgspec.structs.replace(report, closed=len(members) - len(rows))
 
     def _ask(self, tasks: Sequence[PodInfo]) -> _Ask:
         """Return what ``tasks`` ask for; a kind of pods that some usable node is closed to says where it may be."""
@@ -308,7 +308,7 @@ class _Places:
         for plugin, refused in judge.refused_by(task, nodes, besides="predicates"):  # whose filters have spoken
             if refused.any():
                 reason = judge.reason_of(plugin, task, nodes.where(refused)[0])
-                yield Refusal.evictable(plugin, f"node(s) were refused by plugin {plugin}{reason}", self._mask(refused))
+                yield Refusal.final(plugin, f"node(s) were refused by plugin {plugin}{reason}", self._mask(refused))
 
     def _mask(self, of_all: Mask) -> Mask:
         """Return verdicts over all nodes in name order as a mask over rows."""
@@ -327,7 +327,7 @@ class _Places:
             pre_filter=result.pre_filter,
             room=room,
             alike=len(alike),
-            advise=partial(change_for, self._table, first.pod),
+            describe=partial(obstacle, self._table, first.pod),
         )
 
 

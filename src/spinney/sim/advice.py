@@ -31,9 +31,10 @@ from spinney.runtime import Runtime
 from spinney.scheduler.config import SchedulerConfig
 from spinney.scheduler.plugin import PluginRegistry
 from spinney.sim.queue_table import QueueLine, queue_lines
+from spinney.sim.remedies import Findings, Remedy, remedies
 from spinney.sim.snapshot import ClusterSnapshot
 from spinney.sim.subjects import Subject
-from spinney.sim.whatif import CycleOutcome, Simulation, Waiting
+from spinney.sim.whatif import CycleOutcome, Simulation, Waiting, matching_profile
 
 OURS: Final = "spinney-scheduler"
 """Pods of this scheduler are placed by the very code that is simulated."""
@@ -54,12 +55,21 @@ class Answer(Struct, frozen=True, kw_only=True):
     recorded: tuple[str, ...] = ()
     """What the cluster's own components wrote down, each with who said it."""
     explanations: tuple[Explanation, ...] = ()
+    remedies: tuple[Remedy, ...] = ()
+    """What lets it start; each was tried on the snapshot. The cheapest first."""
+    tried: int = 0
+    """How many changed clusters were tried for it."""
+    exhausted: bool = True
+    """False: the search for remedies ended early."""
     parts: tuple["Answer", ...] = ()
     queue: QueueLine | None = None
 
 
 class Advisor:
-    """Answers questions about one snapshot. Mutable: the cycle is simulated when it is first needed."""
+    """Answers questions about one snapshot. Mutable: the cycle is simulated when it is first needed.
+
+    At most ``best`` remedies are looked for in each answer; after ``patience`` seconds no more is tried.
+    """
 
     def __init__(
         self,
@@ -68,8 +78,13 @@ class Advisor:
         *,
         runtime: Runtime,
         registry: PluginRegistry | None = None,
+        best: int = 3,
+        patience: float | None = None,
     ) -> None:
         self.snapshot = snapshot
+        self._config, self._registry, self._runtime = config or matching_profile(snapshot), registry, runtime
+        self._best, self._patience = best, patience
+        self._spent = 0.0
         self.simulation = Simulation(snapshot, config, runtime=runtime, registry=registry)
         self._records = list(self.simulation.inventory.cluster.pods())
         self._gang_of = {record.key: self.simulation.gang_of(record) for record in self._records}
@@ -227,14 +242,46 @@ class Advisor:
             state = "placeable"
         else:
             state = next((word for word in _WORST_FIRST if word in by_status), "empty")
+        found = self._findings([] if placeable else pending)
+        if found.starts_anyway:
+            sentences.append("it starts without a change, once the schedulers have done what they are about to do")
         answer = Answer(
             subject=subject,
             namespace=namespace,
             state=state,
             sentences=tuple(sentences),
             explanations=explanations,
+            remedies=found.remedies,
+            tried=found.tried,
+            exhausted=found.complete,
         )
         return _also_recorded(answer, _recorded(pending))
+
+    def _findings(self, pending: Sequence[PodRecord]) -> Findings:
+        """Return what would let the gang of the pods that wait start; of several gangs, the first."""
+        refused = [each for each in pending if each.key not in self.cycle.placed] if self.snapshot.sees(NODE) else []
+        if not refused or not self._best:
+            return Findings()
+        gang = self._gang_of[refused[0].key]
+        explanation = next((each.explanation for each in self.cycle.waiting if each.gang == gang), None)
+        clock = self._runtime.clock
+        started = clock.monotonic()
+
+        def may_go_on() -> bool:
+            return self._patience is None or self._spent + clock.monotonic() - started < self._patience
+
+        found = remedies(
+            self.snapshot,
+            gang,
+            self._config,
+            runtime=self._runtime,
+            registry=self._registry,
+            explanation=explanation,
+            best=self._best,
+            may_go_on=may_go_on,
+        )
+        self._spent += clock.monotonic() - started
+        return found
 
     def _verdicts(self, pending: Sequence[PodRecord]) -> tuple[tuple[Explanation, ...], list[str], bool]:
         """Return explanations, sentences, and whether everything pending would be placed."""

@@ -16,7 +16,7 @@ import numpy as np
 from spinney.api import coscheduling, workload_v1alpha1, workload_v1alpha2, workload_v1beta1
 from spinney.api.resource import Resource
 from spinney.cluster.filters import Candidate, FilterFramework
-from spinney.cluster.filters.obstacles import change_for
+from spinney.cluster.filters.obstacles import obstacle
 from spinney.cluster.pods import PodKey, PodRecord
 from spinney.cluster.scores import ScoreFramework
 from spinney.cluster.state import ClusterState
@@ -98,7 +98,7 @@ class KubeRules:
             pre_filter=result.pre_filter,
             room=Room(view.table.idle, candidate.requests, list(view.table.axis)),
             alike=alike,
-            advise=partial(change_for, view.table, record.pod),
+            describe=partial(obstacle, view.table, record.pod),
         )
 
     def group_of(self, record: PodRecord) -> GangKey:
@@ -118,7 +118,7 @@ class KubeRules:
         yield from units.items()
 
     def _place(self, key: GangKey, records: Sequence[PodRecord]) -> tuple[dict[PodKey, str], KubeRefusal | None]:
-        gang = self._gang(key)
+        gang = self.gang(key)
         if key.source != bare.SOURCE and gang is None:
             return {}, _refusal(key, records, others=(f"the PodGroup {key} that the pods name does not exist",))
         minimum = next(gang.root.pod_sets()).min_member if gang is not None else 1
@@ -175,7 +175,8 @@ class KubeRules:
         reports = tuple(self.report(same[0], len(same)) for same in alike.values())
         return _refusal(key, waiting, needed=needed, placed=placed, pods=reports)
 
-    def _gang(self, key: GangKey) -> Gang | None:
+    def gang(self, key: GangKey) -> Gang | None:
+        """Return the gang of a group; ``None`` for a single pod, or where the group's object is missing."""
         gang = self._groups.get(key)
         if gang is None and key.source == native.WORKLOAD_SOURCE:
             workload = self._workloads.get((key.namespace, key.name.split("/")[0]))

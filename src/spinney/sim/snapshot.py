@@ -111,6 +111,16 @@ class ClusterSnapshot:
             objects.setdefault(resource_of(each), {})[identity(each)] = each
         return replace(self, objects={resource: tuple(found.values()) for resource, found in objects.items()})
 
+    def without_objects(self, gone: Iterable[Any]) -> "ClusterSnapshot":
+        """Return a snapshot that lacks ``gone``."""
+        names = {(resource_of(each), identity(each)) for each in gone}
+        kinds = {resource for resource, _ in names}
+        objects = {
+            resource: tuple(each for each in found if resource not in kinds or (resource, identity(each)) not in names)
+            for resource, found in self.objects.items()
+        }
+        return replace(self, objects=objects)
+
 
 def resource_of(found: Any) -> Resource:
     """Return which kind an object of a snapshot is of; raises ``KeyError`` for one that snapshots do not hold."""

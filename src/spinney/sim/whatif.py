@@ -25,7 +25,7 @@ from spinney.cluster.pods import GPU_GROUP_LABEL, PodKey, PodRecord
 from spinney.cluster.statuses import ACTIVE_ALLOCATED, PodStatus
 from spinney.explain import Explanation
 from spinney.gangs.membership import membership
-from spinney.gangs.tree import GangKey
+from spinney.gangs.tree import DEFAULT_POD_SET, Gang, GangKey
 from spinney.runtime import Runtime
 from spinney.scheduler.config import SchedulerConfig
 from spinney.scheduler.plugin import PluginRegistry
@@ -171,6 +171,15 @@ class Simulation:
     def gang_of(self, record: PodRecord) -> GangKey:
         """Return the gang whose minimum decides about a pod, by the rules of whoever places it."""
         return membership(record)[0] if self.serves(record) else self.kube.group_of(record)
+
+    def gang(self, key: GangKey) -> Gang | None:
+        """Return a gang as whoever places it understands it; ``None`` if its object is missing."""
+        members = self.inventory.gangs.members(key)
+        return members.gang if members is not None else self.kube.gang(key)
+
+    def pod_set_of(self, record: PodRecord) -> str:
+        """Return the name of the pod set of its gang that a pod counts for."""
+        return membership(record)[1] if self.serves(record) else DEFAULT_POD_SET
 
     def cycle(self) -> CycleOutcome:
         """Run one cycle of both schedulers and carry out what they decide."""

@@ -15,11 +15,13 @@ from spinney.cli.output import coloured, print_data, progress
 from spinney.cli.reading import print_unseen, snapshot_of
 from spinney.cli.settings import scheduler_settings
 from spinney.explain import as_text
+from spinney.explain.amounts import counted
 from spinney.runtime import Runtime
 from spinney.scheduler.config import InvalidConfiguration
 from spinney.scheduler.plugin import UnknownPlugin
 from spinney.sim.advice import Advisor, Answer
 from spinney.sim.queue_table import QueueLine
+from spinney.sim.remedies import Remedy
 from spinney.sim.subjects import AmbiguousSubject, NoSuchSubject, UnknownKind, find
 from spinney.sim.whatif import matching_profile
 
@@ -35,6 +37,8 @@ def why(
     from_file: Path | None,
     config: Path | None,
     verbose: bool,
+    best: int,
+    patience: float | None,
     output: str,
 ) -> None:
     """Say why a pod, gang, PodGroup, PodCliqueSet or queue waits."""
@@ -44,7 +48,7 @@ def why(
         settings = msgspec.structs.replace(settings or matching_profile(snapshot), verbosity=_DEVELOPER)
     try:
         with progress("simulating"), _developer_log(wanted=verbose) as logged:
-            advisor = Advisor(snapshot, settings, runtime=Runtime.system())
+            advisor = Advisor(snapshot, settings, runtime=Runtime.system(), best=best, patience=patience)
             found = find(snapshot, subject, here, queues=[line.name for line in advisor.queues])
             answer = advisor.answer(found)
     except (UnknownKind, NoSuchSubject, AmbiguousSubject, UnknownPlugin, InvalidConfiguration) as error:
@@ -70,9 +74,38 @@ def _lines(answer: Answer, indent: str) -> list[str]:
     lines += [f"{inner}said by {' '.join(line.split())}" for line in answer.recorded]
     for explanation in answer.explanations:
         lines += [f"{inner}{line}" for line in as_text(explanation).splitlines()]
+    lines += [f"{inner}{line}" for line in remedy_lines(answer)]
     for part in answer.parts:
         lines += _lines(part, inner)
     return lines
+
+
+def remedy_lines(answer: Answer) -> list[str]:
+    """Return what would let it start, with the command and the price of each."""
+    if not answer.tried:
+        return []
+    early = "" if answer.exhausted else "; more could be tried with --patience"
+    if not answer.remedies:
+        return [f"nothing that was tried would let it start ({counted(answer.tried, 'attempt')}{early})"]
+    lines = [f"what would let it start (each was tried on this snapshot{early}):"]
+    for remedy in answer.remedies:
+        lines.append(f"  - {remedy.text}{_price(remedy)}")
+        lines += [f"      {change.command}" for change in remedy.changes if change.command]
+    return lines
+
+
+def _price(remedy: Remedy) -> str:
+    price = remedy.price
+    costs = []
+    if price.evicted:
+        costs.append(f"evicts {counted(len(price.evicted), 'pod')}: {_few(price.evicted)}")
+    if price.delayed:
+        costs.append(f"delays {_few(price.delayed)}")
+    return f" ({'; '.join(costs)})" if costs else ""
+
+
+def _few(names: Sequence[str]) -> str:
+    return ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
 
 
 def _queue_lines(queue: QueueLine) -> list[str]:

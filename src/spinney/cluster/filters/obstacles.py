@@ -1,4 +1,4 @@
-"""What exactly on one node keeps a pod away, as a change that somebody could make.
+"""What exactly on one node keeps a pod away.
 
 A filter refuses with kube-scheduler's words, which count nodes and name neither the taint nor the label. Asked about
 one node, this room names them.
@@ -12,13 +12,13 @@ from spinney.cluster.table import NodeTable
 
 _OF_THE_NODE: Final = "node.kubernetes.io/"
 _CONDITIONS: Final = {
-    node_unschedulable.NAME: "uncordon {node}",
-    node_conditions.NAME: "wait for, or repair, {node}",
+    node_unschedulable.NAME: "{node} is cordoned",
+    node_conditions.NAME: "{node} is not ready",
 }
 
 
-def change_for(table: NodeTable, pod: Pod, filter_name: str, node: str) -> str | None:
-    """Return the change after which ``filter_name`` lets ``pod`` onto ``node``; ``None`` if it is not so simple."""
+def obstacle(table: NodeTable, pod: Pod, filter_name: str, node: str) -> str | None:
+    """Return what ``filter_name`` has against ``pod`` on ``node``; ``None`` if its usual words say it."""
     found = table.nodes[table.row(node)]
     if found is None:
         return None
@@ -31,7 +31,7 @@ def change_for(table: NodeTable, pod: Pod, filter_name: str, node: str) -> str |
 
 
 def _toleration(pod: Pod, node: Node, *, mirrored: bool = True) -> str | None:
-    """Return what to tolerate; without what is ``mirrored``, the taints Kubernetes keeps for a node's own state."""
+    """Return what is not tolerated; not ``mirrored``: less the taints Kubernetes keeps for a node's own state."""
     missing = [
         taint
         for taint in node.spec.taints
@@ -40,7 +40,7 @@ def _toleration(pod: Pod, node: Node, *, mirrored: bool = True) -> str | None:
     ]
     names = [f"{taint.key}{'=' if taint.value else ''}{taint.value or ''}:{taint.effect}" for taint in missing]
     taints = f"the taint {names[0]}" if len(names) == 1 else f"the taints {', '.join(names)}"
-    return f"add a toleration for {taints} of {node.metadata.name}" if names else None
+    return f"{node.metadata.name} has {taints}, not tolerated by the pod" if names else None
 
 
 def _labels(pod: Pod, node: Node) -> str | None:
@@ -48,4 +48,4 @@ def _labels(pod: Pod, node: Node) -> str | None:
     missing = [f"{key}={value}" for key, value in pod.spec.node_selector.items() if labels.get(key) != value]
     if not missing or (pod.spec.affinity is not None and pod.spec.affinity.node_affinity is not None):
         return None
-    return f"label {node.metadata.name} with {', '.join(missing)}, or change the pods' node selector"
+    return f"{node.metadata.name} lacks the label {', '.join(missing)} of the pod's node selector"

@@ -1,0 +1,12 @@
+"""What would let a waiting gang start: changes that were tried on the snapshot before anybody is told of them.
+
+:func:`remedies` knows a number of *levers* (uncordon nodes, raise a limit, relax a level, end other workloads, add
+nodes, ...). Each is pulled on a copy of the snapshot, and the production schedulers then decide. Only what lets the
+gang start is returned, as small as it was found to be, with its price. Where no lever is enough alone, those that are
+enough together are returned as the steps of one remedy.
+"""
+
+from spinney.sim.remedies.change import Change, Patch, Price, Remedy
+from spinney.sim.remedies.search import Findings, remedies
+
+__all__ = ["Change", "Findings", "Patch", "Price", "Remedy", "remedies"]

@@ -1,0 +1,83 @@
+"""A change somebody could make to a cluster, what it costs, and a set of them that is enough."""
+
+from typing import Any
+
+from spinney.api.merge_patch import merge_patch
+from spinney.api.resource import Resource
+from spinney.api.struct import JSON, Struct, to_json
+from spinney.sim.snapshot import ClusterSnapshot, identity
+
+
+class Patch(Struct, frozen=True, kw_only=True):
+    """One object as it would have to be: a JSON merge patch, a whole object to create, or its deletion."""
+
+    api_version: str
+    kind: str
+    name: str
+    namespace: str | None = None
+    merge: JSON | None = None
+    create: JSON | None = None
+    delete: bool = False
+
+
+class Price(Struct, frozen=True, kw_only=True):
+    """What a remedy costs others and the owner of the cluster."""
+
+    nodes: int = 0
+    """Nodes to add."""
+    gpus: int = 0
+    """GPUs on nodes to add, or held by what is ended or evicted."""
+    ended: tuple[str, ...] = ()
+    """Workloads that somebody would have to end."""
+    evicted: tuple[str, ...] = ()
+    """Pods that the scheduler would evict once the change is made."""
+    delayed: tuple[str, ...] = ()
+    """Gangs that would start now and would no longer."""
+
+    @property
+    def total(self) -> tuple[int, int, int]:
+        """Return what to sort by: disturbed workloads, nodes, GPUs."""
+        return len(self.ended) + len(self.evicted) + len(self.delayed), self.nodes, self.gpus
+
+
+class Change(Struct, frozen=True, kw_only=True):
+    """One change, as an imperative, with the command that makes it where there is one."""
+
+    lever: str
+    text: str
+    command: str = ""
+
+
+class Remedy(Struct, frozen=True, kw_only=True):
+    """Changes that together let the gang start. Tried: the schedulers placed it on the changed snapshot."""
+
+    changes: tuple[Change, ...]
+    patches: tuple[Patch, ...] = ()
+    """The same on the objects that schedulers read; what a controller owns has to be changed at its owner."""
+    price: Price = Price()
+
+    @property
+    def text(self) -> str:
+        """Return the changes as one sentence."""
+        return ", and ".join(change.text for change in self.changes)
+
+
+def patches_between(before: ClusterSnapshot, after: ClusterSnapshot) -> tuple[Patch, ...]:
+    """Return what turns the objects of one snapshot into those of another."""
+    found = []
+    for resource in dict.fromkeys((*before.objects, *after.objects)):
+        old = {identity(each): each for each in before.objects.get(resource, ())}
+        new = {identity(each): each for each in after.objects.get(resource, ())}
+        found += [_patch(resource, name, delete=True) for name in old if name not in new]
+        for name, wanted in new.items():
+            present = old.get(name)
+            if present is None:
+                found.append(_patch(resource, name, create=to_json(wanted)))
+            elif present is not wanted and (merge := merge_patch(to_json(present), to_json(wanted))):
+                found.append(_patch(resource, name, merge=merge))
+    return tuple(found)
+
+
+def _patch(resource: Resource, name: tuple[str | None, str], **what: Any) -> Patch:
+    namespace, own = name
+    return Patch(api_version=resource.api_version, kind=resource.kind, namespace=namespace, name=own, **what)

@@ -1,0 +1,41 @@
+"""A lever: one kind of change in many strengths, from the smallest to all of it."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from spinney.sim.remedies.change import Change, Price
+from spinney.sim.snapshot import ClusterSnapshot
+
+Chosen = tuple[int, ...]
+"""Which elements of a lever are taken, by position."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Lever:
+    """Elements that can be changed, and what the cluster looks like when some of them are.
+
+    ``ordered`` levers are taken from the first on (three more nodes, a limit two higher); of the others any set may be
+    taken. The cheapest elements come first.
+    """
+
+    name: str
+    size: int
+    apply: Callable[[ClusterSnapshot, Chosen], ClusterSnapshot]
+    """Return the cluster with the chosen elements changed."""
+    describe: Callable[[Chosen], Change]
+    price: Callable[[Chosen], Price] = lambda _: Price()
+    ordered: bool = False
+    refine: "Callable[[Chosen], list[Lever]] | None" = None
+    """Return a lever for each chosen element over how much it is changed, where that can be less than all."""
+
+    @property
+    def everything(self) -> Chosen:
+        """Return all elements."""
+        return tuple(range(self.size))
+
+
+def some(names: Sequence[str], shown: int = 4) -> str:
+    """Return a few of the names, and how many more there are."""
+    if len(names) <= shown:
+        return ", ".join(names)
+    return f"{', '.join(names[:shown])} and {len(names) - shown} more"

@@ -1,0 +1,201 @@
+"""Levers that change nodes: uncordon, repair, untaint, label, add."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Final
+
+import msgspec
+
+from spinney.api.affinity import Taint
+from spinney.api.core import Node
+from spinney.api.quantity import value
+from spinney.explain.amounts import counted
+from spinney.sim.remedies.change import Change, Price
+from spinney.sim.remedies.lever import Chosen, Lever, some
+from spinney.sim.remedies.situation import OF_THE_NODE, Situation, is_ready, taint_word
+from spinney.sim.snapshot import ClusterSnapshot
+
+GPU: Final = "nvidia.com/gpu"
+_HOSTNAME: Final = "kubernetes.io/hostname"
+_KINDS: Final = 3
+"""How many kinds of nodes are tried to be added."""
+
+
+def node_levers(situation: Situation) -> Iterator[Lever]:
+    """Yield the levers over nodes that could matter to the gang."""
+    yield from _uncordon(situation)
+    yield from _repair(situation)
+    yield from _untaint(situation)
+    yield from _label(situation)
+
+
+def added_node_levers(situation: Situation) -> Iterator[Lever]:
+    """Yield a lever for each kind of node that could be added, smallest first: where the gang nearly fits, or anew."""
+    kinds = _node_kinds(situation)
+    for like in kinds[:_KINDS]:
+        if situation.nearest is not None:
+            yield _adding(situation, like, situation.nearest)
+        yield _adding(situation, like, None)
+
+
+def _uncordon(situation: Situation) -> Iterator[Lever]:
+    cordoned = situation.nearest_first([node for node in situation.snapshot.nodes if node.spec.unschedulable])
+    if not cordoned:
+        return
+    names = [node.metadata.name for node in cordoned]
+
+    def describe(chosen: Chosen) -> Change:
+        picked = [names[each] for each in chosen]
+        return Change(
+            lever="uncordon",
+            text=f"uncordon {some(picked)}",
+            command=f"kubectl uncordon {' '.join(picked)}",
+        )
+
+    def uncordoned(node: Node) -> Node:
+        taints = tuple(taint for taint in node.spec.taints if taint.key != f"{OF_THE_NODE}unschedulable")
+        return _with_spec(node, unschedulable=False, taints=taints)
+
+    yield _over_nodes("uncordon", names, uncordoned, describe)
+
+
+def _repair(situation: Situation) -> Iterator[Lever]:
+    broken = situation.nearest_first([node for node in situation.snapshot.nodes if not is_ready(node)])
+    if not broken:
+        return
+    names = [node.metadata.name for node in broken]
+
+    def describe(chosen: Chosen) -> Change:
+        return Change(lever="repair", text=f"repair {some([names[each] for each in chosen])} (not ready)")
+
+    def repaired(node: Node) -> Node:
+        conditions = tuple(
+            msgspec.structs.replace(each, status="True" if each.type == "Ready" else "False")
+            for each in node.status.conditions
+        )
+        taints = tuple(
+            taint
+            for taint in node.spec.taints
+            if not taint.key.startswith(OF_THE_NODE) or taint.key == f"{OF_THE_NODE}unschedulable"
+        )
+        status = msgspec.structs.replace(node.status, conditions=conditions)
+        return msgspec.structs.replace(_with_spec(node, taints=taints), status=status)
+
+    yield _over_nodes("repair", names, repaired, describe)
+
+
+def _untaint(situation: Situation) -> Iterator[Lever]:
+    for taint in situation.untolerated_taints:
+        tainted = situation.nearest_first([node for node in situation.snapshot.nodes if taint in node.spec.taints])
+        names = [node.metadata.name for node in tainted]
+        word = taint_word(taint)
+
+        def describe(chosen: Chosen, names: Sequence[str] = names, word: str = word, taint: Taint = taint) -> Change:
+            picked = [names[each] for each in chosen]
+            return Change(
+                lever="untaint",
+                text=f"remove the taint {word} from {some(picked)}",
+                command=f"kubectl taint nodes {' '.join(picked)} {taint.key}:{taint.effect}-",
+            )
+
+        def untainted(node: Node, taint: Taint = taint) -> Node:
+            return _with_spec(node, taints=tuple(each for each in node.spec.taints if each != taint))
+
+        yield _over_nodes("untaint", names, untainted, describe)
+
+
+def _label(situation: Situation) -> Iterator[Lever]:
+    wanted: dict[str, str] = {}
+    for pod in situation.kinds_of_pods:
+        wanted |= pod.spec.node_selector
+    if not wanted:
+        return
+    lacking = situation.nearest_first(
+        [
+            node
+            for node in situation.snapshot.nodes
+            if any(node.metadata.labels.get(key) != text for key, text in wanted.items())
+        ]
+    )
+    names = [node.metadata.name for node in lacking]
+
+    def describe(chosen: Chosen) -> Change:
+        picked = [names[each] for each in chosen]
+        words = " ".join(f"{key}={text}" for key, text in wanted.items())
+        return Change(
+            lever="label",
+            text=f"label {some(picked)} with {words.replace(' ', ', ')}, or drop that from the pods' node selector",
+            command=f"kubectl label --overwrite nodes {' '.join(picked)} {words}",
+        )
+
+    def labelled(node: Node) -> Node:
+        labels = {**node.metadata.labels, **wanted}
+        return msgspec.structs.replace(node, metadata=msgspec.structs.replace(node.metadata, labels=labels))
+
+    if lacking:
+        yield _over_nodes("label", names, labelled, describe)
+
+
+def _adding(situation: Situation, like: Node, near: Mapping[str, str] | None) -> Lever:
+    """Return the lever that adds nodes like ``like``: with the topology labels ``near``, or in a new domain."""
+    labels = {key: text for key, text in like.metadata.labels.items() if key not in (_HOSTNAME, *situation.level_keys)}
+    domain = dict(near) if near is not None else dict.fromkeys(situation.level_keys, "new")
+    gpus = value(like.status.allocatable.get(GPU, 0))
+    where = ""
+    if situation.level_keys:
+        finest = situation.level_keys[-1] if situation.required_key is None else situation.required_key
+        level = finest.rpartition("/")[2]
+        where = f" in {level} {domain[finest]}" if near is not None and finest in domain else f" in a new {level}"
+
+    def node(number: int) -> Node:
+        name = f"new-{like.metadata.name}-{number}"
+        metadata = msgspec.structs.replace(
+            like.metadata, name=name, uid=name, labels={**labels, **domain, _HOSTNAME: name}
+        )
+        taints = tuple(taint for taint in like.spec.taints if not taint.key.startswith(OF_THE_NODE))
+        return msgspec.structs.replace(_with_spec(like, unschedulable=False, taints=taints), metadata=metadata)
+
+    def apply(snapshot: ClusterSnapshot, chosen: Chosen) -> ClusterSnapshot:
+        return snapshot.with_objects(node(each) for each in chosen)
+
+    def describe(chosen: Chosen) -> Change:
+        amount = f" ({counted(gpus, 'GPU')} each)" if gpus else ""
+        return Change(
+            lever="nodes",
+            text=f"add {counted(len(chosen), 'node')} like {like.metadata.name}{amount}{where}",
+        )
+
+    return Lever(
+        name="nodes",
+        size=situation.pending,
+        apply=apply,
+        describe=describe,
+        price=lambda chosen: Price(nodes=len(chosen), gpus=gpus * len(chosen)),
+        ordered=True,
+    )
+
+
+def _node_kinds(situation: Situation) -> list[Node]:
+    """Return a node of each kind that could hold some pod of the gang, those with fewest GPUs first."""
+    ignored = {_HOSTNAME, *situation.level_keys}
+    kinds: dict[Any, Node] = {}
+    for node in situation.snapshot.nodes:
+        if not is_ready(node):
+            continue
+        labels = frozenset((key, text) for key, text in node.metadata.labels.items() if key not in ignored)
+        taints = frozenset(taint_word(each) for each in node.spec.taints if not each.key.startswith(OF_THE_NODE))
+        kinds.setdefault((frozenset(node.status.allocatable.items()), labels, taints), node)
+    return sorted(kinds.values(), key=lambda node: (value(node.status.allocatable.get(GPU, 0)), node.metadata.name))
+
+
+def _over_nodes(name: str, names: Sequence[str], change: Any, describe: Any) -> Lever:
+    """Return a lever whose elements are nodes, each changed by ``change``."""
+
+    def apply(snapshot: ClusterSnapshot, chosen: Chosen) -> ClusterSnapshot:
+        picked = {names[each] for each in chosen}
+        return snapshot.with_objects(change(node) for node in snapshot.nodes if node.metadata.name in picked)
+
+    return Lever(name=name, size=len(names), apply=apply, describe=describe)
+
+
+def _with_spec(node: Node, **changes: Any) -> Node:
+    return msgspec.structs.replace(node, spec=msgspec.structs.replace(node.spec, **changes))

@@ -1,0 +1,139 @@
+"""Levers over other workloads: end some of them, or wait for those whose end is known."""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Final
+
+from spinney.cluster.pods import PodRecord
+from spinney.cluster.statuses import ACTIVE_ALLOCATED
+from spinney.explain.amounts import counted
+from spinney.gangs.tree import GangKey
+from spinney.sim.remedies.change import Change, Price
+from spinney.sim.remedies.lever import Chosen, Lever, some
+from spinney.sim.remedies.situation import Situation
+from spinney.sim.snapshot import ClusterSnapshot, identity
+
+_AT_MOST: Final = 256
+"""How many workloads are considered."""
+_SYSTEM: Final = frozenset({"kube-system", "kube-public", "kube-node-lease"})
+
+
+@dataclass(frozen=True)
+class _Workload:
+    """A gang that holds what the waiting gang asks for."""
+
+    key: GangKey
+    pods: tuple[PodRecord, ...]
+    gpus: int
+    priority: int
+    queue: str
+    near: bool
+    ends: datetime | None
+
+    @property
+    def name(self) -> str:
+        return str(self.key)
+
+
+def wait_lever(situation: Situation) -> Iterator[Lever]:
+    """Yield the lever that waits for workloads whose end is known, the next to end first."""
+    ending = sorted(
+        (each for each in _holders(situation) if each.ends is not None), key=lambda each: (each.ends, each.key)
+    )
+    if not ending:
+        return
+
+    def describe(chosen: Chosen) -> Change:
+        until = max(each.ends for position in chosen if (each := ending[position]).ends is not None)
+        names = some([ending[each].name for each in chosen])
+        verb = "has" if len(chosen) == 1 else "have"
+        return Change(lever="wait", text=f"wait until {until:%Y-%m-%d %H:%M} UTC, when {names} {verb} ended")
+
+    yield Lever(
+        name="wait",
+        size=len(ending),
+        apply=lambda snapshot, chosen: _without(snapshot, [ending[each] for each in chosen]),
+        describe=describe,
+        ordered=True,
+    )
+
+
+def end_lever(situation: Situation) -> Iterator[Lever]:
+    """Yield the lever that ends other workloads: where the gang nearly fits first, then lowest priority, youngest."""
+    holders = sorted(_holders(situation), key=lambda each: (not each.near, each.priority, each.gpus, each.key))[
+        :_AT_MOST
+    ]
+    if not holders:
+        return
+
+    def describe(chosen: Chosen) -> Change:
+        picked = [holders[each] for each in chosen]
+        gpus = sum(each.gpus for each in picked)
+        held = f" ({counted(gpus, 'GPU')})" if gpus else ""
+        return Change(lever="end", text=f"end {some([each.name for each in picked])}{held}")
+
+    def price(chosen: Chosen) -> Price:
+        picked = [holders[each] for each in chosen]
+        ended = tuple(f"{each.name} in queue {each.queue}" if each.queue else each.name for each in picked)
+        return Price(ended=ended, gpus=sum(each.gpus for each in picked))
+
+    yield Lever(
+        name="end",
+        size=len(holders),
+        apply=lambda snapshot, chosen: _without(snapshot, [holders[each] for each in chosen]),
+        describe=describe,
+        price=price,
+    )
+
+
+def _holders(situation: Situation) -> list[_Workload]:
+    """Return the gangs that hold some of what the waiting gang asks for and could be ended."""
+    simulation = situation.simulation
+    wants_gpus = any(record.request.gpus for record in situation.waiting)
+    near, key = situation.nearest or {}, situation.required_key or ""
+    domain = {node.metadata.name: node.metadata.labels.get(key) for node in situation.snapshot.nodes}
+    by_gang: dict[GangKey, list[PodRecord]] = {}
+    for record in simulation.inventory.cluster.pods():
+        if record.status in ACTIVE_ALLOCATED and _may_end(record):
+            by_gang.setdefault(simulation.gang_of(record), []).append(record)
+    found = []
+    for gang, records in by_gang.items():
+        gpus = sum(record.request.gpus for record in records)
+        if gang == situation.key or (wants_gpus and not gpus):
+            continue
+        known = simulation.gang(gang)
+        found.append(
+            _Workload(
+                key=gang,
+                pods=tuple(records),
+                gpus=gpus,
+                priority=known.priority if known is not None else records[0].pod.spec.priority or 0,
+                queue=known.queue if known is not None else "",
+                near=bool(near) and any(domain.get(record.node) == near.get(key) for record in records),
+                ends=_end(records),
+            )
+        )
+    return found
+
+
+def _may_end(record: PodRecord) -> bool:
+    """Tell whether somebody would end a pod to make room: nothing of the system, nothing that every node runs."""
+    controller = record.pod.metadata.controller
+    return record.namespace not in _SYSTEM and (controller is None or controller.kind not in ("DaemonSet", "Node"))
+
+
+def _end(records: Iterable[PodRecord]) -> datetime | None:
+    """Return when the last of the pods reaches its deadline; ``None`` if some has none."""
+    ends = []
+    for record in records:
+        seconds, started = record.pod.spec.active_deadline_seconds, record.pod.status.start_time
+        if seconds is None or started is None:
+            return None
+        ends.append(started + timedelta(seconds=seconds))
+    return max(ends, default=None)
+
+
+def _without(snapshot: ClusterSnapshot, gone: Iterable[_Workload]) -> ClusterSnapshot:
+    names = {(record.namespace, record.name) for each in gone for record in each.pods}
+    return snapshot.without_objects(pod for pod in snapshot.pods if identity(pod) in names)

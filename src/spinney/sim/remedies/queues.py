@@ -1,0 +1,177 @@
+"""Levers over queues: raise limits or quotas of the gang's queue and its parents, or use another queue."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Final, Literal
+
+import msgspec
+
+from spinney.api import kai, volcano
+from spinney.api.kai import QUEUE, Queue, QueueResources
+from spinney.cluster.statuses import PodStatus
+from spinney.explain.amounts import listed
+from spinney.gangs.sources.context import QUEUE_LABEL
+from spinney.sim.remedies.change import Change
+from spinney.sim.remedies.lever import Chosen, Lever
+from spinney.sim.remedies.situation import Situation
+from spinney.sim.snapshot import ClusterSnapshot
+
+BoundName = Literal["limit", "quota"]
+_RESOURCES: Final = ("gpu", "cpu", "memory")
+_WORDS: Final = {"gpu": "GPUs", "cpu": "millicores of CPU", "memory": "MB of memory"}
+_STEPS: Final = 64
+"""Into how many steps the most that could be needed is divided; up to that many GPUs are counted singly."""
+_OTHERS: Final = 3
+"""How many other queues are tried."""
+
+
+@dataclass(frozen=True)
+class _Bound:
+    """A finite bound of one queue, and by how much it could have to be raised."""
+
+    queue: str
+    resource: str
+    which: BoundName
+    amount: float
+    most: float
+
+    def raised(self, part: float) -> float:
+        """Return the bound raised by a part of the most, in whole units."""
+        return self.amount + float(-(-self.most * part // 1))
+
+    def on(self, queue: Queue, part: float) -> Queue:
+        """Return ``queue``, with the bound raised if it is its own."""
+        if queue.metadata.name != self.queue:
+            return queue
+        resources = queue.spec.resources or QueueResources()
+        changed = msgspec.structs.replace(getattr(resources, self.resource), **{self.which: self.raised(part)})
+        resources = msgspec.structs.replace(resources, **{self.resource: changed})
+        return msgspec.structs.replace(queue, spec=msgspec.structs.replace(queue.spec, resources=resources))
+
+
+def queue_levers(situation: Situation) -> Iterator[Lever]:
+    """Yield the levers over queues that could matter to the gang."""
+    queues = {each.metadata.name: each for each in situation.snapshot.of(QUEUE, Queue)}
+    gang = situation.gang
+    if not queues or gang is None:
+        return
+    chain = list(_chain(queues, gang.queue))
+    for which in ("limit", "quota"):
+        yield from _raising(situation, which, chain)
+    yield from _elsewhere(situation, queues, gang.queue)
+
+
+def _raising(situation: Situation, which: BoundName, chain: Sequence[Queue]) -> Iterator[Lever]:
+    """Yield the lever that raises bounds of the chain: those that are needed, by as much as is needed."""
+    asked = _asked(situation) if chain else {}
+    bounds = [
+        _Bound(queue.metadata.name, resource, which, amount, asked[resource])
+        for queue in chain
+        for resource in _RESOURCES
+        if asked[resource] and (amount := _amount(queue, resource, which)) >= 0
+    ]
+    if not bounds:
+        return
+
+    def picked(chosen: Chosen) -> list[_Bound]:
+        return [bounds[each] for each in chosen]
+
+    yield Lever(
+        name=which,
+        size=len(bounds),
+        apply=lambda snapshot, chosen: _raised(snapshot, picked(chosen), 1.0),
+        describe=lambda chosen: _described(picked(chosen), 1.0),
+        refine=lambda chosen: [_amount_lever(bound) for bound in picked(chosen)],
+    )
+
+
+def _amount_lever(bound: _Bound) -> Lever:
+    """Return the lever that raises one bound step by step."""
+    steps = min(_STEPS, max(1, round(bound.most)))
+    return Lever(
+        name=bound.which,
+        size=steps,
+        apply=lambda snapshot, chosen: _raised(snapshot, [bound], len(chosen) / steps),
+        describe=lambda chosen: _described([bound], len(chosen) / steps),
+        ordered=True,
+    )
+
+
+def _raised(snapshot: ClusterSnapshot, bounds: Sequence[_Bound], part: float) -> ClusterSnapshot:
+    changed = []
+    for queue in snapshot.of(QUEUE, Queue):
+        higher = queue
+        for bound in bounds:
+            higher = bound.on(higher, part)
+        if higher is not queue:
+            changed.append(higher)
+    return snapshot.with_objects(changed)
+
+
+def _described(bounds: Sequence[_Bound], part: float) -> Change:
+    which = bounds[0].which
+    parts = [
+        f"queue {each.queue} from {each.amount:g} to {each.raised(part):g} {_WORDS[each.resource]}" for each in bounds
+    ]
+    return Change(lever=which, text=f"raise the {which} of {listed(parts)}")
+
+
+def _elsewhere(situation: Situation, queues: dict[str, Queue], current: str) -> Iterator[Lever]:
+    if situation.definition is None:
+        return
+    parents = {each.spec.parent_queue for each in queues.values()}
+    for name in [each for each in sorted(queues) if each not in parents and each != current][:_OTHERS]:
+        yield Lever(
+            name="queue",
+            size=1,
+            apply=partial(_moved, situation, name),
+            describe=partial(_in_queue, name),
+        )
+
+
+def _moved(situation: Situation, name: str, snapshot: ClusterSnapshot, _: Chosen) -> ClusterSnapshot:
+    def moved(found: Any) -> Any:
+        if isinstance(found, kai.PodGroup | volcano.PodGroup):
+            return msgspec.structs.replace(found, spec=msgspec.structs.replace(found.spec, queue=name))
+        labels = {**found.metadata.labels, QUEUE_LABEL: name}
+        return msgspec.structs.replace(found, metadata=msgspec.structs.replace(found.metadata, labels=labels))
+
+    return situation.redefined(snapshot, moved)
+
+
+def _in_queue(name: str, _: Chosen) -> Change:
+    return Change(lever="queue", text=f"submit it to queue {name}")
+
+
+def _chain(queues: dict[str, Queue], name: str) -> Iterator[Queue]:
+    """Yield a queue and its parents."""
+    seen: set[str] = set()
+    while name in queues and name not in seen:
+        seen.add(name)
+        yield queues[name]
+        name = queues[name].spec.parent_queue or ""
+
+
+def _amount(queue: Queue, resource: str, which: BoundName) -> float:
+    resources = queue.spec.resources or QueueResources()
+    found = getattr(getattr(resources, resource), which)
+    return 0.0 if found is None else float(found)
+
+
+def _asked(situation: Situation) -> dict[str, float]:
+    """Return what waits in the gang's queue, in the units of queues: no bound has to be raised by more."""
+    simulation, gang = situation.simulation, situation.gang
+    names = list(simulation.inventory.cluster.ledger.table.axis)
+    total = dict.fromkeys(_RESOURCES, 0.0)
+    for record in simulation.inventory.cluster.pods():
+        if record.status not in (PodStatus.PENDING, PodStatus.GATED):
+            continue
+        owner = simulation.gang(simulation.gang_of(record))
+        if owner is None or gang is None or owner.queue != gang.queue:
+            continue
+        amounts = dict(zip(names, record.request.requests.tolist(), strict=False))
+        total["gpu"] += record.request.gpus
+        total["cpu"] += amounts.get("cpu", 0)
+        total["memory"] += amounts.get("memory", 0) / 10**6
+    return total

@@ -1,0 +1,214 @@
+"""The search: pull levers on copies of the snapshot, keep what lets the gang start, make it as small as it can be."""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import combinations
+
+from spinney.explain import Explanation
+from spinney.gangs.tree import GangKey
+from spinney.runtime import Runtime
+from spinney.scheduler.config import SchedulerConfig
+from spinney.scheduler.plugin import PluginRegistry
+from spinney.sim.remedies.change import Price, Remedy, patches_between
+from spinney.sim.remedies.lever import Chosen, Lever
+from spinney.sim.remedies.nodes import added_node_levers, node_levers
+from spinney.sim.remedies.others import end_lever, wait_lever
+from spinney.sim.remedies.queues import queue_levers
+from spinney.sim.remedies.situation import Situation
+from spinney.sim.remedies.trial import Fate, Trial
+from spinney.sim.remedies.workloads import gang_levers, minimum_lever
+from spinney.sim.snapshot import ClusterSnapshot
+from spinney.sim.whatif import Simulation
+
+_PAIRS = 24
+"""How many pairs of levers are tried where none is enough alone."""
+_DROPS = 12
+"""How many elements of a set are tried to be left out one by one."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Findings:
+    """What the search found: remedies, the cheapest first."""
+
+    remedies: tuple[Remedy, ...] = ()
+    starts_anyway: bool = False
+    """The gang starts without any change, once the schedulers have settled."""
+    tried: int = 0
+    """How many changed clusters were scheduled."""
+    complete: bool = True
+    """False: the search ended early, because its time was over."""
+
+
+@dataclass(kw_only=True)
+class _Search:
+    """Counts trials and remembers what was tried. Mutable."""
+
+    trial: Trial
+    snapshot: ClusterSnapshot
+    may_go_on: Callable[[], bool]
+    base: Fate | None = None
+    tried: int = 0
+    complete: bool = True
+    _known: dict[tuple[tuple[int, Chosen], ...], Fate | None] = field(default_factory=dict)
+
+    def fate(self, pulled: Sequence[tuple[Lever, Chosen]]) -> Fate | None:
+        """Return what becomes of the gang with these levers pulled; ``None`` once the time is over."""
+        name = tuple((id(lever), chosen) for lever, chosen in pulled)
+        if name not in self._known:
+            if not self.may_go_on():
+                self.complete = False
+                return None
+            self.tried += 1
+            self._known[name] = self.trial.run(self.changed(pulled))
+        return self._known[name]
+
+    def changed(self, pulled: Sequence[tuple[Lever, Chosen]]) -> ClusterSnapshot:
+        """Return the cluster with these levers pulled."""
+        snapshot = self.snapshot
+        for lever, chosen in pulled:
+            snapshot = lever.apply(snapshot, chosen)
+        return snapshot
+
+    def holds(self, pulled: Sequence[tuple[Lever, Chosen]]) -> bool:
+        """Tell whether the gang starts with these levers pulled."""
+        found = self.fate(pulled)
+        return found is not None and found.starts
+
+
+def remedies(
+    snapshot: ClusterSnapshot,
+    gang: GangKey,
+    config: SchedulerConfig | None,
+    *,
+    runtime: Runtime,
+    registry: PluginRegistry | None = None,
+    explanation: Explanation | None = None,
+    best: int = 3,
+    may_go_on: Callable[[], bool] = lambda: True,
+) -> Findings:
+    """Return changes after which ``gang`` starts, each tried; ``may_go_on`` may end the search early."""
+    trial = Trial(gang=gang, config=config, runtime=runtime, registry=registry)
+    search = _Search(trial=trial, snapshot=snapshot, may_go_on=may_go_on)
+    search.base = search.fate(())
+    if search.base is not None and search.base.starts:
+        if not search.base.waits:
+            return Findings(starts_anyway=True, tried=search.tried)
+        search = _Search(trial=replace(trial, whole=True), snapshot=snapshot, may_go_on=may_go_on, base=search.base)
+    situation = Situation(
+        snapshot=snapshot,
+        simulation=Simulation(snapshot, config, runtime=runtime, registry=registry),
+        key=gang,
+        explanation=explanation,
+    )
+    levers = list(_levers(situation))
+    enough = [lever for lever in levers if search.holds([(lever, lever.everything)])]
+    found = [_remedy(search, _smallest(search, [(lever, lever.everything)])) for lever in enough]
+    if len(found) < best:
+        found += _together(search, [lever for lever in levers if lever not in enough])
+    ordered = sorted(found, key=lambda each: (len(each.changes), each.price.total))
+    return Findings(remedies=tuple(ordered[:best]), tried=search.tried, complete=search.complete)
+
+
+def _levers(situation: Situation) -> Iterator[Lever]:
+    """Yield what could be done: what costs nobody anything first."""
+    yield from node_levers(situation)
+    yield from queue_levers(situation)
+    yield from gang_levers(situation)
+    yield from wait_lever(situation)
+    yield from minimum_lever(situation)
+    yield from added_node_levers(situation)
+    yield from end_lever(situation)
+
+
+def _together(search: _Search, levers: Sequence[Lever]) -> list[Remedy]:
+    """Return remedies of two levers; where no two are enough, one of as many as it takes."""
+    found = []
+    for pair in list(combinations(levers, 2))[:_PAIRS]:
+        pulled = [(lever, lever.everything) for lever in pair]
+        if search.holds(pulled):
+            found.append(_remedy(search, _smallest(search, pulled)))
+    if found:
+        return found
+    pulled = [(lever, lever.everything) for lever in levers]
+    if not search.holds(pulled):
+        return []
+    for lever in levers:
+        fewer = [each for each in pulled if each[0] is not lever]
+        if search.holds(fewer):
+            pulled = fewer
+    return [_remedy(search, _smallest(search, pulled))]
+
+
+def _smallest(search: _Search, pulled: list[tuple[Lever, Chosen]]) -> list[tuple[Lever, Chosen]]:
+    """Return the same levers pulled as little as is enough, one lever after the other."""
+    for position in range(len(pulled)):
+        pulled[position] = _less(search, pulled, position)
+    finer: list[tuple[Lever, Chosen]] = []
+    for lever, chosen in pulled:
+        refined = lever.refine(chosen) if lever.refine is not None else []
+        finer += [(each, each.everything) for each in refined] or [(lever, chosen)]
+    if finer != pulled:
+        for position in range(len(finer)):
+            finer[position] = _less(search, finer, position)
+    return finer
+
+
+def _less(search: _Search, pulled: Sequence[tuple[Lever, Chosen]], position: int) -> tuple[Lever, Chosen]:
+    """Return one of the levers pulled as little as is enough while the others stay."""
+    lever, chosen = pulled[position]
+
+    def enough(fewer: Chosen) -> bool:
+        return search.holds([*pulled[:position], (lever, fewer), *pulled[position + 1 :]])
+
+    fewest = _prefix(chosen, enough)
+    return lever, fewest if lever.ordered else _without_spares(fewest, enough)
+
+
+def _prefix(chosen: Chosen, enough: Callable[[Chosen], bool]) -> Chosen:
+    """Return the shortest beginning that is enough, found by halving: more is taken never to be less."""
+    low, high = 1, len(chosen)
+    while low < high:
+        middle = (low + high) // 2
+        if enough(chosen[:middle]):
+            high = middle
+        else:
+            low = middle + 1
+    return chosen[:high]
+
+
+def _without_spares(chosen: Chosen, enough: Callable[[Chosen], bool]) -> Chosen:
+    """Leave out elements that are not needed, in halves and then one by one."""
+    size = len(chosen) // 2
+    tries = 0
+    while size >= 1 and tries < _DROPS:
+        start = 0
+        while start < len(chosen) and tries < _DROPS and len(chosen) > 1:
+            fewer = chosen[:start] + chosen[start + size :]
+            tries += 1
+            if fewer and enough(fewer):
+                chosen = fewer
+            else:
+                start += size
+        size //= 2
+    return chosen
+
+
+def _remedy(search: _Search, pulled: Sequence[tuple[Lever, Chosen]]) -> Remedy:
+    fate = search.fate(pulled)
+    assert fate is not None, "it was tried before"
+    prices = [lever.price(chosen) for lever, chosen in pulled]
+    before = search.base
+    gained = set(fate.evicted) - set(before.evicted if before is not None else ())
+    delayed = (before.started - fate.started) if before is not None else frozenset()
+    price = Price(
+        nodes=sum(each.nodes for each in prices),
+        gpus=sum(each.gpus for each in prices) + (fate.gpus if gained else 0),
+        ended=tuple(name for each in prices for name in each.ended),
+        evicted=tuple(sorted(gained)),
+        delayed=tuple(sorted(map(str, delayed))),
+    )
+    return Remedy(
+        changes=tuple(lever.describe(chosen) for lever, chosen in pulled),
+        patches=patches_between(search.snapshot, search.changed(pulled)),
+        price=price,
+    )

@@ -1,0 +1,175 @@
+"""What the search for remedies knows about the gang that waits: its pods, its object, where it nearly fits."""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Final
+
+from spinney.api.affinity import Taint
+from spinney.api.core import Node, Pod
+from spinney.api.resource import Resource
+from spinney.cluster.filters.taint_toleration import tolerates
+from spinney.cluster.pods import PodRecord
+from spinney.cluster.statuses import PodStatus
+from spinney.explain import Explanation
+from spinney.gangs.tree import Gang, GangKey, Member
+from spinney.scheduler.inventory import gang_makers
+from spinney.scheduler.topology.levels import Topology
+from spinney.sim.snapshot import ClusterSnapshot, identity
+from spinney.sim.whatif import Simulation
+
+OF_THE_NODE: Final = "node.kubernetes.io/"
+"""Taints that Kubernetes keeps for a node's own state: they go with the state."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Situation:
+    """A waiting gang on a snapshot; ``simulation`` holds that snapshot and has not run."""
+
+    snapshot: ClusterSnapshot
+    simulation: Simulation
+    key: GangKey
+    explanation: Explanation | None = None
+
+    @cached_property
+    def members(self) -> list[PodRecord]:
+        """Return the pods of the gang."""
+        pods = self.simulation.inventory.cluster.pods()
+        return [record for record in pods if self.simulation.gang_of(record) == self.key]
+
+    @property
+    def waiting(self) -> list[PodRecord]:
+        """Return the pods of the gang that wait."""
+        return [each for each in self.members if each.status in (PodStatus.PENDING, PodStatus.GATED)]
+
+    @property
+    def pending(self) -> int:
+        """Return how many pods of the gang wait."""
+        return len(self.waiting)
+
+    @cached_property
+    def kinds_of_pods(self) -> list[Pod]:
+        """Return one waiting pod of each kind: those that ask for the same are alike."""
+        return list({record.request.number: record.pod for record in self.waiting}.values())
+
+    @cached_property
+    def gang(self) -> Gang | None:
+        """Return the gang as the schedulers understand it."""
+        return self.simulation.gang(self.key)
+
+    @cached_property
+    def definition(self) -> tuple[Resource, Any] | None:
+        """Return the object that defines the gang; ``None`` for a single pod."""
+        for resource, objects in self.snapshot.objects.items():
+            for found in objects:
+                if found.metadata.name == self.key.name and found.metadata.namespace == self.key.namespace:
+                    try:
+                        makers = gang_makers(found)
+                    except TypeError:
+                        break  # a kind that defines no gangs
+                    if self.key in makers:
+                        return resource, found
+        return None
+
+    def redefined(self, snapshot: ClusterSnapshot, change: Callable[[Any], Any]) -> ClusterSnapshot:
+        """Return ``snapshot`` with the object that defines the gang changed."""
+        assert self.definition is not None, "a lever over the definition needs one"
+        resource, named = self.definition
+        return snapshot.with_objects(
+            change(found) for found in snapshot.objects[resource] if identity(found) == identity(named)
+        )
+
+    # -- topology ----------------------------------------------------------------------------------------------------
+
+    @cached_property
+    def topology(self) -> Topology | None:
+        """Return the topology that the gang's required levels are about."""
+        topologies = self.simulation.inventory.topologies
+        for constraint in _constraints(self.gang):
+            found = topologies.get(constraint.topology)
+            if found is None:
+                having = (each for each in topologies.values() if each.depth(constraint.required) is not None)
+                found = next(having, None)
+            if found is not None and found.depth(constraint.required) is not None:
+                return found
+        return next(iter(topologies.values()), None)
+
+    @cached_property
+    def level_keys(self) -> tuple[str, ...]:
+        """Return the node labels of that topology, coarse to fine, less the one that names each host."""
+        levels = self.topology.levels if self.topology is not None else ()
+        return tuple(key for key in levels if key != "kubernetes.io/hostname")
+
+    @cached_property
+    def required_key(self) -> str | None:
+        """Return the node label of the coarsest level the gang requires."""
+        if self.topology is None:
+            return None
+        depths = [self.topology.depth(each.required) for each in _constraints(self.gang)]
+        known = [depth for depth in depths if depth is not None]
+        key = self.topology.levels[min(known)] if known else None
+        return key if key in self.level_keys else None
+
+    @cached_property
+    def nearest(self) -> Mapping[str, str] | None:
+        """Return the topology labels of the domain where the gang nearly fits; ``None`` if none is known."""
+        miss = self.explanation.domains[0] if self.explanation is not None and self.explanation.domains else None
+        if miss is None or not miss.domain or self.required_key is None:
+            return None
+        path = self.level_keys[: self.level_keys.index(self.required_key) + 1]
+        for node in self.snapshot.nodes:
+            labels = node.metadata.labels
+            if miss.domain in (labels.get(self.required_key), ".".join(labels.get(key, "") for key in path)):
+                return {key: labels[key] for key in self.level_keys if key in labels}
+        return None
+
+    def nearest_first(self, nodes: Iterable[Node]) -> list[Node]:
+        """Return nodes in order of name, those of the nearest domain first."""
+        near = self.nearest or {}
+        key = self.required_key or ""
+
+        def far(node: Node) -> bool:
+            return bool(near) and node.metadata.labels.get(key) != near.get(key)
+
+        return sorted(nodes, key=lambda node: (far(node), node.metadata.name))
+
+    @cached_property
+    def untolerated_taints(self) -> list[Taint]:
+        """Return the taints of nodes, other than those of a node's own state, that some pod does not tolerate."""
+        return untolerated(self.kinds_of_pods, self.snapshot.nodes)
+
+
+def untolerated(pods: Sequence[Pod], nodes: Iterable[Node]) -> list[Taint]:
+    """Return the taints of ``nodes`` that some of ``pods`` do not tolerate, in order of their text."""
+    found = {
+        taint_word(taint): taint
+        for node in nodes
+        for taint in node.spec.taints
+        if not taint.key.startswith(OF_THE_NODE) and any(not tolerates(pod.spec.tolerations, (taint,)) for pod in pods)
+    }
+    return [found[word] for word in sorted(found)]
+
+
+def taint_word(taint: Taint) -> str:
+    """Return a taint as kubectl writes it."""
+    return f"{taint.key}{'=' if taint.value else ''}{taint.value}:{taint.effect}"
+
+
+def is_ready(node: Node) -> bool:
+    """Tell whether a node says that it is ready, or says nothing."""
+    return all(each.status == "True" for each in node.status.conditions if each.type == "Ready")
+
+
+def _constraints(gang: Gang | None) -> list[Any]:
+    """Return the constraints of a gang that require a level, from the root down."""
+    found: list[Any] = []
+
+    def descend(member: Member) -> None:
+        if member.topology is not None and member.topology.required:
+            found.append(member.topology)
+        for child in getattr(member, "members", ()):
+            descend(child)
+
+    if gang is not None:
+        descend(gang.root)
+    return found

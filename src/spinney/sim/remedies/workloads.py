@@ -1,0 +1,246 @@
+"""Levers that change the gang itself: tolerate a taint, relax a level, lower the minimum, let it be preempted."""
+
+from collections.abc import Callable, Iterator
+from typing import Any, Final
+
+import msgspec
+
+from spinney.api import coscheduling, kai, volcano, workload_v1alpha2, workload_v1beta1
+from spinney.api.affinity import Taint, Toleration
+from spinney.api.core import Pod
+from spinney.api.kai import PREEMPTIBLE
+from spinney.api.podgang import PodGang
+from spinney.explain.amounts import listed
+from spinney.gangs.sources.context import PREEMPTIBILITY_LABEL
+from spinney.sim.remedies.change import Change
+from spinney.sim.remedies.lever import Chosen, Lever
+from spinney.sim.remedies.situation import Situation, taint_word
+from spinney.sim.snapshot import ClusterSnapshot
+
+_NATIVE: Final = (workload_v1alpha2.PodGroup, workload_v1beta1.PodGroup)
+
+
+def gang_levers(situation: Situation) -> Iterator[Lever]:
+    """Yield the levers over the gang that could matter."""
+    yield from _tolerate(situation)
+    yield from _relax(situation)
+    yield from _preemptible(situation)
+
+
+def minimum_lever(situation: Situation) -> Iterator[Lever]:
+    """Yield the lever that lets the gang start with fewer pods."""
+    if situation.definition is None:
+        return
+    _, found = situation.definition
+    minimums = _minimums(found)
+    steps = [dict(minimums)]
+    while (largest := max(steps[-1], key=lambda name: steps[-1][name], default=None)) is not None:
+        if steps[-1][largest] <= 1:
+            break
+        steps.append({**steps[-1], largest: steps[-1][largest] - 1})
+    if len(steps) == 1:
+        return
+    before = sum(minimums.values())
+
+    def describe(chosen: Chosen) -> Change:
+        now = steps[len(chosen)]
+        parts = [f"{name} {count}" for name, count in now.items() if minimums[name] != count]
+        of = f" ({listed(parts)})" if len(minimums) > 1 else ""
+        return Change(lever="minimum", text=f"let it start with {sum(now.values())} of {before} pods{of}")
+
+    yield Lever(
+        name="minimum",
+        size=len(steps) - 1,
+        apply=lambda snapshot, chosen: situation.redefined(snapshot, lambda it: _with_minimums(it, steps[len(chosen)])),
+        describe=describe,
+        ordered=True,
+    )
+
+
+def _tolerate(situation: Situation) -> Iterator[Lever]:
+    taints = situation.untolerated_taints
+    if not taints:
+        return
+
+    def describe(chosen: Chosen) -> Change:
+        words = [taint_word(taints[each]) for each in chosen]
+        noun = "taint" if len(words) == 1 else "taints"
+        return Change(lever="tolerate", text=f"tolerate the {noun} {listed(words)} in the pods")
+
+    def apply(snapshot: ClusterSnapshot, chosen: Chosen) -> ClusterSnapshot:
+        keys = {(record.namespace, record.name) for record in situation.waiting}
+        return snapshot.with_objects(
+            _tolerating(pod, taints, chosen)
+            for pod in snapshot.pods
+            if (pod.metadata.namespace or "", pod.metadata.name) in keys
+        )
+
+    yield Lever(name="tolerate", size=len(taints), apply=apply, describe=describe)
+
+
+def _tolerating(pod: Pod, taints: list[Taint], chosen: Chosen) -> Pod:
+    more = tuple(
+        Toleration(
+            key=taints[each].key,
+            operator="Equal" if taints[each].value else "Exists",
+            value=taints[each].value,
+            effect=taints[each].effect,
+        )
+        for each in chosen
+    )
+    return msgspec.structs.replace(
+        pod, spec=msgspec.structs.replace(pod.spec, tolerations=(*pod.spec.tolerations, *more))
+    )
+
+
+def _relax(situation: Situation) -> Iterator[Lever]:
+    topology = situation.topology
+    if situation.definition is None or situation.required_key is None or topology is None:
+        return
+    keys, depth = topology.levels, topology.depth(situation.required_key)
+    if depth is None:
+        return
+
+    def widened(level: str, steps: int) -> str:
+        at = topology.depth(level)
+        return level if at is None else keys[at - steps] if at >= steps else ""
+
+    def describe(chosen: Chosen) -> Change:
+        now, before = widened(keys[depth], len(chosen)), _short(keys[depth])
+        text = f"require one {_short(now)} instead of one {before}" if now else f"do not require one {before}"
+        return Change(lever="relax", text=text)
+
+    yield Lever(
+        name="relax",
+        size=depth + 1,
+        apply=lambda snapshot, chosen: situation.redefined(
+            snapshot, lambda it: _with_levels(it, lambda level: widened(level, len(chosen)))
+        ),
+        describe=describe,
+        ordered=True,
+    )
+
+
+def _preemptible(situation: Situation) -> Iterator[Lever]:
+    gang = situation.gang
+    if gang is None or gang.preemptible or situation.definition is None:
+        return
+
+    def preemptible(it: Any) -> Any:
+        if isinstance(it, kai.PodGroup):
+            return _with_spec(it, preemptibility=PREEMPTIBLE)
+        labels = {**it.metadata.labels, PREEMPTIBILITY_LABEL: PREEMPTIBLE}
+        return msgspec.structs.replace(it, metadata=msgspec.structs.replace(it.metadata, labels=labels))
+
+    yield Lever(
+        name="preemptible",
+        size=1,
+        apply=lambda snapshot, _: situation.redefined(snapshot, preemptible),
+        describe=lambda _: Change(lever="preemptible", text="let it be preempted, so that it may go beyond the quota"),
+    )
+
+
+# -- the objects that define gangs -------------------------------------------------------------------------------------
+
+
+def _minimums(found: Any) -> dict[str, int]:
+    """Return the minimums of a gang's parts by name; empty where they cannot be lowered one by one."""
+    match found:
+        case PodGang():
+            return {group.name: group.min_replicas for group in found.spec.pod_groups}
+        case kai.PodGroup() if found.spec.sub_groups:
+            parents = {each.parent for each in found.spec.sub_groups}
+            return {each.name: each.min_member or 0 for each in found.spec.sub_groups if each.name not in parents}
+        case kai.PodGroup() | coscheduling.PodGroup() | volcano.PodGroup():
+            return {"": found.spec.min_member or 1}
+        case workload_v1alpha2.PodGroup() | workload_v1beta1.PodGroup():
+            gang = found.spec.scheduling_policy.gang
+            return {"": gang.min_count} if gang is not None else {}
+        case _:
+            return {}
+
+
+def _with_minimums(found: Any, minimums: dict[str, int]) -> Any:
+    match found:
+        case PodGang():
+            groups = tuple(
+                msgspec.structs.replace(group, min_replicas=minimums[group.name]) for group in found.spec.pod_groups
+            )
+            return _with_spec(found, pod_groups=groups)
+        case kai.PodGroup() if found.spec.sub_groups:
+            groups_ = tuple(
+                msgspec.structs.replace(each, min_member=minimums[each.name]) if each.name in minimums else each
+                for each in found.spec.sub_groups
+            )
+            return _with_spec(found, sub_groups=groups_)
+        case workload_v1alpha2.PodGroup() | workload_v1beta1.PodGroup():
+            policy = found.spec.scheduling_policy
+            assert policy.gang is not None, "only a gang policy has a minimum"
+            gang = msgspec.structs.replace(policy.gang, min_count=minimums[""])
+            return _with_spec(found, scheduling_policy=msgspec.structs.replace(policy, gang=gang))
+        case _:
+            return _with_spec(found, min_member=minimums[""])
+
+
+def _with_levels(found: Any, widened: Callable[[str], str]) -> Any:
+    """Return a gang's object with every required level replaced by ``widened`` of it; empty drops it."""
+    match found:
+        case PodGang():
+            spec = found.spec
+            return _with_spec(
+                found,
+                topology_constraint=_packed(spec.topology_constraint, widened),
+                topology_constraint_group_configs=tuple(
+                    msgspec.structs.replace(each, topology_constraint=_packed(each.topology_constraint, widened))
+                    for each in spec.topology_constraint_group_configs
+                ),
+                pod_groups=tuple(
+                    msgspec.structs.replace(each, topology_constraint=_packed(each.topology_constraint, widened))
+                    for each in spec.pod_groups
+                ),
+            )
+        case kai.PodGroup():
+            return _with_spec(
+                found,
+                topology_constraint=_levelled(found.spec.topology_constraint, widened),
+                sub_groups=tuple(
+                    msgspec.structs.replace(each, topology_constraint=_levelled(each.topology_constraint, widened))
+                    for each in found.spec.sub_groups
+                ),
+            )
+        case workload_v1alpha2.PodGroup() | workload_v1beta1.PodGroup():
+            constraints = found.spec.scheduling_constraints
+            if constraints is None:
+                return found
+            topology = tuple(
+                msgspec.structs.replace(each, key=key) for each in constraints.topology if (key := widened(each.key))
+            )
+            return _with_spec(
+                found,
+                scheduling_constraints=msgspec.structs.replace(constraints, topology=topology) if topology else None,
+            )
+        case _:
+            return found
+
+
+def _packed(constraint: Any, widened: Callable[[str], str]) -> Any:
+    if constraint is None or constraint.pack_constraint is None or not constraint.pack_constraint.required:
+        return constraint
+    pack = constraint.pack_constraint
+    required = widened(pack.required) or None
+    return msgspec.structs.replace(constraint, pack_constraint=msgspec.structs.replace(pack, required=required))
+
+
+def _levelled(constraint: Any, widened: Callable[[str], str]) -> Any:
+    if constraint is None or not constraint.required_topology_level:
+        return constraint
+    level = widened(constraint.required_topology_level) or None
+    return msgspec.structs.replace(constraint, required_topology_level=level)
+
+
+def _with_spec(found: Any, **changes: Any) -> Any:
+    return msgspec.structs.replace(found, spec=msgspec.structs.replace(found.spec, **changes))
+
+
+def _short(key: str) -> str:
+    return key.rpartition("/")[2]

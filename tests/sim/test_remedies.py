@@ -1,0 +1,268 @@
+"""Whatever is recommended lets the gang start, is as small as it is said to be, and nothing that helps is withheld.
+
+The oracle makes small clusters at random, applies the patches of each remedy to the objects as JSON, and lets the
+schedulers run on what comes out. ``SPINNEY_REMEDIES`` says how many clusters; the suite takes a few of each kind.
+"""
+
+import os
+import random
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from spinney.api.struct import JSON, to_json
+from spinney.gangs.tree import GangKey
+from spinney.runtime import Runtime
+from spinney.server.patches.merge import merge
+from spinney.sim import Cluster
+from spinney.sim.advice import Advisor
+from spinney.sim.remedies import Findings, Remedy, remedies
+from spinney.sim.remedies.trial import progress
+from spinney.sim.shapes import BLOCK, RACK, topology_binding
+from spinney.sim.snapshot import BY_NAME, ClusterSnapshot, identity, projected
+from spinney.sim.whatif import Simulation
+
+CLUSTERS = int(os.environ.get("SPINNEY_REMEDIES", "3"))
+FAMILIES = ("spinney", "kai", "native", "coscheduling", "pod")
+SCHEDULERS = {
+    "spinney": "spinney-scheduler",
+    "kai": "kai-scheduler",
+    "native": "default-scheduler",
+    "coscheduling": "default-scheduler",
+    "pod": "spinney-scheduler",
+}
+
+
+@pytest.fixture(scope="module")
+def runtime() -> Iterator[Runtime]:
+    """Time for simulations."""
+    found = Runtime.system()
+    yield found
+    found.executor.close()
+
+
+def found_for(snapshot: ClusterSnapshot, name: str, runtime: Runtime, best: int = 20) -> tuple[GangKey, Findings]:
+    """Return the gang of that name that waits, and what would let it start."""
+    advisor = Advisor(snapshot, runtime=runtime, best=0)
+    waiting = next(each for each in advisor.cycle.waiting if each.gang.name == name)
+    found = remedies(snapshot, waiting.gang, None, runtime=runtime, explanation=waiting.explanation, best=best)
+    return waiting.gang, found
+
+
+def carried_out(snapshot: ClusterSnapshot, remedy: Remedy) -> ClusterSnapshot:
+    """Return the cluster after the patches of a remedy, applied to the objects as JSON."""
+    for patch in remedy.patches:
+        resource = BY_NAME[patch.api_version, patch.kind]
+        present = next(
+            (each for each in snapshot.objects[resource] if identity(each) == (patch.namespace, patch.name)), None
+        )
+        if patch.delete:
+            snapshot = snapshot.without_objects([present])
+        elif patch.create is not None:
+            snapshot = snapshot.with_objects([projected(resource, patch.create)])
+        else:
+            snapshot = snapshot.with_objects([projected(resource, merge(to_json(present), patch.merge))])
+    return snapshot
+
+
+def starts(snapshot: ClusterSnapshot, gang: GangKey, runtime: Runtime) -> bool:
+    """Tell whether the schedulers place the minimum of a gang."""
+    simulation = Simulation(snapshot, runtime=runtime)
+    simulation.run()
+    return progress(simulation, gang)[0]
+
+
+# -- examples ----------------------------------------------------------------------------------------------------------
+
+
+def texts(cluster: Cluster, name: str, runtime: Runtime) -> list[str]:
+    """Return the remedies for a gang of a cluster, in words."""
+    return [each.text for each in found_for(cluster.snapshot(), name, runtime)[1].remedies]
+
+
+def test_a_cordoned_node_is_all_it_takes(runtime: Runtime) -> None:
+    """Where uncordoning a node lets the gang in, that comes first, with the command."""
+    cluster = Cluster("4x8")
+    cluster.gang("train", pods=4, gpus=8)
+    node = to_json(cluster.snapshot().nodes[2])
+    node["spec"] = {"unschedulable": True}
+    cluster.submit(node)
+
+    _, found = found_for(cluster.snapshot(), "train", runtime)
+
+    assert found.remedies[0].text == "uncordon gpu-002"
+    assert found.remedies[0].changes[0].command == "kubectl uncordon gpu-002"
+
+
+def test_a_limit_is_raised_in_every_queue_that_needs_it(runtime: Runtime) -> None:
+    """A limit of the parent is raised with that of the queue, each by as much as it takes, and only where it is low."""
+    cluster = Cluster("4x8")
+    cluster.queue("org", quota=8, limit=20)
+    cluster.queue("team", quota=8, limit=16, parent="org")
+    cluster.gang("train", pods=3, gpus=8, queue="team")
+
+    assert (
+        "raise the limit of queue team from 16 to 24 GPUs, and raise the limit of queue org from 20 to 24 GPUs"
+        in texts(cluster, "train", runtime)
+    )
+
+
+def test_steps_that_are_needed_together_are_one_remedy(runtime: Runtime) -> None:
+    """Where a cordon and a limit are both in the way, neither is recommended alone."""
+    cluster = Cluster("2x8")
+    cluster.queue("team", quota=8, limit=8)
+    cluster.gang("train", pods=2, gpus=8, queue="team")
+    node = to_json(cluster.snapshot().nodes[1])
+    node["spec"] = {"unschedulable": True}
+    cluster.submit(node)
+
+    assert "uncordon gpu-001, and raise the limit of queue team from 8 to 16 GPUs" in texts(cluster, "train", runtime)
+
+
+def test_a_rack_that_is_too_small_leads_to_a_wider_level_or_more_nodes(runtime: Runtime) -> None:
+    """Each remedy is as small as it can be: one level wider, two more nodes in the nearest rack."""
+    cluster = Cluster("8x8")
+    cluster.gang("train", pods=6, gpus=8, within="rack")
+
+    found = texts(cluster, "train", runtime)
+
+    assert "require one block instead of one rack" in found
+    assert any(text.startswith("add 2 nodes like gpu-000 (8 GPUs each) in rack") for text in found)
+
+
+def test_a_gang_that_starts_by_itself_is_told_so(runtime: Runtime) -> None:
+    """A gang that only waits for evictions under way needs no change."""
+    cluster = Cluster("2x8")
+    cluster.gang("train", pods=2, gpus=8)
+
+    found = remedies(cluster.snapshot(), GangKey("podgang", "default", "train"), None, runtime=runtime)
+
+    assert found.starts_anyway
+
+
+# -- the oracle --------------------------------------------------------------------------------------------------------
+
+
+def a_cluster(chance: random.Random, runtime: Runtime) -> ClusterSnapshot:
+    """Return a small cluster with racks, queues, obstacles and workloads that run, all at random."""
+    objects: list[Any] = []
+    nodes = chance.randint(2, 6)
+    for number in range(nodes):
+        spec: JSON = {}
+        if chance.random() < 0.2:
+            spec["unschedulable"] = True
+        if chance.random() < 0.2:
+            spec["taints"] = [{"key": "team", "value": chance.choice("ab"), "effect": "NoSchedule"}]
+        labels = {
+            "kubernetes.io/hostname": f"n{number}",
+            RACK: f"r{number // 2}",
+            BLOCK: f"b{number // 4}",
+            "disk": chance.choice(["ssd", "hdd"]),
+        }
+        allocatable = {"cpu": "16", "memory": "64Gi", "pods": "110", "nvidia.com/gpu": str(chance.choice([4, 8]))}
+        ready = "False" if chance.random() < 0.1 else "True"
+        status = {"allocatable": allocatable, "conditions": [{"type": "Ready", "status": ready}]}
+        objects.append(manifest("v1", "Node", f"n{number}", None, labels=labels, spec=spec, status=status))
+    objects.append({"apiVersion": "grove.io/v1alpha1", "kind": "ClusterTopologyBinding", **topology_binding()})
+    for queue in ("qa", "qb") if chance.random() < 0.6 else ():
+        gpu = {"quota": chance.choice([-1, 4, 8]), "limit": chance.choice([-1, 8, 16]), "overQuotaWeight": 1}
+        free = {"quota": -1, "limit": -1, "overQuotaWeight": 1}
+        spec = {"resources": {"gpu": gpu, "cpu": free, "memory": free}}
+        objects.append(manifest("scheduling.run.ai/v2", "Queue", queue, None, spec=spec))
+    for number in range(chance.randint(0, 3)):
+        objects += a_gang(chance, f"old{number}", chance.choice(FAMILIES), plain=True)
+    snapshot = ClusterSnapshot().with_objects(
+        projected(BY_NAME[each["apiVersion"], each["kind"]], each) for each in objects
+    )
+    simulation = Simulation(snapshot, runtime=runtime)
+    simulation.run()
+    running = simulation.current()
+    left = [pod for pod in running.pods if not pod.spec.node_name]
+    return running.without_objects(left)
+
+
+def a_gang(chance: random.Random, name: str, family: str, *, plain: bool = False) -> list[JSON]:
+    """Return the object of a gang of some family, and its pods."""
+    count = 1 if family == "pod" else chance.randint(1, 5)
+    minimum = count if chance.random() < 0.7 else chance.randint(1, count)
+    queue = {"kai.scheduler/queue": chance.choice(["qa", "qb"])}
+    required = None if plain or chance.random() < 0.6 else chance.choice([RACK, BLOCK])
+    spec: JSON = {
+        "schedulerName": SCHEDULERS[family],
+        "containers": [
+            {"name": "c", "resources": {"requests": {"cpu": "1", "nvidia.com/gpu": str(chance.randint(1, 8))}}}
+        ],
+    }
+    if not plain and chance.random() < 0.25:
+        spec["nodeSelector"] = {"disk": "ssd"}
+    labels, annotations, group = dict(queue), {}, None
+    if family == "spinney":
+        labels |= {"grove.io/podgang": name, "grove.io/podclique": "w"}
+        pack = {"packConstraint": {"required": required}} if required else None
+        body: JSON = {"podgroups": [{"name": "w", "podReferences": [], "minReplicas": minimum}]}
+        if pack:
+            body["topologyConstraint"] = pack
+        group = manifest(
+            "scheduler.grove.io/v1alpha1",
+            "PodGang",
+            name,
+            "default",
+            labels=queue,
+            spec=body,
+            annotations={"grove.io/topology-name": "gpu-topology"},
+        )
+    elif family == "kai":
+        annotations = {"pod-group-name": name}
+        body = {"minMember": minimum, "queue": queue["kai.scheduler/queue"]}
+        if required:
+            body["topologyConstraint"] = {"topology": "gpu-topology", "requiredTopologyLevel": required}
+        group = manifest("scheduling.run.ai/v2alpha2", "PodGroup", name, "default", spec=body)
+    elif family == "native":
+        spec["schedulingGroup"] = {"podGroupName": name}
+        body = {"schedulingPolicy": {"gang": {"minCount": minimum}}}
+        if required:
+            body["schedulingConstraints"] = {"topology": [{"key": required}]}
+        group = manifest("scheduling.k8s.io/v1beta1", "PodGroup", name, "default", spec=body)
+    elif family == "coscheduling":
+        labels |= {"scheduling.x-k8s.io/pod-group": name}
+        group = manifest("scheduling.x-k8s.io/v1alpha1", "PodGroup", name, "default", spec={"minMember": minimum})
+    members = [name] if family == "pod" else [f"{name}-{number}" for number in range(count)]
+    pods = [
+        manifest(
+            "v1", "Pod", each, "default", labels=labels, annotations=annotations, spec=spec, status={"phase": "Pending"}
+        )
+        for each in members
+    ]
+    return [*([group] if group else []), *pods]
+
+
+def manifest(api_version: str, kind: str, name: str, namespace: str | None, **parts: Any) -> JSON:
+    """Return an object; labels and annotations go to its metadata."""
+    metadata: JSON = {"name": name, "uid": f"{kind}-{name}", "creationTimestamp": "2026-01-01T00:00:00Z"}
+    if namespace:
+        metadata["namespace"] = namespace
+    metadata |= {key: parts.pop(key) for key in ("labels", "annotations") if key in parts}
+    return {"apiVersion": api_version, "kind": kind, "metadata": metadata, **parts}
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize("seed", range(CLUSTERS))
+def test_what_is_recommended_works(family: str, seed: int, runtime: Runtime) -> None:
+    """Every remedy, carried out on the objects, lets the gang start; without one, no other workload was in the way."""
+    chance = random.Random(f"{family} {seed}")
+    cluster = a_cluster(chance, runtime)
+    added = a_gang(chance, "new", family)
+    snapshot = cluster.with_objects(projected(BY_NAME[each["apiVersion"], each["kind"]], each) for each in added)
+    advisor = Advisor(snapshot, runtime=runtime, best=0)
+    if not any(each.gang.name == "new" for each in advisor.cycle.waiting):
+        return
+    gang, found = found_for(snapshot, "new", runtime)
+    if found.starts_anyway:
+        assert starts(snapshot, gang, runtime)
+        return
+    for remedy in found.remedies:
+        assert starts(carried_out(snapshot, remedy), gang, runtime), remedy.text
+    if not found.remedies:
+        others = [pod for pod in snapshot.pods if not pod.metadata.name.startswith("new")]
+        assert not starts(snapshot.without_objects(others), gang, runtime)
