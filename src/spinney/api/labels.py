@@ -51,5 +51,8 @@ VOLCANO_QUEUE: Final = "scheduling.grove.io/volcano-queue"
 VOLCANO_GROUP: Final = "scheduling.volcano.sh/group-name"
 LEGACY_GROUP: Final = "scheduling.k8s.io/group-name"
 
+# Spinney
+GROUPED: Final = "spinney.dev/grouped"
+
 # scheduler-plugins
 COSCHEDULING_GROUP: Final = "scheduling.x-k8s.io/pod-group"

@@ -16,7 +16,7 @@ __all__ = ["main"]
 
 COMMANDS = {
     "apply": "Apply manifests to a cluster (server-side).",
-    "cases": "Run scheduler behaviour cases and report the differences.",
+    "cases": "Run behaviour cases of scheduler and grouper, and report the differences.",
     "completion": "Print a script for your shell to complete commands and names.",
     "coscheduler": "Run the pod-at-a-time scheduler with coscheduling against a cluster.",
     "crds": "Print or write the CRD manifests.",

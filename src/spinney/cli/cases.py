@@ -1,4 +1,4 @@
-"""``spinney cases``: run scheduler behaviour cases and report the differences."""
+"""``spinney cases``: run behaviour cases of the scheduler and of the grouper, and report the differences."""
 
 from pathlib import Path
 
@@ -16,7 +16,12 @@ from spinney.cli.options import argument, done_by
     metavar="PATH...",
     meaning="Files, or directories of *.json files.",
 )
-@click.option("--json", "print_json", is_flag=True, help="Print one JSON list with the raw outcome of every session.")
+@click.option(
+    "--json",
+    "print_json",
+    is_flag=True,
+    help="Print one JSON list with the raw outcome of every session and the raw answer to every question.",
+)
 @click.option(
     "--built-actions-only",
     is_flag=True,
@@ -28,6 +33,9 @@ from spinney.cli.options import argument, done_by
 @done_by("spinney.cli.bodies.cases:cases")
 def cases() -> None:
     """Run the behaviour cases in PATH... (files, or directories of *.json files).
+
+    Files of scheduler cases and files of grouping cases are told apart by what is in them. A grouping case that is
+    answered differently on purpose, or whose question does not apply, is reported with the reason and has not passed.
 
     Exits with 1 if a case failed; one that was skipped because an action is not built has not failed. With --json the
     verdicts are in the output, and the exit status only says whether the cases could be run.

@@ -1,7 +1,8 @@
-"""``spinney cases``: run scheduler behaviour cases and report the differences."""
+"""``spinney cases``: run behaviour cases of the scheduler and of the grouper, and report the differences."""
 
 import json
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 import click
@@ -9,10 +10,13 @@ from rich.console import Console
 
 from spinney.cli.logs import log_to_stderr
 from spinney.cli.output import progress
-from spinney.sim.cases import InvalidCase, read_cases
+from spinney.sim.cases import CaseFile, InvalidCase, read_cases
 from spinney.sim.cases.reporting import as_json, print_reports, unreadable_as_json
 from spinney.sim.cases.running import CaseReport, run_case
 from spinney.sim.cases.scheduling import SessionScheduler, UnknownProfile
+from spinney.sim.grouping_cases import reading as grouping_reading
+from spinney.sim.grouping_cases import reporting as grouping_reporting
+from spinney.sim.grouping_cases import running as grouping_running
 
 _WIDTH = 120  # of tables that are not printed to a terminal
 
@@ -28,17 +32,16 @@ def cases(
 ) -> None:
     """Run the behaviour cases in PATH... (files, or directories of *.json files)."""
     log_to_stderr(verbosity)
-    try:
-        files = read_cases(paths)
-    except InvalidCase as error:
-        raise click.ClickException(str(error)) from error
+    of_scheduler, of_grouper = grouping_reading.sorted_out(paths)
+    files = _files(of_scheduler)
     for file in files:
         for warning in file.warnings:
             click.echo(f"warning: {warning}", err=True)
     unreadable = [case for file in files for case in file.unreadable if not only or case.id in only]
     chosen = [(file.path, case) for file in files for case in file.cases if not only or case.id in only]
-    missing = set(only) - {case.id for _, case in chosen} - {case.id for case in unreadable}
-    if missing:
+    grouping = [(path, case) for path, case in grouping_reading.read(of_grouper) if not only or case.id in only]
+    found = {case.id for _, case in chosen} | {case.id for _, case in grouping} | {case.id for case in unreadable}
+    if missing := set(only) - found:
         raise click.ClickException(f"no such case in the given files: {', '.join(sorted(missing))}")
     try:
         scheduler = SessionScheduler(profile=profile, verbosity=verbosity)
@@ -49,12 +52,29 @@ def cases(
         for path, case in chosen:
             say(case.id)
             reports.append((path, run_case(case, scheduler, built_actions_only=built_actions_only)))
+    groupings = [(path, grouping_running.run(each)) for path, each in grouping]
     if print_json:
-        entries = [*(as_json(report) for _, report in reports), *map(unreadable_as_json, unreadable)]
+        entries = [
+            *(as_json(report) for _, report in reports),
+            *map(unreadable_as_json, unreadable),
+            *(grouping_running.as_json(report) for _, report in groupings),
+        ]
         click.echo(json.dumps(entries, indent=1))
         return
-    print_reports(Console(width=None if sys.stdout.isatty() else _WIDTH), reports)
+    console = Console(width=None if sys.stdout.isatty() else _WIDTH)
+    if reports:
+        print_reports(console, reports)
+    if groupings:
+        grouping_reporting.print_reports(console, groupings)
     for broken in unreadable:
         click.echo(f"cannot be read: {broken.reason}", err=True)
-    if unreadable or any(report.differences for _, report in reports if not report.partial):
+    failed = any(report.differences for _, report in reports if not report.partial)
+    if unreadable or failed or any(report.verdict == "failed" for _, report in groupings):
         sys.exit(1)
+
+
+def _files(paths: Sequence[Path]) -> list[CaseFile]:
+    try:
+        return read_cases(paths)
+    except InvalidCase as error:
+        raise click.ClickException(str(error)) from error

@@ -1,0 +1,201 @@
+"""What every gang gets, whatever its kind: labels, queue, priority, preemptibility, durations, topology.
+
+Labels and annotations of the owners are looked at nearest first, then the pod's. Empty counts as absent. What is named
+and does not exist is passed over and reported.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Final
+
+from spinney.api import labels as marks
+from spinney.api.core import Pod
+from spinney.api.durations import InvalidDuration, parse_duration
+from spinney.gangs.sources.context import DEFAULT_QUEUE, PREEMPTIBILITY_LABEL, PRIORITY_CLASS_LABEL
+from spinney.gangs.tree import TopologyConstraint
+from spinney.grouping.owners import Owner
+from spinney.grouping.rules import Rule
+from spinney.grouping.terms import look_up, parse_path
+from spinney.grouping.world import World
+
+MIN_MEMBER: Final = "kai.scheduler/min-member"
+BATCH_MIN_MEMBER: Final = "kai.scheduler/batch-min-member"
+REQUIRED_LEVEL: Final = "kai.scheduler/topology-required-placement"
+PREFERRED_LEVEL: Final = "kai.scheduler/topology-preferred-placement"
+SEGMENT_SIZE: Final = "kai.scheduler/segment-size"
+SEGMENT_REQUIRED_LEVEL: Final = "kai.scheduler/segment-topology-required-placement"
+SEGMENT_PREFERRED_LEVEL: Final = "kai.scheduler/segment-topology-preferred-placement"
+PREEMPTION_DELAY: Final = "kai.scheduler/preemption-delay"
+STALENESS_GRACE: Final = "kai.scheduler/staleness-grace-period"
+PROJECT: Final = "project"
+USER: Final = "user"
+
+READ_ANNOTATIONS: Final = frozenset(
+    {
+        MIN_MEMBER,
+        BATCH_MIN_MEMBER,
+        marks.KAI_TOPOLOGY,
+        marks.TOPOLOGY_NAME,
+        REQUIRED_LEVEL,
+        PREFERRED_LEVEL,
+        SEGMENT_SIZE,
+        SEGMENT_REQUIRED_LEVEL,
+        SEGMENT_PREFERRED_LEVEL,
+        PREEMPTION_DELAY,
+        STALENESS_GRACE,
+        USER,
+    }
+)
+"""The annotations of an owner that its gang carries on."""
+
+PREEMPTIBILITIES: Final = ("preemptible", "non-preemptible")
+
+
+@dataclass(frozen=True)
+class Conventions:
+    """Which labels mean what, as configured."""
+
+    queue_label: str = marks.KAI_QUEUE
+    node_pool_label: str = marks.KAI_NODE_POOL
+    default_queue: str = DEFAULT_QUEUE
+
+
+@dataclass(frozen=True, kw_only=True)
+class Attributes:
+    """How a gang stands, and what it is marked with."""
+
+    labels: Mapping[str, str]
+    annotations: Mapping[str, str]
+    queue: str
+    priority_class: str
+    preemptibility: str
+    preemption_delay: timedelta | None
+    staleness_grace: timedelta | None
+    topology: TopologyConstraint | None
+    problems: tuple[str, ...]
+
+
+def attributes(
+    owner: Owner, chain: Sequence[Owner], pod: Pod, rule: Rule, *, conventions: Conventions, world: World
+) -> Attributes:
+    """Return the attributes of the gang of ``owner``; ``chain`` is what says how it stands, nearest first."""
+    priority, problems = priority_class(chain, pod, rule, world)
+    return Attributes(
+        labels=_labels(owner, pod, conventions),
+        annotations=_annotations(owner, pod),
+        queue=queue(owner, pod, conventions),
+        priority_class=priority,
+        preemptibility=preemptibility(chain, pod, world),
+        preemption_delay=duration(PREEMPTION_DELAY, chain, pod, least=timedelta()),
+        staleness_grace=duration(STALENESS_GRACE, chain, pod),
+        topology=whole_topology(owner.metadata.annotations),
+        problems=problems,
+    )
+
+
+def queue(owner: Owner, pod: Pod, conventions: Conventions) -> str:
+    """Return the queue: as labelled, else that of the project in its node pool, else the default."""
+    labels = (owner.metadata.labels, pod.metadata.labels)
+    named = _first(labels, conventions.queue_label)
+    if named:
+        return named
+    project = _first(labels, PROJECT)
+    pool = pod.metadata.labels.get(conventions.node_pool_label) if conventions.node_pool_label else None
+    if project:
+        return f"{project}-{pool}" if pool else project
+    return conventions.default_queue
+
+
+def priority_class(chain: Sequence[Owner], pod: Pod, rule: Rule, world: World) -> tuple[str, tuple[str, ...]]:
+    """Return the priority class, and the names that were passed over because there is no such class."""
+    missing: list[str] = []
+    for name, where in _named_classes(chain, pod, rule, world):
+        if name in world.priority_classes:
+            return name, tuple(missing)
+        missing.append(f"{where} names priority class {name!r}, which does not exist")
+    return rule.priority, tuple(missing)
+
+
+def preemptibility(chain: Sequence[Owner], pod: Pod, world: World) -> str:
+    """Return ``preemptible``, ``non-preemptible``, or nothing: then the priority decides."""
+    for metadata in (*(owner.metadata for owner in chain), pod.metadata):
+        word = metadata.labels.get(PREEMPTIBILITY_LABEL)
+        if word in PREEMPTIBILITIES:
+            return word
+    for owner in chain:
+        default = world.default_for(owner)
+        if default is not None and default.preemptibility.lower() in PREEMPTIBILITIES:
+            return default.preemptibility.lower()
+    return ""
+
+
+def duration(key: str, chain: Sequence[Owner], pod: Pod, *, least: timedelta | None = None) -> timedelta | None:
+    """Return the first duration that an annotation of this key carries."""
+    for metadata in (*(owner.metadata for owner in chain), pod.metadata):
+        text = metadata.annotations.get(key)
+        if not text:
+            continue
+        try:
+            found = parse_duration(text)
+        except InvalidDuration:
+            continue
+        if least is None or found >= least:
+            return found
+    return None
+
+
+def whole_topology(annotations: Mapping[str, str]) -> TopologyConstraint | None:
+    """Return the topology constraint of a whole gang, which its owner's annotations give."""
+    name = annotations.get(marks.KAI_TOPOLOGY, "")
+    required, preferred = annotations.get(REQUIRED_LEVEL, ""), annotations.get(PREFERRED_LEVEL, "")
+    return TopologyConstraint(name, required, preferred) if name or required or preferred else None
+
+
+def node_pool(labels: Mapping[str, str], pod_labels: Mapping[str, str], key: str) -> str | None:
+    """Return the node pool of a gang: as its owner says, else as the pod says."""
+    return labels.get(key) or pod_labels.get(key) if key else None
+
+
+def _labels(owner: Owner, pod: Pod, conventions: Conventions) -> dict[str, str]:
+    labels = dict(owner.metadata.labels)
+    if pod.metadata.labels.get(USER):
+        labels.setdefault(USER, pod.metadata.labels[USER])
+    pool = node_pool(labels, pod.metadata.labels, conventions.node_pool_label)
+    if pool:
+        labels[conventions.node_pool_label] = pool
+    return labels
+
+
+def _annotations(owner: Owner, pod: Pod) -> dict[str, str]:
+    own = {key: value for key, value in owner.metadata.annotations.items() if key in READ_ANNOTATIONS}
+    if pod.metadata.annotations.get(USER):
+        own.setdefault(USER, pod.metadata.annotations[USER])
+    return own
+
+
+def _named_classes(chain: Sequence[Owner], pod: Pod, rule: Rule, world: World) -> Iterator[tuple[str, str]]:
+    """Yield the priority classes that are named, the most explicit first, each with who names it."""
+    for text in rule.priority_from:
+        for owner in chain:
+            if text.startswith("label "):
+                found = owner.metadata.labels.get(text.removeprefix("label "))
+            else:
+                found = next((str(each) for each in look_up(owner.content, parse_path(text).steps)), None)
+            if found:
+                yield found, f"{text} of {owner}"
+    for owner in chain:
+        if name := owner.metadata.labels.get(PRIORITY_CLASS_LABEL):
+            yield name, f"label {PRIORITY_CLASS_LABEL} of {owner}"
+    if name := pod.metadata.labels.get(PRIORITY_CLASS_LABEL):
+        yield name, f"label {PRIORITY_CLASS_LABEL} of the pod"
+    if pod.spec.priority_class_name:
+        yield pod.spec.priority_class_name, "spec.priorityClassName of the pod"
+    for owner in chain:
+        default = world.default_for(owner)
+        if default is not None and default.priority_name:
+            yield default.priority_name, f"the default for kind {owner.kind}"
+
+
+def _first(mappings: Sequence[Mapping[str, str]], key: str) -> str | None:
+    return next((found for each in mappings if key and (found := each.get(key))), None)

@@ -1,0 +1,124 @@
+"""The grouper's configuration file (``GrouperConfiguration``): whose pods, by which rules, for which schedulers."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from spinney.api import labels as marks
+from spinney.api.struct import Struct
+from spinney.backends.builtin import every_backend
+from spinney.backends.catalogue import Catalogue
+from spinney.backends.documents import Document, InvalidDocument, Problem, Step, decode, parse
+from spinney.backends.profiles import Profiles, SchedulerConfiguration, resolve
+from spinney.gangs.sources.context import DEFAULT_QUEUE
+from spinney.grouping import loading
+from spinney.grouping.attributes import PREEMPTIBILITIES, Conventions
+from spinney.grouping.rules import Fallback, Rule, RuleSet
+from spinney.grouping.world import KindDefault
+
+API_VERSION: Final = "grouper.spinney.dev/v1alpha1"
+KIND: Final = "GrouperConfiguration"
+
+
+class ConfigMapReference(Struct, frozen=True, kw_only=True):
+    """A ConfigMap by namespace and name."""
+
+    namespace: str
+    """Its namespace."""
+    name: str
+    """Its name."""
+
+
+class GrouperConfiguration(Struct, frozen=True, kw_only=True):
+    """The whole file."""
+
+    api_version: str = API_VERSION
+    """Always this."""
+    kind: str = KIND
+    """Always this."""
+    scheduler_names: tuple[str, ...] = ()
+    """Pods of these schedulers are grouped; absent: of every enabled profile but kube-scheduler."""
+    scheduler: SchedulerConfiguration = SchedulerConfiguration()
+    """The scheduler backends that gangs are handed to, as in the operator's configuration."""
+    rules: tuple[Rule, ...] = ()
+    """Rules of your own, and those that replace ours; docs/grouping.md explains the fields."""
+    without: tuple[str, ...] = ()
+    """Kinds (`group/Kind`) whose rule of ours is left out."""
+    fallback: Fallback = "Wait"
+    """What happens to pods whose rule cannot be applied: `Wait`, `Alone` (gangs of their own) or `Default` (the rule
+    of unknown kinds)."""
+    pod_labels: Mapping[str, str] = {}
+    """Only pods with these labels are grouped."""
+    namespace_labels: Mapping[str, str] = {}
+    """Only pods of namespaces with these labels are grouped."""
+    queue_label: str = marks.KAI_QUEUE
+    """The label that names the queue."""
+    node_pool_label: str = marks.KAI_NODE_POOL
+    """The label that names the node pool."""
+    default_queue: str = DEFAULT_QUEUE
+    """The queue of gangs that name none."""
+    kind_defaults: tuple[KindDefault, ...] = ()
+    """Priority class and preemptibility of workloads of a kind that say nothing themselves."""
+    kind_defaults_config_map: ConfigMapReference | None = None
+    """A ConfigMap with such defaults under the key `types`, as KAI reads it; it comes before `kindDefaults`."""
+    workers: int = 10
+    """How many gangs are worked on at the same time."""
+
+    @property
+    def conventions(self) -> Conventions:
+        """Return which labels mean what."""
+        return Conventions(self.queue_label, self.node_pool_label, self.default_queue)
+
+
+@dataclass(frozen=True)
+class LoadedConfiguration:
+    """A configuration that may be used: as written, with the rules and scheduler profiles it amounts to."""
+
+    written: GrouperConfiguration
+    rules: RuleSet
+    profiles: Profiles
+
+
+def load(path: Path, catalogue: Catalogue | None = None) -> LoadedConfiguration:
+    """Read a file, or raise :class:`InvalidDocument` with everything that is wrong in it."""
+    return check(path.read_text(encoding="utf-8"), str(path), catalogue)
+
+
+def check(text: str, source: str = "configuration", catalogue: Catalogue | None = None) -> LoadedConfiguration:
+    """Read a configuration, or raise :class:`InvalidDocument` with everything that is wrong in it."""
+    document = parse(text, source)
+    written = decode(GrouperConfiguration, document)
+    problems = [document.problem(path, message) for path, message in _faults(written)]
+    profiles = Profiles()
+    try:
+        loading.check(written.rules, document, ("rules",))
+    except InvalidDocument as error:
+        problems += error.problems
+    try:
+        profiles = resolve(written.scheduler, catalogue or every_backend(), document.at("scheduler"))
+    except InvalidDocument as error:
+        problems += error.problems
+    problems += _unknown_kinds(written, document)
+    if problems:
+        raise InvalidDocument(problems)
+    return LoadedConfiguration(written, loading.built_in().replaced_by(written.rules, written.without), profiles)
+
+
+def _unknown_kinds(written: GrouperConfiguration, document: Document) -> Iterator[Problem]:
+    known = {rule.kind for rule in loading.built_in().rules.values()}
+    for number, kind in enumerate(written.without):
+        if kind not in known:
+            yield document.problem(("without", number), f"no rule of ours is for {kind!r}")
+
+
+def _faults(written: GrouperConfiguration) -> Iterator[tuple[tuple[Step, ...], str]]:
+    for field, found, expected in (("apiVersion", written.api_version, API_VERSION), ("kind", written.kind, KIND)):
+        if found != expected:
+            yield (field,), f"found {found!r}, expected {expected!r}"
+    if written.workers < 1:
+        yield ("workers",), f"found {written.workers}, expected a number above 0"
+    for number, each in enumerate(written.kind_defaults):
+        if each.preemptibility and each.preemptibility.lower() not in PREEMPTIBILITIES:
+            expected = " or ".join(PREEMPTIBILITIES)
+            yield ("kindDefaults", number, "preemptibility"), f"found {each.preemptibility!r}, expected {expected}"

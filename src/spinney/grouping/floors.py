@@ -1,0 +1,298 @@
+"""How many pods a workload needs, and in which sub-groups: a rule applied to its counts.
+
+A rule without roles has one floor. With roles each counts pods of its own; a role that starts later than others
+(``after``) is not needed until one of its pods exists, which keeps a workload whose parts are made one after the other
+from waiting for itself.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+from spinney.api.core import Pod
+from spinney.gangs.tree import TopologyConstraint
+from spinney.grouping.attributes import MIN_MEMBER
+from spinney.grouping.owners import Owner
+from spinney.grouping.rules import Role, Rule, TextTerm, term, text_value
+from spinney.grouping.segments import segmented
+from spinney.grouping.shapes import Shape, SubGroup, pod_number, role_topology
+from spinney.grouping.terms import Path, Refused, Scope, needed, parse_path
+
+_ALWAYS_FIRST: Final[TextTerm] = f"annotation {MIN_MEMBER}"
+
+
+@dataclass(frozen=True)
+class Subject:
+    """A workload and one of its pods, with what a rule may read of them."""
+
+    rule: Rule
+    counts: Owner
+    owner: Owner
+    chain: tuple[Owner, ...]
+    pod: Pod
+    peers: Callable[[], Iterable[Pod]]
+
+    def annotation(self, key: str) -> str | None:
+        """Return an annotation of the workload: of the object with the counts, else of the owners, nearest first."""
+        objects = (self.counts, self.owner, *self.chain)
+        return next((found for each in objects if (found := each.metadata.annotations.get(key))), None)
+
+    @property
+    def scope(self) -> Scope:
+        """Return what terms of the rule are evaluated in."""
+        return Scope(self.counts.content, annotation=self.annotation)
+
+
+@dataclass(frozen=True)
+class RoleInstance:
+    """A role of one workload: with a name, and with numbers for its terms."""
+
+    role: Role
+    name: str
+    labels: Mapping[str, str] | None
+    """How its pods are recognised; ``None``: they are what is left."""
+    replicas: int = 0
+    floor: int = 0
+    groups: int = 1
+    """How many equal groups it is split into."""
+    starts_later: bool = False
+    counts: bool = True
+    """Whether it is needed now."""
+    template: Mapping[str, str] | None = None
+    """The annotations of its pod template."""
+
+    @property
+    def total(self) -> int:
+        """Return how many pods it needs altogether."""
+        return self.floor * self.groups
+
+    def has(self, pod: Pod) -> bool:
+        """Tell whether a pod's labels are those of the role."""
+        return self.labels is not None and all(
+            pod.metadata.labels.get(key) == each for key, each in self.labels.items()
+        )
+
+
+def shape(subject: Subject) -> Shape:
+    """Return what a workload needs; raises :class:`Refused` if the rule cannot be applied."""
+    rule, scope = subject.rule, subject.scope
+    for text, values in rule.allowed.items():
+        found = next(iter(_path(text).found(scope)), None)
+        if found is not None and found not in values:
+            raise Refused(f"{text}: found {found!r}, expected {' or '.join(values)}")
+    override = None if rule.root else _first((_ALWAYS_FIRST, *rule.override), scope)
+    if override is None:
+        _check_required(rule, scope)
+    if not rule.roles:
+        return _flat(subject, override)
+    instances = _instances(subject, keep_empty=override is not None)
+    if override is not None:
+        instances = _with_override(instances, override)
+    return _with_roles(subject, instances)
+
+
+def _flat(subject: Subject, override: int | None) -> Shape:
+    rule, scope = subject.rule, subject.scope
+    floor = needed(term(rule.floor), scope) if override is None else override
+    problems: list[str] = []
+    if floor < 0 or (floor == 0 and not rule.zero):
+        raise Refused(f"{rule.floor}: comes to {floor}, expected at least {0 if rule.zero else 1}")
+    if rule.one_by_one and floor > 1 and _holds(rule.one_by_one, scope):
+        problems.append(f"needs {floor} pods, but its pods are made one after the other; 1 is needed at a time")
+        floor = 1
+    replicas = None if rule.replicas is None else term(rule.replicas).value(scope)
+    if replicas is not None and floor > replicas:
+        problems.append(f"needs {floor} pods, but will have {replicas}")
+    limit = None if rule.at_most is None else term(rule.at_most).value(scope)
+    return Shape(min_member=floor if limit is None else min(floor, limit), problems=tuple(problems))
+
+
+def _check_required(rule: Rule, scope: Scope) -> None:
+    for text in rule.required:
+        found = _path(text).found(scope)
+        if not found:
+            raise Refused(f"{text}: not there, expected it to be there")
+        for each in found:
+            replicas = each.get("replicas") if isinstance(each, Mapping) else each
+            if replicas in (0, "", []):
+                raise Refused(f"{text}: found {replicas!r}, expected at least 1")
+
+
+# -- roles -------------------------------------------------------------------------------------------------------------
+
+
+def _instances(subject: Subject, *, keep_empty: bool) -> list[RoleInstance]:
+    found: list[RoleInstance] = []
+    for role in subject.rule.roles:
+        scope = subject.scope
+        elements: list[Any] = [None] if not role.each else _path(role.each).found(scope)
+        for index, each in enumerate(elements):
+            instance = _instance(role, replace(scope, each=each), index)
+            if instance is not None and (keep_empty or role.alone or instance.replicas * instance.groups > 0):
+                found.append(instance)
+    return [replace(each, counts=_counts(each, found, subject)) if each.starts_later else each for each in found]
+
+
+def _instance(role: Role, scope: Scope, index: int) -> RoleInstance | None:
+    if role.unless and any(each is True for each in _path(role.unless).found(scope)):
+        return None
+    name = text_value(role.name, scope, index=index)
+    if name is None:
+        raise Refused(f"{role.name}: not there, expected the name of a role")
+    labels = None
+    if role.pods != "rest":
+        labels = {key: text_value(text, scope, index=index) or "" for key, text in role.pods.items()}
+    if role.alone:
+        return RoleInstance(role, name, labels, counts=False)
+    template = _template(role, scope)
+    replicas = needed(term(role.replicas), scope)
+    of_template = scope if template is None else replace(scope, annotation=template.get)
+    floor = needed(term(role.floor), replace(of_template, replicas=replicas))
+    groups = 1 if role.split is None else needed(term(role.split.count), scope)
+    for what, number in ((role.replicas, replicas), (role.floor, floor), (role.split and role.split.count, groups)):
+        if number < 0:
+            raise Refused(f"role {name}: {what}: comes to {number}, expected at least 0")
+    return RoleInstance(
+        role, name, labels, replicas, floor, groups, starts_later=_starts_later(role, scope, index), template=template
+    )
+
+
+def _template(role: Role, scope: Scope) -> Mapping[str, str] | None:
+    """Return the annotations of a role's pod template; ``None`` if the rule names no template."""
+    if not role.template:
+        return None
+    found = next(iter(_path(role.template).found(scope)), None)
+    metadata = found.get("metadata") if isinstance(found, Mapping) else None
+    return (metadata or {}).get("annotations") or {}
+
+
+def _starts_later(role: Role, scope: Scope, index: int) -> bool:
+    for after in role.after:
+        waits = bool(after.role) or (after.previous and index > 0)
+        if after.names:
+            waits = bool(_path(after.names).found(scope))
+        if waits and _holds(after.when, scope):
+            return True
+    return False
+
+
+def _counts(instance: RoleInstance, all_: Sequence[RoleInstance], subject: Subject) -> bool:
+    """Tell whether a role that starts later has started: one of its pods exists and is not on its way out."""
+    if _role_of(subject.pod, all_) is instance and not subject.pod.metadata.deleting:
+        return True
+    return any(_role_of(pod, all_) is instance for pod in subject.peers() if not pod.metadata.deleting)
+
+
+def _role_of(pod: Pod, instances: Sequence[RoleInstance]) -> RoleInstance | None:
+    return next((each for each in instances if each.has(pod)), None) or next(
+        (each for each in instances if each.labels is None), None
+    )
+
+
+def _with_override(instances: list[RoleInstance], total: int) -> list[RoleInstance]:
+    """Give the last role that is needed what the others leave of a floor that was asked for."""
+    places = [place for place, each in enumerate(instances) if each.counts]
+    if places:
+        last = instances[places[-1]]
+        others = sum(instances[place].total for place in places[:-1])
+        instances[places[-1]] = replace(last, floor=max(0, total - others))
+    return instances
+
+
+def _with_roles(subject: Subject, instances: Sequence[RoleInstance]) -> Shape:
+    rule = subject.rule
+    roles = [each for each in instances if not each.role.alone]
+    listed = roles if rule.root else [each for each in roles if each.counts]
+    own = _role_of(subject.pod, instances)
+    minimum = sum(each.total for each in listed if each.counts)
+    if not rule.root and minimum == 0 and not rule.zero:
+        raise Refused(f"{subject.counts}: all roles together need 0 pods, expected at least 1")
+    shape = Shape(
+        min_member=None if rule.root else minimum,
+        min_sub_group=_root(subject, listed),
+        alone=own is not None and own.role.alone,
+        problems=tuple(_too_many(listed)),
+    )
+    if own is not None and own not in listed:
+        own = None
+    with_segments = next((each for each in listed if each.role.segments is not None), None)
+    if with_segments is not None:
+        cut = segmented(subject.pod, subject.scope, listed, with_segments, own)
+        if cut is not None:
+            return replace(shape, sub_groups=cut.sub_groups, role=cut.role)
+    sub_groups = tuple(group for each in listed for group in _sub_groups(each))
+    return replace(shape, sub_groups=sub_groups, role=_leaf(subject, instances, own))
+
+
+def _root(subject: Subject, listed: Sequence[RoleInstance]) -> int | None:
+    for text in subject.rule.root:
+        if text == "all":
+            return sum(each.counts for each in listed)
+        found = term(text).value(subject.scope)
+        if found is not None:
+            return min(found, len(listed))
+    return None
+
+
+def _too_many(instances: Iterable[RoleInstance]) -> Iterator[str]:
+    for each in instances:
+        if each.counts and each.floor > each.replicas:
+            yield f"role {each.name} needs {each.floor} pods, but will have {each.replicas}"
+
+
+def _sub_groups(instance: RoleInstance) -> Iterator[SubGroup]:
+    topology = _topology(instance)
+    if instance.role.split is None:
+        yield SubGroup(instance.name, min_member=instance.floor, topology=topology, counts=instance.counts)
+        return
+    yield SubGroup(instance.name, min_sub_group=instance.groups, counts=instance.counts)
+    for index in range(instance.groups):
+        yield SubGroup(
+            _replica(instance, index),
+            min_member=instance.floor,
+            parent=instance.name,
+            topology=topology,
+            counts=instance.counts,
+        )
+
+
+def _topology(instance: RoleInstance) -> TopologyConstraint | None:
+    try:
+        return role_topology(instance.template or {}, named=instance.role.named_topology)
+    except Refused as error:
+        raise Refused(f"role {instance.name}: {error}") from error
+
+
+def _leaf(subject: Subject, instances: Sequence[RoleInstance], own: RoleInstance | None) -> str | None:
+    if own is None:
+        split = next((each.role for each in instances if each.role.split is not None), None)
+        if split is not None and isinstance(split.pods, Mapping):
+            labels = ", ".join(f"{key}={subject.pod.metadata.labels.get(key)}" for key in split.pods)
+            raise Refused(f"the pod's labels ({labels}) name no role of {subject.counts}")
+        return None
+    if own.role.split is None:
+        return own.name
+    index = pod_number(subject.pod, own.role.split.by)
+    if index is None or index >= own.groups:
+        found = "no such label" if index is None else str(index)
+        raise Refused(f"label {own.role.split.by} of the pod: found {found}, expected 0 to {own.groups - 1}")
+    return _replica(own, index)
+
+
+def _replica(instance: RoleInstance, index: int) -> str:
+    return f"{instance.name}-replica-{index}"
+
+
+# -- reading -----------------------------------------------------------------------------------------------------------
+
+
+def _holds(conditions: Mapping[str, str], scope: Scope) -> bool:
+    return all(value in map(str, _path(text).found(scope)) for text, value in conditions.items())
+
+
+def _first(texts: Iterable[TextTerm], scope: Scope) -> int | None:
+    return next((found for text in texts if (found := term(text).value(scope)) is not None), None)
+
+
+def _path(text: str) -> Path:
+    return parse_path(text)

@@ -1,0 +1,107 @@
+"""What the grouper knows of the objects that own a pod, and which of several owners counts.
+
+Of an owner only its metadata and the parts that its rule names are kept (:func:`projection`): a cluster has many
+workloads, and most of what is in them is pod templates.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, ClassVar, cast
+
+import msgspec
+from msgspec.structs import force_setattr
+
+from spinney.api.core import Pod
+from spinney.api.meta import Metadata, OwnerReference
+from spinney.api.struct import JSON, Struct
+
+Step = str
+"""A key, or ``*`` for every element of a list or value of a map."""
+
+
+class Owner(Struct, frozen=True, kw_only=True):
+    """An object of an owner chain."""
+
+    kept: ClassVar[tuple[tuple[Step, ...], ...] | None] = None
+    """The paths of spec and status that are kept; ``None``: all."""
+
+    api_version: str = ""
+    kind: str = ""
+    metadata: Metadata = Metadata()
+    spec: JSON = msgspec.field(default_factory=dict)
+    status: JSON = msgspec.field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if self.kept is not None:
+            for field in ("spec", "status"):
+                inside = [path[1:] for path in self.kept if path[0] == field]
+                force_setattr(self, field, _pruned(getattr(self, field), inside) or {})
+
+    @property
+    def group_kind(self) -> str:
+        """Return ``group/Kind``; core kinds are ``v1/Kind``."""
+        return group_kind(self.api_version, self.kind)
+
+    @property
+    def content(self) -> Mapping[str, Any]:
+        """Return what paths are looked up in."""
+        return {"spec": self.spec, "status": self.status}
+
+    def __str__(self) -> str:
+        return f"{self.kind} {self.metadata.name}"
+
+
+def projection(kind: str, paths: Iterable[Sequence[Step]]) -> type[Owner]:
+    """Return the type of owners of a kind that keeps metadata and ``paths`` only."""
+    all_paths = {tuple(path) for path in paths}
+    kept = tuple(sorted(path for path in all_paths if not any(_leads_to(path, other) for other in all_paths)))
+    name = kind.rpartition("/")[2] or "Owner"
+    made = msgspec.defstruct(name, [], bases=(Owner,), namespace={"kept": kept}, frozen=True, kw_only=True)
+    return cast("type[Owner]", made)
+
+
+def group_kind(api_version: str, kind: str) -> str:
+    """Return ``group/Kind`` of an object or reference, whatever its version; core kinds are ``v1/Kind``."""
+    group, slash, _ = api_version.rpartition("/")
+    return f"{group if slash else api_version or 'v1'}/{kind}"
+
+
+def owner_of(metadata: Metadata) -> OwnerReference | None:
+    """Return the owner that counts: the controller, else the first."""
+    return metadata.controller or next(iter(metadata.owner_references), None)
+
+
+def pod_as_owner(pod: Pod) -> Owner:
+    """Return a pod as the object that its own gang belongs to."""
+    return Owner(api_version=pod.api_version, kind=pod.kind, metadata=pod.metadata)
+
+
+def inheriting(owner: Owner, above: Iterable[Owner]) -> Owner:
+    """Return an owner with the labels and annotations that it lacks and the owners above it have, nearest first."""
+    labels, annotations = dict(owner.metadata.labels), dict(owner.metadata.annotations)
+    for each in above:
+        labels = {**each.metadata.labels, **labels}
+        annotations = {**each.metadata.annotations, **annotations}
+    metadata = msgspec.structs.replace(owner.metadata, labels=labels, annotations=annotations)
+    return msgspec.structs.replace(owner, metadata=metadata)
+
+
+def _leads_to(path: Sequence[Step], other: Sequence[Step]) -> bool:
+    """Tell whether a longer path goes on from here: then only what it names is kept."""
+    same = all(a in (b, "*") or b == "*" for a, b in zip(path, other, strict=False))
+    return len(path) < len(other) and same
+
+
+def _pruned(value: Any, paths: Sequence[Sequence[Step]]) -> Any:
+    if any(not path for path in paths):
+        return value
+    if isinstance(value, list):
+        inside = [path[1:] for path in paths if path[0] == "*"]
+        return [_pruned(each, inside) for each in value] if inside else None
+    if isinstance(value, Mapping):
+        kept: JSON = {}
+        for key, part in value.items():
+            inside = [path[1:] for path in paths if path[0] in (key, "*")]
+            if inside:
+                kept[key] = _pruned(part, inside)
+        return kept
+    return value if not paths else None

@@ -1,0 +1,154 @@
+"""Segments: a role cut into runs of pods that are placed close to each other.
+
+Where a leader belongs to the first segment (LeaderWorkerSet), workers are numbered from 1: if the segment size divides
+their number the leader is extra, else it takes a place of segment 0. That segment then has two parts, the leader and
+its workers, unless the leader is asked to stand apart. Without a leader (PyTorchJob) the role becomes the parent of its
+segments; those beyond its floor are not needed.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final, Protocol
+
+from spinney.api import labels as marks
+from spinney.api.core import Pod
+from spinney.gangs.tree import TopologyConstraint
+from spinney.grouping.attributes import SEGMENT_PREFERRED_LEVEL, SEGMENT_REQUIRED_LEVEL, SEGMENT_SIZE
+from spinney.grouping.rules import Role, Segments, term
+from spinney.grouping.shapes import SubGroup, pod_number
+from spinney.grouping.terms import Refused, Scope, parse_path, whole_number
+
+MOST_SEGMENTS: Final = 10_000
+
+
+class Counted(Protocol):
+    """A role with its numbers."""
+
+    @property
+    def role(self) -> Role: ...
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def floor(self) -> int: ...
+
+    @property
+    def replicas(self) -> int: ...
+
+    @property
+    def template(self) -> Mapping[str, str] | None: ...
+
+
+@dataclass(frozen=True)
+class Cut:
+    """The sub-groups of a workload with segments, and the leaf of the pod."""
+
+    sub_groups: tuple[SubGroup, ...]
+    role: str | None
+
+
+def segmented(pod: Pod, scope: Scope, roles: Sequence[Counted], cut: Counted, own: Counted | None) -> Cut | None:
+    """Cut a role into segments; ``None`` if no segment size is given, or there is nothing to cut."""
+    segments = cut.role.segments
+    assert segments is not None
+    index = pod_number(pod, segments.index) if own is cut else None
+    leader = next((each for each in roles if each.name == segments.leader), None) if segments.leader else None
+    most = cut.replicas + (leader.floor if leader is not None else 0)
+    size = _size(segments, pod, scope, cut.template or {})
+    if size is None or not cut.replicas:
+        return None
+    if not 1 < size <= most:
+        raise Refused(f"segment size: found {size}, expected more than 1 and at most {most}, the pods there are")
+    if most / size > MOST_SEGMENTS:
+        raise Refused(f"segment size: {size} makes more than {MOST_SEGMENTS} segments of {most} pods")
+    if own is cut and index is None:
+        raise Refused(f"label {segments.index} of the pod: not there, expected the number of the pod")
+    cutting = _Cutting(cut, segments, size, _topology(pod, scope, cut.template or {}))
+    if leader is None:
+        groups = cutting.of_role(roles)
+        place = None if index is None else index // size
+        return Cut(groups, cutting.named(place) if place is not None else own.name if own is not None else None)
+    apart = bool(segments.apart) and all(
+        value in map(str, parse_path(path).found(scope)) for path, value in segments.apart.items()
+    )
+    groups = cutting.with_leader(leader, apart=apart)
+    if own is leader:
+        return Cut(groups, leader.name)
+    if index is None:
+        return Cut(groups, None)
+    place = (index - 1) // size if cutting.leader_is_extra else index // size
+    return Cut(groups, cut.name if place == 0 and not apart else cutting.named(place))
+
+
+@dataclass(frozen=True)
+class _Cutting:
+    """A role, the size of its segments and the constraint each has."""
+
+    cut: Counted
+    segments: Segments
+    size: int
+    topology: TopologyConstraint | None
+
+    @property
+    def leader_is_extra(self) -> bool:
+        return self.cut.floor % self.size == 0
+
+    def named(self, number: int) -> str:
+        return self.segments.name.format(role=self.cut.name, index=number)
+
+    def of_role(self, roles: Sequence[Counted]) -> tuple[SubGroup, ...]:
+        """Return the sub-groups where the role becomes the parent of its segments."""
+        groups: list[SubGroup] = []
+        starts = range(0, self.cut.replicas, self.size)
+        for each in roles:
+            if each is not self.cut:
+                groups.append(SubGroup(each.name, min_member=each.floor))
+                continue
+            groups.append(SubGroup(each.name, min_sub_group=len(starts)))
+            for number, start in enumerate(starts):
+                floor = min(self.size, each.replicas - start) if start < each.floor else 0
+                groups.append(SubGroup(self.named(number), min_member=floor, parent=each.name, topology=self.topology))
+        return tuple(groups)
+
+    def with_leader(self, leader: Counted, *, apart: bool) -> tuple[SubGroup, ...]:
+        """Return the sub-groups where a leader belongs to the first segment, or stands beside them."""
+        workers, extra = self.cut.floor, self.leader_is_extra
+        if apart and not extra:
+            raise Refused(
+                f"segment size: {self.size} does not divide {workers} workers, as a leader that stands apart needs"
+            )
+        pods = workers if extra else workers + leader.floor
+        sizes = [min(self.size, pods - start) for start in range(0, pods, self.size)]
+        groups = [
+            SubGroup(self.named(number), min_member=each, topology=self.topology) for number, each in enumerate(sizes)
+        ]
+        if apart:
+            return (SubGroup(leader.name, min_member=leader.floor), *groups)
+        first = groups[0].name
+        parts = [SubGroup(leader.name, min_member=leader.floor, parent=first)]
+        beside = sizes[0] if extra else sizes[0] - leader.floor
+        if beside > 0:
+            parts.append(SubGroup(self.cut.name, min_member=beside, parent=first))
+        return (SubGroup(first, min_sub_group=len(parts), topology=self.topology), *groups[1:], *parts)
+
+
+def _size(segments: Segments, pod: Pod, scope: Scope, template: Mapping[str, str]) -> int | None:
+    if segments.size is not None and (found := term(segments.size).value(scope)) is not None:
+        return found
+    text = _annotation(SEGMENT_SIZE, pod, scope, template)
+    return None if text is None else whole_number(text, f"annotation {SEGMENT_SIZE}")
+
+
+def _topology(pod: Pod, scope: Scope, template: Mapping[str, str]) -> TopologyConstraint | None:
+    name = _annotation(marks.KAI_TOPOLOGY, pod, scope, template)
+    required, preferred = (
+        pod.metadata.annotations.get(key) or template.get(key) or ""
+        for key in (SEGMENT_REQUIRED_LEVEL, SEGMENT_PREFERRED_LEVEL)
+    )
+    return TopologyConstraint(name, required, preferred) if name and (required or preferred) else None
+
+
+def _annotation(key: str, pod: Pod, scope: Scope, template: Mapping[str, str]) -> str | None:
+    """Return an annotation of the pod, else of its template, else of the workload."""
+    return pod.metadata.annotations.get(key) or template.get(key) or scope.annotation(key)

@@ -1,0 +1,49 @@
+"""Which pods are the grouper's: of the served schedulers and namespaces, and not grouped by anybody else."""
+
+from collections.abc import Iterable, Mapping
+
+from spinney.api import labels as marks
+from spinney.api.core import Pod
+from spinney.api.meta import Metadata
+
+
+def skip_requested(metadata: Metadata) -> bool:
+    """Tell whether an object asks to be left alone."""
+    return metadata.annotations.get(marks.KAI_SKIP_POD_GROUPER) == "true"
+
+
+def skip_requested_by(owners: Iterable[Metadata]) -> bool:
+    """Tell whether one of the owners asks that its pods be left alone."""
+    return any(skip_requested(owner) for owner in owners)
+
+
+def grouped_by_others(pod: Pod) -> bool:
+    """Tell whether a pod names a group that is not ours: of Grove, KAI, Volcano, coscheduling or Kubernetes."""
+    metadata, spec = pod.metadata, pod.spec
+    if marks.GROUPED in metadata.labels:
+        return False
+    return bool(
+        metadata.labels.get(marks.POD_GANG)
+        or metadata.annotations.get(marks.KAI_POD_GROUP)
+        or metadata.annotations.get(marks.VOLCANO_GROUP)
+        or metadata.annotations.get(marks.LEGACY_GROUP)
+        or metadata.labels.get(marks.COSCHEDULING_GROUP)
+        or spec.scheduling_group is not None
+        or spec.workload_ref is not None
+    )
+
+
+def labels_match(labels: Mapping[str, str] | None, selector: Mapping[str, str] | None) -> bool:
+    """Tell whether labels have everything that a selector asks for."""
+    return all((labels or {}).get(key) == value for key, value in (selector or {}).items())
+
+
+def namespace_matches(namespace: Mapping[str, str] | None, selector: Mapping[str, str] | None) -> bool:
+    """Tell whether a namespace is served; ``None`` is one that cannot be read, which only no selector lets through."""
+    return not selector or (namespace is not None and labels_match(namespace, selector))
+
+
+def gang_labels(gang: str, sub_group: str | None) -> dict[str, str]:
+    """Return the labels by which a pod says that it is in a gang, and in which part of it."""
+    labels = {marks.GROUPED: "gang", marks.POD_GANG: gang}
+    return labels if sub_group is None else {**labels, marks.POD_CLIQUE: sub_group}

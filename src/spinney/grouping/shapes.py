@@ -1,0 +1,64 @@
+"""The shape of a gang: its floor, its sub-groups and where the pod at hand belongs."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from spinney.api import labels as marks
+from spinney.api.core import Pod
+from spinney.gangs.tree import TopologyConstraint
+from spinney.grouping.attributes import PREFERRED_LEVEL, REQUIRED_LEVEL
+from spinney.grouping.terms import Refused, whole_number
+
+
+@dataclass(frozen=True)
+class SubGroup:
+    """Part of a gang: a leaf counts pods (``min_member``), a parent the sub-groups in it (``min_sub_group``)."""
+
+    name: str
+    min_member: int | None = None
+    min_sub_group: int | None = None
+    parent: str | None = None
+    topology: TopologyConstraint | None = None
+    counts: bool = True
+    """Whether it is needed now; one that starts later is not."""
+
+
+@dataclass(frozen=True)
+class Shape:
+    """What a workload needs, and where one of its pods belongs."""
+
+    min_member: int | None = None
+    """How many pods are needed; ``None`` where sub-groups are counted instead."""
+    min_sub_group: int | None = None
+    """How many of the sub-groups at the top must be satisfied; ``None``: all."""
+    sub_groups: tuple[SubGroup, ...] = ()
+    role: str | None = None
+    """The leaf that the pod belongs to."""
+    alone: bool = False
+    """The pod is a gang of its own."""
+    problems: tuple[str, ...] = ()
+
+
+def role_topology(annotations: Mapping[str, str], *, named: bool) -> TopologyConstraint | None:
+    """Return the constraint that a pod template asks for: it needs a topology and a level."""
+    name = annotations.get(marks.KAI_TOPOLOGY, "")
+    required, preferred = annotations.get(REQUIRED_LEVEL, ""), annotations.get(PREFERRED_LEVEL, "")
+    if not required and not preferred:
+        return None
+    if not name:
+        if named:
+            level = REQUIRED_LEVEL if required else PREFERRED_LEVEL
+            raise Refused(f"annotation {level} without {marks.KAI_TOPOLOGY}; expected the name of a topology")
+        return None
+    return TopologyConstraint(name, required, preferred)
+
+
+def pod_number(pod: Pod, label: str) -> int | None:
+    """Return the number that a label of a pod carries; raises :class:`Refused` if it is none, or negative."""
+    text = pod.metadata.labels.get(label)
+    if text is None:
+        return None
+    number = whole_number(text, f"label {label} of the pod")
+    if number < 0:
+        raise Refused(f"label {label} of the pod: found {number}, expected at least 0")
+    return number

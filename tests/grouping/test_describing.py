@@ -1,0 +1,195 @@
+"""The gang of a pod, kind by kind."""
+
+import pytest
+
+from spinney.api.struct import JSON
+from spinney.grouping.terms import Refused
+from tests.grouping.builders import a_pod, an_owner, grouped
+
+JOBSET_LABELS = {"jobset.sigs.k8s.io/replicatedjob-name": "b", "jobset.sigs.k8s.io/job-index": "0"}
+
+
+def floors(found: object) -> dict[str, int | None]:
+    return {each.name: each.min_member for each in found.gang.shape.sub_groups}  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize(
+    ("succeeded", "floor"),
+    [(0, 4), (4, 4), (6, 2), (8, 1)],
+)
+def test_pods_of_a_job_that_have_finished_are_not_needed_again(succeeded: int, floor: int) -> None:
+    """The last pods of a Job do not wait for more than will ever exist."""
+    job = an_owner(
+        "batch/v1/Job",
+        spec={"parallelism": 4, "completions": 8},
+        status={"succeeded": succeeded},
+        annotations={"kai.scheduler/batch-min-member": "4"},
+    )
+    assert grouped(a_pod(), job).gang.shape.min_member == floor
+
+
+def test_a_floor_that_can_never_be_reached_is_kept_and_reported() -> None:
+    """The gang waits as it was asked to, and says why it will wait for ever."""
+    job = an_owner("batch/v1/Job", spec={"parallelism": 2}, annotations={"kai.scheduler/min-member": "5"})
+    found = grouped(a_pod(), job).gang
+    assert found.shape.min_member == 5
+    assert found.problems == ("needs 5 pods, but will have 2",)
+
+
+def test_pods_of_a_deployment_are_gangs_of_their_own_unless_asked() -> None:
+    """Services start pod by pod; with a minimum the pods of a Deployment are one gang."""
+    replica_set = an_owner("apps/v1/ReplicaSet", "web-1")
+    plain = grouped(a_pod("web-1-a"), replica_set, an_owner("apps/v1/Deployment", "web")).gang
+    asked = an_owner("apps/v1/Deployment", "web", spec={"replicas": 3}, annotations={"kai.scheduler/min-member": "3"})
+    together = grouped(a_pod("web-1-a"), replica_set, asked).gang
+    assert (plain.name, plain.shape.min_member, plain.attributes.priority_class) == (
+        "pg-web-1-a-uid-web-1-a",
+        1,
+        "inference",
+    )
+    assert (together.name, together.shape.min_member) == ("pg-web-uid-web", 3)
+
+
+def test_a_stateful_set_that_starts_in_order_needs_one_pod_at_a_time() -> None:
+    """Pod 1 is made only when pod 0 is ready, so a larger floor would never be met."""
+    spec: JSON = {"replicas": 4, "podManagementPolicy": "OrderedReady"}
+    asked = {"kai.scheduler/min-member": "4"}
+    in_order = grouped(a_pod(), an_owner("apps/v1/StatefulSet", spec=spec, annotations=asked)).gang
+    at_once = an_owner("apps/v1/StatefulSet", spec={**spec, "podManagementPolicy": "Parallel"}, annotations=asked)
+    assert in_order.shape.min_member == 1
+    assert in_order.problems
+    assert grouped(a_pod(), at_once).gang.shape.min_member == 4
+
+
+def test_what_stands_above_a_known_kind_is_looked_through() -> None:
+    """A wrapper of an unknown kind does not cost a workload its gang, and its queue is inherited."""
+    job = an_owner("kubeflow.org/v1/TFJob", "train", spec={"tfReplicaSpecs": {"Worker": {"replicas": 3}}})
+    wrapper = an_owner("example.com/v1/Wrapper", "wrap", labels={"kai.scheduler/queue": "team"})
+    found = grouped(a_pod(), job, wrapper).gang
+    assert (found.name, found.shape.min_member, found.attributes.queue) == ("pg-train-uid-train", 3, "team")
+
+
+def test_a_job_of_a_cron_job_keeps_its_minimum_and_inherits_the_queue() -> None:
+    """Each run of a CronJob is a gang of its own, as its Job says."""
+    job = an_owner(
+        "batch/v1/Job", "run-1", spec={"parallelism": 3}, annotations={"kai.scheduler/batch-min-member": "3"}
+    )
+    cron = an_owner("batch/v1/CronJob", "run", labels={"kai.scheduler/queue": "nightly"})
+    found = grouped(a_pod(), job, cron).gang
+    assert (found.name, found.shape.min_member, found.attributes.queue) == ("pg-run-1-uid-run-1", 3, "nightly")
+
+
+def jobset(**spec: object) -> object:
+    def job(name: str, pods: int, **more: object) -> JSON:
+        return {"name": name, "replicas": 2, "template": {"spec": {"parallelism": pods}}, **more}
+
+    depends = spec.pop("depends", None)
+    second = job("b", 4, **({"dependsOn": [{"name": "a", "status": "Complete"}]} if depends else {}))
+    return an_owner("jobset.x-k8s.io/v1alpha2/JobSet", spec={"replicatedJobs": [job("a", 1), second], **spec})
+
+
+@pytest.mark.parametrize("later", [{"depends": True}, {"startupPolicy": {"startupPolicyOrder": "InOrder"}}])
+def test_replicated_jobs_that_start_later_are_needed_once_they_exist(later: JSON) -> None:
+    """A JobSet whose parts are made one after the other does not wait for itself."""
+    first = {**JOBSET_LABELS, "jobset.sigs.k8s.io/replicatedjob-name": "a"}
+    before = grouped(a_pod(labels=first), jobset(**later)).gang  # type: ignore[arg-type]
+    after = grouped(a_pod(labels=JOBSET_LABELS), jobset(**later)).gang  # type: ignore[arg-type]
+    assert [each.name for each in before.shape.sub_groups if each.counts] == ["a", "a-replica-0", "a-replica-1"]
+    assert (before.shape.min_sub_group, after.shape.min_sub_group) == (1, 2)
+
+
+def test_workers_that_wait_for_their_leader_are_needed_once_one_exists() -> None:
+    """With LeaderReady the leader starts alone; the floor grows with the first worker and falls when all are gone."""
+    lws = an_owner(
+        "leaderworkerset.x-k8s.io/v1/LeaderWorkerSet",
+        spec={"startupPolicy": "LeaderReady", "leaderWorkerTemplate": {"size": 4}},
+    )
+    index = "leaderworkerset.sigs.k8s.io/worker-index"
+    leader, worker = a_pod("l", labels={index: "0"}, nodeName="n"), a_pod("w", labels={index: "1"})
+    going = a_pod("w", labels={index: "1"}, deletionTimestamp="2026-01-01T00:00:00Z")
+    assert grouped(leader, lws).gang.shape.min_member == 1
+    assert grouped(leader, lws, peers=lambda owner, pod: [worker]).gang.shape.min_member == 4
+    assert grouped(leader, lws, peers=lambda owner, pod: [going]).gang.shape.min_member == 1
+
+
+def ray(name: str = "ray", **group: object) -> object:
+    return an_owner("ray.io/v1/RayCluster", name, spec={"workerGroupSpecs": [{"groupName": "gpu", **group}]})
+
+
+@pytest.mark.parametrize(
+    ("group", "expected"),
+    [
+        ({"replicas": 4, "minReplicas": 2}, {"headgroup": 1, "gpu": 2}),
+        ({"replicas": 4, "minReplicas": 0}, {"headgroup": 1, "gpu": 4}),
+        ({"replicas": 4, "minReplicas": 2, "numOfHosts": 3}, {"headgroup": 1, "gpu": 6}),
+        ({"replicas": 0, "minReplicas": 0}, {"headgroup": 1}),
+        ({"replicas": 4, "suspend": True}, {"headgroup": 1}),
+    ],
+)
+def test_the_groups_of_a_ray_cluster_have_floors_of_their_own(group: JSON, expected: JSON) -> None:
+    """Scaling a worker group changes its floor; one that is suspended or empty is not needed."""
+    assert floors(grouped(a_pod(labels={"ray.io/group": "headgroup"}), ray(**group))) == expected  # type: ignore[arg-type]
+
+
+def test_the_submitter_of_a_ray_job_is_a_gang_of_its_own() -> None:
+    """A pod of no Ray group does not wait for the cluster that it submits to."""
+    job = an_owner("ray.io/v1/RayJob", "job", status={"rayClusterName": "ray"})
+    found = grouped(a_pod(), job, find=lambda kind, namespace, name: ray(replicas=2))
+    assert found.alone
+
+
+def test_each_cluster_of_a_ray_service_is_a_gang() -> None:
+    """During an upgrade the pods of the new cluster are counted by the new cluster."""
+    clusters = {"old": ray("old", replicas=2), "new": ray("new", replicas=5)}
+    service = an_owner("ray.io/v1/RayService", "svc", status={"activeServiceStatus": {"rayClusterName": "old"}})
+
+    def gang(cluster: str) -> tuple[str, int | None]:
+        pod = a_pod(labels={"ray.io/cluster": cluster, "ray.io/group": "gpu"})
+        found = grouped(pod, service, find=lambda kind, namespace, name: clusters[name]).gang
+        return found.name, found.shape.min_member
+
+    assert [gang("old"), gang("new")] == [("pg-svc-uid-svc-old", 3), ("pg-svc-uid-svc-new", 6)]
+
+
+def test_a_ray_job_whose_cluster_is_not_there_yet_is_refused_with_its_name() -> None:
+    """The pod says what it waits for."""
+    job = an_owner("ray.io/v1/RayJob", "job", status={"rayClusterName": "ray-1"})
+    with pytest.raises(Refused, match="RayCluster ray-1 does not exist yet"):
+        grouped(a_pod(), job)
+
+
+def test_the_driver_of_a_spark_application_is_alone_and_its_executors_are_a_gang() -> None:
+    """The driver makes the executors, so it cannot wait for them."""
+    application = an_owner(
+        "sparkoperator.k8s.io/v1beta2/SparkApplication",
+        spec={"executor": {"instances": 6}, "dynamicAllocation": {"minExecutors": 2}},
+    )
+    executor = grouped(a_pod(labels={"spark-role": "executor"}), application)
+    assert grouped(a_pod(labels={"spark-role": "driver"}), application).alone
+    assert (executor.sub_group, executor.gang.shape.min_member, executor.alone) == ("executor", 2, False)
+
+
+def test_bare_pods_form_the_gang_they_name() -> None:
+    """Pods without an owner say by a label which gang they are in, and by an annotation how many it needs."""
+    pod = a_pod(labels={"spinney.dev/gang": "sweep"}, annotations={"kai.scheduler/min-member": "3"})
+    found = grouped(pod).gang
+    assert (found.name, found.shape.min_member) == ("sweep", 3)
+
+
+def test_an_unknown_priority_class_is_passed_over_and_reported() -> None:
+    """The next name is tried, and the gang says which one does not exist."""
+    job = an_owner("batch/v1/Job", labels={"priorityClassName": "gone"})
+    found = grouped(a_pod(priorityClassName="here"), job, priority_classes={"here"}).gang
+    assert found.attributes.priority_class == "here"
+    assert "'gone', which does not exist" in found.problems[0]
+
+
+def test_a_nearer_owner_says_the_priority_before_a_higher_one_and_the_pod_comes_last() -> None:
+    """Labels of the chain are looked at nearest first, then the pod's label and spec."""
+    near = an_owner("batch/v1/Job", "near", labels={"priorityClassName": "near"})
+    far = an_owner("batch/v1/CronJob", "far", labels={"priorityClassName": "far"})
+    classes = {"near", "far", "pod"}
+    pod = a_pod(labels={"priorityClassName": "pod"})
+    assert grouped(pod, near, far, priority_classes=classes).gang.attributes.priority_class == "near"
+    bare = an_owner("batch/v1/Job", "near")
+    assert grouped(pod, bare, far, priority_classes=classes).gang.attributes.priority_class == "far"
