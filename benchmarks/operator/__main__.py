@@ -28,9 +28,9 @@ from spinney.api.grove import POD_CLIQUE, POD_CLIQUE_SET
 from spinney.api.podgang import POD_GANG
 from spinney.kube.client import Client
 from spinney.kube.crds import install_crds
+from spinney.kube.reconciling import COMING_UP_SECONDS_AT_MOST
 from spinney.operator.caches import MANAGED
 from spinney.operator.possessions import KINDS
-from spinney.operator.writing import COMING_UP_SECONDS_AT_MOST
 from spinney.runtime import Runtime
 from spinney.testing.controlplane import BinariesMissing, ControlPlane
 

@@ -18,7 +18,7 @@ from spinney.api.podgang import POD_GANG
 from spinney.api.struct import JSON
 from spinney.kube.client import Client, PatchKind
 from spinney.kube.config import load_kubeconfig
-from spinney.operator.writing import Unread
+from spinney.kube.reconciling import Unread
 from spinney.runtime import Runtime, settle_garbage_collector
 
 OPEN: list[JSON] = [{"op": "remove", "path": "/spec/schedulingGates/0"}]

@@ -15,10 +15,10 @@ from spinney.kube.client import Client
 from spinney.kube.errors import NotFound
 from spinney.kube.keys import Key
 from spinney.kube.manager import Manager
+from spinney.kube.reconciling import create_once, delete_exactly, write_each
 from spinney.operator.claims import ClaimPlan
 from spinney.operator.last_errors import Obstacle
 from spinney.operator.possessions import BY_OWNER, Possession, possession_cache
-from spinney.operator.writing import create_once, delete_exactly, write_each
 
 
 class MissingTemplate(Obstacle):

@@ -16,11 +16,11 @@ from spinney.kube.errors import NotFound
 from spinney.kube.events import EventRecorder, reference
 from spinney.kube.keys import Key
 from spinney.kube.manager import Manager
+from spinney.kube.reconciling import Unread, a_controller
 from spinney.operator.caches import Caches
 from spinney.operator.possessions import Possession
 from spinney.operator.statuses import patch_status
 from spinney.operator.topology_status import DRIFT, binding_status
-from spinney.operator.writing import Unread, a_controller
 
 log = structlog.get_logger()
 

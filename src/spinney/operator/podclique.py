@@ -30,6 +30,7 @@ from spinney.kube.finalizers import remove_finalizer
 from spinney.kube.keys import Key
 from spinney.kube.manager import Manager
 from spinney.kube.mapping import to_controller_of
+from spinney.kube.reconciling import Created, HeldBack, Latest, Unread, a_controller, gathering, write_each
 from spinney.operator import gates, pods
 from spinney.operator.backend_answers import BackendAnswers
 from spinney.operator.caches import BY_BASE_GANG, BY_GANG, BY_SET, Caches
@@ -46,7 +47,6 @@ from spinney.operator.pod_states import deletion_order, free_indexes, has_gate, 
 from spinney.operator.releases import Releases
 from spinney.operator.set_update import is_on_delete, is_selected
 from spinney.operator.statuses import says_the_same, write_status
-from spinney.operator.writing import Created, HeldBack, Latest, Unread, a_controller, gathering, write_each
 
 log = structlog.get_logger()
 

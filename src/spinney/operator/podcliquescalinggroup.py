@@ -17,6 +17,7 @@ from spinney.kube.finalizers import remove_finalizer
 from spinney.kube.keys import Key
 from spinney.kube.manager import Manager
 from spinney.kube.mapping import to_controller_of, to_label
+from spinney.kube.reconciling import Latest, a_controller, delete_exactly, patch_each, write_each
 from spinney.operator import names, podcliques, termination
 from spinney.operator.caches import BY_SET, Caches
 from spinney.operator.claim_keeping import ClaimKeeper
@@ -33,7 +34,6 @@ from spinney.operator.set_status import replica_index
 from spinney.operator.set_update import is_on_delete, is_selected
 from spinney.operator.statuses import write_status
 from spinney.operator.taken_names import create_own
-from spinney.operator.writing import Latest, a_controller, delete_exactly, patch_each, write_each
 
 log = structlog.get_logger()
 

@@ -40,6 +40,14 @@ from spinney.kube.finalizers import remove_finalizer
 from spinney.kube.keys import Key
 from spinney.kube.manager import Manager
 from spinney.kube.mapping import to_label
+from spinney.kube.reconciling import (
+    Latest,
+    a_controller,
+    delete_exactly,
+    gathering,
+    patch_each,
+    write_each,
+)
 from spinney.operator import auxiliary, gangs, names, podcliques, set_status, termination
 from spinney.operator.caches import BY_TOPOLOGY, Caches
 from spinney.operator.claim_keeping import ClaimKeeper
@@ -58,14 +66,6 @@ from spinney.operator.set_status import ObservedSet, replica_index
 from spinney.operator.set_update import set_update
 from spinney.operator.statuses import write_status
 from spinney.operator.taken_names import create_own, taken_names
-from spinney.operator.writing import (
-    Latest,
-    a_controller,
-    delete_exactly,
-    gathering,
-    patch_each,
-    write_each,
-)
 
 log = structlog.get_logger()
 

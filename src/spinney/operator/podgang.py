@@ -38,6 +38,7 @@ from spinney.kube.finalizers import remove_finalizer
 from spinney.kube.keys import Key
 from spinney.kube.manager import Manager
 from spinney.kube.mapping import to_label
+from spinney.kube.reconciling import HeldBack, Latest, gathering, patch_exactly
 from spinney.operator import gang_status, gangs, incarnations, podgangs
 from spinney.operator.backend_answers import BackendAnswers
 from spinney.operator.caches import BY_SET, BY_TOPOLOGY, Caches
@@ -52,7 +53,6 @@ from spinney.operator.podgang_calls import BackendCalls
 from spinney.operator.set_status import replica_index
 from spinney.operator.statuses import patch_status
 from spinney.operator.topologies import Untranslatable
-from spinney.operator.writing import HeldBack, Latest, gathering, patch_exactly
 
 log = structlog.get_logger()
 

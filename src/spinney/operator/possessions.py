@@ -23,11 +23,11 @@ from spinney.kube.errors import NotFound
 from spinney.kube.finalizers import remove_finalizer
 from spinney.kube.keys import Key
 from spinney.kube.manager import Manager
+from spinney.kube.reconciling import Unread, delete_exactly, patch_exactly, write_each
 from spinney.operator import corrections
 from spinney.operator.auxiliary import COMPUTE_DOMAIN, DIGEST, Wanted
 from spinney.operator.caches import MANAGED
 from spinney.operator.last_errors import Obstacle
-from spinney.operator.writing import Unread, delete_exactly, patch_exactly, write_each
 
 KINDS: Final = (SERVICE, SERVICE_ACCOUNT, ROLE, ROLE_BINDING, SECRET, HORIZONTAL_POD_AUTOSCALER)
 BY_OWNER: Final = "owner uid"

@@ -17,7 +17,7 @@ from spinney.api.struct import JSON
 from spinney.kube.client import Client
 from spinney.kube.errors import Invalid, NotFound
 from spinney.kube.keys import Key
-from spinney.operator.writing import Latest
+from spinney.kube.reconciling import Latest
 
 
 class WithStatus(Protocol):

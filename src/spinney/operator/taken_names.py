@@ -23,12 +23,12 @@ from spinney.kube.cache import WatchCache
 from spinney.kube.client import Client
 from spinney.kube.errors import AlreadyExists, NotFound
 from spinney.kube.keys import Key
+from spinney.kube.reconciling import Unread
 from spinney.operator import names
 from spinney.operator.caches import Caches
 from spinney.operator.gangs import GangPlan
 from spinney.operator.layout import Layout
 from spinney.operator.possessions import NameTaken, Possession
-from spinney.operator.writing import Unread
 
 Owned: TypeAlias = PodGang | PodClique | PodCliqueScalingGroup
 
