@@ -76,7 +76,7 @@ docs: $(STAMP)  ## regenerate docs/reference and the chart from the code
 
 .PHONY: crds
 crds: $(STAMP)  ## regenerate the CRD manifests from the types
-	$(BIN)/spinney crds --output deploy/crds
+	$(BIN)/spinney crds --of all --output deploy/crds
 
 .PHONY: lock
 lock: $(STAMP)  ## refresh requirements.lock from the ranges in pyproject.toml

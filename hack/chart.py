@@ -8,18 +8,19 @@ from pathlib import Path
 
 import yaml
 
-from spinney.api.schema.crd import KINDS, manifest_text
+from spinney.api.schema.crd import kinds_of, manifest_text
 from spinney.api.struct import JSON
 from spinney.backends import Right, every_backend
-from spinney.cli.rights import COSCHEDULER, LEASES, MNNVL, OPERATOR, SCHEDULER, rules
+from spinney.cli.rights import COSCHEDULER, MNNVL, OPERATOR, SCHEDULER, lease, rules
 
 CHART = Path(__file__).resolve().parent.parent / "deploy" / "helm" / "spinney"
 _RBAC = "rbac.authorization.k8s.io"
+_OPERATOR_LEASE = '{{ dig "leaderElection" "resourceName" "grove-operator-leader-election" .Values.config }}'
 
 
 def files() -> Mapping[str, str]:
     """Return the text of every generated file by its path in the chart."""
-    crds = {f"crds/{kind.file_name}": manifest_text(kind) for kind in KINDS}
+    crds = {f"crds/{kind.file_name}": manifest_text(kind) for kind in kinds_of("grove")}
     return {
         **crds,
         "templates/operator-rbac.yaml": _operator(),
@@ -40,12 +41,12 @@ def _operator() -> str:
         backend = catalogue.get(name)
         if backend is not None and backend.name == name and backend.__module__.startswith("spinney."):
             text += _when(_profile(name), backend.rights) if backend.rights else ""
-    return _file(f"{text}\n---\n{_bindings('grove-operator')}", ".Values.operator.enabled")
+    return _file(f"{text}\n---\n{_bindings('grove-operator', _OPERATOR_LEASE)}", ".Values.operator.enabled")
 
 
 def _scheduler(name: str, rights: Iterable[Right], condition: str) -> str:
     role = _yaml([_role("ClusterRole", name, rights)])
-    return _file(f"{role}---\n{_bindings(name)}", condition)
+    return _file(f"{role}---\n{_bindings(name, name)}", condition)
 
 
 def _file(body: str, condition: str) -> str:
@@ -67,7 +68,7 @@ def _role(kind: str, name: str, rights: Iterable[Right]) -> JSON:
     return {"apiVersion": f"{_RBAC}/v1", "kind": kind, "metadata": {"name": name}, "rules": rules(rights)}
 
 
-def _bindings(name: str) -> str:
+def _bindings(name: str, lease_name: str) -> str:
     here = "{{ .Release.Namespace }}"
     metadata = {"name": name, "namespace": here}
     subjects = [{"kind": "ServiceAccount", "name": name, "namespace": here}]
@@ -79,7 +80,7 @@ def _bindings(name: str) -> str:
             "roleRef": {"apiGroup": _RBAC, "kind": "ClusterRole", "name": name},
             "subjects": subjects,
         },
-        {**_role("Role", name, [LEASES]), "metadata": metadata},
+        {**_role("Role", name, lease(lease_name)), "metadata": metadata},
         {
             "apiVersion": f"{_RBAC}/v1",
             "kind": "RoleBinding",

@@ -1,13 +1,13 @@
 #!/usr/bin/env bash
-# Builds the programs of one Kubernetes minor that its tools.go names, or etcd, from the pins beside this file, into a
-# directory named for the hash of those pins. Nothing is built twice: a second build of the same pins waits for the first
+# Builds the programs of one Kubernetes minor that its tools.go names (those of a node are pinned beside them), or etcd,
+# from the pins beside this file, into a directory named for the hash of those pins. Nothing is built twice: a second build of the same pins waits for the first
 # and finds its result.
 #
-# usage: build.sh 1.35|1.36|1.37|etcd        prints the directory of the binaries; a minor brings etcd along
+# usage: build.sh 1.35|1.36|1.37|1.37-node|etcd   prints the directory of the binaries; a minor brings etcd along
 # exit:  2 no such pins, 3 a build is needed and there is no Go
 set -euo pipefail
 
-target=${1:?usage: build.sh 1.35|1.36|1.37|etcd}
+target=${1:?usage: build.sh 1.35|1.36|1.37|1.37-node|etcd}
 here="$(cd "$(dirname "$0")" && pwd)"
 pins="$here/$target"
 [ -f "$pins/go.mod" ] || { echo "no pins for $target in $here" >&2; exit 2; }
@@ -24,12 +24,12 @@ build() {
 }
 
 build_kubernetes() {
-  local version stamp package
+  local version stamp package minor=${target%-node}
   version=$(awk '$1 == "require" && $2 == "k8s.io/kubernetes" {print $3}  $1 == "k8s.io/kubernetes" {print $2; exit}' "$pins/go.mod" | head -n 1)
   for package in k8s.io/component-base/version k8s.io/client-go/pkg/version; do
-    stamp="${stamp:-} -X $package.gitVersion=$version -X $package.gitMajor=1 -X $package.gitMinor=${target#1.}"
+    stamp="${stamp:-} -X $package.gitVersion=$version -X $package.gitMajor=1 -X $package.gitMinor=${minor#1.}"
   done
-  build "the Kubernetes $version control plane" "$(grep -o 'k8s.io/kubernetes/cmd/[a-z-]*' "$pins/tools.go")" "$stamp"
+  build "Kubernetes $version" "$(grep -o 'k8s.io/kubernetes/cmd/[a-z-]*' "$pins/tools.go")" "$stamp"
 }
 
 if [ ! -f "$out/.complete" ]; then

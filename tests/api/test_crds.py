@@ -10,6 +10,7 @@ from click.testing import CliRunner
 from spinney.api.schema.crd import KINDS, CustomKind, definition, manifest_text, manifests
 from spinney.api.schema.structural import NotStructural, structural_schema
 from spinney.api.struct import JSON, Struct, to_json
+from spinney.cli.crds import OWNERS as WHOSE
 from spinney.cli.crds import crds
 from tests.api.samples import DATA
 from tests.workloads.files import WORKLOADS, documents
@@ -41,7 +42,7 @@ def nodes(schema: JSON, path: str = "") -> Iterator[tuple[str, JSON]]:
 
 @pytest.mark.parametrize("kind", KINDS, ids=name_of)
 def test_committed_manifests_are_those_of_the_types(kind: CustomKind) -> None:
-    """The file under deploy/crds is what the types give; if not, run `spinney crds --output deploy/crds`."""
+    """The file under deploy/crds is what the types give; if not, run `make crds`."""
     assert (COMMITTED / kind.file_name).read_text(encoding="utf-8") == manifest_text(kind)
 
 
@@ -155,10 +156,13 @@ def test_a_type_no_schema_describes_is_refused() -> None:
 
 
 def test_the_command_writes_what_is_committed(tmp_path: Path) -> None:
-    """`spinney crds` prints all manifests, and with --output writes one file per kind."""
-    result = CliRunner().invoke(crds, ["--output", str(tmp_path / "out")])
+    """`spinney crds` prints Grove's manifests or whose one asks for, and with --output writes one file per kind."""
+    result = CliRunner().invoke(crds, ["--of", "all", "--output", str(tmp_path / "out")])
     assert result.exit_code == 0
     written = {path.name: path.read_text(encoding="utf-8") for path in (tmp_path / "out").iterdir()}
     assert written == {kind.file_name: manifest_text(kind) for kind in KINDS}
     printed = CliRunner().invoke(crds).output
-    assert printed == "".join(manifest_text(kind) for kind in KINDS)
+    assert printed == "".join(manifest_text(kind) for kind in KINDS if kind.resource.group.endswith("grove.io"))
+    volcanos = CliRunner().invoke(crds, ["--of", "volcano"]).output
+    assert volcanos == "".join(manifest_text(kind) for kind in KINDS if "volcano" in kind.resource.group)
+    assert set(WHOSE) == {kind.owner for kind in KINDS}

@@ -4,8 +4,10 @@ from pathlib import Path
 
 from click.testing import CliRunner
 
+from spinney.api.apiextensions import CUSTOM_RESOURCE_DEFINITION
 from spinney.api.core import CONFIG_MAP
 from spinney.cli import main
+from spinney.kube.client import Client
 from tests.cli.clusters import ServedCluster
 from tests.cli.workloads import a_training_job, as_yaml
 
@@ -44,6 +46,25 @@ def test_a_directory_is_applied_file_by_file(served: ServedCluster, tmp_path: Pa
 
     assert answer.output.splitlines() == ["ConfigMap a created", "ConfigMap b created"]
     assert served.spinney("delete", "-f", str(tmp_path)).exit_code == 0
+
+
+def test_crds_that_exist_are_left_as_they_are(served: ServedCluster) -> None:
+    """``crds --create`` makes what is missing and never changes a CRD that somebody else installed."""
+    name = "queues.scheduling.volcano.sh"
+
+    async def replaced(client: Client) -> int:
+        crd = await client.get(CUSTOM_RESOURCE_DEFINITION, name)
+        crd["metadata"]["labels"] = {"installed-by": "volcano"}
+        return int((await client.replace(CUSTOM_RESOURCE_DEFINITION, crd))["metadata"]["resourceVersion"])
+
+    async def version(client: Client) -> int:
+        return int((await client.get(CUSTOM_RESOURCE_DEFINITION, name))["metadata"]["resourceVersion"])
+
+    before = served.call(replaced)
+    answer = served.spinney("crds", "--of", "volcano", "--create")
+
+    assert f"CustomResourceDefinition {name} exists and is left as it is" in answer.output
+    assert served.call(version) == before
 
 
 def test_an_unknown_kind_says_what_is_served(served: ServedCluster, tmp_path: Path) -> None:

@@ -59,6 +59,22 @@ def test_our_scheduler_is_deployed_only_for_its_profile(tmp_path: Path) -> None:
         assert {each["metadata"]["name"] for each in objects if each["kind"] == "Deployment"} == expected
 
 
+@pytest.mark.parametrize("profile", ["spinney-scheduler", "kai-scheduler", "volcano", "coscheduling"])
+def test_only_groves_kinds_are_brought(tmp_path: Path, profile: str) -> None:
+    """The CRDs of KAI, Volcano and scheduler-plugins are never printed: their owners install and remove them."""
+    configuration = f"scheduler: {{profiles: [{{name: {profile}, default: true}}]}}"
+    objects = printed(tmp_path, configuration, "--coscheduler")
+    groups = {each["spec"]["group"] for each in objects if each["kind"] == "CustomResourceDefinition"}
+    assert groups == {"grove.io", "scheduler.grove.io"}
+
+
+def test_what_holds_users_objects_is_not_marked_for_removal(tmp_path: Path) -> None:
+    """The label by which an installation is removed is on every object but CRDs and the namespace."""
+    for each in printed(tmp_path, OURS, "--coscheduler"):
+        marked = each["metadata"].get("labels", {}).get("app.kubernetes.io/part-of") == "spinney"
+        assert marked == (each["kind"] not in ("CustomResourceDefinition", "Namespace")), each
+
+
 def test_nobody_is_given_everything(tmp_path: Path) -> None:
     """No rule has a wildcard, and secrets are not the scheduler's business."""
     for each in printed(tmp_path, OURS):

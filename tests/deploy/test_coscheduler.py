@@ -50,11 +50,10 @@ def test_it_is_installed_only_when_asked_for() -> None:
         assert names(alone, kind) == {NAME}
 
 
-def test_it_brings_its_own_kind_only() -> None:
-    """Alone, of all CRDs only the PodGroup is installed."""
+def test_it_brings_no_kind() -> None:
+    """Alone it comes without CRDs: the PodGroup is that of scheduler-plugins."""
     answer = CliRunner().invoke(main, ["manifests", "--no-operator", "--coscheduler"])
-    objects = list(yaml.safe_load_all(answer.output))
-    assert names(objects, "CustomResourceDefinition") == {"podgroups.scheduling.x-k8s.io"}
+    assert names(list(yaml.safe_load_all(answer.output)), "CustomResourceDefinition") == set()
 
 
 def test_it_leaves_the_default_scheduler_alone() -> None:

@@ -33,7 +33,7 @@ from spinney.backends.builtin import every_backend
 from spinney.coscheduling.process import CoschedulerProcess
 from spinney.kube.client import Client
 from spinney.nodes import Fleet, PodTimes
-from spinney.operator.configuration import check
+from spinney.operator.configuration import InitContainer, check
 from spinney.operator.operator import Settings
 from spinney.scheduler.config import SchedulerConfig
 from spinney.sim.embedded import Stack, StackOptions
@@ -330,13 +330,13 @@ class Stages:
         cordoned: int = 0,
         topology: bool = True,
         mnnvl: bool = False,
-        init_image: str = "spinney:latest",
+        init_image: str = "spinney",
         times: PodTimes | None = None,
         keep: bool = False,
     ) -> AbstractAsyncContextManager[Stage]:
         """Run a scenario on so many nodes, with the operator configured for the backend."""
         configuration = self.backend.configuration(topology=topology, mnnvl=mnnvl)
-        settings = Settings.of(check(configuration, BACKENDS_SHIPPED), init_image=init_image)
+        settings = Settings.of(check(configuration, BACKENDS_SHIPPED), own=InitContainer(image=init_image))
         pace = times or (floor.QUICK if self.cluster.embedded else floor.INSTANT)
         served = SchedulerConfig(scheduler_names=(SPINNEY.name if self.backend.coscheduler else self.backend.name,))
         options = StackOptions(nodes=floor.a_floor(nodes, times=pace), operator=settings, scheduler=served)

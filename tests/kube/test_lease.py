@@ -13,7 +13,7 @@ from spinney.api.coordination import LEASE, Lease
 from spinney.kube import Client, Response
 from spinney.kube.errors import ConnectionRefused
 from spinney.kube.fencing import FencedTransport, NotLeading
-from spinney.kube.lease import LeaderElection, LeaseLost, LeaseTimes
+from spinney.kube.lease import LeaderElection, LeaseLost, LeaseTimes, process_identity
 from spinney.kube.transport import StreamingResponse
 from spinney.runtime import Runtime, run_virtual
 from tests.kube.model import THING, ModelServer, stopped
@@ -108,6 +108,28 @@ def test_a_stopped_leader_releases_at_once() -> None:
         await stopped(waiting)
 
     run_virtual(main())
+
+
+def test_a_container_that_is_started_again_has_its_lease_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """After a crash the next container of the same pod goes on; another pod waits until the lease has expired."""
+
+    async def story() -> None:
+        race = Race()
+
+        def started(pod: str) -> LeaderElection:
+            monkeypatch.setenv("POD_NAME", pod)
+            monkeypatch.setenv("POD_UID", f"uid-of-{pod}")
+            return race.candidate(process_identity(race.runtime))[0]
+
+        clock = race.runtime.clock
+        await started("a").acquire()  # and is killed: nothing renews, nothing releases
+        crashed = clock.monotonic()
+        await started("a").acquire()
+        assert clock.monotonic() - crashed < 1
+        await started("b").acquire()
+        assert clock.monotonic() - crashed >= 15
+
+    run_virtual(story())
 
 
 def test_a_cut_off_leader_stops_before_another_takes_over() -> None:

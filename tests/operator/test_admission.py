@@ -13,10 +13,11 @@ import msgspec
 import pytest
 
 from spinney.api import labels as marks
-from spinney.api.admission import AdmissionRequest
+from spinney.api.admission import VALIDATING_WEBHOOK_CONFIGURATION, AdmissionRequest
 from spinney.api.core import NAMESPACE
 from spinney.api.grove import CLUSTER_TOPOLOGY_BINDING, POD_CLIQUE, POD_CLIQUE_SET, PodCliqueSet
 from spinney.api.podgang import PodGang
+from spinney.api.rbac import CLUSTER_ROLE
 from spinney.api.struct import JSON, convert
 from spinney.backends import (
     Capabilities,
@@ -397,10 +398,20 @@ MANAGED = {marks.PART_OF: "model"}
         ({"operation": "DELETE", "oldObject": {marks.PART_OF: "open"}}, True, False),
         ({"operation": "DELETE", "oldObject": MANAGED, "user": OPERATOR}, True, False),
         ({"operation": "DELETE", "oldObject": MANAGED, "user": "trusted"}, True, False),
+        (
+            {
+                "operation": "UPDATE",
+                "oldObject": MANAGED,
+                "resource": "secrets",
+                "user": "system:kube-controller-manager",
+            },
+            True,
+            False,
+        ),
     ],
 )
 def test_who_may_touch_managed_objects(asked: JSON, allowed: bool, warned: bool) -> None:
-    """The operator and the exempt may, others only what belongs to no set or to one that lifts the protection."""
+    """The operator, the exempt and the filler of token Secrets may, others only what no set keeps protected."""
     lifted = {marks.DISABLE_PROTECTION: "true"}
     sets = {
         Key("test", "model"): a_pod_clique_set("model"),
@@ -421,6 +432,24 @@ def test_who_may_touch_managed_objects(asked: JSON, allowed: bool, warned: bool)
     judge = Authorizer(sets.get, operator=OPERATOR, exempt=("trusted",)).judge
     refusal, warnings = judge(convert(AdmissionRequest, review))
     assert (refusal is None, bool(warnings)) == (allowed, warned)
+
+
+def test_an_authorizer_that_is_switched_off_is_not_left_registered() -> None:
+    """Without it nothing is refused on behalf of a judge who does not answer; what is registered goes with the role."""
+
+    async def story() -> None:
+        async with a_guarded_cluster(Settings(profiles=KAI_TOO, operator_user=OPERATOR)) as client:
+            role = await client.create(CLUSTER_ROLE, {"metadata": {"name": "grove-operator"}, "rules": []})
+            place = ServicePlace("grove-operator", "grove")
+            before = {each["metadata"]["name"] for each in (await client.list(VALIDATING_WEBHOOK_CONFIGURATION)).items}
+            for _ in range(2):
+                await register(client, place, b"", authorizer=False)
+            found = (await client.list(VALIDATING_WEBHOOK_CONFIGURATION)).items
+            assert before - {each["metadata"]["name"] for each in found} == {"authorizer-webhook"}
+            owners = {each["metadata"]["ownerReferences"][0]["uid"] for each in found}
+            assert owners == {role["metadata"]["uid"]}
+
+    run_virtual(story())
 
 
 def test_certificates_are_shared_and_renewed() -> None:

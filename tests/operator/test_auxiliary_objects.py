@@ -1,8 +1,10 @@
 """What a set has beside its pods: the rights of its init containers, services, autoscalers; and what is not its own."""
 
 import asyncio
+from typing import Any
 
 import msgspec
+from structlog.testing import capture_logs
 
 from spinney.api import labels as marks
 from spinney.api.autoscaling import HORIZONTAL_POD_AUTOSCALER
@@ -23,11 +25,14 @@ from spinney.api.kai import TOPOLOGY
 from spinney.api.rbac import ROLE, ROLE_BINDING
 from spinney.api.resource import Resource
 from spinney.api.resource_claims import RESOURCE_CLAIM
-from spinney.api.struct import JSON
+from spinney.api.struct import JSON, encode
 from spinney.backends.profiles import Profile, Profiles
+from spinney.kube.transport import Response
 from spinney.operator.operator import Settings
 from spinney.operator.topology_status import binding_status
 from spinney.runtime import run_virtual
+from spinney.server import ApiServer
+from spinney.sim.transport import InProcessTransport
 from spinney.testing.builders import a_clique, a_pod_clique_set, a_scaling_group, a_topology
 from tests.operator.harness import World, a_world
 
@@ -73,6 +78,38 @@ def test_init_containers_may_watch_the_pods_they_wait_for() -> None:
             secret = await part(world, SECRET, "model-ic-sat")
             assert secret["type"] == "kubernetes.io/service-account-token"
             assert secret["metadata"]["annotations"]["kubernetes.io/service-account.name"] == "model"
+
+    run_virtual(story())
+
+
+class SlowToSeeRoles(InProcessTransport):
+    """A line to an API server that refuses a binding to a Role which it has not seen for half a second. Mutable."""
+
+    def __init__(self, server: ApiServer) -> None:
+        super().__init__(server)
+        self._seen: float | None = None
+
+    async def request(self, method: str, path: str, **options: Any) -> Response:
+        """Refuse bindings that come too early, as kube-apiserver does."""
+        now = asyncio.get_running_loop().time()
+        if method == "POST" and path.endswith("/rolebindings") and (self._seen is None or now < self._seen + 0.5):
+            status = {"kind": "Status", "status": "Failure", "reason": "NotFound", "code": 404, "message": "no role"}
+            return Response(404, {}, encode(status))
+        if method == "POST" and path.endswith("/roles"):
+            self._seen = now
+        return await super().request(method, path, **options)
+
+
+def test_a_role_is_bound_once_the_api_server_has_seen_it() -> None:
+    """A Role takes a moment to be known to whoever checks its binding; waiting for it is no failed reconcile."""
+
+    async def story() -> None:
+        with capture_logs() as logs:
+            async with a_world(line=SlowToSeeRoles) as world:
+                await world.apply(ordered())
+                await world.settle()
+                await part(world, ROLE_BINDING, "grove.io:pcs:model")
+        assert [each for each in logs if each["event"] == "reconcile failed"] == []
 
     run_virtual(story())
 

@@ -9,6 +9,7 @@ from spinney.api.grove import EXPLICIT, IN_ORDER, PodCliqueSet
 from spinney.api.meta import OwnerReference
 from spinney.api.struct import JSON
 from spinney.operator import podcliques, pods, startup
+from spinney.operator.configuration import InitContainer
 from spinney.operator.layout import Layout, Place
 from spinney.testing.builders import a_clique, a_pod_clique_set, a_pod_spec, a_scaling_group
 
@@ -20,7 +21,14 @@ def manifest(pcs: PodCliqueSet, place: Place, index: int = 0) -> JSON:
     layout = Layout(pcs)
     clique = podcliques.desired_clique(layout, place, "hash", OWNER)
     clique = msgspec.structs.replace(clique, metadata=msgspec.structs.replace(clique.metadata, uid="uid"))
-    return pods.pod_manifest(clique, layout, place, index, name="pod", image="spinney:1")
+    return pods.pod_manifest(
+        clique,
+        layout,
+        place,
+        index,
+        name="pod",
+        waiting=InitContainer(image="spinney:1", image_pull_policy="Always", image_pull_secrets=("ours",)),
+    )
 
 
 def environment(pod: JSON, container: int = 0) -> dict[str, object]:
@@ -117,6 +125,24 @@ def test_waiting_pods_get_an_init_container() -> None:
     assert found[1]["command"] == ["spinney", "wait-for"]
     assert found[1]["args"] == ["--podcliques=model-0-a:2"]
     assert "env" not in found[1]
+
+
+def test_the_init_container_is_admitted_where_others_are() -> None:
+    """It passes `restricted` and a ResourceQuota, keeps a pod Guaranteed, and is pulled as the operator is."""
+    mine = a_pod_spec(imagePullSecrets=[{"name": "mine"}])
+    cliques = [a_clique("a"), a_clique("b", 1, after=["a"], pod_spec=mine)]
+    pcs = a_pod_clique_set("model", cliques, startup=EXPLICIT)
+    spec = manifest(pcs, Layout(pcs).standalone(0)[1])["spec"]
+    (found,) = spec["initContainers"]
+    assert found["resources"]["requests"] == found["resources"]["limits"]
+    assert set(found["resources"]["limits"]) == {"cpu", "memory"}
+    context = found["securityContext"]
+    assert context["runAsNonRoot"] is True
+    assert context["allowPrivilegeEscalation"] is False
+    assert context["capabilities"] == {"drop": ["ALL"]}
+    assert context["seccompProfile"] == {"type": "RuntimeDefault"}
+    assert found["imagePullPolicy"] == "Always"
+    assert [each["name"] for each in spec["imagePullSecrets"]] == ["mine", "ours"]
 
 
 def test_a_repeated_creation_has_the_same_name() -> None:

@@ -67,6 +67,8 @@ class Right:
     group: str
     resources: tuple[str, ...]
     verbs: tuple[str, ...]
+    names: tuple[str, ...] = ()
+    """Only objects of these names; empty: all."""
 
 
 @dataclass(frozen=True)

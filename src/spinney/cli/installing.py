@@ -8,11 +8,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final
 
-from spinney.api.coscheduling import POD_GROUP
-from spinney.api.schema.crd import manifests as crd_manifests
-from spinney.api.struct import JSON
+from spinney.api.schema.crd import definition, kinds_of
+from spinney.api.struct import JSON, to_json
 from spinney.backends import Catalogue, Right
-from spinney.cli.rights import COSCHEDULER, LEASES, MNNVL, OPERATOR, SCHEDULER, rules
+from spinney.cli.rights import COSCHEDULER, MNNVL, OPERATOR, SCHEDULER, lease, rules
 from spinney.operator.configuration import LoadedConfiguration
 
 OPERATOR_NAME: Final = "grove-operator"
@@ -20,8 +19,13 @@ SCHEDULER_NAME: Final = "spinney-scheduler"
 COSCHEDULER_NAME: Final = "spinney-coscheduler"
 COSCHEDULER_CONFIG: Final = "profiles:\n- schedulerName: coscheduling\n"
 """What the coscheduler serves in a cluster, whose own scheduler has the default name."""
-GROVE_GROUPS: Final = frozenset({"grove.io", "scheduler.grove.io"})
 
+PART_OF: Final = "app.kubernetes.io/part-of"
+
+_WHICH_POD: Final[tuple[JSON, ...]] = tuple(
+    {"name": name, "valueFrom": {"fieldRef": {"fieldPath": f"metadata.{field}"}}}
+    for name, field in (("POD_NAME", "name"), ("POD_UID", "uid"))
+)
 _CONFIG_DIRECTORY: Final = "/etc/spinney"
 _CONFIGURED: Final = ("--config", f"{_CONFIG_DIRECTORY}/config.yaml")
 
@@ -34,7 +38,8 @@ class Installation:
     text: str
     """The configuration file, as written."""
     namespace: str = "spinney-system"
-    image: str = "spinney:latest"
+    image: str
+    pull_policy: str = "IfNotPresent"
     replicas: int = 1
     crds: bool = True
     operator: bool = True
@@ -46,28 +51,35 @@ class Installation:
 def installation(options: Installation, catalogue: Catalogue) -> list[JSON]:
     """Return every object of the installation, in the order in which to apply them."""
     ours = options.operator and SCHEDULER_NAME in options.configuration.profiles.names()
-    objects = [crd for crd in crd_manifests() if options.crds and _is_used(crd, options, ours)]
+    objects: list[JSON] = []
+    if options.crds and options.operator:
+        objects += [to_json(definition(kind)) for kind in kinds_of("grove")]
     objects.append({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": options.namespace}})
     if options.operator:
-        objects += _identity(OPERATOR_NAME, options.namespace, operator_rights(options, catalogue))
+        objects += _identity(
+            OPERATOR_NAME,
+            options,
+            operator_rights(options, catalogue),
+            options.configuration.written.leader_election.resource_name,
+        )
         configuration = _config_map(OPERATOR_NAME, options.text, options)
         objects += [configuration, _webhook_service(options), _operator(options, configuration)]
     if ours:
-        objects += _identity(SCHEDULER_NAME, options.namespace, SCHEDULER)
+        objects += _identity(SCHEDULER_NAME, options, SCHEDULER, SCHEDULER_NAME)
         objects.append(_scheduler(SCHEDULER_NAME, "scheduler", options))
     if options.coscheduler:
         configuration = _config_map(COSCHEDULER_NAME, options.coscheduler, options)
-        objects += [*_identity(COSCHEDULER_NAME, options.namespace, COSCHEDULER), configuration]
+        objects += [*_identity(COSCHEDULER_NAME, options, COSCHEDULER, COSCHEDULER_NAME), configuration]
         objects.append(_scheduler(COSCHEDULER_NAME, "coscheduler", options, configuration))
-    return objects
+    return [_marked(each) for each in objects]
 
 
-def _is_used(crd: JSON, options: Installation, ours: bool) -> bool:
-    """Tell whether somebody of the installation needs a CRD; our own scheduler reads all of them."""
-    group = crd["spec"]["group"]
-    if options.operator and (ours or group in GROVE_GROUPS):
-        return True
-    return bool(options.coscheduler) and group == POD_GROUP.group
+def _marked(manifest: JSON) -> JSON:
+    """Return an object with the label by which it is removed; what holds users' objects has none."""
+    if manifest["kind"] in ("CustomResourceDefinition", "Namespace"):
+        return manifest
+    labels = manifest["metadata"].get("labels", {}) | {PART_OF: "spinney"}
+    return {**manifest, "metadata": {**manifest["metadata"], "labels": labels}}
 
 
 def operator_rights(options: Installation, catalogue: Catalogue) -> list[Right]:
@@ -81,9 +93,10 @@ def operator_rights(options: Installation, catalogue: Catalogue) -> list[Right]:
     return rights
 
 
-def _identity(name: str, namespace: str, rights: Iterable[Right]) -> list[JSON]:
+def _identity(name: str, options: Installation, rights: Iterable[Right], lease_name: str) -> list[JSON]:
     """Return a service account, what it may do in the cluster, and its lease in its own namespace."""
     group = "rbac.authorization.k8s.io"
+    namespace = options.namespace
     subjects = [{"kind": "ServiceAccount", "name": name, "namespace": namespace}]
     metadata = {"name": name, "namespace": namespace}
     return [
@@ -96,7 +109,7 @@ def _identity(name: str, namespace: str, rights: Iterable[Right]) -> list[JSON]:
             "roleRef": {"apiGroup": group, "kind": "ClusterRole", "name": name},
             "subjects": subjects,
         },
-        {"apiVersion": f"{group}/v1", "kind": "Role", "metadata": metadata, "rules": rules([LEASES])},
+        {"apiVersion": f"{group}/v1", "kind": "Role", "metadata": metadata, "rules": rules(lease(lease_name))},
         {
             "apiVersion": f"{group}/v1",
             "kind": "RoleBinding",
@@ -134,10 +147,13 @@ def _operator(options: Installation, configuration: JSON) -> JSON:
     container = {
         "name": "operator",
         "image": options.image,
+        "imagePullPolicy": options.pull_policy,
         "args": ["operator", *_CONFIGURED],
         "env": [
             {"name": "GROVE_OPERATOR_SERVICE_ACCOUNT_NAME", "value": OPERATOR_NAME},
             {"name": "GROVE_INIT_CONTAINER_IMAGE", "value": options.image},
+            {"name": "SPINNEY_IMAGE_PULL_POLICY", "value": options.pull_policy},
+            *_WHICH_POD,
         ],
         "ports": [
             {"name": "webhooks", "containerPort": server.webhooks.port},
@@ -155,6 +171,7 @@ def _scheduler(name: str, command: str, options: Installation, configuration: JS
     container = {
         "name": command,
         "image": options.image,
+        "imagePullPolicy": options.pull_policy,
         "args": [
             command,
             *(_CONFIGURED if configuration is not None else ()),
@@ -163,6 +180,7 @@ def _scheduler(name: str, command: str, options: Installation, configuration: JS
             f"--metrics-port={port}",
             "--log-json",
         ],
+        "env": list(_WHICH_POD),
         "ports": [{"name": "metrics", "containerPort": port}],
         **_probes("metrics"),
         **_confined("512Mi"),
@@ -193,7 +211,7 @@ def _deployment(name: str, options: Installation, container: JSON, configuration
 
 
 def _labels(name: str) -> JSON:
-    return {"app.kubernetes.io/name": name, "app.kubernetes.io/part-of": "spinney"}
+    return {"app.kubernetes.io/name": name, PART_OF: "spinney"}
 
 
 def _probes(port: str) -> JSON:

@@ -12,9 +12,14 @@ from spinney.cli.options import TEXT_FILE, done_by
     help="The operator's configuration: its profiles decide which rights are granted and whether our scheduler runs.",
 )
 @click.option("--namespace", default="spinney-system", show_default=True, help="Where the processes run.")
-@click.option("--image", default="spinney:latest", show_default=True, help="The container image.")
+@click.option("--image", help="The container image; by default spinney with the tag of this version.")
 @click.option("--replicas", default=1, show_default=True, help="Of each process; with more, configure leader election.")
-@click.option("--crds/--no-crds", default=True, show_default=True, help="Whether the CRDs are among them.")
+@click.option(
+    "--crds/--no-crds",
+    default=True,
+    show_default=True,
+    help="Whether Grove's CRDs are among them; no others ever are (see spinney crds).",
+)
 @click.option("--operator/--no-operator", default=True, show_default=True, help="Whether the operator is among them.")
 @click.option("--coscheduler", is_flag=True, help="The coscheduler too, for the scheduler name coscheduling.")
 @click.option("--coscheduler-config", type=TEXT_FILE, help="The coscheduler's configuration; implies --coscheduler.")

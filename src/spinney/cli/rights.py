@@ -8,11 +8,11 @@ from typing import Final
 
 from spinney.api.struct import JSON
 from spinney.backends import Right
+from spinney.operator.webhooks import WEBHOOK_CONFIGURATIONS
 
 READ: Final = ("get", "list", "watch")
 OWN: Final = (*READ, "create", "update", "patch", "delete")
 EVENTS: Final = Right("", ("events",), ("create", "patch"))
-LEASES: Final = Right("coordination.k8s.io", ("leases",), ("get", "create", "update"))
 
 OPERATOR: Final = (
     Right("grove.io", ("podcliquesets",), (*READ, "update", "patch")),
@@ -47,8 +47,10 @@ OPERATOR: Final = (
     Right(
         "admissionregistration.k8s.io",
         ("mutatingwebhookconfigurations", "validatingwebhookconfigurations"),
-        ("get", "create", "patch"),
+        ("create", "patch", "delete"),  # applied by name, so that creating is limited to these names, too
+        names=WEBHOOK_CONFIGURATIONS,
     ),
+    Right("rbac.authorization.k8s.io", ("clusterroles",), ("get",), names=("grove-operator",)),
     EVENTS,
 )
 
@@ -100,8 +102,19 @@ COSCHEDULER: Final = (
 )
 
 
+def lease(name: str) -> tuple[Right, Right]:
+    """Return what an election needs: making a Lease, which cannot be limited to a name, and keeping the one."""
+    return (
+        Right("coordination.k8s.io", ("leases",), ("create",)),
+        Right("coordination.k8s.io", ("leases",), ("get", "update"), names=(name,)),
+    )
+
+
 def rules(rights: Iterable[Right]) -> list[JSON]:
     """Return rights as the rules of a Role or ClusterRole."""
-    return [
-        {"apiGroups": [right.group], "resources": list(right.resources), "verbs": list(right.verbs)} for right in rights
-    ]
+    return [_rule(right) for right in rights]
+
+
+def _rule(right: Right) -> JSON:
+    rule: JSON = {"apiGroups": [right.group], "resources": list(right.resources), "verbs": list(right.verbs)}
+    return {**rule, "resourceNames": list(right.names)} if right.names else rule

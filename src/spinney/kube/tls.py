@@ -1,11 +1,10 @@
 """TLS towards an API server: whom we trust, and who we say we are."""
 
-import os
 import ssl
-import tempfile
 from dataclasses import dataclass, field
 
 from spinney.kube.errors import ConfigurationError
+from spinney.runtime.chains import load_chain
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,15 +39,9 @@ def client_context(
 
 
 def _present(context: ssl.SSLContext, certificate: ClientCertificate) -> None:
-    # OpenSSL reads a chain only from a file; this one is readable by its owner alone and gone right after.
-    descriptor, path = tempfile.mkstemp(prefix="spinney-", suffix=".pem")
     try:
-        with os.fdopen(descriptor, "wb") as file:
-            file.write(certificate.certificate.rstrip() + b"\n" + certificate.key)
-        context.load_cert_chain(path)
+        load_chain(context, certificate.certificate, certificate.key)
     except ssl.SSLError as problem:
         raise ConfigurationError(
             f"the client certificate and key cannot be used ({problem}); check that both are PEM and belong together"
         ) from problem
-    finally:
-        os.unlink(path)  # noqa: PTH108 - beside mkstemp

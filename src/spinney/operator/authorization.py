@@ -1,15 +1,26 @@
-"""Who may touch what the operator makes: the operator itself, and those the configuration exempts.
+"""Who may touch what the operator makes: the operator, Kubernetes' own controllers, and whom the configuration exempts.
 
 Pods may always be deleted. A PodCliqueSet annotated ``grove.io/disable-managed-resource-protection: "true"`` lets
 anybody change what belongs to it.
 """
 
 from collections.abc import Callable
+from typing import Final
 
 from spinney.api import labels as marks
 from spinney.api.admission import AdmissionRequest
 from spinney.api.grove import PodCliqueSet
 from spinney.kube.keys import Key
+
+KUBERNETES: Final = frozenset(
+    {
+        "system:kube-controller-manager",  # fills the token Secret
+        "system:serviceaccount:kube-system:generic-garbage-collector",
+        "system:serviceaccount:kube-system:horizontal-pod-autoscaler",
+        "system:serviceaccount:kube-system:namespace-controller",
+    }
+)
+"""Kubernetes' own controllers, without which generated objects are neither completed nor removed."""
 
 LookUp = Callable[[Key], PodCliqueSet | None]
 
@@ -20,7 +31,7 @@ class Authorizer:
     def __init__(self, sets: LookUp, *, operator: str, exempt: tuple[str, ...] = ()) -> None:
         self._sets = sets
         self._operator = operator
-        self._trusted = frozenset({operator, *exempt})
+        self._trusted = KUBERNETES | {operator, *exempt}
 
     def judge(self, request: AdmissionRequest) -> tuple[str | None, tuple[str, ...]]:
         """Return why a request is refused, or ``None``, and what to warn of."""

@@ -15,7 +15,7 @@ import yaml
 
 from spinney.api.durations import format_duration
 from spinney.api.schema.validate_size import DEFAULT_LIMITS
-from spinney.api.struct import Struct
+from spinney.api.struct import JSON, Struct
 from spinney.backends.catalogue import Catalogue
 from spinney.backends.documents import InvalidDocument, Step, decode, parse
 from spinney.backends.profiles import Profiles, SchedulerConfiguration, resolve
@@ -156,6 +156,39 @@ class Limits(Struct, frozen=True, kw_only=True):
     """PodGangs of one set: one for each replica, and one for each scaling group replica beyond its minimum."""
 
 
+def _waiting_resources() -> JSON:
+    # Requests equal limits, so that a pod that would be Guaranteed without the container still is.
+    amounts = {"cpu": "100m", "memory": "128Mi"}
+    return {"requests": amounts, "limits": amounts}
+
+
+def _waiting_security() -> JSON:
+    return {
+        "allowPrivilegeEscalation": False,
+        "capabilities": {"drop": ["ALL"]},
+        "readOnlyRootFilesystem": True,
+        "runAsNonRoot": True,
+        "runAsUser": 65532,
+        "runAsGroup": 65532,
+        "seccompProfile": {"type": "RuntimeDefault"},
+    }
+
+
+class InitContainer(Struct, frozen=True, kw_only=True):
+    """The container in which a pod waits for the cliques it starts after. Its image is the operator's own."""
+
+    image: str = ""
+    """The image; empty: the environment variable GROVE_INIT_CONTAINER_IMAGE, which the installation sets."""
+    image_pull_policy: str = ""
+    """When the kubelet pulls the image; empty: as it pulls the operator's."""
+    image_pull_secrets: tuple[str, ...] = ()
+    """Secrets to pull the image with, added to pods that wait; empty: the operator's. Each namespace has its own."""
+    resources: JSON = msgspec.field(default_factory=_waiting_resources)
+    """Requests and limits of the container; a ResourceQuota asks for them."""
+    security_context: JSON = msgspec.field(default_factory=_waiting_security)
+    """Security context of the container; the default passes the Pod Security Standard `restricted`."""
+
+
 class OperatorConfiguration(Struct, frozen=True, kw_only=True):
     """The whole file."""
 
@@ -177,6 +210,7 @@ class OperatorConfiguration(Struct, frozen=True, kw_only=True):
     topology_aware_scheduling: TopologyAwareScheduling = TopologyAwareScheduling()
     network: Network = Network()
     limits: Limits = Limits()
+    init_container: InitContainer = InitContainer()
     scheduler: SchedulerConfiguration = SchedulerConfiguration()
 
 

@@ -1,6 +1,9 @@
 """The operator: caches, backends and controllers, composed."""
 
 from dataclasses import dataclass, field
+from typing import Final
+
+import msgspec
 
 from spinney.api.resource_claims import RESOURCE_CLAIM
 from spinney.api.schema.validate_size import DEFAULT_LIMITS, SizeLimits
@@ -20,7 +23,7 @@ from spinney.operator.backend_answers import BackendAnswers
 from spinney.operator.caches import Caches
 from spinney.operator.claim_keeping import ClaimKeeper
 from spinney.operator.clustertopologybinding import ClusterTopologyBindingController
-from spinney.operator.configuration import WORKERS, LoadedConfiguration
+from spinney.operator.configuration import WORKERS, InitContainer, LoadedConfiguration
 from spinney.operator.departures import Departures
 from spinney.operator.growth import Growth
 from spinney.operator.podclique import PodCliqueController
@@ -31,7 +34,7 @@ from spinney.operator.possessions import Possessions
 from spinney.operator.releases import Releases
 
 COMPONENT = "grove-operator"
-DEFAULT_INIT_IMAGE = "spinney:latest"
+_OWN: Final = InitContainer(image="spinney")
 
 
 class ComputeDomainsMissing(RuntimeError):  # noqa: N818 - named for the situation
@@ -46,7 +49,7 @@ class Settings:
     topology_enabled: bool = False
     mnnvl_enabled: bool = False
     limits: SizeLimits = DEFAULT_LIMITS
-    init_image: str = DEFAULT_INIT_IMAGE
+    init_container: InitContainer = _OWN
     set_workers: int = WORKERS["pod_clique_set"]
     clique_workers: int = WORKERS["pod_clique"]
     group_workers: int = WORKERS["pod_clique_scaling_group"]
@@ -57,9 +60,13 @@ class Settings:
 
     @classmethod
     def of(
-        cls, configuration: LoadedConfiguration, *, init_image: str = DEFAULT_INIT_IMAGE, user: str | None = None
+        cls, configuration: LoadedConfiguration, *, own: InitContainer = _OWN, user: str | None = None
     ) -> "Settings":
-        """Return what a configuration file comes to; ``user`` is who the operator is to the API server."""
+        """Return what a configuration file comes to.
+
+        ``own`` says how the operator's own image is pulled, for init containers of which the file does not say it;
+        ``user`` is who the operator is to the API server.
+        """
         written = configuration.written
         controllers = written.controllers
         return cls(
@@ -67,7 +74,12 @@ class Settings:
             topology_enabled=written.topology_aware_scheduling.enabled,
             mnnvl_enabled=written.network.auto_mnnvl_enabled,
             limits=SizeLimits(pods=written.limits.pods_per_set, gangs=written.limits.gangs_per_set),
-            init_image=init_image,
+            init_container=msgspec.structs.replace(
+                written.init_container,
+                image=written.init_container.image or own.image,
+                image_pull_policy=written.init_container.image_pull_policy or own.image_pull_policy,
+                image_pull_secrets=written.init_container.image_pull_secrets or own.image_pull_secrets,
+            ),
             set_workers=controllers.pod_clique_set.concurrent_syncs or cls.set_workers,
             clique_workers=controllers.pod_clique.concurrent_syncs or cls.clique_workers,
             group_workers=controllers.pod_clique_scaling_group.concurrent_syncs or cls.group_workers,
@@ -137,8 +149,8 @@ class Operator:
             registry,
             events,
             claims,
-            init_image=settings.init_image,
             growth=growth,
+            waiting=settings.init_container,
             releases=releases,
             departures=departures,
             answers=answers,

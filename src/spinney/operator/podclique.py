@@ -38,6 +38,7 @@ from spinney.operator.claim_keeping import ClaimKeeper
 from spinney.operator.claims import claims_of_clique
 from spinney.operator.clique_status import clique_status
 from spinney.operator.clique_update import CliqueUpdate, clique_update
+from spinney.operator.configuration import InitContainer
 from spinney.operator.departures import Departures
 from spinney.operator.growth import Growth
 from spinney.operator.last_errors import ErrorReports
@@ -78,8 +79,8 @@ class PodCliqueController:
         events: EventRecorder,
         claims: ClaimKeeper,
         *,
-        init_image: str,
         growth: Growth,
+        waiting: InitContainer,
         releases: Releases,
         departures: Departures,
         answers: BackendAnswers,
@@ -91,8 +92,8 @@ class PodCliqueController:
         self._registry = registry
         self._events = events
         self._claims = claims
-        self._init_image = init_image
         self._growth = growth
+        self._waiting = waiting
         self._releases = releases
         self._departures = departures
         self._answers = answers
@@ -228,7 +229,7 @@ class PodCliqueController:
         # A name the gang still refers to is not used again: the reference is to the pod that had it, not to this one.
         there, referenced = {pod.metadata.name for pod in scene.pods}, gates.referenced(clique, gang)
         name = self._names.begin(clique, index, there=there, referenced=referenced)
-        manifest = pods.pod_manifest(clique, scene.layout, scene.place, index, name=name, image=self._init_image)
+        manifest = pods.pod_manifest(clique, scene.layout, scene.place, index, name=name, waiting=self._waiting)
         backend.prepare_pod(manifest, gang)
         with self._expectations.creating(scene.key) as creation:
             try:

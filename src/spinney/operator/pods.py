@@ -4,21 +4,24 @@ The pod spec is the user's, verbatim, plus what makes the pod a member: gate, ho
 where the clique starts after others, an init container that waits for them. The backend has its say afterwards.
 """
 
-from collections.abc import Container
+from collections.abc import Container, Iterable
 
 from spinney.api import labels as marks
 from spinney.api.grove import POD_CLIQUE, PodClique
 from spinney.api.meta import owner_reference
 from spinney.api.struct import JSON, to_json
 from spinney.operator import claims, environment, hashes, labels, names, startup
+from spinney.operator.configuration import InitContainer
 from spinney.operator.layout import Layout, Place
 
 POD_INFO_PATH = "/var/grove/pod-info"
 TOKEN_PATH = "/var/run/secrets/kubernetes.io/serviceaccount"  # noqa: S105 - where Kubernetes puts it
 
 
-def pod_manifest(clique: PodClique, layout: Layout, place: Place, pod_index: int, *, name: str, image: str) -> JSON:
-    """Return the pod with this index; ``image`` is what the waiting init container runs."""
+def pod_manifest(
+    clique: PodClique, layout: Layout, place: Place, pod_index: int, *, name: str, waiting: InitContainer
+) -> JSON:
+    """Return the pod with this index; ``waiting`` is the container in which it waits for those it starts after."""
     namespace = clique.metadata.namespace or ""
     spec: JSON = to_json(clique.spec.pod_spec)
     spec["hostname"] = names.pod_hostname(clique.metadata.name, pod_index)
@@ -29,7 +32,7 @@ def pod_manifest(clique: PodClique, layout: Layout, place: Place, pod_index: int
     environment.prepend(spec, environment.of_pod(layout.name, place.replica, clique.metadata.name, namespace))
     _use_claims(spec, claims.claims_of_pod(layout, place, pod_index))
     if clique.spec.starts_after:
-        _wait_for(spec, layout, place, image)
+        _wait_for(spec, layout, place, waiting)
     annotations = {key: value for key, value in clique.metadata.annotations.items() if key != marks.TOPOLOGY_NAME}
     return {
         "apiVersion": "v1",
@@ -66,11 +69,11 @@ def _use_claims(spec: JSON, names_of_claims: list[str]) -> None:
             container.setdefault("resources", {}).setdefault("claims", []).append({"name": claim})
 
 
-def _wait_for(spec: JSON, layout: Layout, place: Place, image: str) -> None:
+def _wait_for(spec: JSON, layout: Layout, place: Place, waiting: InitContainer) -> None:
     parents = startup.required_ready(layout, place)
-    container = {
+    container: JSON = {
         "name": marks.INIT_CONTAINER,
-        "image": image,
+        "image": waiting.image,
         "command": ["spinney", "wait-for"],
         "args": [f"--podcliques={name}:{minimum}" for name, minimum in parents],
         "volumeMounts": [
@@ -78,7 +81,11 @@ def _wait_for(spec: JSON, layout: Layout, place: Place, image: str) -> None:
             {"name": marks.POD_INFO_VOLUME, "mountPath": POD_INFO_PATH, "readOnly": True},
         ],
     }
+    if waiting.image_pull_policy:
+        container["imagePullPolicy"] = waiting.image_pull_policy
+    container |= {"resources": waiting.resources, "securityContext": waiting.security_context}
     spec.setdefault("initContainers", []).append(container)
+    _pull_with(spec, waiting.image_pull_secrets)
     gang = f"metadata.labels['{marks.POD_GANG}']"
     spec.setdefault("volumes", []).extend(
         [
@@ -94,3 +101,11 @@ def _wait_for(spec: JSON, layout: Layout, place: Place, image: str) -> None:
             },
         ]
     )
+
+
+def _pull_with(spec: JSON, secrets: Iterable[str]) -> None:
+    """Have the kubelet pull with these Secrets too."""
+    present = {each["name"] for each in spec.get("imagePullSecrets") or ()}
+    added = [{"name": name} for name in secrets if name not in present]
+    if added:
+        spec["imagePullSecrets"] = [*(spec.get("imagePullSecrets") or ()), *added]

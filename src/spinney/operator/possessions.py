@@ -17,6 +17,7 @@ from spinney.api.rbac import ROLE, ROLE_BINDING
 from spinney.api.resource import Resource
 from spinney.api.struct import Struct
 from spinney.backends import additions
+from spinney.kube.backoff import exponential
 from spinney.kube.cache import WatchCache
 from spinney.kube.client import Client
 from spinney.kube.errors import NotFound
@@ -31,6 +32,7 @@ from spinney.operator.last_errors import Obstacle
 
 KINDS: Final = (SERVICE, SERVICE_ACCOUNT, ROLE, ROLE_BINDING, SECRET, HORIZONTAL_POD_AUTOSCALER)
 BY_OWNER: Final = "owner uid"
+_ROLE_UNSEEN_TRIES: Final = 6
 
 
 class Possession(Struct, frozen=True, kw_only=True):
@@ -65,7 +67,10 @@ class Possessions:
         """Make the possessions of an owner exactly those wanted."""
         asked = list(wanted)
         missing, different = await self._compare(owner, namespace, asked)
-        await write_each(missing, lambda each: self._client.create(each.resource, each.manifest, type=Unread))
+        bindings = [each for each in missing if each.resource == ROLE_BINDING]
+        others = [each for each in missing if each.resource != ROLE_BINDING]
+        await write_each(others, lambda each: self._client.create(each.resource, each.manifest, type=Unread))
+        await write_each(bindings, self._bind)
         await write_each(different, lambda each: self._correct(*each))
         names = {(each.resource, each.name) for each in asked}
         surplus = [
@@ -105,6 +110,17 @@ class Possessions:
             elif not _is_foreign(found, each, owner) and (cached is None or _digest(cached) != each.digest):
                 different.append((found, each))
         return missing, different
+
+    async def _bind(self, wanted: Wanted) -> None:
+        """Create a RoleBinding; an API server refuses it until it has itself seen the Role, made a moment ago."""
+        for failures in range(_ROLE_UNSEEN_TRIES):
+            try:
+                await self._client.create(wanted.resource, wanted.manifest, type=Unread)
+            except NotFound:
+                await self._client.runtime.clock.sleep(exponential(failures, first=0.05, longest=1.0))
+            else:
+                return
+        await self._client.create(wanted.resource, wanted.manifest, type=Unread)
 
     async def _correct(self, found: Possession, wanted: Wanted) -> None:
         metadata = wanted.manifest["metadata"]

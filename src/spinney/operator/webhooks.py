@@ -18,15 +18,24 @@ import structlog
 from aiohttp import web
 
 from spinney.api.admission import MUTATING_WEBHOOK_CONFIGURATION, VALIDATING_WEBHOOK_CONFIGURATION
+from spinney.api.meta import owner_reference
+from spinney.api.rbac import CLUSTER_ROLE, Role
 from spinney.api.resource import Resource
-from spinney.api.struct import JSON
+from spinney.api.struct import JSON, to_json
 from spinney.kube.client import Client
+from spinney.kube.errors import Forbidden, NotFound
 from spinney.operator.admission import AUTHORIZE, DEFAULT_SET, VALIDATE_SET, VALIDATE_TOPOLOGY, Admission
 from spinney.runtime.certificates import ServingCertificate
 
 log = structlog.get_logger()
 
 FIELD_MANAGER: Final = "spinney-operator"
+DEFAULTING: Final = "podcliqueset-defaulting-webhook"
+VALIDATING: Final = "podcliqueset-validating-webhook"
+TOPOLOGIES: Final = "clustertopology-validating-webhook"
+AUTHORIZER: Final = "authorizer-webhook"
+WEBHOOK_CONFIGURATIONS: Final = (DEFAULTING, VALIDATING, TOPOLOGIES, AUTHORIZER)
+OPERATOR_ROLE: Final = "grove-operator"
 MAX_BODY: Final = 8 * 1024 * 1024
 TIMEOUT_SECONDS: Final = 10
 
@@ -116,22 +125,22 @@ def configurations(place: ServicePlace, authority: bytes, *, authorizer: bool) -
     bindings = [_rule("grove.io", "v1alpha1", ["clustertopologybindings"], ["CREATE", "UPDATE"])]
     mutating, validating = MUTATING_WEBHOOK_CONFIGURATION, VALIDATING_WEBHOOK_CONFIGURATION
     found = [
-        (mutating, "podcliqueset-defaulting-webhook", webhook("pcs.defaulting.webhooks.grove.io", DEFAULT_SET, sets)),
+        (mutating, DEFAULTING, webhook("pcs.defaulting.webhooks.grove.io", DEFAULT_SET, sets)),
         (
             validating,
-            "podcliqueset-validating-webhook",
+            VALIDATING,
             webhook("pcs.validating.webhooks.grove.io", VALIDATE_SET, sets + scales),
         ),
         (
             validating,
-            "clustertopology-validating-webhook",
+            TOPOLOGIES,
             webhook("clustertopology.validating.webhooks.grove.io", VALIDATE_TOPOLOGY, bindings),
         ),
     ]
     if authorizer:
         selector = {"matchLabels": {"app.kubernetes.io/managed-by": "grove-operator"}}
         hook = webhook("authorizer.webhooks.grove.io", AUTHORIZE, _protected(), objectSelector=selector)
-        found.append((validating, "authorizer-webhook", hook))
+        found.append((validating, AUTHORIZER, hook))
     return [
         (
             resource,
@@ -147,9 +156,25 @@ def configurations(place: ServicePlace, authority: bytes, *, authorizer: bool) -
 
 
 async def register(client: Client, place: ServicePlace, authority: bytes, *, authorizer: bool) -> None:
-    """Apply the configurations."""
+    """Apply the configurations; an authorizer that is switched off is not left behind, refusing what nobody judges.
+
+    They belong to the operator's ClusterRole, so that whoever uninstalls the operator removes them with it.
+    """
+    owners = await _owners(client)
     for resource, manifest in configurations(place, authority, authorizer=authorizer):
+        manifest["metadata"]["ownerReferences"] = owners
         await client.apply(resource, manifest, field_manager=FIELD_MANAGER)
+    if not authorizer:
+        with contextlib.suppress(NotFound):
+            await client.delete(VALIDATING_WEBHOOK_CONFIGURATION, AUTHORIZER)
+
+
+async def _owners(client: Client) -> list[JSON]:
+    try:
+        role = await client.get(CLUSTER_ROLE, OPERATOR_ROLE, type=Role)
+    except (NotFound, Forbidden):  # installed in another way, which removes them in another way
+        return []
+    return [to_json(owner_reference(CLUSTER_ROLE, role.metadata, block=False))]
 
 
 def _rule(group: str, version: str, resources: list[str], operations: list[str]) -> JSON:

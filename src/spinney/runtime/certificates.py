@@ -6,16 +6,16 @@ clients ask for (Python 3.13 and later among them): what a key may be used for, 
 
 import ipaddress
 import ssl
-import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from pathlib import Path
 
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
+
+from spinney.runtime.chains import load_chain
 
 LIFETIME = timedelta(days=365)
 CLOCK_SKEW = timedelta(hours=1)
@@ -54,11 +54,7 @@ class ServingCertificate:
         """Return a server-side TLS context with this certificate."""
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         context.minimum_version = ssl.TLSVersion.TLSv1_2
-        with tempfile.TemporaryDirectory() as directory:  # the ssl module only loads from files
-            chain = Path(directory, "tls.pem")
-            chain.touch(mode=0o600)
-            chain.write_bytes(self.key + self.certificate)
-            context.load_cert_chain(chain)
+        load_chain(context, self.certificate, self.key)
         return context
 
 

@@ -24,6 +24,7 @@ from spinney.api.schema.validate_pod_clique_set import AdmissionPolicy, validate
 from spinney.api.struct import JSON, convert
 from spinney.backends import every_backend
 from spinney.operator import gangs, podcliques, pods
+from spinney.operator.configuration import InitContainer
 from spinney.operator.hashes import template_hashes
 from spinney.operator.layout import Layout
 from spinney.operator.topologies import Topology, topology_name
@@ -33,7 +34,7 @@ from spinney.sim.snapshot_files import completed
 DEFAULT_SCHEDULER: Final = "default-scheduler"
 UNKNOWN_TOPOLOGY: Final = "no such ClusterTopologyBinding"
 """What validation says of a topology it was not given."""
-_IMAGE: Final = "simulated"
+_WAITING: Final = InitContainer(image="simulated")
 
 
 class InvalidWorkload(ValueError):  # noqa: N818 - named for the situation
@@ -145,7 +146,7 @@ def _gangs_of(pcs: PodCliqueSet, surroundings: Surroundings, born: datetime) -> 
             )
             for index in range(clique.spec.replicas or 0):
                 manifest = pods.pod_manifest(
-                    clique, layout, place, index, name=pods.pod_name(clique, index, 0, ()), image=_IMAGE
+                    clique, layout, place, index, name=pods.pod_name(clique, index, 0, ()), waiting=_WAITING
                 )
                 if released:
                     manifest["spec"]["schedulingGates"] = manifest["spec"]["schedulingGates"][1:]

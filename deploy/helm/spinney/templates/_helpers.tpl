@@ -28,6 +28,12 @@ app.kubernetes.io/name: {{ . }}
 app.kubernetes.io/part-of: spinney
 {{- end -}}
 
+{{/* Who a process is in elections: its pod, whose container keeps the lease when it is started again. */}}
+{{- define "spinney.whichPod" -}}
+- {name: POD_NAME, valueFrom: {fieldRef: {fieldPath: metadata.name}}}
+- {name: POD_UID, valueFrom: {fieldRef: {fieldPath: metadata.uid}}}
+{{- end -}}
+
 {{- define "spinney.coschedulerConfigName" -}}
 spinney-coscheduler-cm-{{ toYaml .Values.coscheduler.config | sha256sum | trunc 8 }}
 {{- end -}}
@@ -80,6 +86,8 @@ spec:
             - --lease-namespace={{ $root.Release.Namespace }}
             - --metrics-port=8080
             - --log-json
+          env:
+            {{- include "spinney.whichPod" $root | nindent 12 }}
           ports:
             - {name: metrics, containerPort: 8080}
           livenessProbe: {httpGet: {path: /livez, port: metrics}}

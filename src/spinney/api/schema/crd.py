@@ -32,6 +32,16 @@ from spinney.api.resource import Resource
 from spinney.api.schema.structural import structural_schema
 from spinney.api.struct import JSON, to_json
 
+OWNERS: Final = {
+    grove.POD_CLIQUE_SET.group: "grove",
+    podgang.POD_GANG.group: "grove",
+    kai.QUEUE.group: "kai",
+    kai.TOPOLOGY.group: "kai",
+    volcano.POD_GROUP.group: "volcano",
+    coscheduling.POD_GROUP.group: "scheduler-plugins",
+}
+"""Which project defines the kinds of a group."""
+
 
 @dataclass(frozen=True, slots=True)
 class CustomKind:
@@ -46,6 +56,11 @@ class CustomKind:
     def crd_name(self) -> str:
         """Return the name of the CRD object."""
         return f"{self.resource.plural}.{self.resource.group}"
+
+    @property
+    def owner(self) -> str:
+        """Return the project whose installation brings the kind; ours brings Grove's only."""
+        return OWNERS[self.resource.group]
 
     @property
     def file_name(self) -> str:
@@ -237,6 +252,11 @@ def _encoded() -> tuple[bytes, ...]:
 def manifests() -> list[JSON]:
     """Return the manifests of every kind, ready to be applied; the caller may change them."""
     return [msgspec.json.decode(raw) for raw in _encoded()]
+
+
+def kinds_of(*owners: str) -> list[CustomKind]:
+    """Return the kinds that these projects define."""
+    return [kind for kind in KINDS if kind.owner in owners]
 
 
 def manifest_text(kind: CustomKind) -> str:

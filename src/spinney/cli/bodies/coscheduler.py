@@ -1,7 +1,6 @@
 """``spinney coscheduler``: run the pod-at-a-time scheduler with coscheduling against a cluster."""
 
 import asyncio
-import socket
 from pathlib import Path
 
 import click
@@ -15,7 +14,7 @@ from spinney.coscheduling.configuration import CoschedulerConfiguration, Invalid
 from spinney.coscheduling.process import COMPONENT, CoschedulerProcess
 from spinney.kube.client import Client
 from spinney.kube.fencing import FencedTransport
-from spinney.kube.lease import LeaderElection
+from spinney.kube.lease import LeaderElection, process_identity
 from spinney.kube.manager import ComponentFailed, Manager
 from spinney.kube.metrics import KubeMetrics
 from spinney.kube.serving import HealthServer
@@ -61,7 +60,7 @@ def _managed(
     metrics = KubeMetrics(registry)
     election = None
     if lease_namespace is not None:
-        identity = f"{socket.gethostname()}_{runtime.uid()}"
+        identity = process_identity(runtime)
         election = LeaderElection(
             client, COMPONENT, lease_namespace, identity=identity, runtime=runtime, metrics=metrics
         )

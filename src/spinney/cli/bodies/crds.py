@@ -1,21 +1,49 @@
-"""``spinney crds``: print the custom resource definitions, or write them into a directory."""
+"""``spinney crds``: print custom resource definitions, write them into a directory, or create those a cluster lacks."""
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import click
 
-from spinney.api.schema.crd import KINDS, manifest_text, write_manifests
+from spinney.api.apiextensions import CUSTOM_RESOURCE_DEFINITION
+from spinney.api.schema.crd import CustomKind, definition, kinds_of, manifest_text, write_manifests
+from spinney.api.struct import to_json
+from spinney.cli.choosing import ClusterChoice
+from spinney.cli.connecting import Connection, with_cluster
+from spinney.cli.crds import OWNERS
+from spinney.kube.errors import AlreadyExists
 
 
-def crds(output: Path | None) -> None:
-    """Show the custom resource definitions Spinney works with, ready for kubectl apply."""
-    if output is None:
-        for kind in KINDS:
+def crds(
+    *, owners: tuple[str, ...], output: Path | None, create: bool, kubeconfig: Path | None, context: str | None
+) -> None:
+    """Show the custom resource definitions Spinney works with, or create those that a cluster lacks."""
+    kinds = kinds_of(*(OWNERS if "all" in owners else owners))
+    if create and output is not None:
+        raise click.UsageError("--create writes to a cluster and --output to a directory; give one of them")
+    if create:
+        with_cluster(ClusterChoice(kubeconfig, context), lambda connection: _create(connection, kinds))
+    elif output is None:
+        for kind in kinds:
             click.echo(manifest_text(kind), nl=False)
-        return
+    else:
+        _write(output, kinds)
+
+
+async def _create(connection: Connection, kinds: Sequence[CustomKind]) -> None:
+    for kind in kinds:
+        try:
+            await connection.client.create(CUSTOM_RESOURCE_DEFINITION, to_json(definition(kind)))
+        except AlreadyExists:
+            click.echo(f"CustomResourceDefinition {kind.crd_name} exists and is left as it is")
+        else:
+            click.echo(f"CustomResourceDefinition {kind.crd_name} created")
+
+
+def _write(directory: Path, kinds: Sequence[CustomKind]) -> None:
     try:
-        written = write_manifests(output)
+        written = write_manifests(directory, kinds)
     except OSError as error:
-        raise click.ClickException(f"{output}: cannot be written: {error.strerror}") from error
+        raise click.ClickException(f"{directory}: cannot be written: {error.strerror}") from error
     for path in written:
         click.echo(path)

@@ -5,6 +5,7 @@ from pathlib import Path
 import click
 import yaml
 
+import spinney
 from spinney.backends import every_backend
 from spinney.backends.documents import InvalidDocument
 from spinney.cli.installing import COSCHEDULER_CONFIG, Installation, installation
@@ -16,7 +17,7 @@ def manifests(
     *,
     config: Path | None,
     namespace: str,
-    image: str,
+    image: str | None,
     replicas: int,
     crds: bool,
     operator: bool,
@@ -35,7 +36,7 @@ def manifests(
         configuration=loaded,
         text=config.read_text() if config is not None else "",
         namespace=namespace,
-        image=image,
+        image=image or f"spinney:{spinney.__version__}",
         replicas=replicas,
         crds=crds,
         operator=operator,

@@ -8,7 +8,6 @@ import asyncio
 import logging
 import os
 import signal
-import socket
 import sys
 from pathlib import Path
 
@@ -21,12 +20,12 @@ from spinney.cli.logs import log_from
 from spinney.kube.client import Client
 from spinney.kube.config import connect_by_default, in_cluster_namespace, load_kubeconfig
 from spinney.kube.errors import KubeError
-from spinney.kube.lease import LeaderElection, LeaseTimes
+from spinney.kube.lease import LeaderElection, LeaseTimes, process_identity
 from spinney.kube.manager import ComponentFailed, Manager
 from spinney.kube.metrics import KubeMetrics
 from spinney.kube.serving import HealthServer
-from spinney.operator.configuration import LoadedConfiguration, check, effective, load
-from spinney.operator.operator import DEFAULT_INIT_IMAGE, ComputeDomainsMissing, Operator, Settings
+from spinney.operator.configuration import InitContainer, LoadedConfiguration, check, effective, load
+from spinney.operator.operator import ComputeDomainsMissing, Operator, Settings
 from spinney.operator.webhook_process import WebhookProcess
 from spinney.runtime import Runtime, settle_garbage_collector
 
@@ -76,11 +75,10 @@ async def _run(loaded: LoadedConfiguration, kubeconfig: Path | None) -> None:
     transport = load_kubeconfig(kubeconfig, runtime=runtime) if kubeconfig else connect_by_default(runtime=runtime)
     client = Client(transport, runtime, field_manager=FIELD_MANAGER)
     manager = _manager(loaded, client, runtime)
-    image = os.environ.get("GROVE_INIT_CONTAINER_IMAGE", DEFAULT_INIT_IMAGE)
     namespace = _namespace()
     account = os.environ.get("GROVE_OPERATOR_SERVICE_ACCOUNT_NAME")
     user = f"system:serviceaccount:{namespace}:{account}" if namespace and account else None
-    running = Operator(client, Settings.of(loaded, init_image=image, user=user), manager=manager)
+    running = Operator(client, Settings.of(loaded, own=_own_image(), user=user), manager=manager)
     if namespace is None:
         log.warning("webhooks are not served: this process does not run in a cluster")
     else:
@@ -97,6 +95,15 @@ async def _run(loaded: LoadedConfiguration, kubeconfig: Path | None) -> None:
     finally:
         await transport.close()
         runtime.executor.close()
+
+
+def _own_image() -> InitContainer:
+    """Return how this process's image is pulled, as the installation says in the environment."""
+    return InitContainer(
+        image=os.environ.get("GROVE_INIT_CONTAINER_IMAGE", "spinney"),
+        image_pull_policy=os.environ.get("SPINNEY_IMAGE_PULL_POLICY", ""),
+        image_pull_secrets=tuple(filter(None, os.environ.get("SPINNEY_IMAGE_PULL_SECRETS", "").split(","))),
+    )
 
 
 async def _serve(server: HealthServer) -> None:
@@ -126,7 +133,7 @@ def _manager(loaded: LoadedConfiguration, client: Client, runtime: Runtime) -> M
             client,
             settings.resource_name,
             settings.resource_namespace or in_cluster_namespace(),
-            identity=f"{socket.gethostname()}_{runtime.uid()}",
+            identity=process_identity(runtime),
             runtime=runtime,
             times=LeaseTimes(
                 settings.lease_duration.total_seconds(),

@@ -1,6 +1,5 @@
 """``spinney scheduler``: run the session scheduler against a cluster, or beside another scheduler without writing."""
 
-import socket
 import statistics
 import sys
 from collections import Counter
@@ -19,7 +18,7 @@ from spinney.cli.logs import log_to_stderr
 from spinney.cli.running import until_interrupted
 from spinney.kube.client import Client
 from spinney.kube.fencing import FencedTransport
-from spinney.kube.lease import LeaderElection
+from spinney.kube.lease import LeaderElection, process_identity
 from spinney.kube.manager import ComponentFailed, Manager
 from spinney.kube.metrics import KubeMetrics
 from spinney.kube.read_only import ReadOnlyTransport
@@ -119,7 +118,7 @@ def _manager(client: Client, runtime: Runtime, *, lease_namespace: str | None, m
     metrics = KubeMetrics(CollectorRegistry())
     election = None
     if lease_namespace is not None:
-        identity = f"{socket.gethostname()}_{runtime.uid()}"
+        identity = process_identity(runtime)
         election = LeaderElection(
             client, COMPONENT, lease_namespace, identity=identity, runtime=runtime, metrics=metrics
         )
