@@ -42,6 +42,7 @@ from spinney.gangs.workloads import WorkloadGangs
 from spinney.kube.keys import key_of
 from spinney.scheduler.config import SchedulerConfig
 from spinney.scheduler.fairshare import NO_BOUND, Queue, QueueTree
+from spinney.scheduler.fairshare.foreign import ForeignHoldings, ForeignUse
 from spinney.scheduler.fairshare.sources import queues_from_objects
 from spinney.scheduler.surroundings import Surroundings
 from spinney.scheduler.topology.domains import DomainTrees
@@ -88,8 +89,8 @@ class Snapshot:
     """Some pod may be on a node that is not in the snapshot."""
     releasing: tuple[PodRecord, ...]
     """Pods that are terminating."""
-    foreign: Mapping[PodKey, PodRecord]
-    """Pods on nodes that another scheduler has placed."""
+    foreign: ForeignHoldings
+    """What pods of other schedulers hold."""
     budgets: Budgets
     evicted: Mapping[GangKey, datetime]
     """When gangs that wait before they disturb others last lost pods, where their objects do not say so."""
@@ -126,7 +127,7 @@ class Inventory:
         self._domain_trees = DomainTrees()
         self._priority_classes: dict[str, PriorityClass] = {}
         self._groups: dict[GangKey, Callable[[SourceContext], Gang]] = {}
-        self._foreign: dict[PodKey, PodRecord] = {}
+        self._foreign = ForeignUse()
         self.cluster.subscribe(self._pod_changed)
         for record in self.cluster.pods():
             self._pod_changed(PodChange(None, record))
@@ -241,7 +242,7 @@ class Inventory:
             domain_trees=self._domain_trees,
             has_stranded_pods=cluster.has_stranded_pods or self.node_pool is not None,
             releasing=tuple(cluster.releasing()),
-            foreign=dict(self._foreign),
+            foreign=self._foreign.holdings(),
             budgets=self.budgets.fork(),
             evicted=dict(self._evicted),
         )
@@ -257,10 +258,10 @@ class Inventory:
             return
         if was_ours or is_ours:
             self.gangs.pod_changed(PodChange(old if was_ours else None, new if is_ours else None))
-        if old is not None:
-            self._foreign.pop(old.key, None)
-        if new is not None and not is_ours and new.node:
-            self._foreign[new.key] = new
+        if old is not None and not was_ours:
+            self._foreign.remove(old)
+        if new is not None and not is_ours:
+            self._foreign.add(new)
 
     def _serves(self, record: PodRecord) -> bool:
         if record.pod.spec.scheduler_name not in self.scheduler_names:

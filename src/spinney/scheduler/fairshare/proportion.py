@@ -66,7 +66,7 @@ class ProportionPlugin(Plugin):
         self._session = session
         self._consolidating = session.config.allow_consolidating_reclaim
         self._sizes = device_sizes(session.nodes.table)
-        self.books = QueueBooks(session.queues, cluster_total(session.nodes.table, session.snapshot.foreign.values()))
+        self.books = QueueBooks(session.queues, cluster_total(session.nodes.table, session.snapshot.foreign))
         self._before_search = self.books
         self._write_up(session.snapshot.gangs)
         self.books.set_fair_shares(k=self._weights.k_value)

@@ -1,16 +1,15 @@
 """What there is to divide: the cluster's total, and the range of its device sizes."""
 
-from collections.abc import Iterable
+from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
 
-from spinney.cluster.pods import PodRecord
 from spinney.cluster.resources import CPU, MEMORY, mig_slices
 from spinney.cluster.resources import GPU as GPU_COLUMN
-from spinney.cluster.statuses import ACTIVE_USED
 from spinney.cluster.table import NodeTable
-from spinney.scheduler.fairshare.amounts import GPU, Amounts
+from spinney.scheduler.fairshare.amounts import GPU, ZERO, Amounts, total_of
+from spinney.scheduler.fairshare.foreign import ForeignHoldings
 
 _DEFAULT_MEMORY = 100
 
@@ -33,14 +32,17 @@ def device_sizes(table: NodeTable) -> DeviceSizes:
     return DeviceSizes(int(memories.min()), int(memories.max())) if memories.size else DeviceSizes()
 
 
-def cluster_total(table: NodeTable, foreign: Iterable[PodRecord] = ()) -> Amounts:
+def cluster_total(table: NodeTable, foreign: ForeignHoldings = ForeignHoldings()) -> Amounts:  # noqa: B008 - a frozen value
     """Return what the ready nodes offer together, less what pods of other schedulers hold on them."""
-    offered = table.allocatable[table.alive & table.ready].sum(axis=0)
+    counted = table.alive & table.ready
+    offered = table.allocatable[counted].sum(axis=0)
     slices = sum(mig_slices(table.axis.name(int(column))) * int(offered[column]) for column in np.flatnonzero(offered))
     total = Amounts(int(offered[CPU]), int(offered[MEMORY]), (int(offered[GPU_COLUMN]) + slices) * GPU)
-    for record in foreign:
-        row = table.find(record.node)
-        if record.status in ACTIVE_USED and row is not None and table.ready[row]:
-            requests, gpus = record.request.requests, record.request.gpus + record.request.mig_slices
-            total = total - Amounts(int(requests[CPU]), int(requests[MEMORY]), gpus * GPU)
-    return total
+    return total - (foreign.total - total_of(_elsewhere(table, foreign)))
+
+
+def _elsewhere(table: NodeTable, foreign: ForeignHoldings) -> Iterator[Amounts]:
+    """Return what others hold on nodes that do not count: those that are not ready, or not in the table."""
+    unready = [table.names[row] for row in np.flatnonzero(table.alive & ~table.ready).tolist()]
+    for name in (*unready, *(name for name in foreign.by_node if name not in table)):
+        yield foreign.by_node.get(name, ZERO)

@@ -1,0 +1,63 @@
+"""What pods of other schedulers hold: a running sum per node, so that a cycle need not walk the pods."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from spinney.cluster.pods import PodRecord
+from spinney.cluster.resources import CPU, MEMORY
+from spinney.cluster.statuses import ACTIVE_USED
+from spinney.scheduler.fairshare.amounts import GPU, ZERO, Amounts
+
+
+@dataclass(frozen=True, slots=True)
+class ForeignHoldings:
+    """What is held at one moment, on all nodes and by node."""
+
+    total: Amounts = ZERO
+    by_node: Mapping[str, Amounts] = field(default_factory=dict)
+
+
+class ForeignUse:
+    """What is held now. Mutable; fed with each change of a pod that another scheduler has placed."""
+
+    def __init__(self) -> None:
+        self._total = ZERO
+        self._by_node: dict[str, Amounts] = {}
+        self._copy: ForeignHoldings | None = None
+
+    def add(self, record: PodRecord) -> None:
+        """Count what a pod holds on its node."""
+        if holds(record):
+            self._book(record.node, held(record))
+
+    def remove(self, record: PodRecord) -> None:
+        """Take back what :meth:`add` has counted."""
+        if holds(record):
+            self._book(record.node, ZERO - held(record))
+
+    def holdings(self) -> ForeignHoldings:
+        """Return the sums as they are now; the same value until something changes."""
+        if self._copy is None:
+            self._copy = ForeignHoldings(self._total, dict(self._by_node))
+        return self._copy
+
+    def _book(self, node: str, amounts: Amounts) -> None:
+        self._copy = None
+        self._total += amounts
+        now = self._by_node.get(node, ZERO) + amounts
+        if now:
+            self._by_node[node] = now
+        else:
+            self._by_node.pop(node, None)
+
+
+def holds(record: PodRecord) -> bool:
+    """Tell whether a pod is on a node and holds what it asks for."""
+    return bool(record.node) and record.status in ACTIVE_USED
+
+
+def held(record: PodRecord) -> Amounts:
+    """Return what a pod holds of the resources that queues divide."""
+    request = record.request
+    gpus = request.gpus + request.mig_slices
+    return Amounts(int(request.requests[CPU]), int(request.requests[MEMORY]), gpus * GPU)
