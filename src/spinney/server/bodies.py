@@ -5,6 +5,7 @@ from typing import Any
 import msgspec
 import yaml
 
+from spinney.api import yaml_text
 from spinney.api.builtin_fields import FieldTable
 from spinney.server.exchange import Request
 from spinney.server.fields.protobuf import UnknownKind, decode_object
@@ -14,7 +15,6 @@ from spinney.server.status import bad_request, unsupported_media_type
 _JSON = "application/json"
 _YAML = "application/yaml"
 _PROTOBUF = "application/vnd.kubernetes.protobuf"
-_MAX_DEPTH = 256
 
 
 def media_type(request: Request) -> str:
@@ -87,34 +87,6 @@ def from_yaml(body: bytes) -> Any:
         except RecursionError as error:
             raise bad_request("the body is nested too deeply") from error
     try:
-        _check_yaml(body)
-        return yaml.load(body, Loader=_YamlLoader)  # noqa: S506 - a safe loader
-    except (yaml.YAMLError, ValueError) as error:
-        raise bad_request(f"the body is not valid YAML: {error}") from error
-
-
-def _check_yaml(body: bytes) -> None:
-    """Refuse aliases, with which a small body becomes a large object, and nesting that no object has."""
-    depth = 0
-    for event in yaml.parse(body, Loader=_SafeLoader):
-        if isinstance(event, yaml.events.AliasEvent):
-            raise bad_request("the body is not acceptable YAML: aliases are not accepted")
-        if isinstance(event, yaml.events.CollectionStartEvent):
-            depth += 1
-            if depth > _MAX_DEPTH:
-                raise bad_request(f"the body is not acceptable YAML: nested deeper than {_MAX_DEPTH}")
-        elif isinstance(event, yaml.events.CollectionEndEvent):
-            depth -= 1
-
-
-_SafeLoader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-
-
-class _YamlLoader(_SafeLoader):  # type: ignore[misc, valid-type]
-    """YAML in which a timestamp stays text, as in JSON."""
-
-
-_YamlLoader.yaml_implicit_resolvers = {
-    first: [(tag, pattern) for tag, pattern in resolvers if tag != "tag:yaml.org,2002:timestamp"]
-    for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
-}
+        return yaml_text.load(body, aliases=False)
+    except yaml.YAMLError as error:
+        raise bad_request(f"the body is not acceptable YAML: {error}") from error

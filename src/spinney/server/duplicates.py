@@ -10,6 +10,7 @@ from typing import Any
 import msgspec
 import yaml
 
+from spinney.api import yaml_text
 from spinney.server.bodies import is_json, is_protobuf
 from spinney.server.exchange import Request
 
@@ -47,7 +48,7 @@ def _walk(value: Any, path: str, found: list[str]) -> None:
 
 def _repeated_in_yaml(body: bytes) -> list[str]:
     lines: list[str] = []
-    root = yaml.compose(body, Loader=yaml.SafeLoader)
+    root = yaml.compose(body, Loader=yaml_text.Loader)
     if root is not None:
         _walk_yaml(root, lines)
     return ["yaml: unmarshal errors:\n" + "\n".join(lines)] if lines else []

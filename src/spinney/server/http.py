@@ -6,9 +6,10 @@ connection; a watcher that does not read is cut off. Nothing a client does holds
 
 import asyncio
 import ipaddress
+import resource
 import secrets
 from collections.abc import AsyncIterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -20,6 +21,7 @@ from spinney.runtime.certificates import ServingCertificate, serving_certificate
 from spinney.server.authentication.impersonation import SEPARATOR
 from spinney.server.authentication.tokens import InvalidToken
 from spinney.server.authentication.user import ANONYMOUS, User
+from spinney.server.connections import BoundedServer
 from spinney.server.exchange import Request, Response
 from spinney.server.kubeconfig import kubeconfig, write_kubeconfig
 from spinney.server.responding import failure
@@ -37,6 +39,12 @@ class RefusedAddress(ValueError):  # noqa: N818 - named for the situation
     """An address that is not loopback was asked for without saying that this is meant."""
 
 
+def _sensible_connections() -> int:
+    """Return how many connections leave the process enough files for everything else."""
+    files, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    return max(64, min(8192, files // 2))
+
+
 @dataclass(frozen=True, kw_only=True)
 class Listening:
     """Where and how to serve."""
@@ -49,6 +57,7 @@ class Listening:
     names: tuple[str, ...] = ()  # further host names for the certificate
     max_body: int = 3 * 1024 * 1024
     max_requests: int = 4096  # at the same time, watches included
+    max_connections: int = field(default_factory=_sensible_connections)
     idle_timeout: float = 60.0
     body_timeout: float = 30.0
     write_timeout: float = 30.0
@@ -71,6 +80,7 @@ class HttpServer:
         self.token = self._listening.token or secrets.token_urlsafe(32)
         server.authenticator.trust(self.token)
         self._certificate: ServingCertificate | None = None
+        self._connections: BoundedServer | None = None
         self._runner: web.ServerRunner | None = None
         self._port = 0
         self._active = 0
@@ -103,14 +113,16 @@ class HttpServer:
             names = tuple(dict.fromkeys((listening.host, "localhost", "127.0.0.1", "::1", *listening.names)))
             self._certificate = serving_certificate(names, now=self._server.runtime.clock.now())
             self._server.present_authority(self._certificate.authority.decode())
-        connections = web.Server(
+        self._connections = BoundedServer(
             self._handle,
+            limit=listening.max_connections,
             handler_cancellation=True,  # a watch ends when its client goes
             keepalive_timeout=listening.idle_timeout,  # also bounds the wait for a request's headers
             lingering_time=listening.lingering,  # for the rest of a body that was refused
+            auto_decompress=False,  # as kube-apiserver; a small body could become a large one
             access_log=None,
         )
-        self._runner = web.ServerRunner(connections, shutdown_timeout=_SHUTDOWN)
+        self._runner = web.ServerRunner(self._connections, shutdown_timeout=_SHUTDOWN)
         await self._runner.setup()
         context = self._certificate.context() if self._certificate else None
         site = web.TCPSite(self._runner, listening.host, listening.port, ssl_context=context)
@@ -137,17 +149,14 @@ class HttpServer:
     async def _answer(self, request: web.BaseRequest) -> web.StreamResponse:
         try:
             user = self._identify(request)
-            body = await self._body(request)
+            query = {name: request.query[name] for name in request.query}
+            asked = Request(request.method, request.path, query, _headers(request), b"", user)
+            if user is ANONYMOUS:
+                self._server.check(asked)  # before anything is awaited from somebody unknown
+            if not _is_open(request):
+                asked = replace(asked, body=await self._body(request))
         except ApiError as error:
             return _complete(failure(error))
-        asked = Request(
-            request.method,
-            request.path,
-            {name: request.query[name] for name in request.query},
-            _headers(request),
-            body,
-            user,
-        )
         answer = await self._server.handle(asked)
         if isinstance(answer.body, bytes):
             return await self._deliver(request, _complete(answer))
@@ -159,10 +168,13 @@ class HttpServer:
         scheme, _, given = header.partition(" ")
         if scheme.lower() == "bearer":
             try:
-                return self._server.authenticator.authenticate(given.strip()).user
+                user = self._server.authenticator.authenticate(given.strip()).user
             except InvalidToken as error:
                 raise unauthorized() from error
-        if not header and (self._server.admits_anonymous or request.path.startswith(_OPEN_PATHS)):
+            assert self._connections is not None, "requests come while the server is entered"
+            self._connections.know(request.protocol)
+            return user
+        if not header and (self._server.admits_anonymous or _is_open(request)):
             return ANONYMOUS
         raise unauthorized()
 
@@ -219,6 +231,11 @@ class HttpServer:
             if closing is not None:
                 await closing()
         return response
+
+
+def _is_open(request: web.BaseRequest) -> bool:
+    """Say whether anybody may ask for this; nothing that is sent along is read."""
+    return request.path.startswith(_OPEN_PATHS)
 
 
 def _complete(answer: Response) -> web.Response:

@@ -52,7 +52,7 @@ class Metrics:
     def answered(self, request: Request, response: Response, seconds: float) -> Response:
         """Count a request that was answered; a stream is counted for as long as somebody follows it."""
         labels = self.labels(request)
-        self._requests[labels, response.status, request.query.get("dryRun", "")[:3]] += 1
+        self._requests[labels, response.status, _dry_run(request)] += 1
         if not isinstance(response.body, bytes):
             return Response(response.status, response.headers, self._followed(labels, response.body))
         buckets = self._durations.get(labels)
@@ -145,6 +145,12 @@ class Metrics:
             closing = getattr(stream, "aclose", None)
             if closing is not None:
                 await closing()
+
+
+def _dry_run(request: Request) -> str:
+    """Return what is counted of ``dryRun``: only what it may be, for a client chooses what it sends."""
+    given = request.query.get("dryRun", "")
+    return given if given in {"", "All"} else "invalid"
 
 
 def _cumulative(counts: list[int]) -> list[tuple[str, float]]:

@@ -158,6 +158,10 @@ class ApiServer:
             log.exception("request failed", method=request.method, path=request.path)
             return failure(internal_error(f"{type(error).__name__}: {error}"))
 
+    def check(self, request: Request) -> None:
+        """Raise a 401 or 403 if a request would be refused whatever its body says."""
+        self._authorized(request)
+
     def _authorized(self, request: Request) -> Request:
         """Return the request in the name of whom it speaks for; raise a 403 if that, or itself, is not allowed."""
         wanted = impersonated(request.headers)

@@ -1,5 +1,7 @@
 """The rules of webhook configurations: only what can be asked may be stored."""
 
+from urllib.parse import urlsplit
+
 import msgspec
 
 from spinney.api.struct import JSON
@@ -7,6 +9,7 @@ from spinney.server.admission.hooks import webhook
 from spinney.server.kinds.kind import Behaviour
 from spinney.server.status import Cause, invalid_value, required
 
+_FORM = "https://host[/path]"
 _UNREADABLE = (msgspec.ValidationError, AttributeError, KeyError, TypeError, ValueError)
 
 
@@ -26,4 +29,27 @@ class WebhookConfigurationBehaviour(Behaviour):
                 causes.append(required(f"{path}.name"))
             if not read.client.get("url") and not read.client.get("service"):
                 causes.append(required(f"{path}.clientConfig", "exactly one of url or service is required"))
+            elif url := read.client.get("url"):
+                causes += _url_causes(str(url), f"{path}.clientConfig.url")
         return causes
+
+
+def _url_causes(url: str, path: str) -> list[Cause]:
+    """Check where a webhook is said to be: reviews hold Secrets, and travel over TLS or not at all."""
+    try:
+        parts = urlsplit(url)
+        host = parts.hostname
+    except ValueError as error:
+        return [required(path, f"url must be a valid URL: {error}; desired format: {_FORM}")]
+    causes = []
+    if parts.scheme != "https":
+        causes.append(invalid_value(path, url, f"'https' is the only allowed URL scheme; desired format: {_FORM}"))
+    if not host:
+        causes.append(invalid_value(path, url, f"host must be specified; desired format: {_FORM}"))
+    if parts.username or parts.password:
+        causes.append(invalid_value(path, url, "user information is not permitted in the URL"))
+    if parts.fragment:
+        causes.append(invalid_value(path, url, "fragments are not permitted in the URL"))
+    if parts.query:
+        causes.append(invalid_value(path, url, "query parameters not permitted in the URL"))
+    return causes

@@ -1,7 +1,7 @@
 """From a bearer token to a user.
 
-The administrator's token is known by heart; every other must be a service account's, whose account (and pod, if the
-token is bound to one) still exists and is the same as when the token was made.
+The administrator's token is known by heart; every other must be a service account's, whose account (and the pod, Secret
+or node that the token is bound to) still exists and is the same as when the token was made.
 """
 
 import hmac
@@ -38,7 +38,7 @@ class Authenticator:
 
     def authenticate(self, token: str, audiences: tuple[str, ...] = (ISSUER,)) -> Authenticated:
         """Return whose token it is; raise :class:`InvalidToken`."""
-        given = token.encode()
+        given = token.encode(errors="surrogateescape")  # what is no text is nobody's token
         if any(hmac.compare_digest(given, each) for each in self._administrators):
             return Authenticated(ADMIN, audiences)
         claims = self._issuer.read(token, self._runtime.clock.now())
@@ -59,6 +59,8 @@ class Authenticator:
             self._check("pods", namespace, about.pod)
         if about.secret is not None:
             self._check("secrets", namespace, about.secret)
+        if about.node is not None and about.pod is None:  # with a pod, the node only says where that was
+            self._check("nodes", "", about.node)
         groups = (*account_groups(namespace), AUTHENTICATED)
         return User(account_name(namespace, account.name), account.uid, groups, extra)
 

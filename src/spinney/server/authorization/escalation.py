@@ -17,6 +17,7 @@ from spinney.server.authorization.rules import described, uncovered
 from spinney.server.status import ApiError, forbidden, not_found
 
 _ROLES = (str(ROLE), str(CLUSTER_ROLE))
+_FOR_GARBAGE = ("ownerReferences", "finalizers", "managedFields", "resourceVersion")
 _BINDINGS = (str(ROLE_BINDING), str(CLUSTER_ROLE_BINDING))
 
 
@@ -25,17 +26,26 @@ def check_escalation(rbac: Rbac, attributes: Attributes) -> None:
     storage, obj = attributes.kind.storage, attributes.obj
     if obj is None or MASTERS in attributes.user.groups or (storage not in _ROLES and storage not in _BINDINGS):
         return
+    if attributes.old is not None and _differs_only_in_owners(obj, attributes.old):
+        return
     if storage in _ROLES:
         _check_role(rbac, attributes, obj)
-    elif attributes.old is None or _granted(obj) != _granted(attributes.old):
+    else:
         _check_binding(rbac, attributes, obj)
 
 
+def _differs_only_in_owners(obj: JSON, old: JSON) -> bool:
+    """Say whether an update changes nothing but what garbage collection needs.
+
+    Everything else is checked, labels too: with a label a role becomes part of others that are bound already.
+    """
+    kept = {name: value for name, value in obj["metadata"].items() if name not in _FOR_GARBAGE}
+    kept |= {name: old["metadata"][name] for name in _FOR_GARBAGE if name in old["metadata"]}
+    return {**obj, "metadata": kept} == old
+
+
 def _check_role(rbac: Rbac, attributes: Attributes, obj: JSON) -> None:
-    old, user = attributes.old, attributes.user
-    if old is not None and all(obj.get(name) == old.get(name) for name in ("rules", "aggregationRule")):
-        return
-    resource = attributes.kind.resource
+    user, resource = attributes.user, attributes.kind.resource
     if _may(rbac, "escalate", resource, attributes.name, attributes):
         return
     everything = PolicyRule(verbs=("*",), api_groups=("*",), resources=("*",))
@@ -60,10 +70,6 @@ def _check_binding(rbac: Rbac, attributes: Attributes, obj: JSON) -> None:
         raise not_found(resource, reference.name) from error
     if missing := _missing(rbac, user, rules, attributes.namespace):
         raise forbidden(resource, attributes.name, _told(user, missing))
-
-
-def _granted(binding: JSON) -> tuple[object, object]:
-    return binding.get("roleRef"), binding.get("subjects")
 
 
 def _may(rbac: Rbac, verb: str, resource: Resource, name: str, attributes: Attributes) -> bool:

@@ -121,7 +121,10 @@ class Environment:
             raise RuntimeError(f"must evaluate to {kind.lower()}, and is {found.lower()}")
 
         def evaluate(**variables: Any) -> Answer:
-            found = expression.eval(data=variables)
+            try:
+                found = expression.eval(data=variables)
+            except RuntimeError as error:  # too many iterations: the fault of the rule or of what it is asked about
+                return Answer(None, str(error).partition(" [")[0])
             if found.type() == self._error:
                 return Answer(None, str(found.value()))
             return Answer(found.value())

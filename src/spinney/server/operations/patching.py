@@ -11,10 +11,10 @@ from spinney.server.exchange import Request
 from spinney.server.metadata import check_envelope
 from spinney.server.operations.creating import create
 from spinney.server.operations.updating import Change, update
-from spinney.server.operations.write import WriteOptions
+from spinney.server.operations.write import WriteOptions, check_may_create
 from spinney.server.patches.apply import apply, apply_to_nothing, without_nulls
 from spinney.server.patches.fieldset import repeated_item, shown
-from spinney.server.patches.json import PatchFailed, apply_json_patch
+from spinney.server.patches.json import PatchFailed, PatchTooLong, apply_json_patch
 from spinney.server.patches.merge import merge
 from spinney.server.patches.strategic import strategic_merge
 from spinney.server.status import (
@@ -64,6 +64,8 @@ def patch_change(target: Target, request: Request, options: WriteOptions) -> Cha
 def _json_patched(target: Target, obj: JSON, body: Any) -> JSON:
     try:
         patched: JSON = apply_json_patch(obj, body)
+    except PatchTooLong as error:
+        raise ApiError(413, "RequestEntityTooLarge", str(error)) from error
     except PatchFailed as error:
         raise ApiError(422, "Invalid", f"the server rejected the patch of {target.key.name}: {error}") from error
     return patched
@@ -111,6 +113,7 @@ async def _create_by_apply(context: Context, target: Target, config: JSON, optio
         raise conflict(target.resource, target.key.name, why)
     if not target.kind.custom:
         config = without_nulls(config)
+    check_may_create(context, target, options)
     managed = apply_to_nothing(target.kind, config, options.manager, context.runtime.clock.now())
     config["metadata"].pop("resourceVersion", None)
     return await create(context, target, config, options, managed=managed)

@@ -1,6 +1,7 @@
 """Getting one object and listing many, whole or page by page, now or at an earlier revision."""
 
 import base64
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from itertools import islice
@@ -12,6 +13,7 @@ from spinney.server.selection import Selection, selection
 from spinney.server.status import ApiError, Cause, bad_request, expired, invalid_options, not_found, unsupported_value
 from spinney.server.store import Key, Record, TooOld
 
+_WHOLE = re.compile("[-+]?[0-9]{1,18}", re.ASCII)
 _MATCHES = ("", "Exact", "NotOlderThan")
 
 
@@ -65,7 +67,7 @@ def list_objects(context: Context, target: Target, query: Mapping[str, str]) -> 
 
 def check_revision(context: Context, text: str) -> int:
     """Return a revision that a client sent; raise if it is no revision, or one from the future."""
-    if not text.isdecimal():
+    if not _WHOLE.fullmatch(text) or not text.isdecimal():
         raise ApiError(400, "BadRequest", f"resourceVersion: Invalid value: {text!r}: must be a whole number")
     revision = int(text)
     if revision > context.store.revision:
@@ -118,7 +120,7 @@ def _position(context: Context, query: Mapping[str, str]) -> tuple[int, bool, Ke
 
 def _whole_number(query: Mapping[str, str], name: str) -> int:
     text = query.get(name) or "0"
-    if not text.lstrip("-").isdecimal():
+    if not _WHOLE.fullmatch(text):
         raise bad_request(f"{name}: Invalid value: {text!r}: must be a whole number")
     return int(text)
 

@@ -15,7 +15,7 @@ from spinney.server.kinds import Kind
 from spinney.server.metadata import bump_generation, check_envelope, keep_system_fields
 from spinney.server.operations.creating import create
 from spinney.server.operations.deleting import finish_if_released
-from spinney.server.operations.write import WriteOptions, admit, check_unknown_fields
+from spinney.server.operations.write import WriteOptions, admit, check_may_create, check_unknown_fields
 from spinney.server.patches.ownership import own_updated
 from spinney.server.status import (
     ApiError,
@@ -52,6 +52,7 @@ async def replace(context: Context, target: Target, body: Any, options: WriteOpt
     if given and target.namespace is not None and given != target.namespace:
         raise bad_request("the namespace of the provided object does not match the namespace sent on the request")
     if kind.create_on_update and not target.subresource and context.collection(kind).get(target.key) is None:
+        check_may_create(context, target, options)
         return await create(context, target, wanted, options), True
     if context.collection(kind).get(target.key) is None:
         raise not_found(target.resource, target.key.name)

@@ -7,12 +7,14 @@ from spinney.api.builtin_fields.checking import WrongType, conform, conform_meta
 from spinney.api.struct import JSON
 from spinney.server.admission.attributes import Attributes
 from spinney.server.authentication.user import ADMIN, User
-from spinney.server.context import Context
+from spinney.server.authorization.action import Action
+from spinney.server.context import Context, Target
 from spinney.server.kinds.warnings import warnings_about
 from spinney.server.metadata import drop_empty, validate_metadata
 from spinney.server.status import (
     ApiError,
     bad_request,
+    forbidden,
     invalid,
     invalid_options,
     undecodable_patch,
@@ -57,6 +59,24 @@ def write_options(verb: str, query: Mapping[str, str], headers: Mapping[str, str
         force=query.get("force") in {"true", "1"},
         user=user,
     )
+
+
+def check_may_create(context: Context, target: Target, options: WriteOptions) -> None:
+    """Raise a 403 for somebody who updates or applies what is not there and may not create it."""
+    resource = target.resource
+    wanted = Action(
+        options.user,
+        "create",
+        resource.group,
+        resource.version,
+        resource.plural,
+        "",
+        target.namespace or "",
+        target.key.name,
+    )
+    decision = context.authorizer.decide(wanted)
+    if not decision.allowed:
+        raise forbidden(resource, target.key.name, decision.reason)
 
 
 async def admit(context: Context, attributes: Attributes, options: WriteOptions) -> None:

@@ -5,6 +5,7 @@ from typing import Any
 import msgspec
 
 _LIMIT = 10_000
+_MAX_COPIED = 3 * 1024 * 1024
 _OPERATIONS = ("add", "remove", "replace", "move", "copy", "test")
 
 
@@ -12,24 +13,30 @@ class PatchFailed(ValueError):  # noqa: N818 - named for the situation
     """An operation cannot be applied to this document."""
 
 
+class PatchTooLong(PatchFailed):
+    """A patch has more operations than are applied."""
+
+
 def apply_json_patch(document: Any, patch: Any) -> Any:
     """Apply every operation in order and return the document; raise :class:`PatchFailed` at the first that fails."""
     if not isinstance(patch, list):
         raise PatchFailed("a JSON patch is an array of operations")
     if len(patch) > _LIMIT:
-        raise PatchFailed(f"a JSON patch has at most {_LIMIT} operations, this one has {len(patch)}")
+        raise PatchTooLong(f"a JSON patch has at most {_LIMIT} operations, this one has {len(patch)}")
     holder = {"": document}
+    copied = 0
     for index, operation in enumerate(patch):
         if not isinstance(operation, dict) or operation.get("op") not in _OPERATIONS:
             raise PatchFailed(f"operation {index} needs an op that is one of {', '.join(_OPERATIONS)}")
         try:
-            _apply(holder, operation)
+            copied += _apply(holder, operation, may_copy=_MAX_COPIED - copied)
         except PatchFailed as error:
             raise PatchFailed(f"operation {index} ({operation['op']} {operation.get('path')}): {error}") from None
     return holder[""]
 
 
-def _apply(holder: dict[str, Any], operation: dict[str, Any]) -> None:
+def _apply(holder: dict[str, Any], operation: dict[str, Any], *, may_copy: int) -> int:
+    """Apply one operation; return how many bytes it copied: twenty copies of copies would be gigabytes."""
     path = _steps(operation, "path")
     match operation["op"]:
         case "add":
@@ -44,12 +51,16 @@ def _apply(holder: dict[str, Any], operation: dict[str, Any]) -> None:
             _remove(holder, source)
             _add(holder, path, moved)
         case "copy":
-            copied = msgspec.json.decode(msgspec.json.encode(_get(holder, _steps(operation, "from"))))
-            _add(holder, path, copied)
+            encoded = msgspec.json.encode(_get(holder, _steps(operation, "from")))
+            if len(encoded) > may_copy:
+                raise PatchFailed(f"the copies of a JSON patch may have {_MAX_COPIED} bytes together")
+            _add(holder, path, msgspec.json.decode(encoded))
+            return len(encoded)
         case "test":
             found = _get(holder, path)
             if found != operation.get("value"):
                 raise PatchFailed("the value is another one")
+    return 0
 
 
 def _value(operation: dict[str, Any]) -> Any:
