@@ -66,9 +66,8 @@ def test_configurations_are_compared_gang_by_gang() -> None:
     """Only gangs that fare differently are listed."""
     spread = SchedulerConfig(
         plugins=tuple(
-            PluginOption(each.name, {"gpu": "spread", "cpu": "spread"}) if each.name == "nodeplacement" else each
+            PluginOption("nodeplacement", {"gpu": "spread", "cpu": "spread"}) if each.name == "packing" else each
             for each in SchedulerConfig().plugins
-            if each.name != "gpupack"
         )
     )
     jobs = [

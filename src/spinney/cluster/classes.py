@@ -26,7 +26,7 @@ from spinney.api.core import (
     TopologySpreadConstraint,
     Volume,
 )
-from spinney.cluster.devices import DEVICE, share_of_memory
+from spinney.cluster.devices import DEVICE, share_of_memory, shares_of_memory
 from spinney.cluster.journal import Rows
 from spinney.cluster.requests import requested
 from spinney.cluster.resources import GPU, MIG_PREFIX, ResourceAxis, Vector, mig_slices, padded
@@ -56,6 +56,12 @@ class DeviceShare:
     def parts_on(self, device_memory: int) -> int:
         """Return the parts one device of ``device_memory`` MiB gives for this request."""
         return self.parts or share_of_memory(self.memory, device_memory)
+
+    def parts_on_each(self, device_memory: Vector) -> Vector:
+        """Return the same for devices of nodes, ``[node]``."""
+        if self.parts:
+            return np.full(len(device_memory), self.parts, dtype=np.int64)
+        return shares_of_memory(self.memory, device_memory)
 
 
 class PodConstraints(msgspec.Struct, frozen=True, kw_only=True):

@@ -4,6 +4,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
+import numpy as np
+import numpy.typing as npt
+
 GPU_MEMORY_LABEL: Final = "nvidia.com/gpu.memory"
 GPU_COUNT_LABEL: Final = "nvidia.com/gpu.count"
 MIG_STRATEGY_LABEL: Final = "nvidia.com/mig.strategy"
@@ -45,6 +48,12 @@ def device_facts(labels: Mapping[str, str]) -> DeviceFacts:
 def share_of_memory(mebibytes: int, device_memory: int) -> int:
     """Return the parts of a device that a GPU memory request takes, rounded up to a hundredth of the device."""
     return -(-100 * mebibytes // device_memory) * _HUNDREDTH
+
+
+def shares_of_memory(mebibytes: int, device_memory: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    """Return the same for devices of several sizes."""
+    found: npt.NDArray[np.int64] = -(-100 * mebibytes // np.maximum(device_memory, 1)) * _HUNDREDTH
+    return found
 
 
 def _number(text: str | None) -> int | None:

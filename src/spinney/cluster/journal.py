@@ -49,6 +49,13 @@ class Journal:
             return np.empty(0, dtype=np.intp)
         if len(entries) == 1:
             return _rows(entries[0])
+        try:
+            found = np.array(list({*entries}), dtype=np.intp)  # a list of rows cannot be in a set
+        except TypeError:
+            pass
+        else:
+            found.sort()
+            return found
         single = [entry for entry in entries if isinstance(entry, int)]
         several = [entry for entry in entries if not isinstance(entry, int)]
         return np.unique(np.concatenate([np.array(single, dtype=np.intp), *several]))

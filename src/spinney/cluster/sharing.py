@@ -4,13 +4,23 @@ A shared device (a *GPU group*, named by an id unique on its node) counts in the
 device. With ``active``, ``releasing`` and ``pipelined`` the parts held by users of each kind, the device is occupied
 *now* if ``active + releasing > 0`` and *later* if ``active + pipelined > 0``; it takes one from ``idle`` in the first
 case, and the difference of the two is what it adds to ``releasing``.
+
+The same is kept in columns, so that all nodes are asked at once where a share fits.
 """
 
-from typing import NamedTuple
+from collections.abc import Mapping
+from typing import Final, NamedTuple, Self
+
+import numpy as np
+import numpy.typing as npt
 
 from spinney.cluster.devices import DEVICE
 from spinney.cluster.row_books import RowBooks
 from spinney.cluster.table import Holding
+
+Parts = npt.NDArray[np.int64]
+"""Parts of devices, ``[node, device]``; :data:`NO_DEVICE` where a node has fewer shared devices."""
+NO_DEVICE: Final = -1
 
 
 class DeviceUse(NamedTuple):
@@ -59,6 +69,33 @@ class DeviceUse(NamedTuple):
 class SharedDevices(RowBooks[str, DeviceUse]):
     """The shared devices of every node, by row, in the order they were opened. Mutable."""
 
+    def __init__(self, shared: Mapping[int, dict[str, DeviceUse]] = {}, columns: Parts | None = None) -> None:
+        super().__init__(shared)
+        self._columns = columns if columns is not None else np.full((3, 0, 0), NO_DEVICE, dtype=np.int64)
+        """What the three methods below return, ``[method, node, device]``."""
+
+    def free_later(self, rows: npt.NDArray[np.intp]) -> Parts:
+        """Return what is free of each device of ``rows`` once what is terminating is gone and promises are kept."""
+        return self._at(0, rows)
+
+    def kept_later(self, rows: npt.NDArray[np.intp]) -> Parts:
+        """Return the same of the devices that somebody shares then; others are whole again."""
+        return self._at(1, rows)
+
+    def free_now(self, rows: npt.NDArray[np.intp]) -> Parts:
+        """Return what is free now, and promised to nobody, of the devices of ``rows`` that somebody is on."""
+        return self._at(2, rows)
+
+    def fork(self) -> Self:
+        """Return a copy that shares each row's book until either side writes."""
+        self._own.clear()
+        return type(self)(self._by_row, self._columns.copy())
+
+    def drop_row(self, row: int) -> None:
+        """Forget the devices of a row."""
+        super().drop_row(row)
+        self._write(row)
+
     def book(self, row: int, group: str, holding: Holding, parts: int) -> tuple[int, int, int]:
         """Change one device's use; return the change it makes to (used, idle, releasing) of the GPU column."""
         devices = self._writable(row)
@@ -69,6 +106,37 @@ class SharedDevices(RowBooks[str, DeviceUse]):
         else:
             devices.pop(group, None)
             if not devices:
-                self.drop_row(row)
+                super().drop_row(row)
+        self._write(row)
         used, idle, releasing = (new - old for new, old in zip(after.ledger, before.ledger, strict=True))
         return used, idle, releasing
+
+    def _write(self, row: int) -> None:
+        """Bring the columns of one row up to date."""
+        devices = self.of_row(row)
+        _, height, width = self._columns.shape
+        if row >= height or len(devices) > width:
+            if not devices:
+                return
+            self._enlarge(max(height, 2 * row + 1), max(width, len(devices)))
+        later, kept, now = here = self._columns[:, row]
+        here.fill(NO_DEVICE)
+        for place, use in enumerate(devices.values()):
+            free = use.free_later
+            later[place] = free
+            if use.active + use.pipelined:
+                kept[place] = free
+            if use.exists:
+                now[place] = min(use.free, free)
+
+    def _at(self, which: int, rows: npt.NDArray[np.intp]) -> Parts:
+        highest = int(rows.max(initial=-1))
+        if highest >= self._columns.shape[1]:
+            self._enlarge(2 * highest + 1, self._columns.shape[2])
+        found: Parts = self._columns[which, rows]
+        return found
+
+    def _enlarge(self, rows: int, devices: int) -> None:
+        wider = np.full((3, rows, devices), NO_DEVICE, dtype=np.int64)
+        wider[:, : self._columns.shape[1], : self._columns.shape[2]] = self._columns
+        self._columns = wider

@@ -22,7 +22,7 @@ from spinney.scheduler.plugin import PluginRegistry, UnknownPlugin
 
 log = structlog.get_logger()
 
-DEFAULT_PLUGINS: Final = (
+KAI_PLUGINS: Final = (
     "predicates",
     "proportion",
     "priority",
@@ -38,6 +38,24 @@ DEFAULT_PLUGINS: Final = (
     "nominatednode",
     "dynamicresources",
     "nodeplacement",
+    "minruntime",
+    "topology",
+)
+"""The rules of the profile that decides as KAI does."""
+DEFAULT_PLUGINS: Final = (
+    "predicates",
+    "proportion",
+    "priority",
+    "elastic",
+    "kubeflow",
+    "ray",
+    "nodeavailability",
+    "packing",
+    "resourcetype",
+    "subgrouporder",
+    "taskorder",
+    "nominatednode",
+    "dynamicresources",
     "minruntime",
     "topology",
 )
@@ -195,7 +213,11 @@ class SchedulerConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_
     @classmethod
     def kai_compat(cls, **changes: Any) -> "SchedulerConfig":
         """Return the profile that decides as KAI does: greedily, and trying every job."""
-        own = {**dict.fromkeys(_NOT_IN_KAI, False), "move_again_seconds": 0.0}
+        own = {
+            **dict.fromkeys(_NOT_IN_KAI, False),
+            "move_again_seconds": 0.0,
+            "plugins": tuple(PluginOption(name) for name in KAI_PLUGINS),
+        }
         return cls(**{**own, **changes})
 
 

@@ -8,6 +8,8 @@ pods already placed; and a task's request is its pod's plus the GPUs of its clai
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
+import numpy as np
+
 from spinney.cluster.classes import RequestClass
 from spinney.cluster.dra.allocating import GivenDevice, allocate, within_counters
 from spinney.cluster.dra.book import ClaimBook, ClaimKey, claims_of
@@ -15,8 +17,8 @@ from spinney.cluster.pods import PodRecord
 from spinney.cluster.resources import GPU
 from spinney.cluster.state import holding_of
 from spinney.cluster.statuses import ACTIVE_USED
-from spinney.cluster.table import Holding
-from spinney.scheduler.nodes import Nodes
+from spinney.cluster.table import Holding, Mask
+from spinney.scheduler.nodes import Nodes, NodeSet
 from spinney.scheduler.tasks import PodInfo
 
 
@@ -50,9 +52,12 @@ class ClaimedDevices:
             self._requests[record.request.number, keys] = known
         return known
 
-    def publishes(self, node: str) -> bool:
-        """Tell whether a driver publishes devices of a node."""
-        return node in self._catalogue.by_node
+    def published(self, nodes: NodeSet) -> Mask:
+        """Return which of ``nodes`` a driver publishes devices of."""
+        by_node = self._catalogue.by_node
+        if not by_node:
+            return np.zeros(len(nodes), dtype=np.bool_)
+        return np.array([name in by_node for name in nodes.names], dtype=np.bool_)
 
     def can_serve(self, keys: Sequence[ClaimKey], node: str) -> bool:
         """Tell whether claims hold devices of a node, or can be given what they ask for there."""

@@ -48,6 +48,7 @@ class Scheduler:
         self.http_handlers: Mapping[str, Hook[HttpHandler]] = {}
         """What plugins of the newest session serve, by path."""
         self._stale_since: dict[GangKey, datetime] = {}
+        self._memory: dict[str, object] = {}
         self._promises = Promises(config)
         self._actions = [_action(name, actions) for name in config.actions]
         check_plugins(config.plugins, self.registry)
@@ -62,6 +63,7 @@ class Scheduler:
             metrics=self.metrics,
         )
         session.stale_since = self._stale_since
+        session.memory = self._memory
         self._promises.begin(session)
         try:
             session.open()

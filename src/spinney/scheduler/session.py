@@ -84,6 +84,8 @@ class Session(Decisions):
         """When gangs were first seen below their minimum; whoever runs cycles passes it from one to the next."""
         self.moves = Moves(timedelta(0))
         """Who was moved for whom in earlier cycles, passed on likewise."""
+        self.memory: dict[str, object] = {}
+        """What plugins keep from one session to the next, by plugin; a cache: it may be empty at any time."""
         self.succession = Succession(self.nodes.table.usage)
         self.devices = ClaimedDevices(self.claims, self.nodes)
         self._stuck = self._find_stuck()
@@ -157,6 +159,10 @@ class Session(Decisions):
     def is_inference_preemptible(self) -> bool:
         """Tell whether inference jobs may be preempted."""
         return self.config.inference_preemptible
+
+    def scores_changed(self) -> None:
+        """Have all nodes scored again, though nothing has changed on them: for a plugin that has learned something."""
+        self.judge.look_again()
 
     def monotonic(self) -> float:
         """Return seconds that never go back, for budgets."""

@@ -11,7 +11,7 @@ changes what that node has left. For identical tasks four ways lead to the same 
   (:mod:`~spinney.scheduler.placement.levels`).
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from operator import attrgetter
 from typing import Final
 
@@ -20,7 +20,7 @@ import numpy as np
 from spinney.api.labels import HOSTNAME
 from spinney.cluster.journal import Rows
 from spinney.cluster.resources import Vector
-from spinney.scheduler.nodes import NodeSet
+from spinney.scheduler.nodes import NodeSet, Scores
 from spinney.scheduler.placement.apart import only_apart
 from spinney.scheduler.placement.devices import choose_devices
 from spinney.scheduler.placement.judging import Candidates, RuleSet
@@ -112,8 +112,7 @@ def _place_best(
 ) -> bool:
     """Put ``task`` on the best candidate that really takes it."""
     rows, now, score = candidates
-    # Rows are in name order and the sort is stable, so ties go to the first name.
-    for position in np.argsort(-score, kind="stable").tolist() if len(rows) > 1 else range(len(rows)):
+    for position in _best_first(score):
         node = session.nodes.info(int(rows[position]))
         if not session.is_task_allocation_on_node_over_capacity(task, node).ok:
             continue
@@ -139,6 +138,14 @@ def _place_best(
             statement.pipeline(task, node, groups)
         return True
     return False
+
+
+def _best_first(score: Scores) -> Iterator[int]:
+    """Yield the places of all scores, best first, ties in order; the first, mostly the only one wanted, at once."""
+    if len(score):
+        best = int(score.argmax())
+        yield best
+        yield from (place for place in np.argsort(-score, kind="stable").tolist() if place != best)
 
 
 def _fill(

@@ -7,17 +7,16 @@ per job, pod set and request class, for the nodes somebody asks about. Stateful 
 Resource fit is not a rule of any plugin: it is always checked.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple, cast
 
 import numpy as np
-import numpy.typing as npt
 
 from spinney.cluster.classes import RequestClass
 from spinney.cluster.devices import DEVICE
 from spinney.cluster.journal import Rows
-from spinney.cluster.resources import GPU
+from spinney.cluster.resources import GPU, Vector
 from spinney.cluster.table import Mask
 from spinney.gangs.tree import GangKey
 from spinney.scheduler import answers
@@ -182,6 +181,13 @@ class Judge:
             if isinstance(answer, str):
                 return f" ({answer})"
         return ""
+
+    def look_again(self) -> None:
+        """Have every rule that reads what is on nodes asked again: one of them has come to see them differently."""
+        for _, current in self._classes.values():
+            current.position = -1
+        for verdicts in self._pod_sets.values():
+            verdicts.position = -1
 
     def suits(self, task: PodInfo) -> Mask:
         """Return the nodes, ``[node]``, that ``task`` may ever go to, whatever is on them."""
@@ -397,28 +403,18 @@ def _resource_fit(nodes: Nodes, request: RequestClass, rows: Rows) -> tuple[Mask
     return later, now & later
 
 
-def sharable_devices(
-    nodes: Nodes, request: RequestClass, rows: Rows
-) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+def sharable_devices(nodes: Nodes, request: RequestClass, rows: Rows) -> tuple[Vector, Vector]:
     """Return, per row, how many devices could take a share of the request: eventually, and now."""
     share = request.share
     assert share is not None, "only requests for a share of a device are asked about"
     table, shared = nodes.table, nodes.ledger.shared
-    now = np.maximum(table.idle[rows, GPU], 0)
-    later = np.maximum(table.idle[rows, GPU] + table.releasing[rows, GPU], 0)
-    by_row = {row: position for position, row in enumerate(rows.tolist())}
-    for row in _common(shared.rows(), by_row):
-        position = by_row[row]
-        parts = share.parts_on(int(table.gpu_memory[row]))
-        for use in shared.of_row(row).values():
-            now[position] += use.exists and use.free >= parts and use.free_later >= parts
-            later[position] += use.free_later >= parts and use.active + use.pipelined > 0
-    small = np.array([share.parts_on(int(memory)) > DEVICE for memory in np.unique(table.gpu_memory[rows]).tolist()])
-    if small.any():
-        too_big = np.array([share.parts_on(int(memory)) > DEVICE for memory in table.gpu_memory[rows].tolist()])
+    parts = share.parts_on_each(table.gpu_memory[rows])
+    wanted = parts[:, None]
+    now: Vector = np.maximum(table.idle[rows, GPU], 0)
+    later: Vector = np.maximum(table.idle[rows, GPU] + table.releasing[rows, GPU], 0)
+    now += (shared.free_now(rows) >= wanted).sum(axis=1)
+    later += (shared.kept_later(rows) >= wanted).sum(axis=1)
+    too_big = parts > DEVICE
+    if too_big.any():
         now[too_big] = later[too_big] = 0
     return later, now
-
-
-def _common(rows: Iterable[int], wanted: dict[int, int]) -> list[int]:
-    return [row for row in rows if row in wanted]

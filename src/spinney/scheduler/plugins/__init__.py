@@ -15,6 +15,7 @@ from spinney.scheduler.plugins.kubeflow import Kubeflow
 from spinney.scheduler.plugins.nodeavailability import NodeAvailability
 from spinney.scheduler.plugins.nodeplacement import NodePlacement
 from spinney.scheduler.plugins.nominatednode import NominatedNode
+from spinney.scheduler.plugins.packing import Packing
 from spinney.scheduler.plugins.podaffinity import PodAffinity
 from spinney.scheduler.plugins.predicates import Predicates
 from spinney.scheduler.plugins.priority import Priority
@@ -28,6 +29,7 @@ from spinney.scheduler.plugins.topology import TopologyPlugin
 BUILT_IN: Final[Mapping[str, Builder]] = MappingProxyType(
     {
         "podaffinity": PodAffinity,
+        "packing": Packing,
         "predicates": Predicates,
         "proportion": ProportionPlugin,
         "priority": Priority,

@@ -3,6 +3,8 @@
 Pods that need no GPU, and those that ask for MIG instances, need no room on it, and are drawn to such nodes as well.
 """
 
+from typing import Final
+
 import numpy as np
 
 from spinney.scheduler import scores
@@ -12,6 +14,9 @@ from spinney.scheduler.nodes import NodeSet, Scores
 from spinney.scheduler.plugin import Plugin
 from spinney.scheduler.session import Session
 from spinney.scheduler.tasks import PodInfo
+
+_NOTHING: Final = np.zeros(1, dtype=np.int64)
+"""What a pod without a share takes of a device."""
 
 
 class GpuSharingOrder(Plugin):
@@ -24,17 +29,13 @@ class GpuSharingOrder(Plugin):
         """Register the score."""
         shared, table = session.ledger.shared, session.nodes.table
 
-        def has_room(task: PodInfo, row: int) -> bool:
-            share = task.request.share
-            parts = share.parts_on(int(table.gpu_memory[row])) if share is not None else 0
-            return any(use.free_later >= parts for use in shared.of_row(row).values())
-
         def score(task: PodInfo, job: PodGroupInfo, nodes: NodeSet) -> Scores:
             del job
-            rows = [row for row in shared.rows() if has_room(task, row)]
-            if not rows:
-                return np.zeros(len(nodes))
-            return np.where(np.isin(nodes.rows, rows), scores.GPU_SHARING, 0.0)
+            share = task.request.share
+            free = shared.free_later(nodes.rows)
+            parts = share.parts_on_each(table.gpu_memory[nodes.rows]) if share is not None else _NOTHING
+            has_room = (free >= parts[:, None]).any(axis=1)
+            return np.where(has_room, scores.GPU_SHARING, 0.0)
 
         # Tasks that take whole devices need a shared one least of all.
         session.add_node_order_columns(

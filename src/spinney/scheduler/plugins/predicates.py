@@ -107,7 +107,7 @@ class Predicates(Plugin):
                 parts = share.parts_on(node.gpu_memory)
                 shared = sum(use.free_later >= parts for use in node.shared_gpus.values())
                 mask[position] = slots[position] >= 1 + max(share.devices - shared, 0)
-            mask &= ~np.array([session.devices.publishes(name) for name in nodes.names], dtype=np.bool_)
+            mask &= ~session.devices.published(nodes)
         return mask
 
     def _suits_pods(self, task: PodInfo, job: PodGroupInfo, nodes: NodeSet) -> Mask:

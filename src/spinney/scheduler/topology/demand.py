@@ -74,16 +74,10 @@ def _shares_on(nodes: Nodes, request: RequestClass, rows: Rows) -> Vector:
     """Return how many pods that share devices fit on each row."""
     share = request.share
     assert share is not None, "only requests for shares are asked about"
-    table, shared = nodes.table, nodes.ledger.shared
-    found = np.zeros(len(rows), dtype=np.int64)
-    for position, row in enumerate(rows.tolist()):
-        parts = share.parts_on(int(table.gpu_memory[row]))
-        if parts > DEVICE:
-            continue
-        whole = int(table.idle[row, GPU] + table.releasing[row, GPU])
-        slots = max(whole, 0) * (DEVICE // parts)
-        slots += sum(
-            max(use.free_later, 0) // parts for use in shared.of_row(row).values() if use.active + use.pipelined > 0
-        )
-        found[position] = slots // share.devices
+    table = nodes.table
+    parts = share.parts_on_each(table.gpu_memory[rows])
+    whole = np.maximum(table.idle[rows, GPU] + table.releasing[rows, GPU], 0)
+    slots = whole * (DEVICE // parts)
+    slots += (np.maximum(nodes.ledger.shared.kept_later(rows), 0) // parts[:, None]).sum(axis=1)
+    found: Vector = slots // share.devices
     return found

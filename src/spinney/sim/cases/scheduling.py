@@ -5,7 +5,7 @@ real cluster. Binds are counted, not carried out; a case may have all of them fa
 """
 
 import random
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from datetime import datetime
 
 import msgspec
@@ -102,9 +102,20 @@ class SessionScheduler:
             "verbosity": self._verbosity,
         }
         if self._profile != "kai-compat":
+            if "gpupack" in names:
+                changes["plugins"] = tuple(_with_packing(names, arguments))
             return msgspec.structs.replace(SchedulerConfig(), **changes)
         # The cases are of a KAI that did not do these two things yet.
         return SchedulerConfig.kai_compat(spare_within_share=False, victims_across_nodes=False, **changes)
+
+
+def _with_packing(names: Sequence[str], arguments: Mapping[str, Mapping[str, str]]) -> Iterator[PluginOption]:
+    """Return the plugins with the one that packs by default here in the place of KAI's three."""
+    for name in names:
+        if name == "gpupack":
+            yield PluginOption("packing")
+        elif name not in {"gpusharingorder", "nodeplacement"}:
+            yield PluginOption(name, dict(arguments.get(name, {})))
 
 
 def inventory_of(case: Case) -> Inventory:

@@ -1,0 +1,212 @@
+"""packing: put pods where they spoil least for those still to come.
+
+A node loses by a pod in three ways, each counted in GPUs, and the node that loses least wins:
+
+* GPUs are *stranded*: too little CPU or memory is left beside them for the pods that ask for GPUs;
+* the rest of a shared GPU fits nothing that is asked for (:mod:`~spinney.scheduler.packing.leftovers`);
+* an emptier node is broken into: a little, so that whole nodes stay for those that need them.
+
+What is asked for is learned from the pods that are there. Near-equal nodes count as equal, and go in order of name:
+filling one after the other packs better than going by the last thousandth. Pods without GPUs on nodes without GPUs
+fill the fullest first.
+"""
+
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+
+from spinney.cluster.classes import RequestClass
+from spinney.cluster.devices import DEVICE
+from spinney.cluster.journal import Rows
+from spinney.cluster.resources import CPU, GPU, MEMORY
+from spinney.scheduler import scores
+from spinney.scheduler.arguments import NoArguments
+from spinney.scheduler.events import BatchEvent, EventHandler
+from spinney.scheduler.jobs import PodGroupInfo
+from spinney.scheduler.nodes import NodeInfo, NodeSet, Scores
+from spinney.scheduler.packing.learning import Knowledge, learn
+from spinney.scheduler.packing.stranding import Amounts, stranded_gpus
+from spinney.scheduler.packing.workload import LEVELS, Asked, gpus_of
+from spinney.scheduler.placement.devices import WHOLE_DEVICE
+from spinney.scheduler.plugin import Plugin
+from spinney.scheduler.plugins.resourcetype import needs_no_gpu
+from spinney.scheduler.session import Session
+from spinney.scheduler.tasks import PodInfo
+
+_FREE_GPU: Final = 0.15 / 8
+"""What a free GPU on the node counts, so that fuller nodes come first."""
+_SPACE: Final = 3.0
+"""What space of a device counts that its rest can no longer be used for."""
+_OPENING: Final = 0.01
+"""What it counts to share a device that nobody shares yet."""
+_EQUAL: Final = 0.01
+"""Nodes that differ by less than about this count as equal."""
+
+_COLUMNS: Final = np.array([CPU, MEMORY, GPU])
+_GPUS, _CPU, _MEMORY, _STRANDED = range(4)
+"""Rows of :data:`Columns`."""
+
+Columns = npt.NDArray[np.float64]
+"""GPUs (parts of shared ones included), CPU and memory that are free, and GPUs that are stranded, ``[what, node]``."""
+
+
+class Packing(Plugin):
+    """Scores nodes, and the devices of a node, by what is lost there."""
+
+    name = "packing"
+    arguments_type = NoArguments
+
+    def on_session_open(self, session: Session) -> None:
+        """Register the scores."""
+        self._session = session
+        self._nodes = session.nodes
+        self._table = session.nodes.table
+        self._asked = Asked.of(session.snapshot.gangs.holdings.values())
+        self._placed = self._asked.placed.total()
+        self._memory = session.device_sizes.smallest
+        everything = session.nodes.all.rows
+        offered = self._table.allocatable
+        largest = float(offered[everything, GPU].max(initial=0))
+        self._scale = scores.MAX_DENSITY / (2 * (largest * (1 + _FREE_GPU) + _SPACE + _OPENING))
+        self._largest_cpu = float(max(offered[everything, CPU].max(initial=0), 1))
+        self._recall()
+        session.add_node_order_columns(self._fullness, per_job=False, monotone=True, applies_to=_shares_nothing)
+        session.add_node_order_columns(self._leftover, per_job=False, applies_to=_shares_device)
+        session.add_node_order_columns(self._stranding, per_job=False, applies_to=self._may_strand)
+        session.add_gpu_order_fn(self._device)
+        session.add_event_handler(
+            EventHandler(
+                allocate_many=lambda event: self._count(event, 1), deallocate_many=lambda event: self._count(event, -1)
+            )
+        )
+
+    # -- what is known -----------------------------------------------------------------------------------------------
+
+    def _recall(self) -> None:
+        """Take up what an earlier session has learned, if it still holds."""
+        known = self._session.memory.get(self.name)
+        if isinstance(known, Knowledge) and known.holds_for(self._placed):
+            self._use(Knowledge(known.workload, known.values, known.sessions + 1))
+        else:
+            self._use(learn(self._asked, self._nodes, self._memory))
+
+    def _use(self, known: Knowledge) -> None:
+        self._known = self._session.memory[self.name] = known
+        self._demanding: dict[int, bool] = {}
+        self._free = np.zeros((4, self._table.capacity))
+        self._write(self._nodes.all.rows)
+
+    def _count(self, event: BatchEvent, sign: int) -> None:
+        """Follow what is placed in this session; learn anew when that is much."""
+        self._asked.placed[event.tasks[0].request] += sign * len(event.tasks)
+        self._placed += sign * len(event.tasks)
+        if sign > 0 and not self._known.holds_for(self._placed):
+            before = self._known
+            self._use(learn(self._asked, self._nodes, self._memory))
+            if not self._known.says_the_same_as(before):
+                self._session.scores_changed()
+
+    # -- scores ------------------------------------------------------------------------------------------------------
+
+    def _fullness(self, task: PodInfo, job: PodGroupInfo, nodes: NodeSet) -> Scores:
+        del job
+        rows = nodes.rows
+        free = self._follow()[:, rows]
+        lost = _FREE_GPU * (free[_GPUS] - task.request.gpus)
+        if needs_no_gpu(task):
+            without = self._table.allocatable[rows, GPU] == 0
+            lost = np.where(without, np.clip(free[_CPU] / self._largest_cpu, 0.0, 1.0), lost)
+            found: Scores = -self._scale * lost
+            return found
+        return self._score(lost)
+
+    def _leftover(self, task: PodInfo, job: PodGroupInfo, nodes: NodeSet) -> Scores:
+        """Judge by the device of each node that loses least."""
+        del job
+        share = task.request.share
+        assert share is not None, "only pods that share a device are asked about"
+        rows, table, values = nodes.rows, self._table, self._known.values
+        parts = share.parts_on_each(table.gpu_memory[rows])
+        spaces = self._nodes.ledger.shared.kept_later(rows)
+        rest = spaces - parts[:, None]
+        lost = values[np.maximum(spaces, 0) * LEVELS // DEVICE] - values[np.maximum(rest, 0) * LEVELS // DEVICE]
+        whole = values[LEVELS] - values[np.maximum(DEVICE - parts, 0) * LEVELS // DEVICE] + _OPENING
+        best = np.where(rest >= 0, lost, np.inf).min(axis=1, initial=np.inf)
+        best = np.minimum(best, np.where(table.idle[rows, GPU] + table.releasing[rows, GPU] > 0, whole, np.inf))
+        best = np.where(np.isfinite(best), best, 1.0)
+        free = self._follow()[_GPUS, rows] - parts * share.devices / DEVICE
+        return self._score(_SPACE * best + _FREE_GPU * free)
+
+    def _stranding(self, task: PodInfo, job: PodGroupInfo, nodes: NodeSet) -> Scores:
+        del job
+        request = task.request
+        gpus, cpu, memory, stranded = self._follow()[:, nodes.rows]
+        needs = request.requests
+        after = stranded_gpus(
+            self._known.workload, gpus - self._gpus(request), cpu - needs[CPU], memory - needs[MEMORY]
+        )
+        return self._score(after - stranded)
+
+    def _device(self, task: PodInfo, node: NodeInfo, gpu: str) -> float:
+        share = task.request.share
+        assert share is not None, "only pods that share a device choose one"
+        free = DEVICE if gpu == WHOLE_DEVICE else node.shared_gpus[gpu].free_later
+        rest = max(free - share.parts_on(node.gpu_memory), 0)
+        values = self._known.values
+        lost = float(values[free * LEVELS // DEVICE] - values[rest * LEVELS // DEVICE])
+        opening = _OPENING if gpu == WHOLE_DEVICE else 0.0
+        return -lost - opening - _EQUAL * rest / DEVICE
+
+    def _may_strand(self, task: PodInfo) -> bool:
+        """Tell whether a pod could strand GPUs, or use some that others strand.
+
+        It cannot if nothing is stranded and the pod asks for no more beside its GPUs than others do. Such pods need
+        not be judged one by one.
+        """
+        workload, request = self._known.workload, task.request
+        if not len(workload.cpu):
+            return False
+        demanding = self._demanding.get(request.number)
+        if demanding is None:
+            gpus, needs = self._gpus(request), request.requests
+            demanding = needs[CPU] > gpus * workload.cpu[0] or needs[MEMORY] > gpus * workload.memory[0]
+            self._demanding[request.number] = demanding
+        if demanding:
+            return True
+        return bool(self._follow()[_STRANDED].any())
+
+    # -- columns -----------------------------------------------------------------------------------------------------
+
+    def _follow(self) -> Columns:
+        """Return what is free and stranded by node, brought up to date where something changed."""
+        usage = self._table.usage
+        if self._position != usage.position:
+            dirty = usage.since(self._position)
+            self._write(self._nodes.all.rows if dirty is None else dirty)
+        return self._free
+
+    def _write(self, rows: Rows) -> None:
+        """Look at some nodes again."""
+        table, free = self._table, self._free
+        amounts = table.free_at(_COLUMNS, rows)
+        parts = self._nodes.ledger.shared.kept_later(rows).clip(0).sum(axis=1)
+        free[_GPUS, rows] = amounts[2].clip(0) + parts / DEVICE
+        free[_CPU, rows], free[_MEMORY, rows] = amounts[0], amounts[1]
+        free[_STRANDED, rows] = stranded_gpus(self._known.workload, free[_GPUS, rows], amounts[0], amounts[1])
+        self._position = table.usage.position
+
+    def _gpus(self, request: RequestClass) -> float:
+        return gpus_of(request, self._memory)
+
+    def _score(self, lost: Amounts) -> Scores:
+        found: Scores = -self._scale * _EQUAL * np.round(lost / _EQUAL)
+        return found
+
+
+def _shares_device(task: PodInfo) -> bool:
+    return task.request.share is not None
+
+
+def _shares_nothing(task: PodInfo) -> bool:
+    return task.request.share is None
