@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+import pytest
 from click.testing import CliRunner, Result
 
 from spinney.cli import main
@@ -44,3 +45,22 @@ def test_what_is_printed_means_the_same(tmp_path: Path) -> None:
     assert "valid" in first.stdout
     assert "gpu: spread\n    cpu: binpack\n" in first.stdout
     assert second.stdout == first.stdout
+
+
+def test_only_plugins_that_are_named_are_loaded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A package whose plugin cannot be imported stops nobody who does not use it, and is named to who does."""
+    described = tmp_path / "broken-1.0.dist-info"
+    described.mkdir()
+    (described / "METADATA").write_text("Metadata-Version: 2.1\nName: broken\nVersion: 1.0\n")
+    (described / "entry_points.txt").write_text("[spinney.plugins]\nbroken-one = no_such_module:Plugin\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    path = tmp_path / "scheduler.yaml"
+
+    path.write_text("plugins: [predicates]\n")
+    assert check("--config", path).exit_code == 0
+    path.write_text("plugins: [predicates, broken-one]\n")
+    answer = check("--config", path)
+
+    assert answer.exit_code == 1
+    assert "entry point 'broken-one' of broken" in answer.stderr
+    assert "No module named 'no_such_module'" in answer.stderr

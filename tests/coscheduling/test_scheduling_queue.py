@@ -255,3 +255,64 @@ def test_long_waits_are_flushed(clock: HandClock) -> None:
     clock.time += 2
     queue.flush(300)
     assert queue.counts["active"] == 1
+
+
+class Broken(Gates):
+    """Fails wherever it is asked."""
+
+    def pre_enqueue(self, pod: Pod) -> Status:
+        raise RuntimeError("lost my configuration")
+
+
+def test_a_pod_that_could_not_be_asked_about_rests_and_says_so(clock: HandClock) -> None:
+    """A PreEnqueue plugin that raises keeps the pod out for a while; the fault is told, others go on."""
+    told: list[str] = []
+    queue = SchedulingQueue(
+        clock, ByPriority(), pre_enqueue=[Broken()], failed=lambda queued, error: told.append(str(error))
+    )
+    queue.add(a_pod("a"))
+
+    assert popped(queue) == []
+    assert queue.counts["backoff"] == 1
+    clock.time += 1.5
+    assert popped(queue) == []
+    assert told == ["plugin Gates failed at preEnqueue: raised RuntimeError: lost my configuration"] * 2
+
+
+def test_a_hint_that_fails_wakes(clock: HandClock) -> None:
+    """A pod whose plugin cannot tell whether an event helps is tried again rather than left waiting."""
+
+    def broken(pod: Pod, event: ClusterEvent) -> bool:
+        raise RuntimeError("lost my configuration")
+
+    hints = {"Broken": (EventHint(NODE, Action.ADD, broken),)}
+    queue = SchedulingQueue(clock, ByPriority(), hints=hints)
+    queue.add(a_pod("a"))
+    (queued,) = [queue.pop()]
+    assert queued is not None
+    queue.give_back(queued, ["Broken"])
+
+    queue.notify(ClusterEvent(NODE, Action.ADD))
+    clock.time += 60
+
+    assert popped(queue) == ["a"]
+
+
+class Incomparable(ByPriority):
+    """Gives keys of several types."""
+
+    def sort_key(self, queued: QueuedPod) -> tuple[Any, ...]:
+        name = queued.pod.metadata.name
+        if name == "b":
+            raise RuntimeError("lost my configuration")
+        return (name,) if name == "a" else (1,)
+
+
+def test_pods_whose_keys_do_not_compare_are_all_tried(clock: HandClock) -> None:
+    """A QueueSort plugin that raises, or gives keys that do not compare, loses no pod."""
+    queue = SchedulingQueue(clock, Incomparable())
+    for name in ("b", "a", "c", "d"):
+        queue.add(a_pod(name))
+        clock.time += 1
+
+    assert popped(queue) == ["a", "c", "d", "b"]

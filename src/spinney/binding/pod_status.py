@@ -79,7 +79,8 @@ class PodStatusWriter:
         if before == said:
             return
         self._said[key] = said
-        self._events.event(pod_reference(key, uid), "Warning", self._event_reason, verdict.event)
+        reason = SCHEDULER_ERROR if verdict.reason == SCHEDULER_ERROR else self._event_reason
+        self._events.event(pod_reference(key, uid), "Warning", reason, verdict.event)
         turned = not verdict.known_to_wait and (before is None or before[0] != uid)
         news = self._news(key, uid)
         self._put(key, replace(news, condition=(verdict.reason, verdict.message), turned=news.turned or turned))

@@ -9,7 +9,7 @@ from spinney.api.meta import Condition
 from spinney.api.podgang import DISRUPTION_TARGET, POD_GANG, SCHEDULED, PodGang
 from spinney.api.struct import JSON
 from spinney.api.time import timestamp
-from spinney.binding.pod_status import UNSCHEDULABLE, PodStatusWriter, PodVerdict
+from spinney.binding.pod_status import SCHEDULER_ERROR, UNSCHEDULABLE, PodStatusWriter, PodVerdict
 from spinney.kube.client import Client
 from spinney.kube.errors import NotFound
 from spinney.kube.events import EventRecorder, reference
@@ -19,6 +19,7 @@ from spinney.runtime import Clock
 __all__ = ["EVICTED", "UNSCHEDULABLE", "GangVerdict", "PodVerdict", "Reporter", "gang_status"]
 
 EVICTED = "EvictedByScheduler"
+_REFUSED = frozenset({UNSCHEDULABLE, SCHEDULER_ERROR})
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,8 +60,8 @@ class Reporter(PodStatusWriter):
         was = find_condition(gang.status.conditions, SCHEDULED)
         if verdict.scheduled and (was is None or was.status != "True"):
             self._events.event(reference(POD_GANG, gang), "Normal", SCHEDULED, verdict.message)
-        elif verdict.reason == UNSCHEDULABLE and (was is None or was.message != verdict.message):
-            self._events.event(reference(POD_GANG, gang), "Warning", UNSCHEDULABLE, verdict.message)
+        elif verdict.reason in _REFUSED and (was is None or was.message != verdict.message):
+            self._events.event(reference(POD_GANG, gang), "Warning", verdict.reason, verdict.message)
 
 
 def gang_status(gang: PodGang, verdict: GangVerdict, *, now: datetime) -> JSON | None:
@@ -76,7 +77,7 @@ def gang_status(gang: PodGang, verdict: GangVerdict, *, now: datetime) -> JSON |
     was = find_condition(present.conditions, SCHEDULED)
     if (
         was is not None
-        and (was.status, was.message) == (condition.status, condition.message)
+        and (was.status, was.reason, was.message) == (condition.status, condition.reason, condition.message)
         and present.placement_score == verdict.placement_score
         and (find_condition(present.conditions, DISRUPTION_TARGET) is not None) == bool(verdict.disruption)
     ):

@@ -27,6 +27,9 @@ class GroupStanding:
 
     scheduled: bool
     refusal: str
+    """Why the last cycle could not place it, if so."""
+    reason: str
+    """The word for that."""
     message: str
     """How many of its pods are placed, in words."""
     pods: int
@@ -70,13 +73,13 @@ def _conditions(
     before: PodGroupStatus, standing: GroupStanding, transition: str, now: datetime
 ) -> tuple[PodGroupCondition, ...]:
     if standing.scheduled:
-        true, false, message = SCHEDULED, UNSCHEDULABLE, standing.message
+        true, false, reason, message = SCHEDULED, UNSCHEDULABLE, SCHEDULED, standing.message
     elif standing.refusal:
-        true, false, message = UNSCHEDULABLE, SCHEDULED, standing.refusal
+        true, false, reason, message = UNSCHEDULABLE, SCHEDULED, standing.reason, standing.refusal
     else:
         return before.conditions
     said = PodGroupCondition(
-        type=true, status="True", transition_id=transition, last_transition_time=now, reason=true, message=message
+        type=true, status="True", transition_id=transition, last_transition_time=now, reason=reason, message=message
     )
     conditions = [each for each in before.conditions if each.type not in {true, false}]
     for each in before.conditions:

@@ -149,6 +149,10 @@ def make_profile(
                 made[name] = registry.build(name, handle, arguments.get(name, {}))
             except (UnknownPlugin, ValueError) as error:
                 raise InvalidConfiguration(f"profile {chosen.scheduler_name}: plugin {name}: {error}") from error
+            except Exception as error:
+                raise InvalidConfiguration(
+                    f"profile {chosen.scheduler_name}: plugin {name} cannot be built: {type(error).__name__}: {error}"
+                ) from error
         return made[name]
 
     lists: dict[str, tuple[FrameworkPlugin, ...]] = {}

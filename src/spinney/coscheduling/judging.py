@@ -8,10 +8,10 @@ spreading, affinity to pods, host ports, volumes and preferences that are weighe
 kept for a nominated pod, everything is computed anew.
 """
 
+from functools import partial
 from typing import Final
 
 import numpy as np
-import structlog
 
 from spinney.cluster.classes import RequestClass
 from spinney.cluster.dra.book import ClaimBook
@@ -22,13 +22,15 @@ from spinney.cluster.scores import ScoreFramework, Scores
 from spinney.cluster.state import ClusterState
 from spinney.cluster.table import Mask
 from spinney.coscheduling.framework import CycleState, Profile
+from spinney.coscheduling.framework.faults import a_truth
+from spinney.coscheduling.framework.faults import refusals as read_refusals
+from spinney.coscheduling.framework.faults import scores as read_scores
 from spinney.coscheduling.framework.points import ASKED_ABOUT
+from spinney.coscheduling.framework.status import PluginFailed
 from spinney.coscheduling.nominations import Nominations
 from spinney.coscheduling.rows import cut_out
 from spinney.coscheduling.trial import Trial
 from spinney.kube.keys import Key
-
-log = structlog.get_logger()
 
 _BY_ROW: Final = frozenset({"NodeResourcesFit", "NodeResourcesBalancedAllocation"})
 """Filters and scores that look at the amounts of one node and nothing else."""
@@ -101,8 +103,7 @@ class Judge:
     def explain(self, state: CycleState, record: PodRecord) -> FilterResult:
         """Return why a pod fits nowhere: what each filter refused."""
         table = self._cluster.table
-        concerned = any(plugin.concerns(state, record.pod) for plugin in self._profile.filters)
-        if concerned or not self.stands_alone(record):
+        if self._is_concerned(state, record) or not self.stands_alone(record):
             return self._judged(state, record)
         moment = (
             _signature(record),
@@ -114,6 +115,18 @@ class Judge:
         if self._explained is None or self._explained[0] != moment:
             self._explained = (moment, self._judged(state, record))
         return self._explained[1]
+
+    def _is_concerned(self, state: CycleState, record: PodRecord) -> bool:
+        """Tell whether a filter of a plugin has something to say about a pod; one that fails does."""
+        for plugin in self._profile.filters:
+            try:
+                if self._profile.faults.ask(
+                    plugin.name, "filter", partial(plugin.concerns, state, record.pod), a_truth
+                ):
+                    return True
+            except PluginFailed:
+                return True
+        return False
 
     def stands_alone(self, record: PodRecord) -> bool:
         """Tell whether other pods have no say about where this one may go, except by what they take."""
@@ -283,21 +296,22 @@ class Judge:
 
     def _refused_by_plugins(self, state: CycleState, record: PodRecord, view: ClusterView) -> tuple[Refusal, ...]:
         refusals: list[Refusal] = []
+        faults = self._profile.faults
         for plugin in self._profile.filters:
             try:
-                if plugin.concerns(state, record.pod):
-                    refusals += plugin.refusals(state, record.pod, view.table)
-            except Exception as error:
-                log.exception("filter raised, so it refuses", plugin=plugin.name, pod=str(record.key))
-                reason = f"plugin {plugin.name} failed: {type(error).__name__}: {error}"
-                refusals.append(Refusal.final(plugin.name, reason, view.table.alive.copy()))
+                if faults.ask(plugin.name, "filter", partial(plugin.concerns, state, record.pod), a_truth):
+                    ask = partial(plugin.refusals, state, record.pod, view.table)
+                    refusals += faults.ask(plugin.name, "filter", ask, partial(read_refusals, table=view.table))
+            except PluginFailed as error:
+                refusals.append(Refusal.final(plugin.name, str(error), view.table.alive.copy()))
         return tuple(refusals)
 
     def _plugin_scores(self, state: CycleState, record: PodRecord, mask: Mask) -> Scores:
         table = self._cluster.table
         total = np.zeros(table.capacity, dtype=np.int64)
         for plugin, weight in self._profile.scores:
-            total += weight * np.clip(plugin.score(state, record.pod, table, mask), 0, 100)
+            ask = partial(plugin.score, state, record.pod, table, mask)
+            total += weight * self._profile.faults.ask(plugin.name, "score", ask, partial(read_scores, table=table))
         return total
 
     def _nominated_row(self, record: PodRecord) -> int | None:

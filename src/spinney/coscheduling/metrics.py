@@ -16,6 +16,12 @@ class CoschedulingMetrics:
             registry=registry,
         )
         self.placed, self.refused, self.failed = (attempts.labels(each) for each in ("placed", "refused", "failed"))
+        self.plugin_failures = Counter(
+            "spinney_coscheduler_plugin_failures",
+            "How often plugins raised or gave no proper answer, by plugin and extension point.",
+            ["plugin", "point"],
+            registry=registry,
+        )
         self.preempted = Counter(
             "spinney_coscheduler_preempted", "Pods taken away for others of higher priority.", registry=registry
         )

@@ -38,7 +38,17 @@ from spinney.cluster.pods import PodKey, PodRecord
 from spinney.cluster.state import ClusterState, PodChange
 from spinney.coscheduling.configuration import CoschedulerConfiguration, InvalidConfiguration, make_profile
 from spinney.coscheduling.disruption import Disruption
-from spinney.coscheduling.framework import EventHint, Handle, PluginRegistry, Profile, Services, room_freed
+from spinney.coscheduling.framework import (
+    EventHint,
+    Handle,
+    PluginRegistry,
+    Profile,
+    QueuedPod,
+    Services,
+    Status,
+    room_freed,
+)
+from spinney.coscheduling.framework.status import PluginFailed
 from spinney.coscheduling.group import Group
 from spinney.coscheduling.group_status import GroupConditions, ScheduleStart
 from spinney.coscheduling.groups import Groups
@@ -50,7 +60,7 @@ from spinney.coscheduling.plugins import BUILT_IN, DEFAULT_PLUGINS
 from spinney.coscheduling.pod_group_controller import PodGroupController
 from spinney.coscheduling.queue import BackoffTimes, SchedulingQueue
 from spinney.coscheduling.reporting import FAILED_SCHEDULING, Reports
-from spinney.coscheduling.scheduler import FLUSH_SECONDS, Scheduler
+from spinney.coscheduling.scheduler import FLUSH_SECONDS, Refused, Scheduler
 from spinney.coscheduling.victims import priority_of
 from spinney.coscheduling.volumes import Volumes
 from spinney.coscheduling.waiting import WaitingPods
@@ -136,6 +146,8 @@ class CoschedulerProcess:
         self._profiles, self._judges = self._make_profiles(configuration, registry)
         self.queue = self._make_queue(configuration)
         self._metrics = CoschedulingMetrics(self.manager.metrics.registry)
+        for profile in self._profiles.values():
+            profile.faults.count = self._count_fault
         self._metrics.watch(lambda: self.queue.counts, lambda: len(waiting))
         self.scheduler = Scheduler(
             self.services,
@@ -181,7 +193,17 @@ class CoschedulerProcess:
             hints=hints,
             backoff=BackoffTimes(configuration.pod_initial_backoff_seconds, configuration.pod_max_backoff_seconds),
             wake=self._woken.set,
+            faults=profiles[0].faults,
+            failed=self._could_not_ask,
         )
+
+    def _could_not_ask(self, queued: QueuedPod, error: PluginFailed) -> None:
+        record = self.cluster.pod(PodKey(*queued.key))
+        if record is not None:
+            self._reports.put(Refused(record, Status.error(error)))
+
+    def _count_fault(self, plugin: str, point: str) -> None:
+        self._metrics.plugin_failures.labels(plugin, point).inc()
 
     # -- running -----------------------------------------------------------------------------------------------------
 

@@ -13,12 +13,16 @@ A pod is in exactly one place:
 import heapq
 from collections import OrderedDict, deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Final
 
 from spinney.api.core import Pod
 from spinney.api.resource import Resource
 from spinney.coscheduling.framework import Action, ClusterEvent, EventHint, PreEnqueue, QueuedPod, QueueSort
+from spinney.coscheduling.framework.faults import Faults, InvalidAnswer, a_status, a_truth
+from spinney.coscheduling.framework.status import PluginFailed
 from spinney.kube.keys import Key, key_of
 from spinney.runtime import Clock
 
@@ -51,6 +55,8 @@ class SchedulingQueue:
         hints: Mapping[str, tuple[EventHint, ...]] | None = None,
         backoff: BackoffTimes = BackoffTimes(),  # noqa: B008 - a frozen value
         wake: Callable[[], None] = lambda: None,
+        faults: Faults | None = None,
+        failed: Callable[[QueuedPod, PluginFailed], None] = lambda _queued, _error: None,
     ) -> None:
         self._clock = clock
         self._sort = sort
@@ -58,6 +64,8 @@ class SchedulingQueue:
         self._hints = dict(hints or {})
         self._backoff_times = backoff
         self._wake = wake
+        self._faults = faults if faults is not None else Faults()
+        self._failed = failed
         self._active = _KeyedHeap()
         self._backing_off = _KeyedHeap()
         self._unschedulable: dict[Key, QueuedPod] = {}
@@ -90,7 +98,7 @@ class SchedulingQueue:
         changed = _concerns_scheduling(queued.pod, pod)
         queued.pod = pod
         if key in self._active:
-            self._active.push(key, self._sort.sort_key(queued), queued)
+            self._active.push(key, self._place(queued), queued)
         elif changed and key in self._unschedulable:
             self._leave_unschedulable(queued)
             self._enqueue_after_rest(queued)
@@ -202,7 +210,7 @@ class SchedulingQueue:
         for key in keys:
             queued = self._active.get(key)
             if queued is not None:
-                self._active.push(key, self._sort.sort_key(queued), queued)
+                self._active.push(key, self._place(queued), queued)
 
     # -- reading -----------------------------------------------------------------------------------------------------
 
@@ -228,12 +236,36 @@ class SchedulingQueue:
 
     def _enqueue(self, queued: QueuedPod) -> None:
         for plugin in self._pre_enqueue:
-            if not plugin.pre_enqueue(queued.pod).ok:
+            try:
+                status = self._faults.ask(plugin.name, "preEnqueue", partial(plugin.pre_enqueue, queued.pod), a_status)
+            except PluginFailed as error:
+                self._stay_out(queued, error)
+                return
+            if not status.ok:
                 queued.rejected_by = frozenset({plugin.name})
                 self._enter_unschedulable(queued)
                 return
-        self._active.push(queued.key, self._sort.sort_key(queued), queued)
+        self._active.push(queued.key, self._place(queued), queued)
         self._wake()
+
+    def _stay_out(self, queued: QueuedPod, error: PluginFailed) -> None:
+        """Have a pod rest that could not be asked about, and say so."""
+        queued.attempts += 1
+        queued.queued = self._clock.monotonic()
+        self._backing_off.push(queued.key, queued.queued + self._backoff_times.after(queued.attempts), queued)
+        self._wake()
+        self._failed(queued, error)
+
+    def _place(self, queued: QueuedPod) -> "_Place":
+        """Return a pod's place in the order; one whose sort key cannot be had comes after all others."""
+        sort = self._sort
+        with suppress(PluginFailed):
+            key = self._faults.ask(sort.name, "queueSort", partial(sort.sort_key, queued), _a_key)
+            return _Place((0, *key), queued.first_queued, self._incomparable)
+        return _Place((1,), queued.first_queued, self._incomparable)
+
+    def _incomparable(self, error: Exception) -> None:
+        self._faults.note(self._sort.name, "queueSort", error)
 
     def _enqueue_after_rest(self, queued: QueuedPod) -> None:
         rested = queued.queued + self._backoff_times.after(queued.attempts) if queued.attempts else 0.0
@@ -272,7 +304,7 @@ class SchedulingQueue:
                 for (resource, action), events in self._missed.items():
                     if resource != hint.resource or not action & hint.actions or events[-1][0] < since:
                         continue
-                    if any(number >= since and hint.wakes(queued.pod, event) for number, event in events):
+                    if any(number >= since and self._wakes(plugin, hint, queued, event) for number, event in events):
                         return True
         return False
 
@@ -287,9 +319,16 @@ class SchedulingQueue:
                 helped |= {
                     key: queued
                     for key, queued in waiting.items()
-                    if key not in helped and any(hint.wakes(queued.pod, event) for hint in hints)
+                    if key not in helped and any(self._wakes(plugin, hint, queued, event) for hint in hints)
                 }
         return list(helped.values())
+
+    def _wakes(self, plugin: str, hint: EventHint, queued: QueuedPod, event: ClusterEvent) -> bool:
+        """Tell whether an event may help a pod; if the hint cannot tell, the pod is tried."""
+        try:
+            return self._faults.ask(plugin, "events", partial(hint.wakes, queued.pod, event), a_truth)
+        except PluginFailed:
+            return True
 
     def _trim(self) -> None:
         """Drop kept events that no pod in flight can have missed: those from before the first of them was popped."""
@@ -309,6 +348,30 @@ def _concerns_scheduling(old: Pod, new: Pod) -> bool:
         or old.metadata.labels != new.metadata.labels
         or old.status.resource_claim_statuses != new.status.resource_claim_statuses
     )
+
+
+def _a_key(answer: object) -> tuple[Any, ...]:
+    if not isinstance(answer, tuple):
+        raise InvalidAnswer(answer, "a tuple that compares with those of other pods")
+    return answer
+
+
+class _Place:
+    """A place in the order of pods. Where two keys do not compare, who came first goes first."""
+
+    __slots__ = ("_incomparable", "_since", "key")
+
+    def __init__(self, key: tuple[Any, ...], since: float, incomparable: Callable[[Exception], None]) -> None:
+        self.key = key
+        self._since = since
+        self._incomparable = incomparable
+
+    def __lt__(self, other: "_Place") -> bool:
+        try:
+            return bool(self.key < other.key)
+        except Exception as error:  # noqa: BLE001 - keys are made by a plugin
+            self._incomparable(error)
+            return self._since < other._since
 
 
 _EventKind = tuple[Resource, Action]

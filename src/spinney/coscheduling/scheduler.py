@@ -8,7 +8,9 @@ held and returns to the queue with the names of the plugins that refused it.
 
 import asyncio
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, Final
 
 import structlog
@@ -27,7 +29,9 @@ from spinney.coscheduling.framework import (
     Status,
     room_freed,
 )
+from spinney.coscheduling.framework.faults import InvalidAnswer, a_permission, a_status, nothing
 from spinney.coscheduling.framework.points import PostFilterResult
+from spinney.coscheduling.framework.status import PluginFailed
 from spinney.coscheduling.judging import Judge
 from spinney.coscheduling.metrics import CoschedulingMetrics
 from spinney.coscheduling.plugins.default_preemption import FILTERED
@@ -137,6 +141,8 @@ class Scheduler:
         state = CycleState()
         try:
             refused = self._cycle(profile, state, queued, record)
+        except PluginFailed as error:
+            refused = Refused(record, Status.error(error))
         except Exception as error:
             log.exception("scheduling cycle failed", pod=str(queued.key))
             refused = Refused(record, Status.error(error))
@@ -149,11 +155,7 @@ class Scheduler:
     def _cycle(self, profile: Profile, state: CycleState, queued: QueuedPod, record: PodRecord) -> Refused | None:
         pod = record.pod
         for plugin in profile.pre_filter:
-            try:
-                status = plugin.pre_filter(state, pod)
-            except Exception as error:
-                log.exception("pre-filter raised", plugin=plugin.name, pod=str(record.key))
-                status = Status.error(error)
+            status = profile.faults.ask(plugin.name, "preFilter", partial(plugin.pre_filter, state, pod), a_status)
             if not status.ok:
                 return Refused(record, status.by(plugin.name))
         judge = self._judges[profile.scheduler_name]
@@ -174,9 +176,9 @@ class Scheduler:
         key = Key(*record.key)
         for plugin in profile.post_filter:
             try:
-                result = plugin.post_filter(state, record.pod)
-            except Exception as error:
-                log.exception("post-filter raised", plugin=plugin.name, pod=str(record.key))
+                ask = partial(plugin.post_filter, state, record.pod)
+                result = profile.faults.ask(plugin.name, "postFilter", ask, _a_result)
+            except PluginFailed as error:
                 result = PostFilterResult(Status.error(error))
             said += [result.status.message] if result.status.message else []
             if result.nominated_node:
@@ -200,9 +202,9 @@ class Scheduler:
         self.services.cluster.assume(record.key, node)
         for plugin in profile.reserve:
             try:
-                status = plugin.reserve(state, record.pod, node)
-            except Exception as error:
-                log.exception("reserve raised", plugin=plugin.name, pod=str(record.key))
+                ask = partial(plugin.reserve, state, record.pod, node)
+                status = profile.faults.ask(plugin.name, "reserve", ask, a_status)
+            except PluginFailed as error:
                 status = Status.error(error)
             if not status.ok:
                 self._lost(flight, status.by(plugin.name))
@@ -210,9 +212,9 @@ class Scheduler:
         timeouts: dict[str, float] = {}
         for permitting in profile.permit:
             try:
-                status, seconds = permitting.permit(state, record.pod, node)
-            except Exception as error:
-                log.exception("permit raised", plugin=permitting.name, pod=str(record.key))
+                permit = partial(permitting.permit, state, record.pod, node)
+                status, seconds = profile.faults.ask(permitting.name, "permit", permit, a_permission)
+            except PluginFailed as error:
                 status, seconds = Status.error(error), 0.0
             if status.code is Code.WAIT:
                 timeouts[permitting.name] = seconds
@@ -238,30 +240,33 @@ class Scheduler:
     async def _bind(self, flight: _Flight) -> None:
         try:
             status = await self._bound_by_plugins(flight)
+        except PluginFailed as error:
+            status = Status.error(error)
         except Exception as error:
             log.exception("binding cycle failed", pod=str(flight.queued.key), node=flight.node)
             status = Status.error(error)
         if not status.ok:
             self._lost(flight, status)
             return
-        key = flight.queued.key
         self.queue.done(flight.queued)
         for plugin in flight.profile.post_bind:
-            try:
-                await plugin.post_bind(flight.state, flight.pod, flight.node)
-            except Exception:
-                log.exception("post-bind raised", plugin=plugin.name, pod=str(key))
+            with suppress(PluginFailed):  # the pod is bound, whatever a plugin makes of it
+                tell = partial(plugin.post_bind, flight.state, flight.pod, flight.node)
+                await flight.profile.faults.ask_later(plugin.name, "postBind", tell, nothing)
 
     async def _bound_by_plugins(self, flight: _Flight) -> Status:
+        faults = flight.profile.faults
         for preparing in flight.profile.pre_bind:
-            status = (await preparing.pre_bind(flight.state, flight.pod, flight.node)).by(preparing.name)
+            prepare = partial(preparing.pre_bind, flight.state, flight.pod, flight.node)
+            status = (await faults.ask_later(preparing.name, "preBind", prepare, a_status)).by(preparing.name)
             if not status.ok:
                 return status
         written_before = self._about_to_bind(flight.queued.key)
         if written_before is not None:
             await written_before
         for binding in flight.profile.bind:
-            status = (await binding.bind(flight.state, flight.pod, flight.node)).by(binding.name)
+            bind = partial(binding.bind, flight.state, flight.pod, flight.node)
+            status = (await faults.ask_later(binding.name, "bind", bind, a_status)).by(binding.name)
             if status.code is not Code.SKIP:
                 return status
         return Status(Code.ERROR, ("every bind plugin skipped the pod",))
@@ -276,7 +281,9 @@ class Scheduler:
     def _lost(self, flight: _Flight, status: Status) -> None:
         """Undo a reservation and return the pod to the queue; others may use what it held."""
         for plugin in reversed(flight.profile.reserve):
-            plugin.unreserve(flight.state, flight.pod, flight.node)
+            with suppress(PluginFailed):  # the others give back what they hold all the same
+                undo = partial(plugin.unreserve, flight.state, flight.pod, flight.node)
+                flight.profile.faults.ask(plugin.name, "unreserve", undo, nothing)
         key = PodKey(*flight.queued.key)
         record = self.services.cluster.pod(key)
         if record is None or record.uid != flight.pod.metadata.uid:
@@ -321,6 +328,12 @@ class Scheduler:
         if wanted:
             self._report(refused)
         return wanted
+
+
+def _a_result(answer: object) -> PostFilterResult:
+    if not isinstance(answer, PostFilterResult) or not isinstance(answer.status, Status):
+        raise InvalidAnswer(answer, "a PostFilterResult")
+    return answer
 
 
 def _rejecting(refused: Refused) -> tuple[str, ...]:

@@ -80,6 +80,13 @@ def sign(answer: Any) -> int:
         raise InvalidAnswer(shown(answer), "a whole number: negative, 0 or positive") from None
 
 
+def comparable(answer: Any) -> Any:
+    """Return a key to sort by; that two of them compare is seen when they do."""
+    if isinstance(answer, float) and answer != answer:  # noqa: PLR0124 - only NaN is so
+        raise InvalidAnswer("nan", "something that compares")
+    return answer
+
+
 def truth(answer: Any) -> bool:
     """Return whether a plugin agrees."""
     if not isinstance(answer, bool | np.bool_):
@@ -105,6 +112,13 @@ def reason(answer: Any) -> str | None:
     """Return a reason, or none."""
     if answer is not None and not isinstance(answer, str):
         raise InvalidAnswer(shown(answer), "a reason or None")
+    return answer
+
+
+def amounts(answer: Any) -> Amounts:
+    """Return amounts."""
+    if not isinstance(answer, Amounts):
+        raise InvalidAnswer(shown(answer), "Amounts")
     return answer
 
 

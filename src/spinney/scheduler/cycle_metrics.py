@@ -27,6 +27,20 @@ class CycleMetrics:
             ["plugin", "hook"],
             registry=registry,
         )
+        self.errors = Counter(
+            "spinney_scheduling_gang_errors",
+            "How often looking at a gang failed, so that it was set back, by what was being done.",
+            ["doing"],
+            registry=registry,
+        )
+        self.failed_cycles = Counter(
+            "spinney_scheduling_failed_cycles", "Cycles that failed as a whole.", registry=registry
+        )
+        self.failing = Gauge(
+            "spinney_scheduling_consecutive_failed_cycles",
+            "How many cycles have failed in a row; 0 while all is well.",
+            registry=registry,
+        )
         self.decisions = Counter(
             "spinney_scheduling_decisions",
             "Pods by what a cycle decided (bind, evict, pipeline).",
@@ -59,6 +73,8 @@ class CycleMetrics:
             self.hook_seconds.labels(plugin, hook).inc(spent)
         for (plugin, hook), times in result.failures.items():
             self.failures.labels(plugin, hook).inc(times)
+        for doing, times in result.errors.items():
+            self.errors.labels(doing).inc(times)
         self.decisions.labels("bind").inc(len(result.binds))
         self.decisions.labels("evict").inc(len(result.evictions))
         self.decisions.labels("pipeline").inc(len(result.pipelines))

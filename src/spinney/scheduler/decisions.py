@@ -209,15 +209,15 @@ class Decisions(Registration):
 
     def queue_allocated(self, queue: str) -> Amounts | None:
         """Return what a queue holds, if a plugin knows."""
-        return next((hook.fn(queue) for hook in self.hooks.queue_allocated), None)
+        return self._first_amounts(self.hooks.queue_allocated, "queue_allocated", queue)
 
     def queue_deserved(self, queue: str) -> Amounts | None:
         """Return what a queue is guaranteed, if a plugin knows."""
-        return next((hook.fn(queue) for hook in self.hooks.queue_deserved), None)
+        return self._first_amounts(self.hooks.queue_deserved, "queue_deserved", queue)
 
     def queue_fair_share(self, queue: str) -> Amounts | None:
         """Return a queue's fair share, if a plugin knows."""
-        return next((hook.fn(queue) for hook in self.hooks.queue_fair_share), None)
+        return self._first_amounts(self.hooks.queue_fair_share, "queue_fair_share", queue)
 
     # -- events ------------------------------------------------------------------------------------------------------
 
@@ -290,6 +290,9 @@ class Decisions(Registration):
         except Exception as error:  # noqa: BLE001 - a check that fails says no
             said = self._failed("plugin capacity check failed, so there is no capacity", hook, what, error)
             return CapacityVerdict(ok=False, reason="PluginError", message=f"plugin {hook.plugin} failed: {said}")
+
+    def _first_amounts(self, hooks: Sequence[Hook[Any]], what: str, queue: str) -> Amounts | None:
+        return self._asked(hooks[0], what, answers.amounts, None, queue) if hooks else None
 
     def _all_agree(self, hooks: Sequence[Hook[Any]], what: str, *args: Any) -> bool:
         return all(self._asked(hook, what, answers.truth, False, *args) for hook in hooks)

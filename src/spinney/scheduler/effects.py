@@ -225,7 +225,7 @@ class ClusterEffects:
             message = refused.message
             self._reporter.unschedulable(
                 [
-                    PodVerdict(record.key, record.uid, message, message)
+                    PodVerdict(record.key, record.uid, message, message, reason=refused.reason)
                     for _, record in found.pods.values()
                     if record.status is PodStatus.PENDING
                 ]
@@ -233,4 +233,4 @@ class ClusterEffects:
         self._pod_groups.refused(unschedulable)
         for groups in self._groups:
             groups.refused(unschedulable)
-        self._conditions.refused({refused.gang: refused.message for refused in unschedulable})
+        self._conditions.refused({refused.gang: refused.verdict for refused in unschedulable})

@@ -13,6 +13,7 @@ from typing import Final
 import msgspec
 import numpy as np
 
+from spinney.binding.pod_status import SCHEDULER_ERROR
 from spinney.cluster.filters import SESSION_FILTERS, Candidate, FilterFramework, FilterResult, Refusal, resources_fit
 from spinney.cluster.filters.framework import NODE_FILTERS
 from spinney.cluster.filters.obstacles import obstacle
@@ -62,6 +63,8 @@ class Explainer:
 
     def explain(self, job: PodGroupInfo, errors: Sequence[FitError]) -> Explanation:
         """Return why ``job``, refused with ``errors`` in this session, could not be placed."""
+        if any(error.reason == SCHEDULER_ERROR for error in errors):
+            return _of_failure(job, errors)
         tasks = job.tasks_to_allocate()
         messages = tuple(error.message for error in errors)
         wanted = (job.queue, job.root, messages, tuple(map(NUMBER, tasks)))
@@ -73,6 +76,16 @@ class Explainer:
             for report, alike in zip(known.pods, by_request(tasks).values(), strict=False)
         )
         return msgspec.structs.replace(known, subject=_name(job), pods=pods)
+
+
+def _of_failure(job: PodGroupInfo, errors: Sequence[FitError]) -> Explanation:
+    """Return that something failed: whoever looks at the job itself may fail once more."""
+    return Explanation(
+        subject=_name(job),
+        kind=_KINDS.get(job.key.source, "PodGroup"),
+        needed=max(job.members.pending, 1),
+        others=tuple(dict.fromkeys(error.message for error in errors)),
+    )
 
 
 def explain(session: Session, job: PodGroupInfo, errors: Sequence[FitError]) -> Explanation:

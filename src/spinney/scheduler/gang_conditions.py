@@ -11,7 +11,7 @@ from spinney.api.conditions import find_condition
 from spinney.api.labels import POD_GANG as POD_GANG_LABEL
 from spinney.api.labels import SCHEDULER_NAME
 from spinney.api.podgang import SCHEDULED, PodGang
-from spinney.binding.reporting import UNSCHEDULABLE, GangVerdict, Reporter
+from spinney.binding.reporting import GangVerdict, Reporter
 from spinney.cluster.state import PodChange
 from spinney.cluster.statuses import PodStatus
 from spinney.gangs.book import GangMembers
@@ -36,7 +36,7 @@ class GangConditions:
     def __init__(self, inventory: Inventory, reporter: Reporter) -> None:
         self._inventory = inventory
         self._reporter = reporter
-        self._refusals: dict[GangKey, str] = {}
+        self._refusals: dict[GangKey, GangVerdict] = {}
         self._disruptions: dict[GangKey, str] = {}
         self._gangs: WatchCache[PodGang] | None = None
         self._controller: Controller | None = None
@@ -57,7 +57,7 @@ class GangConditions:
         if self._controller is not None:
             self._controller.watch(gangs)
 
-    def refused(self, refusals: Mapping[GangKey, str]) -> None:
+    def refused(self, refusals: Mapping[GangKey, GangVerdict]) -> None:
         """Note what the last cycle said about gangs it could not place; gangs it no longer refuses are forgotten."""
         before, self._refusals = self._refusals, dict(refusals)
         self._look_at(key for key in {**before, **refusals} if before.get(key) != refusals.get(key))
@@ -92,7 +92,7 @@ class GangConditions:
             return None
         found = self._inventory.gangs.members(podgang.key_of(gang))
         if found is not None:
-            said = verdict(found, self._refusals.get(found.gang.key, ""))
+            said = verdict(found, self._refusals.get(found.gang.key))
             if said.scheduled:
                 self._disruptions.pop(found.gang.key, None)
                 said = replace(said, placement_score=self._score(found))
@@ -115,7 +115,9 @@ class GangConditions:
         return placement_score(members.gang.root, lambda pod_set: nodes.get(pod_set, ()), self._inventory.topologies)
 
 
-def verdict(members: GangMembers, refusal: str, *, having_nodes: frozenset[PodStatus] = _PLACED) -> GangVerdict:
+def verdict(
+    members: GangMembers, refused: GangVerdict | None, *, having_nodes: frozenset[PodStatus] = _PLACED
+) -> GangVerdict:
     """Return whether a gang has what it needs on nodes, and what it waits for if not."""
     placed: dict[str, int] = {}
     for pod_set, record in members.pods.values():
@@ -127,6 +129,6 @@ def verdict(members: GangMembers, refusal: str, *, having_nodes: frozenset[PodSt
     placed_of_all = f"{sum(placed.values())} of {len(members.pods)} pods are placed"
     if satisfied(members.gang.root, count):
         return GangVerdict(scheduled=True, reason=SCHEDULED, message=placed_of_all)
-    if refusal:
-        return GangVerdict(scheduled=False, reason=UNSCHEDULABLE, message=refusal)
+    if refused is not None:
+        return refused
     return GangVerdict(scheduled=False, reason=WAITING, message=placed_of_all)

@@ -10,6 +10,7 @@ from typing import Any, Final
 
 from spinney.api.resource import Resource
 from spinney.binding.group_conditions import GROUP_KINDS, scheduled_patch
+from spinney.binding.reporting import GangVerdict
 from spinney.cluster.statuses import PodStatus
 from spinney.gangs.book import GangMembers
 from spinney.gangs.tree import GangKey
@@ -34,7 +35,7 @@ class GroupConditions:
         self._inventory = inventory
         self._resource = resource
         self._kind = GROUP_KINDS[resource]
-        self._refusals: dict[GangKey, str] = {}
+        self._refusals: dict[GangKey, GangVerdict] = {}
         self._groups: WatchCache[Any] | None = None
         self._controller: Controller | None = None
 
@@ -55,8 +56,8 @@ class GroupConditions:
     def refused(self, unschedulable: Iterable[Unschedulable]) -> None:
         """Note what the last cycle could not place, and why; only what is new is looked at."""
         before = self._refusals
-        self._refusals = {each.gang: each.message for each in unschedulable if each.gang.source == self._kind.source}
-        self._look_at(gang for gang, message in self._refusals.items() if before.get(gang) != message)
+        self._refusals = {each.gang: each.verdict for each in unschedulable if each.gang.source == self._kind.source}
+        self._look_at(gang for gang, said in self._refusals.items() if before.get(gang) != said)
 
     def _look_at(self, gangs: Iterable[GangKey]) -> None:
         if self._controller is not None and self._groups is not None:
@@ -70,7 +71,7 @@ class GroupConditions:
         members = self._inventory.gangs.members(gang)
         if group is None or members is None or not self._is_ours(members):
             return None
-        said = verdict(members, self._refusals.get(gang, ""), having_nodes=_HAVE_NODES)
+        said = verdict(members, self._refusals.get(gang), having_nodes=_HAVE_NODES)
         if said.reason == WAITING:
             return None
         patch = scheduled_patch(

@@ -34,6 +34,34 @@ class _Equal:
 _EQUAL: Final = _Equal()
 
 
+class _Keys:
+    """The keys of one thing in the order of plugins. Two that do not compare count as equal, and the next decides."""
+
+    __slots__ = ("_incomparable", "values")
+
+    def __init__(self, values: tuple[Any, ...], incomparable: Callable[[int, Exception], None]) -> None:
+        self.values = values
+        self._incomparable = incomparable
+
+    def __lt__(self, other: "_Keys") -> bool:
+        try:
+            return self.values < other.values
+        except Exception:  # noqa: BLE001 - values are made by plugins
+            return self._is_less(other)
+
+    def __gt__(self, other: "_Keys") -> bool:
+        return other < self
+
+    def _is_less(self, other: "_Keys") -> bool:
+        for place, (left, right) in enumerate(zip(self.values, other.values, strict=True)):
+            try:
+                if left < right or right < left:
+                    return bool(left < right)
+            except Exception as error:  # noqa: BLE001 - which of them it was is told
+                self._incomparable(place, error)
+        return False
+
+
 class Ordering(Generic[T]):
     """The orders of one kind (``hook``) that plugins have registered, asked in turn."""
 
@@ -52,7 +80,7 @@ class Ordering(Generic[T]):
             return last
         if self._by_keys:
             keys = [self._measured_key(order) for order in self._orders]
-            return lambda item: (*[key(item) for key in keys], last(item))
+            return lambda item: _Keys((*[key(item) for key in keys], last(item)), self._incomparable)
         compares = [self._comparing(order) for order in self._orders]
 
         def compare(left: T, right: T) -> int:
@@ -88,7 +116,7 @@ class Ordering(Generic[T]):
             if values is not None:
                 try:
                     _sort(items, values)
-                except TypeError as error:
+                except Exception as error:  # noqa: BLE001 - an order that fails says equal
                     assert order.key is not None, "only orders by key have values"
                     self._failed(order.plugin, order.key, error)
 
@@ -96,7 +124,7 @@ class Ordering(Generic[T]):
         assert order.key is not None, "only orders by key are asked for values"
         with self._timings.measure(order.plugin, self._hook):
             try:
-                return list(map(order.key, items))
+                return list(map(answers.comparable, map(order.key, items)))
             except Exception as error:  # noqa: BLE001 - an order that fails says equal
                 self._failed(order.plugin, order.key, error)
                 return None
@@ -108,7 +136,7 @@ class Ordering(Generic[T]):
         def measured(item: T) -> Any:
             with self._timings.measure(order.plugin, self._hook):
                 try:
-                    return key(item)
+                    return answers.comparable(key(item))
                 except Exception as error:  # noqa: BLE001 - an order that fails says equal
                     self._failed(order.plugin, key, error)
                     return _EQUAL
@@ -118,7 +146,16 @@ class Ordering(Generic[T]):
     def _comparing(self, order: Order[Callable[[T, T], int]]) -> Callable[[T, T], int]:
         if order.compare is None:
             key = self._measured_key(order)
-            return lambda left, right: three_way(key(left), key(right))
+
+            def compared(left: T, right: T) -> int:
+                try:
+                    return three_way(key(left), key(right))
+                except Exception as error:  # noqa: BLE001 - an order that fails says equal
+                    assert order.key is not None, "an order has a comparison or a key"
+                    self._failed(order.plugin, order.key, error)
+                    return 0
+
+            return compared
         compare = order.compare
 
         def guarded(left: T, right: T) -> int:
@@ -130,6 +167,12 @@ class Ordering(Generic[T]):
                     return 0
 
         return guarded
+
+    def _incomparable(self, place: int, error: Exception) -> None:
+        """Note that values which the order at a place gave do not compare."""
+        order = self._orders[place]
+        assert order.key is not None, "only orders by key give values"
+        self._failed(order.plugin, order.key, error)
 
     def _failed(self, plugin: str, fn: Callable[..., Any], error: Exception) -> None:
         self._failures.add("plugin order failed, counted as equal", plugin, self._hook, fn, error)

@@ -8,7 +8,7 @@ when the session opens and may tidy up when it closes. Plugins are found by name
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from importlib.metadata import entry_points
+from importlib.metadata import EntryPoint, entry_points
 from types import MappingProxyType
 from typing import TYPE_CHECKING, ClassVar, Final
 
@@ -51,8 +51,8 @@ class UnknownPlugin(LookupError):  # noqa: N818 - named for the situation
     """The configuration names a plugin that nobody provides."""
 
 
-class InvalidPlugin(TypeError):  # noqa: N818 - named for the situation
-    """An entry point does not lead to a plugin builder."""
+class InvalidPlugin(UnknownPlugin):
+    """The configuration names a plugin whose entry point does not lead to a plugin builder."""
 
 
 class PluginRegistry:
@@ -60,19 +60,23 @@ class PluginRegistry:
 
     def __init__(self, builders: Mapping[str, Builder] | None = None) -> None:
         self._builders: dict[str, Builder] = dict(builders or {})
+        self._offered: dict[str, EntryPoint] = {}
 
     def __contains__(self, name: object) -> bool:
-        return name in self._builders
+        return name in self._builders or name in self._offered
 
     def __iter__(self) -> Iterator[str]:
-        return iter(sorted(self._builders))
+        return iter(sorted({*self._builders, *self._offered}))
 
     def register(self, name: str, builder: Builder) -> None:
         """Add a builder, replacing one of the same name."""
         self._builders[name] = builder
 
     def builder(self, name: str) -> Builder:
-        """Return a builder; raises :class:`UnknownPlugin`."""
+        """Return a builder; raises :class:`UnknownPlugin`, or :class:`InvalidPlugin` for one that cannot be loaded."""
+        if name in self._offered:
+            self._builders[name] = _loaded(self._offered[name])
+            del self._offered[name]
         try:
             return self._builders[name]
         except KeyError:
@@ -99,19 +103,31 @@ class PluginRegistry:
                 return error.problems
         return ()
 
-    def load_entry_points(self) -> None:
-        """Add what installed distributions declare; a name that is registered already stays as it is."""
+    def offer_entry_points(self) -> None:
+        """Add what installed distributions declare; a name that is registered already stays as it is.
+
+        Nothing is imported before somebody asks for it by name: what nobody uses can break nothing.
+        """
         for entry in entry_points(group=ENTRY_POINT_GROUP):
-            if entry.name in self._builders:
-                continue
-            builder = entry.load()
-            if not callable(builder):
-                source = entry.dist.name if entry.dist is not None else "an unnamed distribution"
-                raise InvalidPlugin(
-                    f"entry point {entry.name!r} of {source} in group {ENTRY_POINT_GROUP!r} is {builder!r}, "
-                    "but must be a callable that takes the plugin's arguments and returns a plugin"
-                )
-            self._builders[entry.name] = builder
+            if entry.name not in self._builders:
+                self._offered[entry.name] = entry
+
+
+def _loaded(entry: EntryPoint) -> Builder:
+    source = entry.dist.name if entry.dist is not None else "an unnamed distribution"
+    where = f"entry point {entry.name!r} of {source} in group {ENTRY_POINT_GROUP!r}"
+    try:
+        builder: Builder = entry.load()
+    except Exception as error:
+        raise InvalidPlugin(
+            f"{where} cannot be loaded from {entry.value}: {type(error).__name__}: {error}; "
+            "repair or remove the distribution, or take the plugin out of the configuration"
+        ) from error
+    if not callable(builder):
+        raise InvalidPlugin(
+            f"{where} is {builder!r}, but must be a callable that takes the plugin's arguments and returns a plugin"
+        )
+    return builder
 
 
 _REGISTERED: Final = PluginRegistry()
@@ -129,5 +145,5 @@ def default_registry() -> PluginRegistry:
     registry = PluginRegistry(BUILT_IN)
     for name in _REGISTERED:
         registry.register(name, _REGISTERED.builder(name))
-    registry.load_entry_points()
+    registry.offer_entry_points()
     return registry

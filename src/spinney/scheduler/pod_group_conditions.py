@@ -14,6 +14,7 @@ import msgspec
 from spinney.api import kai
 from spinney.api.struct import JSON, to_json
 from spinney.api.time import timestamp
+from spinney.binding.pod_status import SCHEDULER_ERROR
 from spinney.gangs.sources import kai as kai_source
 from spinney.gangs.sources.context import LAST_EVICTION_ANNOTATION, LAST_START_ANNOTATION
 from spinney.gangs.tree import GangKey
@@ -28,7 +29,6 @@ from spinney.scheduler.results import Unschedulable
 
 UNSCHEDULABLE_ON_POOL: Final = "UnschedulableOnNodePool"
 DEFAULT_POOL: Final = "default"
-EVENT_REASON: Final = "Unschedulable"
 
 
 class PodGroupConditions:
@@ -97,7 +97,7 @@ class PodGroupConditions:
             self._marks[key] = {**marks, **self._marks.get(key, {})}
             return Requeue()
         if status is not None and refusal is not None:
-            self._events.event(reference(kai.POD_GROUP, group), "Warning", EVENT_REASON, refusal.event)
+            self._events.event(reference(kai.POD_GROUP, group), "Warning", refusal.reason, refusal.event)
         return None
 
     async def _patch(self, group: kai.PodGroup, patch: JSON, *, subresource: str | None = None) -> kai.PodGroup:
@@ -125,7 +125,7 @@ def scheduling_status(
     condition = kai.SchedulingCondition(
         type=UNSCHEDULABLE_ON_POOL,
         node_pool=pool,
-        reason=reasons[0].reason if reasons else "",
+        reason=SCHEDULER_ERROR if refusal.reason == SCHEDULER_ERROR else reasons[0].reason if reasons else "",
         message=refusal.message,
         reasons=reasons,
         status="True",

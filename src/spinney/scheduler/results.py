@@ -3,15 +3,22 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from typing import Final
 
 import msgspec
 
+from spinney.binding.pod_status import SCHEDULER_ERROR, UNSCHEDULABLE
+from spinney.binding.reporting import GangVerdict
 from spinney.cluster.dra.allocating import GivenDevice
 from spinney.cluster.dra.book import ClaimKey
 from spinney.cluster.pods import PodKey
 from spinney.explain.reasons import Explanation
 from spinney.explain.rendering import condition_message, event_message
 from spinney.gangs.tree import GangKey
+
+PLUGIN_ERROR: Final = "PluginError"
+"""A plugin that had to be asked about the job failed."""
+_FAILED: Final = frozenset({SCHEDULER_ERROR, PLUGIN_ERROR})
 
 
 class Bind(msgspec.Struct, frozen=True, gc=False):
@@ -67,6 +74,19 @@ class Unschedulable:
     explanation: Explanation | None = None
 
     @property
+    def reason(self) -> str:
+        """Return the word for conditions and events: whether it does not fit, or something failed."""
+        failed = any(error.reason in _FAILED for error in self.errors)
+        if failed or (self.explanation is not None and self.explanation.plugin_errors):
+            return SCHEDULER_ERROR
+        return UNSCHEDULABLE
+
+    @property
+    def verdict(self) -> GangVerdict:
+        """Return the word and the sentence for conditions."""
+        return GangVerdict(scheduled=False, reason=self.reason, message=self.message)
+
+    @property
     def message(self) -> str:
         """Return one bounded line for conditions; without an explanation, the errors' own texts."""
         if self.explanation is not None:
@@ -97,3 +117,5 @@ class CycleResult:
     """Time spent, by plugin and extension point; actions count as plugin ``action``."""
     failures: Mapping[tuple[str, str], int] = field(default_factory=dict)
     """How often plugins raised, or gave no proper answer, by plugin and extension point."""
+    errors: Mapping[str, int] = field(default_factory=dict)
+    """How often looking at a gang failed, by what was being done."""

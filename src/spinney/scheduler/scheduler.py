@@ -6,10 +6,12 @@ the decisions (binding, evicting, writing conditions) is somebody else's part.
 
 from collections.abc import Mapping
 from datetime import datetime, timedelta
+from typing import Final
 
 import structlog
 from prometheus_client import CollectorRegistry
 
+from spinney.binding.pod_status import SCHEDULER_ERROR
 from spinney.gangs.tree import GangKey
 from spinney.runtime import Runtime
 from spinney.scheduler.actions import BUILT_IN_ACTIONS, Action
@@ -20,10 +22,14 @@ from spinney.scheduler.hooks import Hook, HttpHandler
 from spinney.scheduler.inventory import Inventory, Snapshot
 from spinney.scheduler.plugin import PluginRegistry, default_registry
 from spinney.scheduler.promises import Promises
-from spinney.scheduler.results import CycleResult, Unschedulable
+from spinney.scheduler.results import CycleResult, FitError, Unschedulable
 from spinney.scheduler.session import Session
+from spinney.scheduler.setbacks import Setbacks
 
 log = structlog.get_logger()
+
+OPEN_AGAIN_SECONDS: Final = 10.0
+"""After which a plugin that failed to open is tried again, if nothing happens before."""
 
 
 class Scheduler:
@@ -49,12 +55,16 @@ class Scheduler:
         """What plugins of the newest session serve, by path."""
         self._stale_since: dict[GangKey, datetime] = {}
         self._memory: dict[str, object] = {}
+        self._setbacks = Setbacks()
         self._promises = Promises(config)
         self._actions = [_action(name, actions) for name in config.actions]
         check_plugins(config.plugins, self.registry)
 
     def open_session(self, snapshot: Snapshot | None = None) -> Session:
-        """Return an opened session on ``snapshot``, or on the inventory as it is now."""
+        """Return an opened session on ``snapshot``, or on the inventory as it is now.
+
+        A plugin that fails to open is left out; the session then decides nothing.
+        """
         session = Session(
             snapshot if snapshot is not None else self.inventory.snapshot(),
             self.config,
@@ -64,12 +74,9 @@ class Scheduler:
         )
         session.stale_since = self._stale_since
         session.memory = self._memory
+        session.setbacks = self._setbacks
         self._promises.begin(session)
-        try:
-            session.open()
-        except Exception:
-            session.close()
-            raise
+        session.open()
         self.http_handlers = session.hooks.http_handlers
         return session
 
@@ -84,7 +91,10 @@ class Scheduler:
                 session.close()
 
     def run_actions(self, session: Session) -> None:
-        """Run the configured actions in order on an open session."""
+        """Run the configured actions in order on an open session; none without all plugins."""
+        if session.unopened:
+            _let_wait(session)
+            return
         with collection_held_off():
             for name, action in self._actions:
                 with session.timings.measure("action", name):
@@ -93,15 +103,18 @@ class Scheduler:
     def result(self, session: Session) -> CycleResult:
         """Return what a session has decided; what it promised is kept for the sessions after it."""
         self._promises.end(session)
+        unschedulable = self._refused(session)
+        self._setbacks.end(session.snapshot.gangs.gangs, session.now)
         return CycleResult(
             binds=session.binds,
             evictions=session.evictions,
             pipelines=session.pipelines,
-            unschedulable=self._refused(session),
+            unschedulable=unschedulable,
             started=session.started,
             next_moment=_next_moment(session),
             seconds=session.timings.seconds,
             failures=session.failures.counts,
+            errors=session.errors,
         )
 
     def _refused(self, session: Session) -> list[Unschedulable]:
@@ -109,11 +122,23 @@ class Scheduler:
         if not self.config.explain:
             return [Unschedulable(key, tuple(errors)) for key, errors in session.fit_errors.items()]
         explainer = Explainer(session)
+        refused = []
         with session.timings.measure("explain", "refused"):
-            return [
-                Unschedulable(key, tuple(errors), explainer.explain(session.job(key), errors))
-                for key, errors in session.fit_errors.items()
-            ]
+            for key in list(session.fit_errors):
+                explanation = None
+                with session.bulkhead(key, "explaining"):
+                    explanation = explainer.explain(session.job(key), session.fit_errors[key])
+                refused.append(Unschedulable(key, tuple(session.fit_errors[key]), explanation))
+        return refused
+
+
+def _let_wait(session: Session) -> None:
+    """Say of every job that waits which plugin is missing: it might have refused any of them."""
+    for plugin, said in session.unopened.items():
+        message = f"plugin {plugin} failed to open: {said}; nothing is placed or evicted without it"
+        for key in session.snapshot.gangs.pending:
+            session.fit_errors.setdefault(key, []).append(FitError(SCHEDULER_ERROR, message))
+    session.wake_at(session.now + timedelta(seconds=OPEN_AGAIN_SECONDS))
 
 
 def _next_moment(session: Session) -> datetime | None:

@@ -5,7 +5,8 @@ order, try placements in statements, and commit them; what was committed is the 
 """
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from datetime import datetime, timedelta
 from functools import cached_property
 from typing import Final
@@ -40,13 +41,16 @@ from spinney.scheduler.placement.judging import Judge
 from spinney.scheduler.placement.succession import Succession
 from spinney.scheduler.plugin import Plugin, PluginRegistry
 from spinney.scheduler.results import Bind, Eviction, FitError, Pipeline
-from spinney.scheduler.statement import Statement
+from spinney.scheduler.setbacks import Setbacks
+from spinney.scheduler.statement import Statement, UnsoundSession
 from spinney.scheduler.tasks import NOWHERE, REQUEST, STATUS, PodInfo
 from spinney.scheduler.timing import Timings
 from spinney.scheduler.topology.levels import Topology
 
 log = structlog.get_logger()
 
+OPEN: Final = "on_session_open"
+CLOSE: Final = "on_session_close"
 _GIVEN: Final = frozenset({PodStatus.ALLOCATED})
 
 
@@ -88,35 +92,52 @@ class Session(Decisions):
         """What plugins keep from one session to the next, by plugin; a cache: it may be empty at any time."""
         self.succession = Succession(self.nodes.table.usage)
         self.devices = ClaimedDevices(self.claims, self.nodes)
+        self.setbacks = Setbacks()
+        """Gangs that are left alone for a while because looking at them failed, passed on likewise."""
+        self.errors: Counter[str] = Counter()
+        """How often looking at a gang failed, by what was being done."""
+        self._statements: list[Statement] = []
         self._stuck = self._find_stuck()
         self._runtime = runtime
         self._registry = registry
         self._plugins: list[Plugin] = []
+        self.unopened: dict[str, str] = {}
+        """Plugins that failed to open, and how. Nothing is placed or evicted in a session that lacks one."""
         self._jobs: dict[GangKey, PodGroupInfo] = {}
         self._charges: dict[int, Amounts] = {}
 
     # -- life --------------------------------------------------------------------------------------------------------
 
     def open(self) -> None:
-        """Build and open the configured plugins in order."""
+        """Build and open the configured plugins in order.
+
+        What a plugin that fails to open would have refused is not known: see :attr:`unopened`.
+        """
         for option in self.config.plugins:
             if not option.enabled:
                 continue
-            plugin = self._registry.builder(option.name)(option.arguments)
             self.opening = option.name
-            self._plugins.append(plugin)
-            with self.timings.measure(option.name, "on_session_open"):
-                plugin.on_session_open(self)
+            builder = self._registry.builder(option.name)
+            opening: Callable[..., object] = builder
+            with self.timings.measure(option.name, OPEN):
+                try:
+                    plugin = builder(option.arguments)
+                    opening = plugin.on_session_open
+                    self._plugins.append(plugin)
+                    opening(self)
+                except Exception as error:  # noqa: BLE001 - nothing is decided without it
+                    said = self.failures.add("plugin failed to open", option.name, OPEN, opening, error)
+                    self.unopened[option.name] = said
         self.opening = "session"
 
     def close(self) -> None:
         """Close every opened plugin in order; one that fails does not keep the others from closing."""
         for plugin in self._plugins:
-            with self.timings.measure(plugin.name, "on_session_close"):
+            with self.timings.measure(plugin.name, CLOSE):
                 try:
                     plugin.on_session_close(self)
-                except Exception:
-                    log.exception("plugin failed to close", plugin=plugin.name)
+                except Exception as error:  # noqa: BLE001 - the session is over
+                    self.failures.add("plugin failed to close", plugin.name, CLOSE, plugin.on_session_close, error)
         self._plugins.clear()
 
     # -- what there is -----------------------------------------------------------------------------------------------
@@ -154,7 +175,40 @@ class Session(Decisions):
 
     def statement(self) -> Statement:
         """Begin a transaction."""
-        return Statement(self)
+        statement = Statement(self)
+        self._statements.append(statement)
+        return statement
+
+    @contextmanager
+    def bulkhead(self, gang: GangKey, doing: str) -> Iterator[None]:
+        """Keep what raises while one gang is looked at from all others.
+
+        What was begun for the gang is undone, and the gang has an error that says so; it is left alone for a while,
+        longer each time. Where undoing fails too, the session is of no use any more: :class:`UnsoundSession`.
+        """
+        begun = len(self._statements)
+        try:
+            yield
+        except UnsoundSession as error:
+            self._set_back(gang, doing, error.cause)
+            raise
+        except Exception as error:  # noqa: BLE001 - one gang, one failure
+            self._set_back(gang, doing, error)
+            try:
+                for statement in reversed(self._statements[begun:]):
+                    statement.discard()
+            except Exception as second:  # noqa: BLE001 - nor may what is left be trusted
+                raise UnsoundSession(f"{doing} {gang}", second) from error
+        finally:
+            del self._statements[begun:]
+
+    def _set_back(self, gang: GangKey, doing: str, error: Exception) -> None:
+        log.exception("gang set back", gang=str(gang), doing=doing)
+        self.errors[doing] += 1
+        said = f"the scheduler failed while {doing} it: {type(error).__name__}: {error}"
+        setback = self.setbacks.add(gang, said, self.now)
+        self.fit_errors[gang] = [setback.error, *self.fit_errors.get(gang, ())]
+        self.wake_at(setback.until)
 
     def is_inference_preemptible(self) -> bool:
         """Tell whether inference jobs may be preempted."""

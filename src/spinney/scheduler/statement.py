@@ -28,6 +28,14 @@ if TYPE_CHECKING:
 log = structlog.get_logger()
 
 
+class UnsoundSession(RuntimeError):  # noqa: N818 - named for the situation
+    """What a session has on its books may not be what it decided: it must not decide anything more."""
+
+    def __init__(self, while_doing: str, cause: Exception) -> None:
+        super().__init__(f"the session cannot go on after {while_doing}: {type(cause).__name__}: {cause}")
+        self.cause = cause
+
+
 class Whereabouts(NamedTuple):
     """Status and place of a task, to go back to."""
 
@@ -314,12 +322,18 @@ class Statement:
 
     def commit(self) -> None:
         """Make everything part of the session's result; the statement is then empty."""
-        for operation in self._log:
-            operation.commit(self._session)
+        try:
+            for operation in self._log:
+                operation.commit(self._session)
+        except Exception as error:
+            raise UnsoundSession("committing", error) from error
         self._log.clear()
 
     def _do(self, operation: Operation) -> None:
-        operation.do(self._session)
+        try:
+            operation.do(self._session)
+        except Exception as error:
+            raise UnsoundSession("booking", error) from error
         self._log.append(operation)
 
     def _eviction_of(self, task: PodInfo) -> Evict | None:

@@ -11,6 +11,7 @@ from typing import Final
 
 from spinney.api import volcano
 from spinney.api.podgang import POD_GANG
+from spinney.binding.reporting import UNSCHEDULABLE, GangVerdict
 from spinney.binding.volcano_groups import GroupStanding, status_patch
 from spinney.cluster.state import PodChange
 from spinney.cluster.statuses import PodStatus
@@ -39,7 +40,7 @@ class VolcanoGroups:
     def __init__(self, client: Client, inventory: Inventory) -> None:
         self._client = client
         self._inventory = inventory
-        self._refusals: dict[GangKey, str] = {}
+        self._refusals: dict[GangKey, GangVerdict] = {}
         self._groups: WatchCache[volcano.PodGroup] | None = None
         self._controller: Controller | None = None
 
@@ -62,8 +63,8 @@ class VolcanoGroups:
     def refused(self, unschedulable: Iterable[Unschedulable]) -> None:
         """Note what the last cycle could not place, and why; only what is new is looked at."""
         before = self._refusals
-        self._refusals = {each.gang: each.message for each in unschedulable if each.gang.source in _SOURCES}
-        self._look_at(gang for gang, message in self._refusals.items() if before.get(gang) != message)
+        self._refusals = {each.gang: each.verdict for each in unschedulable if each.gang.source in _SOURCES}
+        self._look_at(gang for gang, said in self._refusals.items() if before.get(gang) != said)
 
     def _pod_changed(self, change: PodChange) -> None:
         old, new = change
@@ -87,7 +88,7 @@ class VolcanoGroups:
         if group is None or members is None or not self._is_ours(members):
             return None
         runtime = self._client.runtime
-        standing = _standing(members, self._refusals.get(members.gang.key, ""))
+        standing = _standing(members, self._refusals.get(members.gang.key))
         patch = status_patch(group, standing, transition=runtime.uid(), now=runtime.clock.now())
         try:
             if patch:
@@ -112,12 +113,13 @@ class VolcanoGroups:
         return all(record.pod.spec.scheduler_name in names for _, record in members.pods.values())
 
 
-def _standing(members: GangMembers, refusal: str) -> GroupStanding:
-    said = verdict(members, refusal, having_nodes=_HAVE_NODES)
+def _standing(members: GangMembers, refused: GangVerdict | None) -> GroupStanding:
+    said = verdict(members, refused, having_nodes=_HAVE_NODES)
     phases = Counter(record.status for _, record in members.pods.values())
     return GroupStanding(
         scheduled=said.scheduled,
-        refusal=refusal,
+        refusal=refused.message if refused is not None else "",
+        reason=refused.reason if refused is not None else UNSCHEDULABLE,
         message=said.message,
         pods=len(members.pods),
         running=phases[PodStatus.RUNNING],

@@ -11,6 +11,7 @@ from typing import Final, TypeVar, cast
 from spinney.cluster.filters import Filter as FilterRule
 from spinney.cluster.scores import Score as ScoreRule
 from spinney.coscheduling.framework.events import EventHint
+from spinney.coscheduling.framework.faults import Faults
 from spinney.coscheduling.framework.points import (
     Bind,
     Filter,
@@ -89,6 +90,7 @@ class Profile:
 
     def __init__(self, scheduler_name: str, lists: PluginLists) -> None:
         self.scheduler_name = scheduler_name
+        self.faults = Faults()
         self.pre_enqueue = _of(PreEnqueue, lists, "preEnqueue")
         self.pre_filter = _of(PreFilter, lists, "preFilter")
         self.filter_rules = tuple(
@@ -113,7 +115,16 @@ class Profile:
 
     def hints(self) -> dict[str, tuple[EventHint, ...]]:
         """Return by plugin the events that may change its mind."""
-        return {plugin.name: plugin.events() for plugin in self.plugins}
+        found: dict[str, tuple[EventHint, ...]] = {}
+        for plugin in self.plugins:
+            try:
+                found[plugin.name] = tuple(plugin.events())
+            except Exception as error:
+                raise InvalidProfile(
+                    f"profile {self.scheduler_name}: plugin {plugin.name} cannot say which events concern it: "
+                    f"{type(error).__name__}: {error}"
+                ) from error
+        return found
 
     def _only_queue_sort(self, found: Sequence[QueueSort]) -> QueueSort:
         if len(found) != 1:

@@ -65,6 +65,16 @@ class PluginRegistry:
             offered = self._offered.get(name)
             if offered is None:
                 raise UnknownPlugin(name, self.names())
-            loaded: Builder = offered.load()
-            builder = self._builders[name] = loaded
+            builder = self._builders[name] = _loaded(offered)
         return builder(handle, arguments)
+
+
+def _loaded(offered: EntryPoint) -> Builder:
+    try:
+        builder: Builder = offered.load()
+    except Exception as error:
+        raise ValueError(
+            f"entry point {offered.value} of group {ENTRY_POINTS} cannot be loaded: {type(error).__name__}: {error}; "
+            "repair or remove the package, or take the plugin out of the profile"
+        ) from error
+    return builder

@@ -21,6 +21,14 @@ class Code(Enum):
     """The plugin failed; the pod is retried with back-off."""
 
 
+class PluginFailed(Exception):  # noqa: N818 - named for the situation
+    """A plugin raised, or gave no proper answer; the text names plugin, extension point and fault."""
+
+    def __init__(self, plugin: str, point: str, fault: str) -> None:
+        super().__init__(f"plugin {plugin} failed at {point}: {fault}")
+        self.plugin = plugin
+
+
 @dataclass(frozen=True, slots=True)
 class Status:
     """One plugin's answer."""
@@ -41,7 +49,9 @@ class Status:
 
     @classmethod
     def error(cls, error: Exception) -> "Status":
-        """Report that the plugin raised."""
+        """Report that something raised, signed by the plugin if it was one."""
+        if isinstance(error, PluginFailed):
+            return cls(Code.ERROR, (str(error),), error.plugin)
         return cls(Code.ERROR, (f"{type(error).__name__}: {error}",))
 
     @property

@@ -27,10 +27,12 @@ class Allocate:
                 for error in session.fit_errors.get(known, ()):
                     session.record_fit_error(job, error)
                 continue
-            if _allocate(session, job):
-                if job.pending:
-                    order.push(job)
-            elif failed is not None:
+            placed: bool | None = None
+            with session.bulkhead(job.key, "placing"):
+                placed = _allocate(session, job)
+            if placed and job.pending:
+                order.push(job)
+            elif placed is False and failed is not None:
                 failed.add(job)
 
 

@@ -1,31 +1,11 @@
 """Which jobs an action looks at, and why others are left out."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 
+from spinney.gangs.tree import GangKey
 from spinney.scheduler.jobs import PodGroupInfo
 from spinney.scheduler.results import FitError
 from spinney.scheduler.session import Session
-
-
-def jobs_in_leaf_queues(
-    session: Session, jobs: Iterable[PodGroupInfo], *, recorded: bool = True
-) -> Iterator[PodGroupInfo]:
-    """Return the jobs whose queue can hold jobs; for the others the reason is recorded, unless it was before."""
-    queues = session.queues
-    for job in jobs:
-        position = queues.index.get(job.queue)
-        if position is not None and queues.is_leaf(position):
-            yield job
-            continue
-        if not recorded:
-            continue
-        if position is not None:
-            message = f"queue {job.queue} has child queues, so jobs cannot be in it; name one of its leaf queues"
-        elif job.queue in queues.dropped:
-            message = f"queue {job.queue} is not usable: {queues.dropped[job.queue]}"
-        else:
-            message = f"queue {job.queue} does not exist"
-        session.record_fit_error(job, FitError("QueueDoesNotExist", message))
 
 
 def pending_jobs(session: Session, *, recorded: bool = True) -> Iterator[PodGroupInfo]:
@@ -33,14 +13,45 @@ def pending_jobs(session: Session, *, recorded: bool = True) -> Iterator[PodGrou
 
     ``recorded=False`` is for actions after the first: the reasons are there already.
     """
-    for job in jobs_in_leaf_queues(session, session.pending_jobs(), recorded=recorded):
-        if job.gang.problem:
-            if recorded:
-                session.record_fit_error(job, FitError("InvalidPodGroup", job.gang.problem))
-        elif job.is_ready:
-            yield job
-        elif recorded:
-            session.record_fit_error(job, FitError("NotReady", _not_ready(job)))
+    for key in session.snapshot.gangs.pending:
+        ready: PodGroupInfo | None = None
+        with session.bulkhead(key, "looking at"):
+            ready = _ready(session, key, recorded=recorded)
+        if ready is not None:
+            yield ready
+
+
+def _ready(session: Session, key: GangKey, *, recorded: bool) -> PodGroupInfo | None:
+    """Return a job that can be tried now."""
+    setback = session.setbacks.of(key, session.now)
+    if setback is not None:
+        session.fit_errors[key] = [setback.error]
+        session.wake_at(setback.until)
+        return None
+    job = session.job(key)
+    obstacle = _obstacle(session, job) if job.pending else None
+    if obstacle is not None and recorded:
+        session.record_fit_error(job, obstacle)
+    return job if job.pending and obstacle is None else None
+
+
+def _obstacle(session: Session, job: PodGroupInfo) -> FitError | None:
+    """Return what keeps a job from being tried at all."""
+    queues = session.queues
+    position = queues.index.get(job.queue)
+    if position is not None and not queues.is_leaf(position):
+        message = f"queue {job.queue} has child queues, so jobs cannot be in it; name one of its leaf queues"
+    elif position is None and job.queue in queues.dropped:
+        message = f"queue {job.queue} is not usable: {queues.dropped[job.queue]}"
+    elif position is None:
+        message = f"queue {job.queue} does not exist"
+    elif job.gang.problem:
+        return FitError("InvalidPodGroup", job.gang.problem)
+    elif not job.is_ready:
+        return FitError("NotReady", _not_ready(job))
+    else:
+        return None
+    return FitError("QueueDoesNotExist", message)
 
 
 def _not_ready(job: PodGroupInfo) -> str:

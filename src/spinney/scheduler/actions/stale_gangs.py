@@ -21,13 +21,14 @@ class StaleGangEviction:
         for key in [key for key in remembered if key not in suspects]:
             del remembered[key]
         for key in suspects:
-            if snapshot.gangs[key].gang.owned_by_operator:
+            if snapshot.gangs[key].gang.owned_by_operator or session.setbacks.of(key, session.now) is not None:
                 continue
-            job = session.job(key)
-            if not job.is_stale:
-                remembered.pop(key, None)
-            elif _is_grace_over(session, job):
-                _evict(session, job)
+            with session.bulkhead(key, "looking at"):
+                job = session.job(key)
+                if not job.is_stale:
+                    remembered.pop(key, None)
+                elif _is_grace_over(session, job):
+                    _evict(session, job)
 
 
 def _is_grace_over(session: Session, job: PodGroupInfo) -> bool:

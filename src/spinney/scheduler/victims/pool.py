@@ -5,7 +5,7 @@ at and not the number of running jobs. Sums over it, per node and per queue, ans
 single victim is looked at.
 """
 
-from bisect import bisect_left, insort
+from bisect import insort
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
@@ -136,7 +136,8 @@ class VictimPool:
                 continue
             old = self._victims.pop(job.key, None)
             if old is not None:
-                del victims[bisect_left(victims, old)]
+                # Not by its place: a comparison may see by now what the scenario changed.
+                victims[:] = [victim for victim in victims if victim is not old]
             for victim in self._look([job]):
                 insort(victims, victim)
                 self._victims[job.key] = victim

@@ -55,7 +55,10 @@ _PREEMPTION_POLICY = attrgetter("record.pod.spec.preemption_policy")
 def search_victims(session: Session, rule: VictimRule, pending: Sequence[PodGroupInfo]) -> None:
     """Search victims for every one of the ``pending`` jobs, in order, and commit what is found."""
     depth = session.config.queue_depth_per_action.get(rule.name)
-    jobs = [job for job in first_of_queues(pending, depth, session.job_key) if _may_disturb(session, job)]
+    jobs = []
+    for job in first_of_queues(pending, depth, session.job_key):
+        with session.bulkhead(job.key, "looking at"):
+            jobs += [job] if _may_disturb(session, job) else []
     if not jobs:
         return
     search = Search(session, rule, pending)
@@ -63,16 +66,22 @@ def search_victims(session: Session, rule: VictimRule, pending: Sequence[PodGrou
     order = JobOrder(session, jobs)
     while order and not search.budget.is_spent:
         job = order.pop()
-        if not rule.may_search(session, job):
-            continue
-        known = failed.find(job) if failed is not None else None
-        if known is not None:
-            session.victim_reports.setdefault(job.key, []).extend(session.victim_reports.get(known, ())[-1:])
-        elif search.solve(job):
-            session.fit_errors.pop(job.key, None)
-            session.victim_reports.pop(job.key, None)
-        elif failed is not None and rule.remark(session, job) is None:
-            failed.add(job)
+        with session.bulkhead(job.key, "searching victims for"):
+            _search(session, search, failed, job)
+
+
+def _search(session: Session, search: "Search", failed: FailedSearches | None, job: PodGroupInfo) -> None:
+    """Search victims for one job, unless that failed before for one just like it."""
+    if not search.rule.may_search(session, job):
+        return
+    known = failed.find(job) if failed is not None else None
+    if known is not None:
+        session.victim_reports.setdefault(job.key, []).extend(session.victim_reports.get(known, ())[-1:])
+    elif search.solve(job):
+        session.fit_errors.pop(job.key, None)
+        session.victim_reports.pop(job.key, None)
+    elif failed is not None and search.rule.remark(session, job) is None:
+        failed.add(job)
 
 
 class Search:
@@ -84,7 +93,7 @@ class Search:
             session.monotonic, action_seconds=settings.action_seconds, job_seconds=settings.job_seconds
         )
         self._session = session
-        self._rule = rule
+        self.rule = rule
         self._pool = VictimPool(session)
         self._bystanders = Bystanders(session, pending)
         self._rejected: Counter[str] = Counter()
@@ -92,7 +101,7 @@ class Search:
 
     def solve(self, job: PodGroupInfo) -> bool:
         """Place ``job`` at the cost of victims, if that may be; return whether it was done."""
-        session, rule = self._session, self._rule
+        session, rule = self._session, self.rule
         self.budget.begin_job()
         self._rejected.clear()
         self._messages.clear()
@@ -138,7 +147,7 @@ class Search:
         if not demand.possible_in(Room.empty(self._session)):
             return self._reject(NO_ROOM)
         # What victims keep elsewhere is not free: demand is covered by what is free and what is lost for good.
-        most = self._rule.most_lost(self._session, job, self._pool)
+        most = self.rule.most_lost(self._session, job, self._pool)
         if most is not None and not self._is_enough(demand.tasks, room.total() + most):
             return self._reject(TOO_LITTLE)
         return True
@@ -224,13 +233,13 @@ class Search:
         session = self._session
         for step in steps:
             if step.job.queue not in self._messages:
-                self._messages[step.job.queue] = self._rule.message(session, job, step.job.queue)
+                self._messages[step.job.queue] = self.rule.message(session, job, step.job.queue)
         held = simulate(session, Trial(job, tasks, steps), self._bystanders, self._messages)
         if held is None:
             return self._reject(NOT_PLACED)
         statement, scenario = held
         evicted = [task.record for tasks in scenario.victims.values() for task in tasks if _goes(task)]
-        refusal = self._rule.refusal(session, scenario) or session.snapshot.budgets.refusal(evicted)
+        refusal = self.rule.refusal(session, scenario) or session.snapshot.budgets.refusal(evicted)
         if refusal is None and keep and not job.is_gang_satisfied:
             refusal = NOT_PLACED
         if refusal is not None or not keep:
@@ -241,7 +250,7 @@ class Search:
         self._pool.look_again([job, *scenario.victims])
         log.info(
             "victims taken",
-            action=self._rule.name,
+            action=self.rule.name,
             job=str(job.key),
             victims=len(scenario.victims),
             pods=sum(map(len, scenario.victims.values())),
@@ -253,13 +262,13 @@ class Search:
         return False
 
     def _report(self, job: PodGroupInfo, candidates: int) -> None:
-        remark = self._rule.remark(self._session, job)
+        remark = self.rule.remark(self._session, job)
         if remark is not None:
             self._reject(remark)
         rejected = tuple(
             ScenarioCount(reason=reason, scenarios=count) for reason, count in sorted(self._rejected.items())
         )
-        report = VictimReport(action=self._rule.reported_as, candidates=candidates, rejected=rejected)
+        report = VictimReport(action=self.rule.reported_as, candidates=candidates, rejected=rejected)
         self._session.victim_reports.setdefault(job.key, []).append(report)
 
 

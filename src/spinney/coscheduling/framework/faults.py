@@ -1,0 +1,118 @@
+"""What plugins of a profile get wrong: they raise, or answer with something that is no answer.
+
+Both go the same way. Whoever asked is told by :class:`PluginFailed`, which names plugin, extension point and fault; the
+first failure of a plugin at a point is logged with its traceback, and all are counted.
+"""
+
+import math
+from collections.abc import Awaitable, Callable
+from typing import Any, TypeVar
+
+import numpy as np
+import structlog
+
+from spinney.cluster.filters import Refusal
+from spinney.cluster.scores import Scores
+from spinney.cluster.table import NodeTable
+from spinney.coscheduling.framework.status import PluginFailed, Status
+
+log = structlog.get_logger()
+
+T = TypeVar("T")
+_SHOWN = 60
+
+
+class InvalidAnswer(TypeError):  # noqa: N818 - named for the situation
+    """A plugin answered with something that is no answer."""
+
+    def __init__(self, found: object, expected: str) -> None:
+        text = repr(found)
+        shown = text if len(text) <= _SHOWN else type(found).__name__
+        super().__init__(f"returned {shown}, expected {expected}")
+
+
+class Faults:
+    """Asks plugins and keeps what they got wrong. Mutable; ``count`` is told plugin and extension point of each."""
+
+    def __init__(self) -> None:
+        self.count: Callable[[str, str], None] = lambda _plugin, _point: None
+        self._seen: set[tuple[str, str]] = set()
+
+    def ask(self, plugin: str, point: str, call: Callable[[], Any], read: Callable[[Any], T]) -> T:
+        """Return what a plugin answers, read by ``read``; raises :class:`PluginFailed`."""
+        try:
+            return read(call())
+        except Exception as error:
+            raise self.note(plugin, point, error) from error
+
+    async def ask_later(
+        self, plugin: str, point: str, call: Callable[[], Awaitable[Any]], read: Callable[[Any], T]
+    ) -> T:
+        """Return what a plugin answers in its own time; raises :class:`PluginFailed`."""
+        try:
+            return read(await call())
+        except Exception as error:
+            raise self.note(plugin, point, error) from error
+
+    def note(self, plugin: str, point: str, error: Exception) -> PluginFailed:
+        """Log and count an error while it is being handled; return what to tell about it."""
+        fault = str(error) if isinstance(error, InvalidAnswer) else f"raised {type(error).__name__}: {error}"
+        if (plugin, point) not in self._seen:
+            self._seen.add((plugin, point))
+            log.exception("plugin failed", plugin=plugin, point=point)
+        self.count(plugin, point)
+        return PluginFailed(plugin, point, fault)
+
+
+def nothing(answer: object) -> None:
+    """Read an answer that means nothing."""
+    del answer
+
+
+def a_status(answer: Any) -> Status:
+    """Return a status."""
+    if not isinstance(answer, Status):
+        raise InvalidAnswer(answer, "a Status")
+    return answer
+
+
+def a_truth(answer: Any) -> bool:
+    """Return a truth value."""
+    if not isinstance(answer, bool | np.bool_):
+        raise InvalidAnswer(answer, "True or False")
+    return bool(answer)
+
+
+def a_permission(answer: Any) -> tuple[Status, float]:
+    """Return whether a pod may be bound, and how long it may wait for that."""
+    expected = "a Status and the seconds to wait at most"
+    if not isinstance(answer, tuple) or len(answer) != 2:
+        raise InvalidAnswer(answer, expected)
+    status, seconds = answer
+    if not isinstance(status, Status) or not isinstance(seconds, int | float) or not math.isfinite(seconds):
+        raise InvalidAnswer(answer, expected)
+    return status, max(0.0, float(seconds))
+
+
+def refusals(answer: Any, table: NodeTable) -> tuple[Refusal, ...]:
+    """Return refusals, each with one truth value per node."""
+    expected = "refusals, each with one truth value per row of the node table"
+    found = tuple(answer)
+    for each in found:
+        if not isinstance(each, Refusal):
+            raise InvalidAnswer(each, expected)
+        for mask in (each.nodes, each.unresolvable):
+            if not isinstance(mask, np.ndarray) or mask.dtype != np.bool_ or mask.shape != table.alive.shape:
+                raise InvalidAnswer(mask, expected)
+    return found
+
+
+def scores(answer: Any, table: NodeTable) -> Scores:
+    """Return a whole number from 0 to 100 per row; fractions are rounded."""
+    expected = "one number per row of the node table"
+    found = np.asarray(answer)
+    if found.dtype.kind not in "fiub" or found.shape not in {(), table.alive.shape}:
+        raise InvalidAnswer(answer, expected)
+    if not np.isfinite(found).all():
+        raise InvalidAnswer(float(found[~np.isfinite(found)].flat[0]), "finite numbers")
+    return np.broadcast_to(np.clip(np.rint(found), 0, 100).astype(np.int64), table.alive.shape)
