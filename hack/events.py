@@ -43,6 +43,13 @@ EVENTS: Final = (
         "Not placed; the message says why, as in the condition. `spinney why` says it at length.",
     ),
     Event(
+        "SchedulerError",
+        "Warning",
+        f"{SCHEDULER}, {COSCHEDULER}",
+        "Pod, PodGang, PodGroup",
+        "Trying to place it failed: the message names plugin, extension point and error. It is tried again.",
+    ),
+    Event(
         "FailedScheduling",
         "Warning",
         COSCHEDULER,
@@ -200,8 +207,9 @@ EVENTS: Final = (
 """Every reason, as the reference lists it."""
 
 COMPUTED: Final = {
-    "spinney.binding.pod_status": {"Unschedulable", "FailedScheduling"},  # the scheduler's word, given by its process
-    "spinney.binding.reporting": {"Unschedulable", "FailedScheduling"},  # the scheduler's word, given by its process
+    "spinney.binding.pod_status": {"Unschedulable", "FailedScheduling", "SchedulerError"},  # the verdict's word
+    "spinney.binding.reporting": {"Unschedulable", "FailedScheduling", "SchedulerError"},  # the verdict's word
+    "spinney.scheduler.pod_group_conditions": {"Unschedulable", "SchedulerError"},  # the verdict's word
     "spinney.binding.evicting": {"Evict", "GangReleased"},  # the disruption's word
     "spinney.coscheduling.group_status": {"Preempting"},  # what the process tells about
     "spinney.operator.last_errors": {"NameTaken", "MissingTemplate", "TooLarge"},  # the error's name

@@ -174,10 +174,9 @@ async def test_plugins_fail_closed(cluster_name: str, plugin: Any) -> None:
     refused = bench.refused["p"]
     if plugin is Raises:
         assert refused.found is not None
-        assert refused.found.refusals[0].reason == "plugin Mine failed: RuntimeError: broken"
-    else:
-        assert refused.status.plugin == "Mine"
-        assert refused.status.code in {Code.ERROR, Code.UNSCHEDULABLE}
+        assert refused.found.refusals[0].reason == "plugin Mine failed at filter: raised RuntimeError: broken"
+    assert refused.status.plugin == "Mine"
+    assert refused.status.code in {Code.ERROR, Code.UNSCHEDULABLE}
 
 
 async def test_a_failed_bind_gives_the_room_back(bench: Bench) -> None:

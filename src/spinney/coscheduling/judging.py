@@ -25,7 +25,7 @@ from spinney.coscheduling.framework import CycleState, Profile
 from spinney.coscheduling.framework.faults import a_truth
 from spinney.coscheduling.framework.faults import refusals as read_refusals
 from spinney.coscheduling.framework.faults import scores as read_scores
-from spinney.coscheduling.framework.points import ASKED_ABOUT
+from spinney.coscheduling.framework.points import ASKED_ABOUT, FILTER_FAILED
 from spinney.coscheduling.framework.status import PluginFailed
 from spinney.coscheduling.nominations import Nominations
 from spinney.coscheduling.rows import cut_out
@@ -303,6 +303,7 @@ class Judge:
                     ask = partial(plugin.refusals, state, record.pod, view.table)
                     refusals += faults.ask(plugin.name, "filter", ask, partial(read_refusals, table=view.table))
             except PluginFailed as error:
+                state.write(FILTER_FAILED, error)
                 refusals.append(Refusal.final(plugin.name, str(error), view.table.alive.copy()))
         return tuple(refusals)
 

@@ -30,7 +30,7 @@ from spinney.coscheduling.framework import (
     room_freed,
 )
 from spinney.coscheduling.framework.faults import InvalidAnswer, a_permission, a_status, nothing
-from spinney.coscheduling.framework.points import PostFilterResult
+from spinney.coscheduling.framework.points import FILTER_FAILED, PostFilterResult
 from spinney.coscheduling.framework.status import PluginFailed
 from spinney.coscheduling.judging import Judge
 from spinney.coscheduling.metrics import CoschedulingMetrics
@@ -166,7 +166,9 @@ class Scheduler:
             room, tails = self._post_filter(profile, state, record)
             row = judge.best(state, record) if room else None
             if row is None:
-                return Refused(record, Status.unschedulable("no node fits"), found, " ".join(tails))
+                failed = state.read(FILTER_FAILED)
+                status = Status.unschedulable("no node fits") if failed is None else Status.error(failed)
+                return Refused(record, status, found, " ".join(tails))
         self._place(profile, state, queued, record, self.services.cluster.table.names[row])
         return None
 
@@ -320,7 +322,7 @@ class Scheduler:
     def _return(self, queued: QueuedPod, refused: Refused) -> bool:
         """Return a pod to the queue and say why; tell whether it still wants a node."""
         rejected_by: Iterable[str] = ()
-        if refused.found is not None:
+        if refused.found is not None and refused.status.rejected:
             rejected_by = _rejecting(refused)
         elif refused.status.rejected:
             rejected_by = (refused.status.plugin,)
