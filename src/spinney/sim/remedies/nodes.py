@@ -7,7 +7,9 @@ import msgspec
 
 from spinney.api.affinity import Taint
 from spinney.api.core import Node
+from spinney.api.pod_requests import Amounts, amounts_of
 from spinney.api.quantity import value
+from spinney.cluster.requests import requested
 from spinney.explain.amounts import counted
 from spinney.sim.remedies.change import Change, Price
 from spinney.sim.remedies.lever import Chosen, Lever, some
@@ -178,13 +180,19 @@ def _node_kinds(situation: Situation) -> list[Node]:
     """Return a node of each kind that could hold some pod of the gang, those with fewest GPUs first."""
     ignored = {_HOSTNAME, *situation.level_keys}
     kinds: dict[Any, Node] = {}
+    requests = [requested(pod) for pod in situation.kinds_of_pods]
     for node in situation.snapshot.nodes:
-        if not is_ready(node):
+        if not is_ready(node) or not any(_is_large_enough(node, wanted) for wanted in requests):
             continue
         labels = frozenset((key, text) for key, text in node.metadata.labels.items() if key not in ignored)
         taints = frozenset(taint_word(each) for each in node.spec.taints if not each.key.startswith(OF_THE_NODE))
         kinds.setdefault((frozenset(node.status.allocatable.items()), labels, taints), node)
     return sorted(kinds.values(), key=lambda node: (value(node.status.allocatable.get(GPU, 0)), node.metadata.name))
+
+
+def _is_large_enough(node: Node, wanted: Amounts) -> bool:
+    offered = amounts_of(node.status.allocatable)
+    return all(offered.get(name, 0) >= amount for name, amount in wanted.items())
 
 
 def _over_nodes(name: str, names: Sequence[str], change: Any, describe: Any) -> Lever:
