@@ -98,7 +98,7 @@ def test_kai_sub_groups_form_a_tree() -> None:
     assert root.min_groups == 1
     replica, spare = root.members
     assert isinstance(replica, GroupSet)
-    assert replica.topology == TopologyConstraint("t", required="rack")
+    assert replica.topology == TopologyConstraint("t", required="rack", kind="Topology")
     assert [member.minimum for member in replica.members] == [1, 3]
     assert spare == PodSet("spare", 0)
 
@@ -145,11 +145,11 @@ def test_a_pod_gang_keeps_its_constraints_at_every_level() -> None:
     )
     gang = podgang.gang(PodGang(metadata=meta, spec=spec), CONTEXT)
 
-    assert gang.root.topology == TopologyConstraint("t", required="zone")
+    assert gang.root.topology == TopologyConstraint("t", required="zone", kind="ClusterTopologyBinding")
     group, router = gang.root.members
-    assert group.topology == TopologyConstraint("t", required="rack")
+    assert group.topology == TopologyConstraint("t", required="rack", kind="ClusterTopologyBinding")
     assert isinstance(group, GroupSet)
-    assert group.members[1].topology == TopologyConstraint("t", required="host")
+    assert group.members[1].topology == TopologyConstraint("t", required="host", kind="ClusterTopologyBinding")
     assert router == PodSet("router", 1)
     assert gang.anchor == GangKey("podgang", "team", "base")
     assert gang.owned_by_operator

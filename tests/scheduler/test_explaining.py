@@ -1,6 +1,7 @@
 """A job that is not placed is told exactly why, and what would let it in."""
 
 import msgspec
+import pytest
 
 from spinney.api.core import NodeSpec, Taint
 from spinney.explain import Explanation, as_text
@@ -60,11 +61,12 @@ def test_a_gang_that_is_too_large_says_what_the_cluster_lacks() -> None:
     assert "it lacks 8 GPUs on 1 node" in line
 
 
-def test_the_nearest_rack_is_named_with_what_it_lacks() -> None:
+@pytest.mark.parametrize("topology", ["dc", ""])
+def test_the_nearest_rack_is_named_with_what_it_lacks(topology: str) -> None:
     """Of racks that hold some of the gang the fullest match is named, and its shortage is exact."""
     inventory = racks(2, 4)
     put_gang(inventory, a_gang("old", preemptible=False), [a_pod("old-0", gang="old", gpus=4, node="r1-n0")])
-    gang = a_gang("train", minimum=4, topology=TopologyConstraint("dc", required=RACK))
+    gang = a_gang("train", minimum=4, topology=TopologyConstraint(topology, required=RACK))
     put_gang(inventory, gang, [a_pod(f"train-{n}", gang="train", gpus=8) for n in range(4)])
 
     explanation, line = refusal(inventory)

@@ -27,6 +27,8 @@ class TopologyConstraint:
     topology: str
     required: str = ""
     preferred: str = ""
+    kind: str = ""
+    """The kind of object the topology is looked for first; empty where the name says it all."""
 
 
 @dataclass(frozen=True)
@@ -69,6 +71,17 @@ class GroupSet:
 
 Member = PodSet | GroupSet
 """A node of the tree."""
+
+
+def required_of_all(root: GroupSet) -> TopologyConstraint | None:
+    """Return the outermost required constraint that holds for every pod below ``root``, if there is one."""
+    member: Member = root
+    while True:
+        if member.topology is not None and member.topology.required:
+            return member.topology
+        if isinstance(member, PodSet) or len(member.members) != 1:
+            return None
+        member = member.members[0]
 
 
 class GangKey(NamedTuple):

@@ -190,13 +190,10 @@ class _Places:
     def required_level(self, root: GroupSet) -> _Level | None:
         """Return the outermost required level that no domain can meet, if that is what is in the way."""
         for member, tasks in self._constrained(root):
-            constraint = member.topology
-            topology = self._session.topologies.get(constraint.topology) if constraint is not None else None
-            if constraint is None or topology is None or not constraint.required:
+            found = self._session.topologies.required(member.topology)
+            if found is None:
                 continue
-            depth = topology.depth(constraint.required)
-            if depth is None:
-                continue
+            topology, depth = found
             tree = self._session.snapshot.domain_trees.tree(topology, self._table)
             ask = self._ask(tasks)
             held = self._held(tree, depth, ask)

@@ -47,6 +47,7 @@ from spinney.scheduler.fairshare.sources import queues_from_objects
 from spinney.scheduler.surroundings import Surroundings
 from spinney.scheduler.topology.domains import DomainTrees
 from spinney.scheduler.topology.levels import Topology, topology_of
+from spinney.scheduler.topology.resolving import Topologies, TopologyKey
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +82,7 @@ class Snapshot:
     rule_carriers: int
     gangs: GangSnapshot
     queues: QueueTree
-    topologies: Mapping[str, Topology]
+    topologies: Topologies
     claims: ClaimBook
     domain_trees: DomainTrees
     """Shared between snapshots: a cache."""
@@ -123,7 +124,8 @@ class Inventory:
         self._evicted: dict[GangKey, datetime] = {}
         self._queues: dict[str, Queue] = {}
         self._tree: QueueTree | None = None
-        self._topologies: dict[str, Topology] = {}
+        self._topologies: dict[TopologyKey, Topology] = {}
+        self._resolution: Topologies | None = None
         self._domain_trees = DomainTrees()
         self._priority_classes: dict[str, PriorityClass] = {}
         self._groups: dict[GangKey, Callable[[SourceContext], Gang]] = {}
@@ -175,7 +177,8 @@ class Inventory:
             case kai.Queue():
                 self.remove_queue(found.metadata.name)
             case kai.Topology() | ClusterTopologyBinding():
-                self._topologies.pop(found.metadata.name, None)
+                self._topologies.pop((found.kind, found.metadata.name), None)
+                self._resolution = None
             case PriorityClass():
                 self._priority_classes.pop(found.metadata.name, None)
                 self._priorities_changed()
@@ -218,7 +221,8 @@ class Inventory:
 
     def put_topology(self, topology: Topology) -> None:
         """Take in a topology that appeared or changed."""
-        self._topologies[topology.name] = topology
+        self._topologies[topology.kind, topology.name] = topology
+        self._resolution = None
 
     # -- snapshots ---------------------------------------------------------------------------------------------------
 
@@ -237,7 +241,7 @@ class Inventory:
             rule_carriers=cluster.rule_carriers,
             gangs=gangs,
             queues=self._queue_tree(gangs),
-            topologies=dict(self._topologies),
+            topologies=self.topologies,
             claims=self.claims.fork(),
             domain_trees=self._domain_trees,
             has_stranded_pods=cluster.has_stranded_pods or self.node_pool is not None,
@@ -285,9 +289,11 @@ class Inventory:
         self.gangs.derive_again(self._workloads.named())
 
     @property
-    def topologies(self) -> Mapping[str, Topology]:
-        """Return the topologies by name, as they are now."""
-        return self._topologies
+    def topologies(self) -> Topologies:
+        """Return what topology constraints mean, as it is now; the same until a topology changes."""
+        if self._resolution is None:
+            self._resolution = Topologies(self._topologies.values())
+        return self._resolution
 
     @property
     def queues(self) -> QueueTree:

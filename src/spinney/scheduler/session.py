@@ -45,7 +45,7 @@ from spinney.scheduler.setbacks import Setbacks
 from spinney.scheduler.statement import Statement, UnsoundSession
 from spinney.scheduler.tasks import NOWHERE, REQUEST, STATUS, PodInfo
 from spinney.scheduler.timing import Timings
-from spinney.scheduler.topology.levels import Topology
+from spinney.scheduler.topology.resolving import Topologies
 
 log = structlog.get_logger()
 
@@ -75,7 +75,7 @@ class Session(Decisions):
         self.snapshot = snapshot
         self.nodes = Nodes(snapshot.ledger, snapshot.pods, snapshot.view, rule_carriers=snapshot.rule_carriers)
         self.queues: QueueTree = snapshot.queues
-        self.topologies: Mapping[str, Topology] = snapshot.topologies
+        self.topologies: Topologies = snapshot.topologies
         self.claims: ClaimBook = snapshot.claims
         self.binds: list[Bind] = []
         self.evictions: list[Eviction] = []

@@ -13,6 +13,7 @@ from spinney.api.struct import convert
 from spinney.binding.reporting import GangVerdict, gang_status
 from spinney.gangs.tree import GroupSet, PodSet, TopologyConstraint
 from spinney.scheduler.topology.levels import Topology
+from spinney.scheduler.topology.resolving import Topologies
 from spinney.scheduler.topology.scoring import placement_score
 from tests.scheduler.process.test_time import a_contest, a_job
 from tests.scheduler.process.world import NS, World, in_a_world
@@ -92,7 +93,7 @@ def test_the_placement_score_falls_with_every_level(racks: list[str], score: flo
     constraint = TopologyConstraint("t", required="", preferred="rack")
     root = GroupSet("root", (PodSet("a", topology=constraint), PodSet("b")))
     nodes = [dict(zip(("block", "rack"), place.split("."), strict=True)) for place in racks]
-    assert placement_score(root, {"a": nodes, "b": nodes}.__getitem__, {"t": topology}) == score
+    assert placement_score(root, {"a": nodes, "b": nodes}.__getitem__, Topologies([topology])) == score
 
 
 def test_the_placement_score_weighs_constraints_by_pods() -> None:
@@ -101,4 +102,4 @@ def test_the_placement_score_weighs_constraints_by_pods() -> None:
     preferred = TopologyConstraint("t", preferred="rack")
     root = GroupSet("root", (PodSet("a", topology=preferred), PodSet("b", topology=preferred)))
     nodes = {"a": [{"rack": "r1"}] * 3, "b": [{"rack": "r1"}, {"rack": "r2"}]}
-    assert placement_score(root, nodes.__getitem__, {"t": topology}) == 0.6
+    assert placement_score(root, nodes.__getitem__, Topologies([topology])) == 0.6

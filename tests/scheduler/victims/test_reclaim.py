@@ -49,7 +49,8 @@ def test_a_verdict_by_sums_alone_says_so() -> None:
     assert [each.reason for each in report.rejected] == ["what may be taken and what is free are together too little"]
 
 
-def test_victims_lie_in_one_domain_for_a_job_that_must() -> None:
+@pytest.mark.parametrize("topology", ["dc", ""])
+def test_victims_lie_in_one_domain_for_a_job_that_must(topology: str) -> None:
     """A gang that must lie in one rack takes all its victims there, and none elsewhere."""
     nodes = [
         a_node(f"r{rack}n{node}", gpus=2, labels={ZONE: "z", RACK: f"r{rack}"})
@@ -68,7 +69,7 @@ def test_victims_lie_in_one_domain_for_a_job_that_must() -> None:
             a_gang(name, minimum=2, queue="a", preemptible=not rigid),
             [a_pod(f"{name}-{each}", gang=name, gpus=1, node=node.metadata.name) for each in range(2)],
         )
-    constraint = TopologyConstraint("dc", required=RACK)
+    constraint = TopologyConstraint(topology, required=RACK)
     put_gang(
         inventory,
         a_gang("gang", minimum=2, queue="b", topology=constraint),

@@ -8,7 +8,7 @@ from datetime import timedelta
 from typing import Final
 
 from spinney.api.durations import InvalidDuration, parse_duration
-from spinney.api.kai import GroupTopologyConstraint, PodGroup, SubGroup
+from spinney.api.kai import TOPOLOGY, GroupTopologyConstraint, PodGroup, SubGroup
 from spinney.api.labels import KAI_POD_GROUP, KAI_SUB_GROUP
 from spinney.cluster.pods import PodRecord
 from spinney.gangs.sources.context import (
@@ -111,6 +111,7 @@ def constraint(found: GroupTopologyConstraint | None) -> TopologyConstraint | No
         topology=found.topology or "",
         required=found.required_topology_level or "",
         preferred=found.preferred_topology_level or "",
+        kind=TOPOLOGY.kind,
     )
 
 

@@ -4,10 +4,14 @@ A PodGang lists groups of pods with their minimums. Groups that share a topology
 others hang below the root. A pod belongs to the group named like its PodClique.
 """
 
+from collections.abc import Mapping
+from dataclasses import replace
 from typing import Final
 
+from spinney.api.kai import TOPOLOGY
 from spinney.api.labels import BASE_POD_GANG, KAI_TOPOLOGY, POD_CLIQUE, POD_GANG, TOPOLOGY_NAME
 from spinney.api.podgang import GangTopologyConstraint, PodGang
+from spinney.api.topology_binding import CLUSTER_TOPOLOGY_BINDING
 from spinney.cluster.pods import PodRecord
 from spinney.gangs.sources.context import PREEMPTIBILITY_LABEL, SourceContext, is_preemptible
 from spinney.gangs.tree import DEFAULT_POD_SET, Gang, GangKey, GroupSet, Member, PodSet, TopologyConstraint
@@ -31,7 +35,7 @@ def key_of(pod_gang: PodGang) -> GangKey:
 def gang(pod_gang: PodGang, context: SourceContext) -> Gang:
     """Return the gang of a PodGang."""
     metadata, spec = pod_gang.metadata, pod_gang.spec
-    topology = metadata.annotations.get(TOPOLOGY_NAME) or metadata.annotations.get(KAI_TOPOLOGY, "")
+    topology = _named_topology(metadata.annotations)
     leaves = {
         group.name: PodSet(group.name, group.min_replicas, _constraint(group.topology_constraint, topology))
         for group in spec.pod_groups
@@ -59,8 +63,15 @@ def gang(pod_gang: PodGang, context: SourceContext) -> Gang:
     )
 
 
-def _constraint(found: GangTopologyConstraint | None, topology: str) -> TopologyConstraint | None:
+def _named_topology(annotations: Mapping[str, str]) -> TopologyConstraint:
+    """Return the topology that the constraints of a PodGang are about, as a constraint of nothing yet."""
+    if name := annotations.get(TOPOLOGY_NAME):
+        return TopologyConstraint(name, kind=CLUSTER_TOPOLOGY_BINDING.kind)
+    return TopologyConstraint(annotations.get(KAI_TOPOLOGY, ""), kind=TOPOLOGY.kind)
+
+
+def _constraint(found: GangTopologyConstraint | None, topology: TopologyConstraint) -> TopologyConstraint | None:
     pack = found.pack_constraint if found is not None else None
     if pack is None or not (pack.required or pack.preferred):
         return None
-    return TopologyConstraint(topology=topology, required=pack.required or "", preferred=pack.preferred or "")
+    return replace(topology, required=pack.required or "", preferred=pack.preferred or "")

@@ -22,13 +22,13 @@ from spinney.api.durations import format_duration
 from spinney.cluster.classes import RequestClass
 from spinney.cluster.journal import Rows
 from spinney.cluster.resources import CPU, GPU, Vector
+from spinney.gangs.tree import required_of_all
 from spinney.scheduler.arguments import read_arguments
 from spinney.scheduler.jobs import PodGroupInfo
 from spinney.scheduler.nodes import NodeInfo
 from spinney.scheduler.plugin import Plugin
 from spinney.scheduler.session import Session
 from spinney.scheduler.tasks import NOWHERE, PodInfo
-from spinney.scheduler.topology.levels import Topology
 
 Demand = Sequence[tuple[RequestClass, PodInfo, int]]
 """Request classes, a task of each, and how many there are."""
@@ -165,14 +165,14 @@ class ReservationPlugin(Plugin):
     def _regions(self, job: PodGroupInfo) -> Iterator[Rows]:
         """Return the sets of rows of which the job must use one: the domains of the level it requires, or all."""
         session = self._session
-        constraint = job.root.topology
-        if constraint is None or not constraint.required:
+        constraint = required_of_all(job.root)
+        if constraint is None:
             yield session.nodes.all.rows
             return
-        topology = session.topologies.get(constraint.topology) or Topology("", (constraint.required,))
-        depth = topology.depth(constraint.required)
-        if depth is None:
+        found = session.topologies.required(constraint)
+        if found is None:
             return
+        topology, depth = found
         level = session.snapshot.domain_trees.tree(topology, session.nodes.table).levels[depth]
         occupied = {int(level.of_row[task.row]) for task in job.tasks if task.row != NOWHERE}
         for domain in sorted(occupied) or range(len(level)):

@@ -22,7 +22,6 @@ from spinney.scheduler.session import Session
 from spinney.scheduler.tasks import PodInfo
 from spinney.scheduler.topology.demand import Demand
 from spinney.scheduler.topology.domains import Domains, Numbers
-from spinney.scheduler.topology.levels import Topology
 from spinney.scheduler.topology.subsetting import InvalidConstraint, Subsetting
 
 Steps = tuple[Numbers, npt.NDArray[np.float64]]
@@ -37,7 +36,7 @@ class TopologyPlugin(Plugin):
     def on_session_open(self, session: Session) -> None:
         """Register the division, the score, and forgetting scores between jobs."""
         self._session = session
-        self._domains: dict[Topology | str, Domains] = {}
+        self._domains: dict[tuple[str, str, tuple[str, ...]], Domains] = {}
         self._steps: dict[str, Steps] = {}
         self._parents: dict[str, str] = {}
         session.add_pre_job_allocation_fn(self._begin)
@@ -89,22 +88,11 @@ class TopologyPlugin(Plugin):
         return np.where(domain >= 0, steps[domain], 0.0) * scores.TOPOLOGY
 
     def _find(self, constraint: TopologyConstraint) -> Domains | None:
-        """Return the domains of the topology a constraint means.
-
-        One that names none means the first, by name, that has its levels; failing that, its levels themselves.
-        """
-        topologies = self._session.topologies
-        named = [level for level in (constraint.required, constraint.preferred) if level]
-        if constraint.topology:
-            topology = topologies.get(constraint.topology)
-            if topology is None:
-                return None
-        else:
-            having = (
-                each for _, each in sorted(topologies.items()) if all(each.depth(level) is not None for level in named)
-            )
-            topology = next(having, Topology("", tuple(dict.fromkeys(named))))
-        key = f"{topology.name}:{','.join(topology.levels)}"
+        """Return the domains of the topology a constraint means, if it exists."""
+        topology = self._session.topologies.resolve(constraint)
+        if topology is None:
+            return None
+        key = (topology.kind, topology.name, topology.levels)
         found = self._domains.get(key)
         if found is None:
             table = self._session.nodes.table

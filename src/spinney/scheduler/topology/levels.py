@@ -13,6 +13,8 @@ class Topology:
     name: str
     levels: tuple[str, ...]
     aliases: dict[str, str] = field(default_factory=dict)
+    kind: str = ""
+    """The kind of object that defines it."""
 
     def depth(self, level: str) -> int | None:
         """Return the place of a level, 0 for the coarsest; ``None`` if there is no such level."""
@@ -25,9 +27,10 @@ def topology_of(found: kai.Topology | ClusterTopologyBinding) -> Topology:
     if isinstance(found, kai.Topology):
         levels = found.spec.levels
         aliases = {level.alias: level.node_label for level in levels if level.alias}
-        return Topology(found.metadata.name, tuple(level.node_label for level in levels), aliases)
+        return Topology(found.metadata.name, tuple(level.node_label for level in levels), aliases, found.kind)
     return Topology(
         found.metadata.name,
         tuple(level.key for level in found.spec.levels),
         {level.domain: level.key for level in found.spec.levels},
+        found.kind,
     )

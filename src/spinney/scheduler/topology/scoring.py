@@ -10,20 +10,19 @@ from collections.abc import Callable, Mapping, Sequence
 
 from spinney.gangs.tree import GroupSet, Member, TopologyConstraint
 from spinney.scheduler.topology.levels import Topology
+from spinney.scheduler.topology.resolving import Topologies
 
 Labels = Mapping[str, str]
 
 
-def placement_score(
-    root: GroupSet, nodes_of: Callable[[str], Sequence[Labels]], topologies: Mapping[str, Topology]
-) -> float:
+def placement_score(root: GroupSet, nodes_of: Callable[[str], Sequence[Labels]], topologies: Topologies) -> float:
     """Return the score of a placed gang; ``nodes_of`` gives the labels of the nodes of a pod set's placed pods."""
     scores: list[tuple[float, int]] = []
 
     def visit(member: Member) -> None:
         if member.topology is not None:
             nodes = [labels for pod_set in member.pod_sets() for labels in nodes_of(pod_set.name)]
-            topology = topologies.get(member.topology.topology)
+            topology = topologies.resolve(member.topology)
             if nodes and topology is not None:
                 scores.append((_score(member.topology, topology, nodes), len(nodes)))
         if isinstance(member, GroupSet):

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from spinney.cluster.table import Mask
-from spinney.gangs.tree import GroupSet, TopologyConstraint
+from spinney.gangs.tree import required_of_all
 from spinney.scheduler.jobs import PodGroupInfo
 from spinney.scheduler.session import Session
 from spinney.scheduler.tasks import PodInfo, by_request
@@ -183,13 +183,10 @@ def _by_domain(steps: Steps, domains: Sequence[Mask]) -> dict[int, list[tuple[in
 
 
 def _domains(session: Session, job: PodGroupInfo) -> list[Mask] | None:
-    constraint = _required(job.root)
-    topology = session.topologies.get(constraint.topology) if constraint is not None else None
-    if constraint is None or topology is None:
+    found = session.topologies.required(required_of_all(job.root))
+    if found is None:
         return None
-    depth = topology.depth(constraint.required)
-    if depth is None:
-        return None
+    topology, depth = found
     table = session.nodes.table
     level = session.snapshot.domain_trees.tree(topology, table).levels[depth]
     masks: list[Mask] = []
@@ -198,17 +195,3 @@ def _domains(session: Session, job: PodGroupInfo) -> list[Mask] | None:
         mask[level.members(domain)] = True
         masks.append(mask)
     return masks
-
-
-def _required(root: GroupSet) -> TopologyConstraint | None:
-    """Return the required constraint that holds for all pods of a job, if there is one."""
-    member: GroupSet = root
-    while True:
-        if member.topology is not None and member.topology.required:
-            return member.topology
-        if len(member.members) != 1:
-            return None
-        only = member.members[0]
-        if not isinstance(only, GroupSet):
-            return only.topology if only.topology is not None and only.topology.required else None
-        member = only

@@ -86,13 +86,9 @@ class Situation:
         """Return the topology that the gang's required levels are about."""
         topologies = self.simulation.inventory.topologies
         for constraint in _constraints(self.gang):
-            found = topologies.get(constraint.topology)
-            if found is None:
-                having = (each for each in topologies.values() if each.depth(constraint.required) is not None)
-                found = next(having, None)
-            if found is not None and found.depth(constraint.required) is not None:
-                return found
-        return next(iter(topologies.values()), None)
+            if (found := topologies.required(constraint)) is not None:
+                return found[0]
+        return topologies.first
 
     @cached_property
     def level_keys(self) -> tuple[str, ...]:
