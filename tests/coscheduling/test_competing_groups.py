@@ -168,6 +168,36 @@ async def test_a_pod_takes_the_cheapest_victims(bench: Bench) -> None:
     assert bench.nominated == {"high": "n1"}
 
 
+async def test_a_group_among_the_victims_goes_whole_or_down_to_its_minimum(bench: Bench) -> None:
+    """Nothing is left of a group that could do nothing but hold its nodes; others are spared for it."""
+    bench.put(a_node("n1", cpu=4), a_node("n2", cpu=1), a_pod("single", node="n1"))
+    bench.put(
+        a_group("low", 4), *(a_pod(f"low-{n}", group="low", node="n1" if n else "n2", started=0) for n in range(4))
+    )
+    bench.put(a_pod("high", cpu="3", priority=8))
+    await bench.run()
+    assert sorted(victim for victim, _ in bench.preempted) == ["low-0", "low-1", "low-2", "low-3"]
+
+
+async def test_members_beyond_the_minimum_go_alone(bench: Bench) -> None:
+    """A group that can do without a member loses that one only."""
+    bench.put(a_node("n1", cpu=4))
+    bench.put(a_group("low", 3), *(a_pod(f"low-{n}", group="low", node="n1") for n in range(4)))
+    bench.put(a_pod("high", priority=8))
+    await bench.run()
+    assert len(bench.preempted) == 1
+
+
+async def test_a_group_with_a_more_important_member_gives_nothing(bench: Bench) -> None:
+    """A group that may not be taken whole is left alone, and the pod takes another victim of the node."""
+    bench.put(a_node("n1", cpu=2), a_node("n2", cpu=1))
+    bench.put(a_group("mixed", 2), a_pod("mixed-0", group="mixed", node="n1", priority=1, started=50))
+    bench.put(a_pod("mixed-1", group="mixed", node="n2", priority=9), a_pod("single", node="n1", priority=2))
+    bench.put(a_pod("high", priority=8))
+    await bench.run()
+    assert bench.preempted == [("single", "high")]
+
+
 async def test_start_times_decide_between_equal_victims(bench: Bench) -> None:
     """Between nodes whose victims are alike, the victim that started last goes."""
     bench.put(a_node("n1", cpu=1), a_node("n2", cpu=1))

@@ -261,9 +261,11 @@ async def test_a_real_1_35(controlplane_135: ControlPlane) -> None:
 
 
 @embedded
-@pytest.mark.parametrize("whole", [True, False])
-async def test_a_group_that_is_disrupted_whole(bench: Bench, whole: bool) -> None:
-    """Preemption takes all pods of a group that says so, wherever they are, and of others only those it needs."""
+@pytest.mark.parametrize(("whole", "minimum", "victims"), [(True, 1, 2), (True, 2, 2), (False, 1, 1), (False, 2, 2)])
+async def test_a_group_goes_down_to_its_minimum_or_goes_whole(
+    bench: Bench, whole: bool, minimum: int, victims: int
+) -> None:
+    """Preemption takes all pods of a group that says so or would fall below its minimum, and of others one."""
     mode = workload_v1beta1.DisruptionMode(
         all=workload_v1beta1.DisruptAll() if whole else None,
         single=None if whole else workload_v1beta1.DisruptSingle(),
@@ -271,7 +273,7 @@ async def test_a_group_that_is_disrupted_whole(bench: Bench, whole: bool) -> Non
     group = workload_v1beta1.PodGroup(
         metadata=ObjectMeta(name="gang", namespace="ns"),
         spec=workload_v1beta1.PodGroupSpec(
-            scheduling_policy=SchedulingPolicy(gang=GangPolicy(min_count=2)), disruption_mode=mode
+            scheduling_policy=SchedulingPolicy(gang=GangPolicy(min_count=minimum)), disruption_mode=mode
         ),
     )
     bench.intake.native_group(Change(Key("ns", "gang"), None, group, "1"))
@@ -281,7 +283,7 @@ async def test_a_group_that_is_disrupted_whole(bench: Bench, whole: bool) -> Non
     bench.put(a_bench_pod("other", node="n3", priority=5), a_bench_pod("high", priority=9))
     await bench.run()
     taken = sorted(victim for victim, _ in bench.preempted)
-    assert taken == (["gang-1", "gang-2"] if whole else ["gang-1"])
+    assert taken == ["gang-1", "gang-2"][:victims]
 
 
 @embedded

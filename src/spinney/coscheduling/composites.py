@@ -144,8 +144,7 @@ def _parent(found: NativeGroup | Composite) -> str:
 
 
 def _terms(found: NativeGroup | Composite) -> Terms:
-    mode = found.spec.disruption_mode
-    whole = mode == "PodGroup" or (isinstance(mode, workload_v1beta1.DisruptionMode) and mode.all is not None)
+    whole = native.is_disrupted_whole(found.spec.disruption_mode)
     return Terms(priority=found.spec.priority, disrupted_whole=whole)
 
 

@@ -2,13 +2,16 @@
 
 On a node all pods of lower priority are taken away; if the pod then fits, they are given back one by one, those first
 whose loss would break a disruption budget and then the most important, as long as the pod still fits. What could not
-be given back are the victims; a group that is only disrupted as a whole is one with all its pods, wherever they are.
+be given back are the victims. A group among them goes down to its minimum or goes whole, wherever its pods are: what
+would be left of it below that could do nothing but hold its nodes. One that is only disrupted as a whole always does.
 Nodes are compared as kube-scheduler does: fewest broken budgets, least important top victim, smallest sum of
 priorities, fewest victims, the top victim that started last; then by name.
 
 For a pod that only lacks room this is arithmetic on one row of the ledger; for others every rule is asked again.
 """
 
+from collections import Counter
+from collections.abc import Container, Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Final, Protocol
@@ -18,14 +21,16 @@ import numpy as np
 from spinney.binding.budgets import Budgets
 from spinney.cluster.filters import FilterResult
 from spinney.cluster.ledger import fits_on
-from spinney.cluster.pods import PodRecord
+from spinney.cluster.pods import PodKey, PodRecord
 from spinney.cluster.state import holding_of
+from spinney.cluster.statuses import ACTIVE_ALLOCATED
 from spinney.cluster.table import Mask
 from spinney.coscheduling.framework import CycleState
 from spinney.coscheduling.groups import Groups
 from spinney.coscheduling.judging import Judge
 from spinney.coscheduling.rows import TableRows
 from spinney.coscheduling.trial import Trial
+from spinney.gangs.tree import satisfied
 
 ROOM: Final = "NodeResourcesFit"
 _FEWEST_CANDIDATES: Final = 100
@@ -94,8 +99,20 @@ class VictimSearch:
         lower = [each for each in self._trial.pods_on(row).values() if priority_of(each) < priority]
         own = self._groups.of(newcomer.key)  # a group is not served by the loss of its own members
         lower = sorted((each for each in lower if own is None or self._groups.of(each.key) is not own), key=importance)
-        if not lower:
-            return None
+        while lower:
+            victims = self._fewest(place, lower)
+            if victims is None:
+                return None
+            whole = self._with_groups(victims)
+            spared = {id(self._groups.of(each.key)) for each in whole.values() if priority_of(each) >= priority}
+            if not spared:
+                return self._sacrifice(place, row, victims, whole)
+            # A group that cannot go whole, for some of it is more important, gives nothing.
+            lower = [each for each in lower if id(self._groups.of(each.key)) not in spared]
+        return None
+
+    def _fewest(self, place: "_Place", lower: list[PodRecord]) -> list[PodRecord] | None:
+        """Return those of ``lower`` that must go, as few and unimportant as can be; ``None`` if all are not enough."""
         for each in lower:
             place.evict(each)
         if not place.fits():
@@ -105,35 +122,65 @@ class VictimSearch:
         violating = self._budgets.violated_by(lower)
         protected = [each for each, violates in zip(lower, violating, strict=True) if violates]
         others = [each for each, violates in zip(lower, violating, strict=True) if not violates]
-        victims: list[PodRecord] = []
-        violations = 0
-        for each in (*protected, *others):
-            place.restore(each)
-            if not place.fits():
-                place.evict(each)
-                victims.append(each)
-                violations += each in protected
+        victims = _not_given_back(place, (*protected, *others))
         for each in victims:
             place.restore(each)
-        whole = self._with_groups(victims)
-        if len(whole) > len(victims):
-            if any(priority_of(each) >= priority for each in whole):
-                return None
-            violations = sum(self._budgets.violated_by(whole))
-        return Sacrifice(row, self._trial.view.table.names[row], tuple(sorted(whole, key=importance)), violations)
+        return victims
 
-    def _with_groups(self, victims: list[PodRecord]) -> list[PodRecord]:
-        """Return victims together with the pods that go where they go: those of groups disrupted as a whole."""
+    def _sacrifice(
+        self, place: "_Place", row: int, victims: list[PodRecord], whole: dict[PodKey, PodRecord]
+    ) -> Sacrifice:
+        """Return what is taken; where groups go whole, others may be given back for it."""
+        name = self._trial.view.table.names[row]
+        if len(whole) > len(victims):
+            here = [each for each in whole.values() if each.node == name]
+            for each in here:
+                place.evict(each)
+            single = [each for each in victims if not self._breaks(each, whole)]
+            kept = {each.key for each in _not_given_back(place, sorted(single, key=importance))}
+            given_back = {each.key for each in single} - kept
+            for each in here:
+                if each.key not in given_back:
+                    place.restore(each)
+            whole = {key: each for key, each in whole.items() if key not in given_back}
+        taken = sorted(whole.values(), key=importance)
+        return Sacrifice(row, name, tuple(taken), sum(self._budgets.violated_by(taken)))
+
+    def _with_groups(self, victims: list[PodRecord]) -> dict[PodKey, PodRecord]:
+        """Return victims together with the pods that go where they go: those of groups that cannot do without them."""
         found = {victim.key: victim for victim in victims}
         for victim in victims:
             group = self._groups.of(victim.key)
-            if group is not None and group.terms.disrupted_whole:
+            if group is not None and self._breaks(victim, found):
                 found |= {key: each for key, each in group.members.items() if self._is_there(each)}
-        return list(found.values())
+        return found
+
+    def _breaks(self, victim: PodRecord, gone: Container[PodKey]) -> bool:
+        """Tell whether a victim's group cannot go on without those that are ``gone``, or is never taken in part."""
+        group = self._groups.of(victim.key)
+        if group is None or group.gang is None:
+            return False
+        left = Counter(
+            group.part_of(key)
+            for key, each in group.members.items()
+            if key not in gone and each.status in ACTIVE_ALLOCATED and self._is_there(each)
+        )
+        return group.terms.disrupted_whole or not satisfied(group.gang.root, lambda part: left[part.name])
 
     def _is_there(self, record: PodRecord) -> bool:
         row = self._trial.view.table.find(record.node) if record.node else None
         return row is not None and record.key in self._trial.pods_on(row)
+
+
+def _not_given_back(place: "_Place", evicted: Iterable[PodRecord]) -> list[PodRecord]:
+    """Give pods back one by one as long as the newcomer still fits; return those that must go."""
+    victims = []
+    for each in evicted:
+        place.restore(each)
+        if not place.fits():
+            place.evict(each)
+            victims.append(each)
+    return victims
 
 
 class _Place(Protocol):

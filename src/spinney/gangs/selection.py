@@ -65,7 +65,7 @@ def tasks_to_evict(root: Member, population: Population[T]) -> tuple[list[T], bo
     everything.
     """
     total = sum(len(population.placed(pod_set)) for pod_set in root.pod_sets())
-    chosen = _surplus_pod(root, population) or _surplus_member(root, population) or _everything(root, population)
+    chosen = _surplus_pod(root, population) or _surplus_member(root, population) or everything(root, population)
     return chosen, len(chosen) < total
 
 
@@ -83,9 +83,9 @@ def _surplus_pod(member: Member, population: Population[T]) -> list[T]:
 def _surplus_member(member: Member, population: Population[T]) -> list[T]:
     if isinstance(member, PodSet):
         return []
-    inhabited = [child for child in population.ordered(member) if _everything(child, population)]
+    inhabited = [child for child in population.ordered(member) if everything(child, population)]
     if len(inhabited) > member.minimum:
-        return _everything(inhabited[-1], population)
+        return everything(inhabited[-1], population)
     for child in reversed(inhabited):
         chosen = _surplus_member(child, population)
         if chosen:
@@ -93,5 +93,6 @@ def _surplus_member(member: Member, population: Population[T]) -> list[T]:
     return []
 
 
-def _everything(member: Member, population: Population[T]) -> list[T]:
+def everything(member: Member, population: Population[T]) -> list[T]:
+    """Return all pods of a member that count as placed."""
     return [task for pod_set in member.pod_sets() for task in population.placed(pod_set)]

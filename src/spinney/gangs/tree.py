@@ -106,6 +106,8 @@ class Gang:
     priority: int = 0
     priority_class: str = ""
     preemptible: bool = True
+    disrupted_whole: bool = False
+    """Preemption takes all of its pods or none; else it goes down to its minimum, one by one, before it goes whole."""
     created: datetime | None = None
     last_start: datetime | None = None
     last_eviction: datetime | None = None

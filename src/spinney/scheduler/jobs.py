@@ -13,7 +13,7 @@ from spinney.binding.repair import bound_at
 from spinney.cluster.classes import RequestClass
 from spinney.cluster.statuses import ACTIVE_ALLOCATED, ACTIVE_USED, ALIVE, PodStatus
 from spinney.gangs.book import GangMembers
-from spinney.gangs.selection import tasks_to_allocate, tasks_to_evict
+from spinney.gangs.selection import everything, tasks_to_allocate, tasks_to_evict
 from spinney.gangs.tree import Gang, GangKey, GroupSet, Member, PodSet, satisfied
 from spinney.scheduler.tasks import REQUEST, STATUS, PodInfo
 
@@ -254,6 +254,8 @@ class PodGroupInfo:
 
     def tasks_to_evict(self) -> tuple[list[PodInfo], bool]:
         """Return the tasks to give up first, and whether others would remain placed."""
+        if self.gang.disrupted_whole:
+            return everything(self.root, self), False
         return tasks_to_evict(self.root, self)
 
     def _status_counts(self) -> dict[tuple[str, PodStatus], int]:

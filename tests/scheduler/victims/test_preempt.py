@@ -5,8 +5,15 @@ from datetime import timedelta
 
 import pytest
 
+from spinney.api import coscheduling
+from spinney.api.core import PodSchedulingGroup
+from spinney.api.labels import COSCHEDULING_GROUP
+from spinney.api.meta import ObjectMeta
+from spinney.api.workload_v1alpha1 import GangPolicy
+from spinney.api.workload_v1alpha2 import SchedulingPolicy
+from spinney.api.workload_v1beta1 import DisruptAll, DisruptionMode, PodGroup, PodGroupSpec
 from spinney.gangs.tree import GroupSet, PodSet
-from tests.scheduler.building import a_gang, a_node, a_pod, a_runtime, an_inventory, put_gang
+from tests.scheduler.building import NAMESPACE, a_gang, a_node, a_pod, a_runtime, an_inventory, put_gang
 from tests.scheduler.victims.worlds import Job, World, build, evicted, promised, run, run_on
 
 ONE_QUEUE = (("a", 100),)
@@ -55,6 +62,35 @@ def test_a_gang_is_given_up_as_a_whole() -> None:
 
     assert evicted(session) == {"gang-0": "", "gang-1": ""}
     assert promised(session) == {"urgent-0": "n0"}
+
+
+IN_PARTS = [(False, 4, 3, 4), (False, 3, 1, 1), (False, 3, 2, 4), (False, 1, 3, 3)]
+
+
+@pytest.mark.parametrize(
+    ("family", "whole", "minimum", "asked", "victims"),
+    [("native", True, 1, 1, 4), *((family, *each) for family in ("native", "coscheduling") for each in IN_PARTS)],
+)
+def test_a_group_of_any_family_goes_down_to_its_minimum_or_goes_whole(
+    family: str, whole: bool, minimum: int, asked: int, victims: int
+) -> None:
+    """Nothing is left of a group that could do nothing but hold its GPUs; one that says so is never taken in part."""
+    inventory = an_inventory(a_node("n0", gpus=4))
+    metadata = ObjectMeta(name="group", namespace=NAMESPACE, uid="group")
+    if family == "native":
+        mode = DisruptionMode(all=DisruptAll()) if whole else None
+        policy = SchedulingPolicy(gang=GangPolicy(min_count=minimum))
+        inventory.apply(PodGroup(metadata=metadata, spec=PodGroupSpec(scheduling_policy=policy, disruption_mode=mode)))
+        membership = PodSchedulingGroup(pod_group_name="group")
+        pods = [a_pod(f"p{n}", gpus=1, node="n0", scheduling_group=membership) for n in range(4)]
+    else:
+        inventory.apply(coscheduling.PodGroup(metadata=metadata, spec=coscheduling.PodGroupSpec(min_member=minimum)))
+        pods = [a_pod(f"p{n}", gpus=1, node="n0", labels={COSCHEDULING_GROUP: "group"}) for n in range(4)]
+    for pod in pods:
+        inventory.apply(pod)
+    put_gang(inventory, a_gang("urgent", priority=90), [a_pod("urgent-0", gang="urgent", gpus=asked)])
+
+    assert len(evicted(run_on(inventory, "preempt"))) == victims
 
 
 def test_a_member_that_is_not_needed_goes_before_the_rest() -> None:

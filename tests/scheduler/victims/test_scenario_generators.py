@@ -62,6 +62,29 @@ class OnlyFixed(Proposing):
     proposals = ("fixed",)
 
 
+class Halving(Plugin):
+    """Proposes one pod of a gang of two."""
+
+    name = "halving"
+
+    def on_session_open(self, session: Session) -> None:
+        """Register the generator, and refuse whatever else is found."""
+        self._proposed = False
+        session.add_preempt_scenario_validator_fn(lambda scenario: self._proposed)
+        session.add_scenario_generator("half", self._propose)
+
+    def _propose(self, session: Session, job: PodGroupInfo) -> Iterator[Sequence[PodInfo]]:
+        self._proposed = True
+        yield session.job(next(key for key in session.snapshot.gangs.gangs if key.name == "pair")).tasks[:1]
+
+
+def test_a_proposal_cannot_break_a_gang() -> None:
+    """A gang goes whole or not at all: half of it is not evicted, whoever proposes that."""
+    world = World((2,), (("a", 2),), (Job("taker", priority=75), Job("pair", places=("n0", "n0"))))
+    result = a_scheduler(build(world), Halving, config=PREEMPT).run_cycle()
+    assert not result.evictions
+
+
 def test_a_proposal_is_taken_when_nothing_else_will_do() -> None:
     """The victim of the plugin's scenario goes, after the built-in search found none that all agree to."""
     result = a_scheduler(build(WORLD), Broken, Proposing, config=PREEMPT).run_cycle()

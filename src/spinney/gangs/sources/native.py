@@ -49,8 +49,14 @@ def gang(group: PodGroup, context: SourceContext) -> Gang:
         priority=priority,
         priority_class=spec.priority_class_name,
         preemptible=is_preemptible(metadata.labels.get(PREEMPTIBILITY_LABEL), priority),
+        disrupted_whole=is_disrupted_whole(spec.disruption_mode),
         created=metadata.creation_timestamp,
     )
+
+
+def is_disrupted_whole(mode: str | workload_v1beta1.DisruptionMode | None) -> bool:
+    """Tell whether a disruption mode, in any generation of the API, is that of a group as a whole."""
+    return mode == "PodGroup" or (isinstance(mode, workload_v1beta1.DisruptionMode) and mode.all is not None)
 
 
 def workload_of(key: GangKey) -> tuple[str, str]:

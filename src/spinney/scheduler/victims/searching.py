@@ -22,7 +22,7 @@ from operator import attrgetter
 
 import structlog
 
-from spinney.cluster.statuses import PodStatus
+from spinney.cluster.statuses import ACTIVE_ALLOCATED, PodStatus
 from spinney.explain.reasons import ScenarioCount, VictimReport
 from spinney.scheduler.fairshare.amounts import Amounts, total_of
 from spinney.scheduler.fairshare.runtimes import delay_elapsed
@@ -47,6 +47,7 @@ log = structlog.get_logger()
 NO_ROOM = "there is no room even without all possible victims"
 TOO_LITTLE = "what may be taken and what is free are together too little"
 NO_VICTIM = "a plugin proposed victims that may not be taken"
+BROKEN_GANG = "a gang would be left below its minimum"
 NOT_PLACED = "the job was not placed in the simulation"
 OUT_OF_TIME = "the time for the search was over"
 _PREEMPTION_POLICY = attrgetter("record.pod.spec.preemption_policy")
@@ -240,6 +241,8 @@ class Search:
         statement, scenario = held
         evicted = [task.record for tasks in scenario.victims.values() for task in tasks if _goes(task)]
         refusal = self.rule.refusal(session, scenario) or session.snapshot.budgets.refusal(evicted)
+        if any(map(_is_broken, scenario.victims)):
+            refusal = BROKEN_GANG
         if refusal is None and keep and not job.is_gang_satisfied:
             refusal = NOT_PLACED
         if refusal is not None or not keep:
@@ -275,6 +278,12 @@ class Search:
 def _goes(task: PodInfo) -> bool:
     """Tell whether a victim leaves its node: for good, or because it was promised another one."""
     return task.status in {PodStatus.RELEASING, PodStatus.PIPELINED}
+
+
+def _is_broken(victim: PodGroupInfo) -> bool:
+    """Tell whether pods of a victim stay that could do nothing without those that go, as a plugin may have chosen."""
+    stays = any(task.status in ACTIVE_ALLOCATED for task in victim.tasks)
+    return stays and (victim.gang.disrupted_whole or not victim.is_gang_satisfied)
 
 
 def _may_disturb(session: Session, job: PodGroupInfo) -> bool:

@@ -90,8 +90,8 @@ def simulate(
                 return None
             continue
         kind = _kind(current)
-        if kind in refused:
-            continue
+        if kind in refused or current.gang.disrupted_whole:
+            continue  # what is only disrupted as a whole does not stay in part
         checkpoint = statement.checkpoint()
         if not place_job(session, statement, current, session.nodes.all, pipeline_only=True, simulated=True):
             statement.rollback(checkpoint)
