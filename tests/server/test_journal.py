@@ -1,15 +1,21 @@
 """The data directory: what was acknowledged is there again after the process is gone."""
 
 import asyncio
+import json
 import os
+import random
 import signal
+import stat
 import sys
 from pathlib import Path
 
 import pytest
 
+from spinney.api.struct import JSON
 from spinney.runtime import Runtime
-from spinney.server import ApiServer, ServerOptions
+from spinney.server import ApiServer, Request, ServerOptions
+from spinney.server.http import HttpServer
+from spinney.server.identity import IdentityUnusable
 from spinney.server.store import Journal, JournalUnusable, journal
 from tests.server.api import CONFIG_MAPS, DEFINITIONS, WIDGETS, Api, a_config_map, a_definition, a_widget
 
@@ -79,6 +85,37 @@ async def main():
     server.close()
     print(*refused)
     print(*acknowledged)
+
+asyncio.run(main())
+"""
+
+_FULL_AT_START = """
+import asyncio, resource, sys
+from pathlib import Path
+from spinney.runtime import Runtime
+from spinney.server import ApiServer, Request, ServerOptions
+from spinney.server.http import HttpServer
+
+directory = Path(sys.argv[1])
+MAPS = "/api/v1/namespaces/default/configmaps"
+
+def limit(size):
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, resource.getrlimit(resource.RLIMIT_FSIZE)[1]))
+
+async def main():
+    ApiServer(Runtime.system(), ServerOptions(data_directory=directory)).close()
+    limit((directory / "journal").stat().st_size)
+    server = ApiServer(Runtime.system(), ServerOptions(data_directory=directory, authorization="RBAC"))
+
+    async def send(method, path, body=b""):
+        return (await server.handle(Request(method, path, {}, {}, body))).status
+
+    async with server.running():
+        server.present_authority("another one")
+        read, refused = await send("GET", MAPS + "/a"), await send("POST", MAPS, b'{"metadata":{"name":"x"}}')
+        limit(resource.RLIM_INFINITY)
+        print(read, refused, await send("POST", MAPS, b'{"metadata":{"name":"x"}}'))
+    server.close()
 
 asyncio.run(main())
 """
@@ -234,8 +271,113 @@ async def test_a_damaged_journal_is_not_guessed_at(tmp_path: Path) -> None:
     api.server.close()
     content = (tmp_path / "journal").read_bytes()
     (tmp_path / "journal").write_bytes(b"rubbish\n" + content)
-    with pytest.raises(JournalUnusable, match="cannot be read at byte 0"):
+    with pytest.raises(JournalUnusable, match="damaged: a checksum is another one, at byte 0"):
         _api(tmp_path)
     (tmp_path / "journal").write_bytes(content.replace(b'"name":"a"', b'"name:"a"'))
-    with pytest.raises(JournalUnusable, match="holds an object that cannot be read"):
+    with pytest.raises(JournalUnusable, match="damaged: a checksum"):
         _api(tmp_path)
+
+
+async def _written(directory: Path) -> tuple[bytes, list[JSON]]:
+    """Return a journal, and what a server that has it serves."""
+    api = _api(directory)
+    for name in ("a", "b", "c"):
+        await api.create(CONFIG_MAPS, a_config_map(name, v=name))
+    await api.patch(f"{CONFIG_MAPS}/a", {"data": {"v": "2"}})
+    await api.delete(f"{CONFIG_MAPS}/b")
+    served = await _served(api)
+    api.server.close()
+    return (directory / "journal").read_bytes(), served
+
+
+async def _served(api: Api) -> list[JSON]:
+    return [await api.get(path) for path in (CONFIG_MAPS, "/api/v1/namespaces", "/api/v1/serviceaccounts")]
+
+
+async def test_no_flipped_bit_goes_unnoticed(tmp_path: Path) -> None:
+    """Whichever bit of the journal flips, the start stops and names the place."""
+    content, _ = await _written(tmp_path)
+    chance = random.Random(13)
+    for place in {len(content) - 1, 0, *(chance.randrange(len(content)) for _ in range(150))}:
+        flipped = bytearray(content)
+        flipped[place] ^= 1 << chance.randrange(8)
+        (tmp_path / "journal").write_bytes(flipped)
+        with pytest.raises(JournalUnusable, match=r"is damaged: .* at byte \d+ \(line \d+\)\. Put a copy"):
+            _api(tmp_path)
+        assert (tmp_path / "journal").read_bytes() == flipped, "what is damaged is left as it is"
+
+
+async def test_a_line_that_is_missing_or_stands_twice_is_noticed(tmp_path: Path) -> None:
+    """A journal from which a whole line was lost, or in which one was repeated, is not taken for a whole one."""
+    content, _ = await _written(tmp_path)
+    lines = content.splitlines(keepends=True)
+    for damaged in ([*lines[:5], *lines[6:]], [*lines[:5], lines[4], *lines[5:]], [*lines[:5], lines[6], lines[5]]):
+        (tmp_path / "journal").write_bytes(b"".join(damaged))
+        with pytest.raises(JournalUnusable, match="damaged"):
+            _api(tmp_path)
+
+
+async def test_what_stands_before_the_damage_can_be_kept(tmp_path: Path) -> None:
+    """The way out that the error names leads to a server with everything written before that place."""
+    content, _ = await _written(tmp_path)
+    (tmp_path / "journal").write_bytes(content.replace(b'"name":"c"', b'"name":"x"'))
+    with pytest.raises(JournalUnusable) as stopped:
+        _api(tmp_path)
+    size = int(str(stopped.value).partition("head -c ")[2].split()[0])
+    (tmp_path / "journal").write_bytes(content[:size])
+    api = _api(tmp_path)
+    assert {"a", "b"} <= set(await api.names(CONFIG_MAPS))
+    api.server.close()
+
+
+async def test_a_journal_without_checksums_is_read_and_gets_them(tmp_path: Path) -> None:
+    """A data directory of an older version is taken over whole, and is guarded from then on."""
+    content, served = await _written(tmp_path)
+    older = b"".join(line[9:] for line in content.splitlines(keepends=True))
+    (tmp_path / "journal").write_bytes(older)
+    api = _api(tmp_path)
+    assert await _served(api) == served
+    await api.create(CONFIG_MAPS, a_config_map("d"))
+    api.server.close()
+    lines = (tmp_path / "journal").read_bytes().splitlines()
+    assert not any(line.startswith(b"[") for line in lines)
+    again = _api(tmp_path)
+    assert "d" in await again.names(CONFIG_MAPS)
+    again.server.close()
+
+
+async def test_a_kubeconfig_outlives_a_restart(tmp_path: Path) -> None:
+    """Token, certificate authority and the key of service accounts are the directory's; only their owner reads them."""
+
+    async def known_by() -> tuple[str, bytes | None, str]:
+        server = ApiServer(Runtime.system(), ServerOptions(data_directory=tmp_path))
+        async with HttpServer(server) as http:
+            issued = Request("POST", "/api/v1/namespaces/default/serviceaccounts/default/token", {}, {}, b"{}")
+            answer = await server.handle(issued)
+            assert isinstance(answer.body, bytes)
+            token = json.loads(answer.body)["status"]["token"]
+            found = http.token, http.authority, token.partition(".")[0]
+        server.close()
+        return found
+
+    assert await known_by() == await known_by()
+    kept = {path.name: stat.S_IMODE(path.stat().st_mode) for path in sorted(tmp_path.glob("*"))}  # noqa: ASYNC240
+    assert kept == dict.fromkeys(("authority.pem", "token", "service-account.key", "journal"), 0o600)
+
+
+@pytest.mark.parametrize("name", ["authority.pem", "token", "service-account.key"])
+async def test_an_identity_that_cannot_be_read_is_not_replaced(tmp_path: Path, name: str) -> None:
+    """A damaged key, token or authority stops the start and says what to do; nobody is locked out silently."""
+    (tmp_path / name).write_bytes(b"rubbish")
+    with pytest.raises(IdentityUnusable, match=name):
+        HttpServer(ApiServer(Runtime.system(), ServerOptions(data_directory=tmp_path)))
+
+
+async def test_a_full_disk_still_starts(tmp_path: Path) -> None:
+    """A server that starts where nothing can be written serves what is there; with room again it takes writes."""
+    await _written(tmp_path)
+    script = await asyncio.create_subprocess_exec(
+        sys.executable, "-c", _FULL_AT_START, str(tmp_path), stdout=asyncio.subprocess.PIPE
+    )
+    output, _ = await script.communicate()
+    assert (script.returncode, output.decode().split()[-3:]) == (0, ["200", "500", "201"]), output

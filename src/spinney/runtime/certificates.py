@@ -58,11 +58,20 @@ class ServingCertificate:
         return context
 
 
-class Authority:
-    """A certificate authority, made new. Holds its key for as long as it lives."""
+class UnreadableCertificate(ValueError):  # noqa: N818 - named for the fault
+    """What should be a certificate and its key is not."""
 
-    def __init__(self, name: str, *, now: datetime, organization: str = "") -> None:
+
+class Authority:
+    """A certificate authority, made new or read again. Holds its key for as long as it lives."""
+
+    def __init__(self, name: str, *, now: datetime, organization: str = "", kept: Pair | None = None) -> None:
+        """Make an authority, or take the one that was ``kept``; raise :class:`UnreadableCertificate` if it is none."""
         self._now = now
+        if kept is not None:
+            self._key, self._certificate = _read(kept)
+            self._name = self._certificate.subject
+            return
         self._key = ec.generate_private_key(ec.SECP256R1())
         self._name = _subject(name, (organization,) if organization else ())
         self._certificate = (
@@ -70,6 +79,16 @@ class Authority:
             .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
             .sign(self._key, hashes.SHA256())
         )
+
+    @property
+    def expires(self) -> datetime:
+        """Return when the authority ends."""
+        return self._certificate.not_valid_after_utc
+
+    @property
+    def private(self) -> bytes:
+        """Return the authority's key in PEM."""
+        return private_pem(self._key)
 
     @property
     def pem(self) -> bytes:
@@ -130,6 +149,17 @@ def private_pem(key: ec.EllipticCurvePrivateKey) -> bytes:
     return key.private_bytes(
         serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
     )
+
+
+def _read(pair: Pair) -> tuple[ec.EllipticCurvePrivateKey, x509.Certificate]:
+    try:
+        key = serialization.load_pem_private_key(pair.key, password=None)
+        certificate = x509.load_pem_x509_certificate(pair.certificate)
+    except (ValueError, TypeError) as error:
+        raise UnreadableCertificate(str(error)) from error
+    if not isinstance(key, ec.EllipticCurvePrivateKey) or certificate.public_key() != key.public_key():
+        raise UnreadableCertificate("the key is not the key of the certificate")
+    return key, certificate
 
 
 def _subject(name: str, organizations: Sequence[str] = ()) -> x509.Name:

@@ -7,7 +7,6 @@ connection; a watcher that does not read is cut off. Nothing a client does holds
 import asyncio
 import ipaddress
 import resource
-import secrets
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -23,6 +22,7 @@ from spinney.server.authentication.tokens import InvalidToken
 from spinney.server.authentication.user import ANONYMOUS, User
 from spinney.server.connections import BoundedServer
 from spinney.server.exchange import Request, Response
+from spinney.server.identity import identity
 from spinney.server.kubeconfig import kubeconfig, write_kubeconfig
 from spinney.server.responding import failure
 from spinney.server.server import ApiServer
@@ -53,7 +53,7 @@ class Listening:
     port: int = 0  # 0: any free port
     allow_remote: bool = False
     tls: bool = True
-    token: str | None = None  # None: a random one
+    token: str | None = None  # None: the one in the data directory, or a random one
     names: tuple[str, ...] = ()  # further host names for the certificate
     max_body: int = 3 * 1024 * 1024
     max_requests: int = 4096  # at the same time, watches included
@@ -77,7 +77,8 @@ class HttpServer:
     def __init__(self, server: ApiServer, listening: Listening | None = None) -> None:
         self._server = server
         self._listening = listening or Listening()
-        self.token = self._listening.token or secrets.token_urlsafe(32)
+        self._identity = identity(server.options.data_directory, now=server.runtime.clock.now())
+        self.token = self._listening.token or self._identity.token
         server.authenticator.trust(self.token)
         self._certificate: ServingCertificate | None = None
         self._connections: BoundedServer | None = None
@@ -111,7 +112,9 @@ class HttpServer:
         listening = self._listening
         if listening.tls:
             names = tuple(dict.fromkeys((listening.host, "localhost", "127.0.0.1", "::1", *listening.names)))
-            self._certificate = serving_certificate(names, now=self._server.runtime.clock.now())
+            self._certificate = serving_certificate(
+                names, now=self._server.runtime.clock.now(), authority=self._identity.authority
+            )
             self._server.present_authority(self._certificate.authority.decode())
         self._connections = BoundedServer(
             self._handle,

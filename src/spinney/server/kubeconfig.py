@@ -1,10 +1,11 @@
 """The kubeconfig that lets clients in."""
 
 import base64
-import os
 from pathlib import Path
 
 import yaml
+
+from spinney.runtime.private_files import write_private
 
 _NAME = "spinney"
 
@@ -27,8 +28,4 @@ def kubeconfig(url: str, *, token: str, authority: bytes | None) -> str:
 
 def write_kubeconfig(path: Path, content: str) -> None:
     """Write a kubeconfig that only its owner can read; it is never there half written."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    partial = path.with_name(f".{path.name}.{os.getpid()}")
-    with os.fdopen(os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as file:
-        file.write(content)
-    partial.replace(path)
+    write_private(path, content.encode())

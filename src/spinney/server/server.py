@@ -47,7 +47,7 @@ from spinney.server.options import ServerOptions
 from spinney.server.resources import serve_resource
 from spinney.server.responding import failure, reply_json
 from spinney.server.status import ApiError, bad_request, internal_error, method_not_allowed, no_such_path
-from spinney.server.store import Journal, Store
+from spinney.server.store import ChangeNotKept, Journal, Store
 from spinney.server.versions import git_version, version_info
 
 log = structlog.get_logger()
@@ -114,9 +114,12 @@ class ApiServer:
         self._health = Health({**storing, **background})
         if self._journal is None or not self._journal.restore(store, first=COLLECTION):
             bootstrap(self.context)
-        if authorizer.restricts:
-            bootstrap_roles(self.context)
-            aggregation.settle()
+        try:
+            if authorizer.restricts:
+                bootstrap_roles(self.context)
+                aggregation.settle()
+        except ChangeNotKept as error:
+            log.warning("the cluster can be read, and not changed", reason=error.message)
         self._furnishing.furnish_all()
 
     @property

@@ -12,12 +12,14 @@ from spinney.cli.logs import log_to_stderr
 from spinney.cli.output import progress
 from spinney.cli.running import until_interrupted
 from spinney.cli.stack_settings import embedded_settings
+from spinney.kube.errors import InternalError
 from spinney.nodes import ClusterSpec, InvalidClusterSpec
 from spinney.runtime import Runtime
 from spinney.server import ServerOptions
 from spinney.server.http import HttpServer, Listening
+from spinney.server.identity import IdentityUnusable
 from spinney.server.options import AuthorizationMode
-from spinney.server.store import JournalUnusable
+from spinney.server.store import ChangeNotKept, JournalUnusable
 from spinney.sim.embedded import EmbeddedCluster, StackOptions
 from spinney.sim.shapes import TOPOLOGY, InvalidShape, gpu_cluster, parse_shape, topology_binding
 
@@ -55,7 +57,7 @@ async def run(options: StackOptions, *, port: int, kubeconfig: Path, server: Ser
                     http = await parts.enter_async_context(HttpServer(cluster.server, Listening(port=port)))
                     await parts.enter_async_context(cluster.running())
                     await parts.enter_async_context(cluster.reviewing())
-                    await cluster.client.apply(CLUSTER_TOPOLOGY_BINDING, topology_binding())
+                    await _apply_topology(cluster)
                 kubeconfig.parent.mkdir(parents=True, exist_ok=True)
                 http.write_kubeconfig(kubeconfig)
                 nodes = len(options.nodes.expanded())
@@ -64,12 +66,20 @@ async def run(options: StackOptions, *, port: int, kubeconfig: Path, server: Ser
                 await asyncio.get_running_loop().create_future()
         finally:
             cluster.server.close()
-    except (JournalUnusable, OSError) as error:
+    except (JournalUnusable, IdentityUnusable, ChangeNotKept, OSError) as error:
         raise click.ClickException(" ".join(str(error).split())) from error
     finally:
         runtime.executor.close()
         if ready:
             click.echo("\nstopped")
+
+
+async def _apply_topology(cluster: EmbeddedCluster) -> None:
+    """Apply the binding of the topology; a cluster that has no room for a change can still be looked at."""
+    try:
+        await cluster.client.apply(CLUSTER_TOPOLOGY_BINDING, topology_binding())
+    except InternalError as error:
+        click.echo(f"Warning: the cluster can be read, and not changed: {error}", err=True)
 
 
 def _described(nodes: str, cluster_file: Path | None) -> ClusterSpec:

@@ -19,10 +19,13 @@ from cryptography.hazmat.primitives.asymmetric.utils import decode_dss_signature
 
 from spinney.api.struct import JSON
 from spinney.runtime.certificates import private_pem
+from spinney.runtime.private_files import write_private
+from spinney.server.identity import IdentityUnusable
 
 ISSUER = "https://kubernetes.default.svc.cluster.local"
 _HALF = 32  # bytes of each of the two numbers of a signature
 _PRIVATE = "kubernetes.io"
+_REMEDY = "put a copy of it back, or remove it and have every token made anew"
 
 
 class InvalidToken(ValueError):  # noqa: N818 - named for the fault
@@ -110,14 +113,16 @@ def token_issuer(directory: Path | None) -> TokenIssuer:
     """Return the issuer of a cluster: with the key in its data directory, or with a new one."""
     path = directory / "service-account.key" if directory else None
     if path is not None and path.exists():
-        key = serialization.load_pem_private_key(path.read_bytes(), password=None)
-        if isinstance(key, ec.EllipticCurvePrivateKey):
-            return TokenIssuer(key)
+        try:
+            key = serialization.load_pem_private_key(path.read_bytes(), password=None)
+        except (ValueError, TypeError) as error:
+            raise IdentityUnusable(f"{path} cannot be read: {error}; {_REMEDY}") from error
+        if not isinstance(key, ec.EllipticCurvePrivateKey):
+            raise IdentityUnusable(f"{path} holds a key of another kind; {_REMEDY}")
+        return TokenIssuer(key)
     made = ec.generate_private_key(ec.SECP256R1())
     if path is not None:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.touch(mode=0o600)
-        path.write_bytes(private_pem(made))
+        write_private(path, private_pem(made))
     return TokenIssuer(made)
 
 

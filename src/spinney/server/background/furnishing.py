@@ -10,7 +10,7 @@ from spinney.server.background.notes import Notes
 from spinney.server.background.working import work_off
 from spinney.server.context import Context
 from spinney.server.metadata import begin
-from spinney.server.store import Collection, Event, Key
+from spinney.server.store import ChangeNotKept, Collection, Event, Key
 
 _ACCOUNT = "default"
 _DESCRIPTION = (
@@ -62,11 +62,15 @@ class Furnishing:
             furnish(self._context, namespace)
 
     def furnish_all(self) -> None:
-        """Put into every living namespace what it lacks, or has in an old form."""
+        """Put into every living namespace what it lacks, or has in an old form; without room that is done later."""
         namespaces = self._context.store.collection("namespaces")
         for record in list(namespaces.records()) if namespaces else ():
-            if not record.deleting:
+            if record.deleting:
+                continue
+            try:
                 furnish(self._context, record.key.name)
+            except ChangeNotKept:
+                self._notes.note(record.key.name)
 
     def _alive(self, namespace: str) -> bool:
         namespaces = self._context.store.collection("namespaces")

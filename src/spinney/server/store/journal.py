@@ -1,15 +1,20 @@
 """Keeping what was acknowledged: an append-only file of changes.
 
-Each change is one line: a header (what happened to which object at which revision) and the object. It is handed to
-the operating system before the change becomes visible, so it survives the end of the process, however that ends. A
-line that was cut short was never acknowledged and is dropped when the file is read. When most lines are outdated the
-file is written anew with only the living objects, and takes the old one's place in one step. Where there is no room for
-a line the change does not happen; where there is none for a new file the old one goes on.
+Each change is one line: a checksum, a header (what happened to which object at which revision) and the object. It is
+handed to the operating system before the change becomes visible, so it survives the end of the process, however that
+ends. A line that was cut short was never acknowledged and is dropped when the file is read. When most lines are
+outdated the file is written anew with only the living objects, and takes the old one's place in one step. Where there
+is no room for a line the change does not happen; where there is none for a new file the old one goes on.
+
+A checksum goes on from that of the line before it. So a bit that flipped, and a line that is missing, repeated or out
+of place, stop the start: nothing is served that was not written. Files from before there were checksums have none;
+they are read, and written anew with them.
 """
 
 import errno
 import fcntl
 import os
+import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -29,6 +34,9 @@ log = structlog.get_logger()
 _OUTDATED_FACTOR = 4  # the file may have this many times as many lines as there are objects
 _OUTDATED_FLOOR = 20_000  # and this many before anybody cares
 _CHUNK = 1 << 20  # bytes that are written at once when the file is written anew
+
+_CHECKSUM = 8  # characters, and a space after them
+_WITHOUT_CHECKSUM = b"["  # how a line of an older file begins
 
 Mark = Literal["put", "delete", "revision"]
 _Header = tuple[Mark, str, int, str, str]
@@ -81,6 +89,8 @@ class Journal:
         self._partial = path.with_name(path.name + ".new")
         self._partial.unlink(missing_ok=True)  # of a process that was killed while it wrote
         self._lines = 0
+        self._checksum = 0  # of the last line
+        self._older = False  # lines without a checksum were read
         self._torn: int | None = None  # where a line begins that could be neither written nor taken back
         self._patience = 0  # lines to have before trying again to write the file anew
         self.keeping = True  # whether the last change could be written
@@ -113,6 +123,8 @@ class Journal:
         ordered = sorted(living.values(), key=lambda entry: entry.revision)
         store.restore([entry for entry in ordered if entry.collection == first], revision)
         store.restore([entry for entry in ordered if entry.collection != first], revision)
+        if self._older:
+            self._rewrite(store)
         return True
 
     def append(self, collection: str, event: Event) -> None:
@@ -121,7 +133,7 @@ class Journal:
         mark: Mark = "delete" if event.type == "DELETED" else "put"
         raw = b"" if mark == "delete" else record.raw
         try:
-            self._write(_line((mark, collection, record.revision, *record.key), raw))
+            self._write(_content((mark, collection, record.revision, *record.key), raw))
         except OSError as error:
             self.keeping = False
             raise ChangeNotKept(self._path, error) from error
@@ -135,17 +147,30 @@ class Journal:
         objects = sum(len(collection) for collection in store.collections())
         if self._lines < _OUTDATED_FACTOR * objects:
             return
+        self._rewrite(store)
+
+    def _rewrite(self, store: Restorable) -> None:
         try:
-            self._replace(store, objects)
+            self._replace(store)
         except OSError as error:
             self._patience = 2 * self._lines
             log.warning("the journal stays longer than it need be", path=str(self._path), reason=str(error))
 
-    def _replace(self, store: Restorable, objects: int) -> None:
+    def _replace(self, store: Restorable) -> None:
         self._partial.unlink(missing_ok=True)
         replacement = self._open(self._partial)
+        checksum = 0
+        lines = 0
+
+        def checked() -> Iterator[bytes]:
+            nonlocal checksum, lines
+            for content in _living(store):
+                checksum = zlib.crc32(content, checksum)
+                lines += 1
+                yield _line(checksum, content)
+
         try:
-            for chunk in _chunks(_living(store)):
+            for chunk in _chunks(checked()):
                 written = 0
                 while written < len(chunk):
                     written += os.write(replacement, chunk[written:])
@@ -156,7 +181,8 @@ class Journal:
             self._partial.unlink(missing_ok=True)
             raise
         os.close(self._file)
-        self._file, self._lines, self._torn, self._patience = replacement, objects + 1, None, 0
+        self._file, self._lines, self._torn, self._patience = replacement, lines, None, 0
+        self._checksum, self._older = checksum, False
 
     def close(self) -> None:
         """Close the file and let another process have it."""
@@ -175,13 +201,16 @@ class Journal:
             raise JournalUnusable(f"{path} is in use by another server; stop it, or choose another directory")
         return file
 
-    def _write(self, line: bytes) -> None:
+    def _write(self, content: bytes) -> None:
         """Write a whole line or nothing."""
+        checksum = zlib.crc32(content, self._checksum)
+        line = _line(checksum, content)
         if self._torn is not None:
             os.ftruncate(self._file, self._torn)
             self._torn = None
         start = os.lseek(self._file, 0, os.SEEK_END)
         if os.write(self._file, line) == len(line):
+            self._checksum = checksum
             return
         self._torn = start
         os.ftruncate(self._file, start)
@@ -193,28 +222,61 @@ class Journal:
             whole = 0
             for line in file:
                 if not line.endswith(b"\n"):
-                    os.ftruncate(self._file, whole)
+                    self._drop(line, whole)
                     return
-                header, _, raw = line[:-1].partition(b"\t")
+                content = self._checked(line[:-1], whole)
+                header, _, raw = content.partition(b"\t")
                 try:
                     mark, collection, revision, namespace, name = msgspec.json.decode(header, type=_Header)
                 except msgspec.DecodeError as error:
-                    raise JournalUnusable(f"{self._path} cannot be read at byte {whole}: {error}") from error
+                    raise self._damaged(whole, f"a line cannot be read ({error})") from error
                 whole += len(line)
                 self._lines += 1
                 yield mark, Entry(collection, Key(namespace, name), revision, raw)
 
+    def _checked(self, line: bytes, start: int) -> bytes:
+        """Return what a line says, its checksum compared."""
+        if line.startswith(_WITHOUT_CHECKSUM) and not self._checksum:
+            self._older = True
+            return line
+        content = line[_CHECKSUM + 1 :]
+        self._checksum = zlib.crc32(content, self._checksum)
+        if line != _line(self._checksum, content)[:-1]:
+            raise self._damaged(start, "a checksum is another one")
+        return content
 
-def _line(header: _Header, raw: bytes) -> bytes:
-    return msgspec.json.encode(header) + b"\t" + raw + b"\n"
+    def _drop(self, line: bytes, start: int) -> None:
+        """Drop a last line that was cut short, unless it is whole and only its end was damaged: it was acknowledged."""
+        content = line[_CHECKSUM + 1 : -1]
+        if line[:-1] == _line(zlib.crc32(content, self._checksum), content)[:-1]:
+            raise self._damaged(start, "the end of the last line is another one")
+        try:
+            os.ftruncate(self._file, start)
+        except OSError as error:
+            self._torn = start
+            log.warning("half a line stays in the journal until there is a change", reason=str(error))
+
+    def _damaged(self, start: int, why: str) -> JournalUnusable:
+        return JournalUnusable(
+            f"{self._path} is damaged: {why}, at byte {start} (line {self._lines + 1}). Put a copy of it back; or keep "
+            f"what stands before that place: head -c {start} {self._path} > journal.kept, and use that as the journal"
+        )
+
+
+def _content(header: _Header, raw: bytes) -> bytes:
+    return msgspec.json.encode(header) + b"\t" + raw
+
+
+def _line(checksum: int, content: bytes) -> bytes:
+    return b"%08x %s\n" % (checksum, content)
 
 
 def _living(store: Restorable) -> Iterator[bytes]:
-    """Yield the lines of a journal that holds what lives now."""
-    yield _line(("revision", "", store.revision, "", ""), b"")
+    """Yield what the lines of a journal say that holds what lives now."""
+    yield _content(("revision", "", store.revision, "", ""), b"")
     for collection in store.collections():
         for record in collection.records():
-            yield _line(("put", collection.name, record.revision, *record.key), record.raw)
+            yield _content(("put", collection.name, record.revision, *record.key), record.raw)
 
 
 def _chunks(lines: Iterator[bytes]) -> Iterator[bytes]:

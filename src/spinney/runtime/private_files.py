@@ -1,0 +1,27 @@
+"""Files that only their owner may read: keys, tokens, kubeconfigs, snapshots of a cluster.
+
+A file is written beside its place under a name nobody can foresee and then takes the place in one step. So it is never
+there half written, it never has the mode of a file that was there before, and a link somebody put there is replaced,
+not followed.
+"""
+
+import os
+import tempfile
+from contextlib import suppress
+from pathlib import Path
+
+
+def write_private(path: Path, content: bytes) -> None:
+    """Write a file with mode 0600 in the place of whatever is there; raise :class:`OSError` and leave that in place."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    handle, partial = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        Path(partial).replace(path)
+    except OSError:
+        with suppress(FileNotFoundError):
+            Path(partial).unlink()
+        raise
