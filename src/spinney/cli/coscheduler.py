@@ -2,11 +2,13 @@
 
 import click
 
-from spinney.cli.options import TEXT_FILE, done_by
+from spinney.cli.options import TEXT_FILE, done_by, plugin_option
 
 
 @click.command()
 @click.option("--config", type=TEXT_FILE, help="Configuration file, in the grammar of kube-scheduler's profiles.")
+@plugin_option
+@click.option("--check", "check_only", is_flag=True, help="Only check the configuration and the plugins, and print it.")
 @click.option("--kubeconfig", type=TEXT_FILE, help="Cluster; by default the one this runs in, or kubectl's.")
 @click.option("-v", "verbosity", default=1, show_default=True, metavar="N", help="How much to log, as klog counts.")
 @click.option("--log-json", is_flag=True, help="Log one JSON object per line.")

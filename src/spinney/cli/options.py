@@ -8,7 +8,7 @@ import os
 from collections.abc import Callable, Iterable
 from importlib import import_module
 from pathlib import Path
-from typing import Any, Final, TypeVar
+from typing import Any, Final, TypeVar, cast
 
 import click
 
@@ -33,6 +33,30 @@ class TextFile(click.Path):
         except UnicodeDecodeError:
             self.fail(f"{path} is not a text file; YAML or JSON is expected", param, ctx)
         return path
+
+
+class PluginText(click.ParamType[tuple[Path, str, dict[str, str]]]):
+    """``FILE[:CLASS][,KEY=VALUE...]``: a plugin in a file, and its arguments; becomes path, class and arguments."""
+
+    name = "FILE[:CLASS][,KEY=VALUE]"
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> tuple[Path, str, dict[str, str]]:
+        """Return the three parts."""
+        if not isinstance(value, str):
+            return cast("tuple[Path, str, dict[str, str]]", value)
+        where, *settings = value.split(",")
+        path, colon, name = where.rpartition(":")
+        if not colon or "/" in name or name.endswith(".py"):
+            path, name = where, ""
+        arguments = {}
+        for setting in settings:
+            key, equals, text = setting.partition("=")
+            if not equals or not key:
+                self.fail(f"{setting!r} is no argument; expected KEY=VALUE, as in {where},limit=3", param, ctx)
+            arguments[key] = text
+        return TEXT_FILE.convert(path, param, ctx), name, arguments
 
 
 INTERRUPTED: Final = 130
@@ -132,6 +156,18 @@ def scheduler_config_option(command: _Decorated) -> _Decorated:
     """Add ``--config``, how the scheduler in question is configured."""
     return click.option(
         "--config", type=TEXT_FILE, help="The scheduler's configuration, where it is not the default one."
+    )(command)
+
+
+def plugin_option(command: _Decorated) -> _Decorated:
+    """Add ``--plugin``, policies in files; the command gets ``plugins``, each as path, class and arguments."""
+    return click.option(
+        "--plugin",
+        "plugins",
+        multiple=True,
+        type=PluginText(),
+        metavar="FILE[:CLASS][,KEY=VALUE]",
+        help="Python file with a plugin of yours, added after those configured; may be repeated.",
     )(command)
 
 

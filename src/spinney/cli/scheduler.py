@@ -2,11 +2,12 @@
 
 import click
 
-from spinney.cli.options import TEXT_FILE, done_by
+from spinney.cli.options import TEXT_FILE, done_by, plugin_option
 
 
 @click.command()
 @click.option("--config", type=TEXT_FILE, help="Configuration file: Spinney's own form, or a KAI SchedulingShard.")
+@plugin_option
 @click.option(
     "--check", "check_only", is_flag=True, help="Only check the configuration, and print it with every default."
 )

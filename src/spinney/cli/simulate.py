@@ -2,7 +2,16 @@
 
 import click
 
-from spinney.cli.options import FILE, TEXT_FILE, argument, cluster_options, done_by, namespace_option, output_option
+from spinney.cli.options import (
+    FILE,
+    TEXT_FILE,
+    argument,
+    cluster_options,
+    done_by,
+    namespace_option,
+    output_option,
+    plugin_option,
+)
 
 
 @click.command()
@@ -20,13 +29,7 @@ from spinney.cli.options import FILE, TEXT_FILE, argument, cluster_options, done
     type=TEXT_FILE,
     help="Scheduler configuration; with two, the difference between them is shown.",
 )
-@click.option(
-    "--plugin",
-    "plugins",
-    multiple=True,
-    type=TEXT_FILE,
-    help="Python file with a policy of yours; what it changes is shown. May be repeated.",
-)
+@plugin_option
 @click.option(
     "--cycles",
     type=click.IntRange(1),
@@ -42,5 +45,6 @@ def simulate() -> None:
     """Run scheduling cycles on SNAPSHOT and say what happens; nothing is written anywhere.
 
     SNAPSHOT is a file of 'spinney snapshot', KAI's snapshot zip, or manifests; without it the cluster is read. Workload
-    files may hold Pods, PodGroups of any family, PodGangs and PodCliqueSets.
+    files may hold Pods, PodGroups of any family, PodGangs and PodCliqueSets. With --plugin everything is run twice,
+    without and with the plugin, and what it changes is shown.
     """

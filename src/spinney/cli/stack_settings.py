@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
+from typing import Final
 
 import click
 import msgspec
@@ -18,9 +19,12 @@ from spinney.operator.operator import Settings
 from spinney.scheduler.config import InvalidConfiguration, load_config
 from spinney.scheduler.plugin import default_registry
 from spinney.sim.embedded import StackOptions
+from spinney.sim.policies import Policies, with_framework_policies, with_policies
+
+_NONE: Final = Policies()
 
 
-def embedded_settings(spec: ClusterSpec, configs: Iterable[Path]) -> StackOptions:
+def embedded_settings(spec: ClusterSpec, configs: Iterable[Path], policies: Policies = _NONE) -> StackOptions:
     """Return what an embedded cluster runs: everything, each process as the file says that is for it.
 
     An ``OperatorConfiguration`` is the operator's, a file with ``profiles`` (kube-scheduler's grammar) the
@@ -40,7 +44,21 @@ def embedded_settings(spec: ClusterSpec, configs: Iterable[Path]) -> StackOption
                 options = replace(options, scheduler=msgspec.structs.replace(config, scheduler_names=names))
         except (InvalidConfiguration, InvalidDocument, coscheduling.InvalidConfiguration) as error:
             raise click.ClickException(str(error)) from error
-    return options
+    return _with_policies(options, policies) if policies else options
+
+
+def _with_policies(options: StackOptions, policies: Policies) -> StackOptions:
+    """Return the options with plugins from files, each in the scheduler it is written for."""
+    scheduler, plugins = with_policies(options.scheduler, policies)
+    assert options.coscheduler is not None, "the whole stack has one"
+    coscheduler, framework_plugins = with_framework_policies(options.coscheduler, policies)
+    return replace(
+        options,
+        scheduler=scheduler,
+        plugins=plugins,
+        coscheduler=coscheduler,
+        framework_plugins=framework_plugins,
+    )
 
 
 def _mapping(path: Path) -> dict[str, object]:

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import click
 
-from spinney.cli.options import KUBECONFIG, TEXT_FILE, done_by
+from spinney.cli.options import KUBECONFIG, TEXT_FILE, done_by, plugin_option
 
 
 @click.command()
@@ -23,6 +23,7 @@ from spinney.cli.options import KUBECONFIG, TEXT_FILE, done_by
     multiple=True,
     help="How a process is configured: the operator's file, the scheduler's or the coscheduler's; may be repeated.",
 )
+@plugin_option
 @click.option("--port", type=click.IntRange(0, 65535), default=0, help="Port on 127.0.0.1; by default any free one.")
 @click.option(
     "--kubeconfig",

@@ -10,6 +10,7 @@ from spinney.cli.options import (
     from_option,
     namespace_option,
     output_option,
+    plugin_option,
     scheduler_config_option,
 )
 
@@ -25,6 +26,7 @@ from spinney.cli.options import (
 @cluster_options
 @from_option
 @scheduler_config_option
+@plugin_option
 @click.option("-v", "--verbose", is_flag=True, help="Add what scheduler developers want to see: node sets.")
 @click.option(
     "--best",

@@ -14,6 +14,7 @@ from spinney.backends.coscheduling import CoschedulingConfig
 from spinney.backends.kube import KubeSchedulerConfig
 from spinney.backends.profiles import Profile, Profiles
 from spinney.coscheduling.configuration import CoschedulerConfiguration
+from spinney.coscheduling.framework.registry import PluginRegistry as FrameworkRegistry
 from spinney.coscheduling.process import CoschedulerProcess
 from spinney.kube.client import Client
 from spinney.kube.crds import install_crds
@@ -25,6 +26,7 @@ from spinney.operator.webhooks import ServicePlace, WebhookServer, register
 from spinney.runtime import Runtime
 from spinney.scheduler.config import SchedulerConfig
 from spinney.scheduler.inventory import Inventory
+from spinney.scheduler.plugin import PluginRegistry
 from spinney.scheduler.process import SchedulerProcess
 from spinney.server import ApiServer, ServerOptions
 from spinney.sim.transport import InProcessTransport
@@ -54,6 +56,8 @@ class StackOptions:
     operator: Settings = field(default_factory=lambda: Settings(profiles=OUR_BACKENDS, topology_enabled=True))
     scheduler: SchedulerConfig = field(default_factory=lambda: SchedulerConfig(device_reservation=True))
     coscheduler: CoschedulerConfiguration | None = None  # None: pods of its names are left to somebody else
+    plugins: PluginRegistry | None = None  # None: what is built in and installed
+    framework_plugins: FrameworkRegistry | None = None
 
     @classmethod
     def whole(cls, nodes: ClusterSpec) -> "StackOptions":
@@ -75,12 +79,15 @@ class Schedulers:
         client = connect("spinney-scheduler")
         self.manager = Manager(client, client.runtime)
         inventory = Inventory.for_config(options.scheduler)
-        self.session = SchedulerProcess(client, options.scheduler, manager=self.manager, inventory=inventory)
+        self.session = SchedulerProcess(
+            client, options.scheduler, manager=self.manager, inventory=inventory, registry=options.plugins
+        )
         self._coscheduler = (
             CoschedulerProcess(
                 connect("spinney-coscheduler"),
                 options.coscheduler,
                 manager=self.manager,
+                registry=options.framework_plugins,
                 state=inventory.cluster,
                 claims=inventory.claims,
             )

@@ -1,18 +1,28 @@
-"""A policy in a file: the plugin classes of a Python file that is not installed, for trying it on a snapshot.
+"""A policy in a file: the plugin classes of a Python file that is not installed.
 
-The file is run as a module under a name of its own, anew each time, so an edit counts at the next run. What is wrong
-with it is one sentence with its line.
+The file is run as a module under a name of its own, anew each time, so an edit counts at the next run. It may hold
+plugins of the session scheduler and of the coscheduler; each is added after what is configured. What is wrong with the
+file is one sentence with its line.
 """
 
 import importlib.util
 import inspect
 import sys
 import traceback
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
+from types import ModuleType
+from typing import Any
 
 import msgspec
 
+from spinney.backends.documents import nearest
+from spinney.coscheduling.configuration import MULTI_POINT, CoschedulerConfiguration, PluginArguments, PluginChoice
+from spinney.coscheduling.configuration import PluginSet as PointPlugins
+from spinney.coscheduling.framework.points import FrameworkPlugin
+from spinney.coscheduling.framework.registry import PluginRegistry as FrameworkRegistry
+from spinney.coscheduling.plugins import BUILT_IN as FRAMEWORK_PLUGINS
 from spinney.scheduler.config import PluginOption, SchedulerConfig
 from spinney.scheduler.plugin import Plugin, PluginRegistry, default_registry
 
@@ -21,8 +31,111 @@ class InvalidPolicy(ValueError):  # noqa: N818 - named for the situation
     """A file that holds no policy; the text says which, where and why."""
 
 
+@dataclass(frozen=True)
+class PolicyFile:
+    """A file, the class in it that is meant (empty: all), and the arguments it is given."""
+
+    path: Path
+    name: str = ""
+    arguments: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Policies:
+    """The plugins of some files, for each scheduler, with their arguments."""
+
+    session: tuple[tuple[type[Plugin], Mapping[str, str]], ...] = ()
+    framework: tuple[tuple[type[FrameworkPlugin], Mapping[str, str]], ...] = ()
+
+    def __bool__(self) -> bool:
+        return bool(self.session or self.framework)
+
+    def only_session(self) -> "Policies":
+        """Return the same; raises :class:`InvalidPolicy` if it has none of the session scheduler's plugins."""
+        if self.framework and not self.session:
+            name = self.framework[0][0].__name__
+            raise InvalidPolicy(f"{name} is a plugin of the coscheduler; expected a class that extends Plugin")
+        return self
+
+    def only_framework(self) -> "Policies":
+        """Return the same; raises :class:`InvalidPolicy` if it has none of the coscheduler's plugins."""
+        if self.session and not self.framework:
+            name = self.session[0][0].__name__
+            raise InvalidPolicy(
+                f"{name} is a plugin of the session scheduler; expected a class that extends an extension point of "
+                "spinney.coscheduling.framework"
+            )
+        return self
+
+
+def policies_in(files: Iterable[PolicyFile]) -> Policies:
+    """Return the plugins of files, in the order written; raises :class:`InvalidPolicy`."""
+    session: list[tuple[type[Plugin], Mapping[str, str]]] = []
+    framework: list[tuple[type[FrameworkPlugin], Mapping[str, str]]] = []
+    for file in files:
+        module = _module(file.path)
+        found = _meant(file, [*_classes(module, Plugin), *_classes(module, FrameworkPlugin)])
+        for each in found:
+            if issubclass(each, Plugin):
+                _must_be_built(file, each)
+                session.append((each, file.arguments))
+            else:
+                framework.append((each, file.arguments))
+    return Policies(tuple(session), tuple(framework))
+
+
 def plugins_in(path: Path) -> list[type[Plugin]]:
-    """Return the plugin classes that a file defines, in the order written; raises :class:`InvalidPolicy`."""
+    """Return the session scheduler's plugin classes that a file defines; raises :class:`InvalidPolicy`."""
+    return [plugin for plugin, _ in policies_in([PolicyFile(path)]).only_session().session]
+
+
+def with_plugins(config: SchedulerConfig, plugins: Iterable[type[Plugin]]) -> tuple[SchedulerConfig, PluginRegistry]:
+    """Return a configuration and a registry that also have ``plugins``, after those that are configured.
+
+    A class that has the name of a configured plugin replaces it where that stands.
+    """
+    return with_policies(config, Policies(tuple((plugin, {}) for plugin in plugins)))
+
+
+def with_policies(config: SchedulerConfig, policies: Policies) -> tuple[SchedulerConfig, PluginRegistry]:
+    """Return a configuration and a registry that also have the session scheduler's plugins of ``policies``."""
+    registry = default_registry()
+    for plugin, arguments in policies.session:
+        registry.register(plugin.name, plugin)
+        option = PluginOption(plugin.name, dict(arguments))
+        present = [each.name for each in config.plugins]
+        if plugin.name not in present:
+            plugins = (*config.plugins, option)
+        elif arguments:
+            plugins = tuple(option if each.name == plugin.name else each for each in config.plugins)
+        else:
+            plugins = config.plugins
+        config = msgspec.structs.replace(config, plugins=plugins)
+    return config, registry
+
+
+def with_framework_policies(
+    config: CoschedulerConfiguration, policies: Policies
+) -> tuple[CoschedulerConfiguration, FrameworkRegistry]:
+    """Return a configuration and a registry whose profiles all have the coscheduler's plugins of ``policies``."""
+    registry = FrameworkRegistry.installed(FRAMEWORK_PLUGINS)
+    for plugin, arguments in policies.framework:
+        registry.register(plugin.name, plugin)
+        profiles = []
+        for profile in config.profiles:
+            everywhere = profile.plugins.get(MULTI_POINT, PointPlugins())
+            enabled = (*everywhere.enabled, PluginChoice(name=plugin.name))
+            plugins = {**profile.plugins, MULTI_POINT: msgspec.structs.replace(everywhere, enabled=enabled)}
+            configured = profile.plugin_config
+            if arguments:
+                configured = (*configured, PluginArguments(name=plugin.name, args=dict(arguments)))
+            profiles.append(msgspec.structs.replace(profile, plugins=plugins, plugin_config=configured))
+        config = msgspec.structs.replace(config, profiles=tuple(profiles))
+    return config, registry
+
+
+def _module(path: Path) -> ModuleType:
+    """Run a file as a module."""
     spec = importlib.util.spec_from_file_location(f"policy_{path.stem}", path)
     if spec is None or spec.loader is None:
         raise InvalidPolicy(f"{path}: is no Python file; expected a .py file with a class that extends Plugin")
@@ -34,45 +147,52 @@ def plugins_in(path: Path) -> list[type[Plugin]]:
         raise InvalidPolicy(f"{path}:{error.lineno}: {error.msg}") from error
     except Exception as error:
         frames = traceback.extract_tb(error.__traceback__)
-        line = next((each.lineno for each in frames if Path(each.filename).name == path.name), None)
+        line = next((each.lineno for each in frames if Path(each.filename).resolve() == path.resolve()), None)
         raise InvalidPolicy(f"{path}:{line}: {type(error).__name__}: {error}") from error
-    found = [
+    return module
+
+
+def _classes(module: ModuleType, base: type[Any]) -> list[type[Any]]:
+    """Return the classes a module defines itself that extend ``base``."""
+    return [
         each
         for each in vars(module).values()
-        if isinstance(each, type) and issubclass(each, Plugin) and each.__module__ == module.__name__
+        if isinstance(each, type) and issubclass(each, base) and each.__module__ == module.__name__
     ]
+
+
+def _meant(file: PolicyFile, found: Sequence[type[Any]]) -> list[type[Any]]:
+    """Return the classes that a file is named for."""
     if not found:
-        raise InvalidPolicy(f"{path}: defines no class that extends spinney.scheduler.Plugin")
-    unnamed = [each.__name__ for each in found if not getattr(each, "name", "")]
+        raise InvalidPolicy(
+            f"{file.path}: defines no class that extends spinney.scheduler.Plugin, or an extension point of "
+            "spinney.coscheduling.framework"
+        )
+    chosen = [each for each in found if file.name in ("", each.__name__)]
+    if not chosen:
+        names = [each.__name__ for each in found]
+        raise InvalidPolicy(f"{file.path}: has no plugin class {file.name}; {nearest(file.name, names)}")
+    if file.arguments and len(chosen) > 1:
+        names = [each.__name__ for each in found]
+        raise InvalidPolicy(
+            f"{file.path}: has {len(names)} plugin classes, so say which one the arguments are for: "
+            f"{file.path}:{names[0]},..."
+        )
+    unnamed = [each.__name__ for each in chosen if not getattr(each, "name", "")]
     if unnamed:
-        raise InvalidPolicy(f"{path}: {unnamed[0]} has no name; give the class an attribute 'name'")
-    for each in found:
-        _must_be_built(path, each)
-    return found
+        raise InvalidPolicy(f"{file.path}: {unnamed[0]} has no name; give the class an attribute 'name'")
+    return chosen
 
 
-def _must_be_built(path: Path, plugin: type[Plugin]) -> None:
+def _must_be_built(file: PolicyFile, plugin: type[Plugin]) -> None:
     """Build a plugin as a session would, to say now what is wrong with its class."""
-    here = f"{path}:{inspect.getsourcelines(plugin)[1]}"
+    here = f"{file.path}:{inspect.getsourcelines(plugin)[1]}"
     if missing := getattr(plugin, "__abstractmethods__", None):
         raise InvalidPolicy(f"{here}: {plugin.__name__} has no {', '.join(sorted(missing))}(self, session)")
     try:
-        plugin({})
+        plugin(dict(file.arguments))
     except Exception as error:
         raise InvalidPolicy(
             f"{here}: {plugin.__name__} cannot be built: {type(error).__name__}: {error}; a plugin is called with its "
             "arguments, a mapping of text to text, and may leave __init__ out"
         ) from error
-
-
-def with_plugins(config: SchedulerConfig, plugins: Iterable[type[Plugin]]) -> tuple[SchedulerConfig, PluginRegistry]:
-    """Return a configuration and a registry that also have ``plugins``, after those that are configured.
-
-    A class that has the name of a configured plugin replaces it where that stands.
-    """
-    registry = default_registry()
-    for plugin in plugins:
-        registry.register(plugin.name, plugin)
-        if all(option.name != plugin.name for option in config.plugins):
-            config = msgspec.structs.replace(config, plugins=(*config.plugins, PluginOption(plugin.name)))
-    return config, registry

@@ -4,13 +4,17 @@ import asyncio
 from pathlib import Path
 
 import click
+import msgspec
+import yaml
 from prometheus_client import CollectorRegistry
 
 from spinney.cli.choosing import ClusterChoice
 from spinney.cli.connecting import Connection, connected
 from spinney.cli.logs import log_to_stderr
+from spinney.cli.plugin_files import PluginText, policies_of
 from spinney.cli.running import until_interrupted
 from spinney.coscheduling.configuration import CoschedulerConfiguration, InvalidConfiguration, load_configuration
+from spinney.coscheduling.framework.registry import PluginRegistry
 from spinney.coscheduling.process import COMPONENT, CoschedulerProcess
 from spinney.kube.client import Client
 from spinney.kube.fencing import FencedTransport
@@ -19,11 +23,16 @@ from spinney.kube.manager import ComponentFailed, Manager
 from spinney.kube.metrics import KubeMetrics
 from spinney.kube.serving import HealthServer
 from spinney.runtime import Runtime, settle_garbage_collector
+from spinney.server import ApiServer
+from spinney.sim.policies import with_framework_policies
+from spinney.sim.transport import InProcessTransport
 
 
 def coscheduler(
     *,
     config: Path | None,
+    plugins: tuple[PluginText, ...],
+    check_only: bool,
     kubeconfig: Path | None,
     verbosity: int,
     log_json: bool,
@@ -38,18 +47,37 @@ def coscheduler(
     lease = lease_namespace if leader_elect else None
     try:
         configuration = load_configuration(config) if config is not None else CoschedulerConfiguration()
-    except InvalidConfiguration as error:
+        policies = policies_of(plugins).only_framework()
+        configuration, registry = with_framework_policies(configuration, policies)
+        if check_only:
+            _check(configuration, registry)
+            click.echo(f"# {config or 'no file: defaults'}: valid.")
+            click.echo(yaml.safe_dump(msgspec.to_builtins(configuration), sort_keys=False), nl=False)
+            return
+    except ValueError as error:
         raise click.ClickException(str(error)) from error
 
     async def use(connection: Connection) -> None:
         runtime = connection.client.runtime
         client, manager = _managed(connection.client, runtime, lease_namespace=lease, metrics_port=metrics_port)
-        await _until_cancelled(CoschedulerProcess(client, configuration, manager=manager, with_controller=controller))
+        await _until_cancelled(
+            CoschedulerProcess(client, configuration, manager=manager, registry=registry, with_controller=controller)
+        )
 
     try:
         until_interrupted(connected(ClusterChoice(kubeconfig), use, field_manager=COMPONENT))
     except (ComponentFailed, InvalidConfiguration, OSError) as error:
         raise click.ClickException(str(error)) from error
+
+
+def _check(configuration: CoschedulerConfiguration, registry: PluginRegistry) -> None:
+    """Make every profile with its plugins, as the process would; raises what the process would."""
+    runtime = Runtime.system()
+    try:
+        client = Client(InProcessTransport(ApiServer(runtime)), runtime, field_manager=COMPONENT)
+        CoschedulerProcess(client, configuration, registry=registry)
+    finally:
+        runtime.executor.close()
 
 
 def _managed(

@@ -15,6 +15,7 @@ from rich.table import Table
 from spinney.cli.choosing import ClusterChoice
 from spinney.cli.connecting import Connection, connected
 from spinney.cli.logs import log_to_stderr
+from spinney.cli.plugin_files import PluginText, session_policies
 from spinney.cli.running import until_interrupted
 from spinney.kube.client import Client
 from spinney.kube.fencing import FencedTransport
@@ -28,10 +29,11 @@ from spinney.scheduler.arguments import read_arguments, written
 from spinney.scheduler.config import InvalidConfiguration, SchedulerConfig, load_config
 from spinney.scheduler.cycle_metrics import CycleMetrics
 from spinney.scheduler.inventory import Inventory
-from spinney.scheduler.plugin import UnknownPlugin, default_registry
+from spinney.scheduler.plugin import PluginRegistry, UnknownPlugin, default_registry
 from spinney.scheduler.process import COMPONENT, SchedulerProcess
 from spinney.scheduler.scheduler import Scheduler
 from spinney.scheduler.shadow import Difference, Shadow
+from spinney.sim.policies import Policies, with_policies
 
 _WIDTH = 140  # of tables that are not printed to a terminal
 _SHOWN = 50
@@ -40,6 +42,7 @@ _SHOWN = 50
 def scheduler(
     *,
     config: Path | None,
+    plugins: tuple[PluginText, ...],
     check_only: bool,
     kubeconfig: Path | None,
     verbosity: int,
@@ -53,10 +56,10 @@ def scheduler(
     """Run the session scheduler against a cluster."""
     settle_garbage_collector()
     log_to_stderr(verbosity, json=log_json)
-    settings = _settings(config)
+    settings, registry = _settings(config, session_policies(plugins))
     if check_only:
         click.echo(f"# {config or 'no file: defaults'}: valid.")
-        click.echo(yaml.safe_dump(msgspec.to_builtins(_spelled_out(settings)), sort_keys=False), nl=False)
+        click.echo(yaml.safe_dump(msgspec.to_builtins(_spelled_out(settings, registry)), sort_keys=False), nl=False)
         return
     settings = msgspec.structs.replace(
         settings,
@@ -77,6 +80,7 @@ def scheduler(
             settings,
             manager=parts,
             inventory=inventory,
+            registry=registry,
             metrics=CycleMetrics(parts.metrics.registry),
             effects=shadow,
         )
@@ -91,20 +95,19 @@ def scheduler(
         raise click.ClickException(str(error)) from error
 
 
-def _settings(config: Path | None) -> SchedulerConfig:
-    """Return the configuration, checked with the plugins that are installed."""
-    registry = default_registry()
+def _settings(config: Path | None, policies: Policies) -> tuple[SchedulerConfig, PluginRegistry]:
+    """Return the configuration with ``policies``, checked with the plugins that are installed."""
     try:
-        settings = load_config(config, registry) if config is not None else SchedulerConfig()
+        settings = load_config(config, default_registry()) if config is not None else SchedulerConfig()
+        settings, registry = with_policies(settings, policies)
         Scheduler(settings, Inventory.for_config(settings), registry=registry)
     except (InvalidConfiguration, UnknownPlugin) as error:
         raise click.ClickException(str(error)) from error
-    return settings
+    return settings, registry
 
 
-def _spelled_out(settings: SchedulerConfig) -> SchedulerConfig:
+def _spelled_out(settings: SchedulerConfig, registry: PluginRegistry) -> SchedulerConfig:
     """Return the configuration with every argument that plugins declare."""
-    registry = default_registry()
     plugins = []
     for option in settings.plugins:
         kind = registry.arguments_type(option.name)

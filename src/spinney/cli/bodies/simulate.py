@@ -13,16 +13,17 @@ from spinney.api.core import NODE
 from spinney.api.struct import JSON
 from spinney.cli.choosing import DEFAULT_NAMESPACE, ClusterChoice
 from spinney.cli.output import columns, print_data, progress, shortened
+from spinney.cli.plugin_files import PluginText, session_policies
 from spinney.cli.reading import print_unseen, snapshot_of
 from spinney.cli.settings import scheduler_settings
 from spinney.explain.amounts import counted
 from spinney.gangs.tree import GangKey
 from spinney.runtime import Runtime
 from spinney.scheduler.config import InvalidConfiguration, SchedulerConfig
-from spinney.scheduler.plugin import Plugin, PluginRegistry, UnknownPlugin
+from spinney.scheduler.plugin import PluginRegistry, UnknownPlugin
 from spinney.sim.expanding import InvalidWorkload, Surroundings, expand
 from spinney.sim.faults import Faults, watching
-from spinney.sim.policies import InvalidPolicy, plugins_in, with_plugins
+from spinney.sim.policies import Policies, with_policies
 from spinney.sim.snapshot import ClusterSnapshot
 from spinney.sim.snapshot_files import UnreadableSnapshot, read_manifests
 from spinney.sim.whatif import Outcome, Simulation, Waiting, differences, matching_profile
@@ -43,7 +44,7 @@ def simulate(
     snapshot: Path | None,
     files: tuple[Path, ...],
     configs: tuple[Path, ...],
-    plugins: tuple[Path, ...],
+    plugins: tuple[PluginText, ...],
     cycles: int,
     namespace: str | None,
     kubeconfig: Path | None,
@@ -55,14 +56,15 @@ def simulate(
         raise click.BadParameter("at most two configurations can be compared", param_hint="--config")
     if len(configs) == 2 and plugins:
         raise click.BadParameter("a plugin is compared with one configuration, not with two", param_hint="--plugin")
-    policies = _policies(plugins)
+    policies = session_policies(plugins)
+    plugin_files = [path for path, _, _ in plugins]
     taken, here = snapshot_of(ClusterChoice(kubeconfig, context, namespace), snapshot)
     if taken.refused(NODE):
         raise click.ClickException(
             f"nodes may not be listed in {taken.source}, so nothing could be placed; ask for get and list on nodes, or "
             "for a file that somebody who has them wrote with 'spinney snapshot'"
         )
-    contenders = list(_contenders(taken, configs, plugins, policies))
+    contenders = list(_contenders(taken, configs, plugin_files, policies))
     runtime = Runtime.system()
     cluster = _with_workload(taken, files, here, runtime)
     runs = []
@@ -75,9 +77,9 @@ def simulate(
     except (UnknownPlugin, InvalidConfiguration) as error:
         raise click.ClickException(str(error)) from error
     except Exception as error:
-        if not policies or not any(str(path.resolve()) in _files(error) for path in plugins):
+        if not policies or not any(str(path.resolve()) in _files(error) for path in plugin_files):
             raise
-        faults.add(", ".join(each.name for each in policies), error, "the session could not be opened")
+        faults.add(", ".join(each.name for each, _ in policies.session), error, "the session could not be opened")
         raise click.ClickException(_failures(faults)) from error
     finally:
         runtime.executor.close()
@@ -106,23 +108,16 @@ def _files(error: Exception) -> set[str]:
     return {str(Path(frame.filename).resolve()) for frame in traceback.extract_tb(error.__traceback__)}
 
 
-def _policies(paths: Sequence[Path]) -> list[type[Plugin]]:
-    try:
-        return [plugin for path in paths for plugin in plugins_in(path)]
-    except InvalidPolicy as error:
-        raise click.ClickException(str(error)) from error
-
-
 def _contenders(
-    taken: ClusterSnapshot, configs: Sequence[Path], files: Sequence[Path], policies: Sequence[type[Plugin]]
+    taken: ClusterSnapshot, configs: Sequence[Path], files: Sequence[Path], policies: Policies
 ) -> Iterator[tuple[str, SchedulerConfig, PluginRegistry]]:
     """Yield what is to be run: each configuration, and with plugins the one there is a second time with them."""
     for path in configs or (None,):
         config = scheduler_settings(path) or matching_profile(taken)
         name = str(path) if path is not None else "default"
-        yield name, *with_plugins(config, ())
+        yield name, *with_policies(config, Policies())
         if policies:
-            yield f"{name} + {', '.join(map(str, files))}", *with_plugins(config, policies)
+            yield f"{name} + {', '.join(map(str, files))}", *with_policies(config, policies)
 
 
 def _with_workload(

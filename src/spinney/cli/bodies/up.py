@@ -10,6 +10,7 @@ import click
 from spinney.api.topology_binding import CLUSTER_TOPOLOGY_BINDING
 from spinney.cli.logs import log_to_stderr
 from spinney.cli.output import progress
+from spinney.cli.plugin_files import PluginText, policies_of
 from spinney.cli.running import until_interrupted
 from spinney.cli.stack_settings import embedded_settings
 from spinney.kube.errors import InternalError
@@ -34,6 +35,7 @@ def up(
     kubeconfig: Path,
     data_dir: Path | None,
     configs: tuple[Path, ...],
+    plugins: tuple[PluginText, ...],
     authorization: AuthorizationMode,
     verbose: int,
 ) -> None:
@@ -41,7 +43,7 @@ def up(
     log_to_stderr(verbose)
     spec = _described(nodes, cluster_file)
     directory = data_dir.expanduser() if data_dir else None
-    options = embedded_settings(spec, configs)
+    options = embedded_settings(spec, configs, policies_of(plugins))
     server = ServerOptions(data_directory=directory, authorization=authorization, track_all_managers=True)
     until_interrupted(run(options, server=server, port=port, kubeconfig=kubeconfig.expanduser()))
 

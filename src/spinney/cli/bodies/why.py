@@ -12,6 +12,7 @@ import structlog
 from spinney.cli.choosing import ClusterChoice
 from spinney.cli.logs import log_to_stderr
 from spinney.cli.output import coloured, print_data, progress
+from spinney.cli.plugin_files import PluginText, session_policies
 from spinney.cli.reading import print_unseen, snapshot_of
 from spinney.cli.settings import scheduler_settings
 from spinney.explain import as_text
@@ -20,6 +21,7 @@ from spinney.runtime import Runtime
 from spinney.scheduler.config import InvalidConfiguration
 from spinney.scheduler.plugin import UnknownPlugin
 from spinney.sim.advice import Advisor, Answer
+from spinney.sim.policies import with_policies
 from spinney.sim.queue_table import QueueLine
 from spinney.sim.remedies import Remedy
 from spinney.sim.subjects import AmbiguousSubject, NoSuchSubject, UnknownKind, find
@@ -36,19 +38,23 @@ def why(
     context: str | None,
     from_file: Path | None,
     config: Path | None,
+    plugins: tuple[PluginText, ...],
     verbose: bool,
     best: int,
     patience: float | None,
     output: str,
 ) -> None:
     """Say why a pod, gang, PodGroup, PodCliqueSet or queue waits."""
-    settings = scheduler_settings(config)
+    settings, policies = scheduler_settings(config), session_policies(plugins)
     snapshot, here = snapshot_of(ClusterChoice(kubeconfig, context, namespace), from_file)
+    settings, registry = with_policies(settings or matching_profile(snapshot), policies)
     if verbose:
-        settings = msgspec.structs.replace(settings or matching_profile(snapshot), verbosity=_DEVELOPER)
+        settings = msgspec.structs.replace(settings, verbosity=_DEVELOPER)
     try:
         with progress("simulating"), _developer_log(wanted=verbose) as logged:
-            advisor = Advisor(snapshot, settings, runtime=Runtime.system(), best=best, patience=patience)
+            advisor = Advisor(
+                snapshot, settings, runtime=Runtime.system(), registry=registry, best=best, patience=patience
+            )
             found = find(snapshot, subject, here, queues=[line.name for line in advisor.queues])
             answer = advisor.answer(found)
     except (UnknownKind, NoSuchSubject, AmbiguousSubject, UnknownPlugin, InvalidConfiguration) as error:

@@ -1,0 +1,116 @@
+"""One file with a plugin runs in every command: ``--plugin FILE[:CLASS][,KEY=VALUE]``."""
+
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from spinney.cli import main
+from spinney.sim import Cluster
+from spinney.sim.snapshot_files import write_snapshot
+
+POLICIES = """
+from spinney.coscheduling.framework import SUCCESS, NodeFilter
+from spinney.scheduler import Plugin
+
+
+class KeepFree(Plugin):
+    name = "keep-free"
+
+    def on_session_open(self, session):
+        kept = self.arguments.get("node", "nothing")
+        session.add_predicate_fn(lambda task, job, node: "kept free" if node.name == kept else None)
+
+
+class Never(Plugin):
+    name = "never"
+
+    def on_session_open(self, session):
+        session.add_predicate_fn(lambda task, job, node: "not today")
+
+
+class Quiet(NodeFilter):
+    name = "Quiet"
+
+    def __init__(self, handle, arguments):
+        self.arguments = arguments
+
+    def filter_node(self, state, pod, node):
+        return SUCCESS
+"""
+
+
+@pytest.fixture
+def policies(tmp_path: Path) -> Path:
+    """A file with plugins of both schedulers."""
+    path = tmp_path / "policies.py"
+    path.write_text(POLICIES)
+    return path
+
+
+@pytest.fixture
+def snapshot(tmp_path: Path) -> Path:
+    """Two nodes, and a gang that needs both."""
+    cluster = Cluster("2x8")
+    cluster.gang("train", pods=2, gpus=8)
+    file = tmp_path / "cluster.json.gz"
+    write_snapshot(cluster.snapshot(), file)
+    return file
+
+
+def spinney(*arguments: object) -> Result:
+    """Run a command."""
+    return CliRunner().invoke(main, [str(each) for each in arguments])
+
+
+def test_the_class_and_its_arguments_are_given_with_the_file(policies: Path, snapshot: Path) -> None:
+    """Only the class that is named is loaded, with the arguments behind it."""
+    answer = spinney("simulate", snapshot, "--plugin", f"{policies}:KeepFree,node=gpu-001")
+
+    assert answer.exit_code == 0, answer.output
+    assert "2 placed on gpu-000, gpu-001   2 pending" in answer.output
+
+
+def test_why_asks_the_plugin(policies: Path, snapshot: Path) -> None:
+    """A reason of a plugin in a file stands in the answer with the plugin's name and words."""
+    answer = spinney("why", "train", "--from", snapshot, "--plugin", f"{policies}:Never")
+
+    assert answer.exit_code == 0, answer.output
+    assert "refused by plugin never" in answer.output
+    assert "not today" in answer.output
+
+
+def test_a_scheduler_is_checked_with_the_plugin(policies: Path) -> None:
+    """``--check`` prints the configuration in force: the defaults, then the plugin with its arguments."""
+    answer = spinney("scheduler", "--check", "--plugin", f"{policies}:KeepFree,node=n1")
+
+    assert answer.exit_code == 0, answer.output
+    assert "- name: predicates" in answer.output
+    assert answer.output.rindex("- name: keep-free") > answer.output.index("- name: predicates")
+    assert "node: n1" in answer.output
+
+
+def test_the_coscheduler_is_checked_with_the_plugin(policies: Path) -> None:
+    """Every profile gets the plugin at the points it serves; what cannot be built is said."""
+    answer = spinney("coscheduler", "--check", "--plugin", f"{policies}:Quiet,loud=no")
+
+    assert answer.exit_code == 0, answer.output
+    assert answer.output.count("name: Quiet") == 4  # enabled and configured, in two profiles
+
+
+@pytest.mark.parametrize(
+    ("command", "plugin", "expected"),
+    [
+        ("scheduler", ":KeepFre", "has no plugin class KeepFre; did you mean 'KeepFree'?"),
+        ("scheduler", ":KeepFree,node", "'node' is no argument; expected KEY=VALUE"),
+        ("scheduler", ",node=n1", "so say which one the arguments are for"),
+        ("scheduler", ":Quiet", "Quiet is a plugin of the coscheduler"),
+        ("coscheduler", ":KeepFree", "KeepFree is a plugin of the session scheduler"),
+    ],
+)
+def test_mistakes_are_one_sentence(policies: Path, command: str, plugin: str, expected: str) -> None:
+    """A misspelt class, a broken argument and a plugin of the other scheduler are answered with what to write."""
+    answer = spinney(command, "--check", "--plugin", f"{policies}{plugin}")
+
+    assert answer.exit_code != 0
+    assert expected in " ".join(answer.output.split())
