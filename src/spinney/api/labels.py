@@ -52,7 +52,11 @@ VOLCANO_GROUP: Final = "scheduling.volcano.sh/group-name"
 LEGACY_GROUP: Final = "scheduling.k8s.io/group-name"
 
 # Spinney
+GANG: Final = "spinney.dev/gang"
 GROUPED: Final = "spinney.dev/grouped"
+MIN_GROUPS: Final = "spinney.dev/min-groups"
+ORIGINAL_NAMES: Final = "spinney.dev/original-names"
+TOP_OWNER: Final = "kai.scheduler/top-owner-metadata"
 
 # scheduler-plugins
 COSCHEDULING_GROUP: Final = "scheduling.x-k8s.io/pod-group"

@@ -52,6 +52,8 @@ class Capabilities:
     """Accounts gangs to queues."""
     writes_scheduled: bool = False
     """The scheduler writes the PodGang condition Scheduled itself; for others the operator derives it from pods."""
+    every_pod_in_a_group: bool = False
+    """A pod that names no group is not scheduled, so one that stands alone needs a gang of its own, too."""
     minimum_members_only: bool = False
     """Only the minimum of each group is in the scheduler's gang; scale-in takes the pods beyond it first."""
 

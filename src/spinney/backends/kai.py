@@ -40,6 +40,12 @@ from spinney.backends.interface import (
 )
 from spinney.backends.membership import minimum_count
 from spinney.backends.wishes import between_gangs, queue_of
+from spinney.gangs.sources.context import (
+    DEFAULT_QUEUE,
+    PREEMPTIBILITY_LABEL,
+    PREEMPTION_DELAY_ANNOTATION,
+    STALENESS_GRACE_ANNOTATION,
+)
 from spinney.kube.errors import NotFound
 
 NEVER_STALE = "-1s"
@@ -70,7 +76,12 @@ class KaiScheduler(SchedulerBackend, TopologyAware):
     @property
     def capabilities(self) -> Capabilities:
         return Capabilities(
-            gang_scheduling=True, required_topology=True, preferred_topology=True, group_topology=True, queues=True
+            gang_scheduling=True,
+            required_topology=True,
+            preferred_topology=True,
+            group_topology=True,
+            queues=True,
+            every_pod_in_a_group=True,
         )
 
     def prepare_pod(self, pod: PodManifest, gang: PodGang) -> None:
@@ -124,17 +135,30 @@ class KaiScheduler(SchedulerBackend, TopologyAware):
         )
         metadata = metadata_for(gang, gang.metadata.name, labels=gang.metadata.labels)
         annotations = {**gang.metadata.annotations, marks.KAI_SKIP_POD_GROUPER: "true"}
+        floor = gang.metadata.annotations.get(marks.MIN_GROUPS)
+        spec = PodGroupSpec(
+            queue=queue,
+            min_member=minimum_count(gang) if floor is None else None,
+            min_sub_group=None if floor is None else int(floor),
+            priority_class_name=gang.spec.priority_class_name,
+            topology_constraint=self._constraint(gang, gang.spec.topology_constraint),
+            sub_groups=inner + leaves,
+        )
         return PodGroup(
             metadata=msgspec.structs.replace(metadata, annotations=annotations),
-            spec=PodGroupSpec(
-                queue=queue,
-                min_member=minimum_count(gang),
-                priority_class_name=gang.spec.priority_class_name,
-                topology_constraint=self._constraint(gang, gang.spec.topology_constraint),
-                sub_groups=inner + leaves,
-                staleness_grace_period=NEVER_STALE if self._can_stay else None,
-            ),
+            spec=msgspec.structs.replace(spec, **self._standing(gang)),
         )
+
+    def _standing(self, gang: PodGang) -> dict[str, str | None]:
+        """Return how long a gang may be broken and who may preempt it; a workload's gang has no operator behind it."""
+        if marks.GROUPED not in gang.metadata.labels:
+            return {"staleness_grace_period": NEVER_STALE if self._can_stay else None}
+        annotations = gang.metadata.annotations
+        return {
+            "preemptibility": gang.metadata.labels.get(PREEMPTIBILITY_LABEL),
+            "preemption_delay": annotations.get(PREEMPTION_DELAY_ANNOTATION),
+            "staleness_grace_period": annotations.get(STALENESS_GRACE_ANNOTATION) if self._can_stay else None,
+        }
 
     # -- topology ------------------------------------------------------------------------------------------------------
 
@@ -186,6 +210,8 @@ class KaiScheduler(SchedulerBackend, TopologyAware):
     # -- translating ---------------------------------------------------------------------------------------------------
 
     def _queue(self, gang: PodGang) -> str:
+        if marks.GROUPED in gang.metadata.labels:
+            return gang.metadata.labels.get(marks.KAI_QUEUE, DEFAULT_QUEUE)
         pcs = self.context.lookup.pod_clique_set(gang)
         queue = queue_of(pcs, marks.KAI_QUEUE, label=True) if pcs is not None else None
         if queue is None:

@@ -67,7 +67,9 @@ class Volcano(SchedulerBackend):
     async def sync_pod_gang(self, gang: PodGang) -> None:
         client = self.context.client
         pcs = self.context.lookup.pod_clique_set(gang)
-        queue = queue_of(pcs, marks.VOLCANO_QUEUE, label=False) if pcs is not None else None
+        queue = gang.metadata.annotations.get(marks.VOLCANO_QUEUE)
+        if pcs is not None:
+            queue = queue_of(pcs, marks.VOLCANO_QUEUE, label=False)
         existing = await find(client, POD_GROUP, gang.metadata.name, gang.metadata.namespace)
         await ensure(client, POD_GROUP, pod_group(gang, queue or DEFAULT_QUEUE), existing)
 

@@ -18,7 +18,7 @@ from spinney.cluster.classes import RequestClass
 from spinney.cluster.pods import PodKey, PodRecord
 from spinney.cluster.state import PodChange
 from spinney.cluster.statuses import ACTIVE_USED, CHARGED, PodStatus
-from spinney.gangs.sources import bare
+from spinney.gangs.sources import bare, ungrouped
 from spinney.gangs.sources.context import SourceContext
 from spinney.gangs.tree import Gang, GangKey, satisfied
 
@@ -366,4 +366,6 @@ def _is_broken(gang: Gang, counts: Mapping[tuple[str, PodStatus], int]) -> bool:
 
 
 def _missing(key: GangKey) -> str:
+    if key.source == ungrouped.SOURCE:
+        return "the grouper has not said yet which gang the pod belongs to"
     return f"the {key.source} group {key} that the pod names does not exist"

@@ -11,8 +11,14 @@ from typing import Final
 
 from spinney.api import labels as marks
 from spinney.api.core import Pod
-from spinney.api.durations import InvalidDuration, parse_duration
-from spinney.gangs.sources.context import DEFAULT_QUEUE, PREEMPTIBILITY_LABEL, PRIORITY_CLASS_LABEL
+from spinney.gangs.sources.context import (
+    DEFAULT_QUEUE,
+    PREEMPTIBILITY_LABEL,
+    PREEMPTION_DELAY_ANNOTATION,
+    PRIORITY_CLASS_LABEL,
+    STALENESS_GRACE_ANNOTATION,
+    duration_of,
+)
 from spinney.gangs.tree import TopologyConstraint
 from spinney.grouping.owners import Owner
 from spinney.grouping.rules import Rule
@@ -26,8 +32,6 @@ PREFERRED_LEVEL: Final = "kai.scheduler/topology-preferred-placement"
 SEGMENT_SIZE: Final = "kai.scheduler/segment-size"
 SEGMENT_REQUIRED_LEVEL: Final = "kai.scheduler/segment-topology-required-placement"
 SEGMENT_PREFERRED_LEVEL: Final = "kai.scheduler/segment-topology-preferred-placement"
-PREEMPTION_DELAY: Final = "kai.scheduler/preemption-delay"
-STALENESS_GRACE: Final = "kai.scheduler/staleness-grace-period"
 PROJECT: Final = "project"
 USER: Final = "user"
 
@@ -42,8 +46,9 @@ READ_ANNOTATIONS: Final = frozenset(
         SEGMENT_SIZE,
         SEGMENT_REQUIRED_LEVEL,
         SEGMENT_PREFERRED_LEVEL,
-        PREEMPTION_DELAY,
-        STALENESS_GRACE,
+        PREEMPTION_DELAY_ANNOTATION,
+        STALENESS_GRACE_ANNOTATION,
+        marks.VOLCANO_QUEUE,
         USER,
     }
 )
@@ -87,8 +92,8 @@ def attributes(
         queue=queue(owner, pod, conventions),
         priority_class=priority,
         preemptibility=preemptibility(chain, pod, world),
-        preemption_delay=duration(PREEMPTION_DELAY, chain, pod, least=timedelta()),
-        staleness_grace=duration(STALENESS_GRACE, chain, pod),
+        preemption_delay=duration(PREEMPTION_DELAY_ANNOTATION, chain, pod, least=timedelta()),
+        staleness_grace=duration(STALENESS_GRACE_ANNOTATION, chain, pod),
         topology=whole_topology(owner.metadata.annotations),
         problems=problems,
     )
@@ -133,21 +138,15 @@ def preemptibility(chain: Sequence[Owner], pod: Pod, world: World) -> str:
 def duration(key: str, chain: Sequence[Owner], pod: Pod, *, least: timedelta | None = None) -> timedelta | None:
     """Return the first duration that an annotation of this key carries."""
     for metadata in (*(owner.metadata for owner in chain), pod.metadata):
-        text = metadata.annotations.get(key)
-        if not text:
-            continue
-        try:
-            found = parse_duration(text)
-        except InvalidDuration:
-            continue
-        if least is None or found >= least:
+        found = duration_of(metadata.annotations, key)
+        if found is not None and (least is None or found >= least):
             return found
     return None
 
 
 def whole_topology(annotations: Mapping[str, str]) -> TopologyConstraint | None:
     """Return the topology constraint of a whole gang, which its owner's annotations give."""
-    name = annotations.get(marks.KAI_TOPOLOGY, "")
+    name = annotations.get(marks.KAI_TOPOLOGY) or annotations.get(marks.TOPOLOGY_NAME, "")
     required, preferred = annotations.get(REQUIRED_LEVEL, ""), annotations.get(PREFERRED_LEVEL, "")
     return TopologyConstraint(name, required, preferred) if name or required or preferred else None
 

@@ -80,7 +80,8 @@ def shape(subject: Subject) -> Shape:
         found = next(iter(_path(text).found(scope)), None)
         if found is not None and found not in values:
             raise Refused(f"{text}: found {found!r}, expected {' or '.join(values)}")
-    override = None if rule.root else _first((_ALWAYS_FIRST, *rule.override), scope)
+    counts_pods = not rule.root and (rule.one_per != "pod" or bool(rule.together))
+    override = _first((_ALWAYS_FIRST, *rule.override), scope) if counts_pods else None
     if override is None:
         _check_required(rule, scope)
     if not rule.roles:

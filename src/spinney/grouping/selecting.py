@@ -8,8 +8,8 @@ from spinney.api.meta import Metadata
 
 
 def skip_requested(metadata: Metadata) -> bool:
-    """Tell whether an object asks to be left alone."""
-    return metadata.annotations.get(marks.KAI_SKIP_POD_GROUPER) == "true"
+    """Tell whether an object asks to be left alone; pods of ours may ask that of KAI's grouper only."""
+    return marks.GROUPED not in metadata.labels and metadata.annotations.get(marks.KAI_SKIP_POD_GROUPER) == "true"
 
 
 def skip_requested_by(owners: Iterable[Metadata]) -> bool:

@@ -1,6 +1,6 @@
 """What the grouper may read beside a pod and its owners."""
 
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Container, Iterable, Mapping
 from dataclasses import dataclass, field
 
 import msgspec
@@ -30,7 +30,7 @@ class World:
     """An object by ``group/Kind``, namespace and name."""
     peers: Callable[[Owner, Pod], Iterable[Pod]] = lambda owner, pod: ()
     """The pods of a workload."""
-    priority_classes: Collection[str] = ()
+    priority_classes: Container[str] = ()
     kind_defaults: Mapping[tuple[str, str], KindDefault] = field(default_factory=dict)
     """By group and kind; the group is empty for those of any group."""
 

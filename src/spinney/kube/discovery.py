@@ -33,6 +33,30 @@ async def served(client: Client, resources: Iterable[Resource]) -> frozenset[Res
     return frozenset(resource for resource in wanted if resource.plural in plurals[resource.api_version])
 
 
+async def find_kind(client: Client, group: str, kind: str, version: str | None = None) -> Resource | None:
+    """Return how a kind is served, in a version or in the one that its group prefers; ``None`` if it is not."""
+    versions = [version] if version else await _preferred(client, group)
+    for each in versions:
+        api_version = f"{group}/{each}" if group else each
+        for resource in await _resources(client, api_version):
+            if resource.kind == kind and "/" not in resource.name:
+                return Resource(group, each, kind, resource.name, namespaced=resource.namespaced)
+    return None
+
+
+async def _preferred(client: Client, group: str) -> list[str]:
+    """Return the versions of a group, the preferred one first."""
+    if not group:
+        return ["v1"]
+    try:
+        answer = await client.raw("GET", f"/apis/{group}")
+    except NotFound:
+        return []
+    told = msgspec.json.decode(answer.body, type=_GroupVersions)
+    names = [told.preferred.version, *(each.version for each in told.versions)]
+    return list(dict.fromkeys(name for name in names if name))
+
+
 async def _aggregated(client: Client, path: str, versions: Collection[str]) -> dict[str, frozenset[str]]:
     """Return the plurals of those of ``versions`` about which the aggregated discovery is certain."""
     answer = await client.raw("GET", path, headers={"accept": f"{AGGREGATED},application/json"})
@@ -52,15 +76,30 @@ async def _aggregated(client: Client, path: str, versions: Collection[str]) -> d
 
 async def _listed(client: Client, version: str) -> frozenset[str]:
     """Return the plurals of one group and version; none if it is not served."""
+    return frozenset(resource.name for resource in await _resources(client, version))
+
+
+async def _resources(client: Client, version: str) -> "tuple[_ListedResource, ...]":
     try:
         answer = await client.raw("GET", f"/apis/{version}" if "/" in version else f"/api/{version}")
     except NotFound:
-        return frozenset()
-    return frozenset(resource.name for resource in msgspec.json.decode(answer.body, type=_ResourceList).resources)
+        return ()
+    return msgspec.json.decode(answer.body, type=_ResourceList).resources
 
 
 class _ListedResource(msgspec.Struct):
     name: str
+    kind: str = ""
+    namespaced: bool = True
+
+
+class _GroupVersion(msgspec.Struct, frozen=True):
+    version: str = ""
+
+
+class _GroupVersions(msgspec.Struct, rename="camel"):
+    preferred: _GroupVersion = msgspec.field(default=_GroupVersion(), name="preferredVersion")
+    versions: tuple[_GroupVersion, ...] = ()
 
 
 class _ResourceList(msgspec.Struct):

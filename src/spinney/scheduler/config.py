@@ -166,6 +166,9 @@ class SchedulerConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_
     """What a cycle does, in this order."""
     scheduler_names: tuple[str, ...] = ("spinney-scheduler", "kai-scheduler")
     """Pods whose `schedulerName` is one of these are placed."""
+    wait_for_grouper: bool = False
+    """Pods that belong to a workload wait until the grouper has said which gang they are in; off: they are placed one
+    by one if they name no group. Switch it on where `spinney grouper` runs."""
     use_scheduling_signatures: bool = True
     """Jobs that ask for exactly what another job was just refused are not tried."""
     backtracking: bool = True

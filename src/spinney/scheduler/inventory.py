@@ -31,7 +31,7 @@ from spinney.cluster.pods import PodIndex, PodKey, PodRecord
 from spinney.cluster.state import ClusterState, PodChange
 from spinney.cluster.table import Mask, NodeTable
 from spinney.gangs.book import GangBook, GangSnapshot
-from spinney.gangs.membership import membership
+from spinney.gangs.membership import membership, membership_once_grouped
 from spinney.gangs.sources import coscheduling as coscheduling_source
 from spinney.gangs.sources import kai as kai_source
 from spinney.gangs.sources import native, podgang
@@ -109,13 +109,15 @@ class Inventory:
         *,
         cluster: ClusterState | None = None,
         node_pool: NodePool | None = None,
+        wait_for_grouper: bool = False,
     ) -> None:
         self.scheduler_names = frozenset(scheduler_names)
+        self.membership = membership_once_grouped if wait_for_grouper else membership
         self.node_pool = node_pool
         self._static = StaticMasks()
         self.cluster = cluster if cluster is not None else ClusterState()
         self._workloads = WorkloadGangs()
-        self.gangs = GangBook(membership, self._workloads.derive, self._workloads.forget)
+        self.gangs = GangBook(self.membership, self._workloads.derive, self._workloads.forget)
         self._surroundings = Surroundings()
         self.cluster.view.namespaces = self._surroundings.namespaces
         self.cluster.view.storage = self._surroundings.live
@@ -138,7 +140,7 @@ class Inventory:
     def for_config(cls, config: SchedulerConfig) -> "Inventory":
         """Return an empty inventory of what a scheduler so configured serves."""
         pool = NodePool(config.node_pool) if config.node_pool is not None else None
-        return cls(config.scheduler_names, node_pool=pool)
+        return cls(config.scheduler_names, node_pool=pool, wait_for_grouper=config.wait_for_grouper)
 
     # -- objects coming and going ------------------------------------------------------------------------------------
 

@@ -13,9 +13,19 @@ from dataclasses import dataclass, field, replace
 from spinney.backends.coscheduling import CoschedulingConfig
 from spinney.backends.kube import KubeSchedulerConfig
 from spinney.backends.profiles import Profile, Profiles
-from spinney.coscheduling.configuration import CoschedulerConfiguration
+from spinney.coscheduling.configuration import (
+    CoschedulerConfiguration,
+    PluginChoice,
+    PluginSet,
+    ProfileConfiguration,
+)
 from spinney.coscheduling.framework.registry import PluginRegistry as FrameworkRegistry
 from spinney.coscheduling.process import CoschedulerProcess
+from spinney.grouping.configuration import GrouperConfiguration as WrittenGrouperConfiguration
+from spinney.grouping.configuration import LoadedConfiguration as GrouperConfiguration
+from spinney.grouping.grouper import COMPONENT as GROUPER_COMPONENT
+from spinney.grouping.grouper import Grouper
+from spinney.grouping.loading import built_in
 from spinney.kube.client import Client
 from spinney.kube.crds import install_crds
 from spinney.kube.manager import Manager
@@ -47,6 +57,19 @@ EVERY_BACKEND = Profiles(
 )
 """Every built-in backend, as the embedded cluster's own schedulers serve them."""
 
+GROUPER = WrittenGrouperConfiguration(scheduler_names=("spinney-scheduler", "kai-scheduler", "volcano", "coscheduling"))
+
+_COSCHEDULER = CoschedulerConfiguration(
+    profiles=(
+        ProfileConfiguration(scheduler_name="default-scheduler"),
+        ProfileConfiguration(
+            scheduler_name="coscheduling",
+            plugins={"preEnqueue": PluginSet(enabled=(PluginChoice(name="WaitForGrouper"),))},
+        ),
+    )
+)
+"""Pods of the one name wait for the grouper; those of the other are kube-scheduler's, which knows no grouper."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class StackOptions:
@@ -58,6 +81,7 @@ class StackOptions:
     coscheduler: CoschedulerConfiguration | None = None  # None: pods of its names are left to somebody else
     plugins: PluginRegistry | None = None  # None: what is built in and installed
     framework_plugins: FrameworkRegistry | None = None
+    grouper: GrouperConfiguration | None = None  # None: pods of ordinary workloads are placed one by one
 
     @classmethod
     def whole(cls, nodes: ClusterSpec) -> "StackOptions":
@@ -66,14 +90,17 @@ class StackOptions:
             nodes=nodes,
             operator=Settings(profiles=EVERY_BACKEND, topology_enabled=True),
             scheduler=SchedulerConfig(
-                scheduler_names=("spinney-scheduler", "kai-scheduler", "volcano"), device_reservation=True
+                scheduler_names=("spinney-scheduler", "kai-scheduler", "volcano"),
+                device_reservation=True,
+                wait_for_grouper=True,
             ),
-            coscheduler=CoschedulerConfiguration(),
+            coscheduler=_COSCHEDULER,
+            grouper=GrouperConfiguration(GROUPER, built_in(), EVERY_BACKEND),
         )
 
 
 class Schedulers:
-    """The session scheduler and, if configured, the coscheduler, with one set of caches and one ledger."""
+    """The session scheduler and, if configured, coscheduler and grouper, with one set of caches and one ledger."""
 
     def __init__(self, connect: Callable[[str], Client], options: StackOptions) -> None:
         client = connect("spinney-scheduler")
@@ -94,12 +121,19 @@ class Schedulers:
             if options.coscheduler is not None
             else None
         )
+        self.grouper = (
+            Grouper(connect(GROUPER_COMPONENT), options.grouper, manager=self.manager)
+            if options.grouper is not None
+            else None
+        )
 
     async def run(self) -> None:
         """Watch, schedule and bind until :meth:`stop`."""
         await self.session.prepare()
         if self._coscheduler is not None:
             await self._coscheduler.prepare()
+        if self.grouper is not None:
+            await self.grouper.prepare()
         await self.manager.run()
 
     def stop(self) -> None:

@@ -16,6 +16,7 @@ from spinney.coscheduling.plugins.kube_rules import KUBE_RULES
 from spinney.coscheduling.plugins.priority_sort import PrioritySort
 from spinney.coscheduling.plugins.scheduling_gates import SchedulingGates
 from spinney.coscheduling.plugins.volume_binding import VolumeBinding
+from spinney.coscheduling.plugins.wait_for_grouper import WaitForGrouper
 
 DEFAULT_PLUGINS: Final = (
     SchedulingGates.name,
@@ -43,6 +44,7 @@ BUILT_IN: Final[Mapping[str, Builder]] = {
     **{name: _rules(name) for name in KUBE_RULES},
     "VolumeBinding": VolumeBinding,
     SchedulingGates.name: SchedulingGates,
+    WaitForGrouper.name: WaitForGrouper,
     PrioritySort.name: PrioritySort,
     DynamicResources.name: DynamicResources,
     DefaultPreemption.name: DefaultPreemption,

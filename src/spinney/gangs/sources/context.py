@@ -2,9 +2,10 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Final
 
+from spinney.api.durations import InvalidDuration, parse_duration
 from spinney.api.time import parse_timestamp
 from spinney.gangs.tree import NON_PREEMPTIBLE_PRIORITY
 
@@ -14,6 +15,8 @@ PREEMPTIBILITY_LABEL: Final = "kai.scheduler/preemptibility"
 PRIORITY_CLASS_LABEL: Final = "priorityClassName"
 LAST_START_ANNOTATION: Final = "kai.scheduler/last-start-timestamp"
 LAST_EVICTION_ANNOTATION: Final = "kai.scheduler/last-eviction-timestamp"
+PREEMPTION_DELAY_ANNOTATION: Final = "kai.scheduler/preemption-delay"
+STALENESS_GRACE_ANNOTATION: Final = "kai.scheduler/staleness-grace-period"
 STALE_ANNOTATION: Final = "kai.scheduler/stale-podgroup-timestamp"
 
 BUILT_IN_PRIORITIES: Final = {"train": 50, "build-preemptible": 75, "build": 100, "inference": 125}
@@ -45,6 +48,17 @@ def is_preemptible(word: str | None, priority: int) -> bool:
     if word == "non-preemptible":
         return False
     return priority < NON_PREEMPTIBLE_PRIORITY
+
+
+def duration_of(annotations: Mapping[str, str], key: str) -> timedelta | None:
+    """Return the duration an annotation carries; ``None`` if it is absent or not a duration."""
+    text = annotations.get(key)
+    if not text:
+        return None
+    try:
+        return parse_duration(text)
+    except InvalidDuration:
+        return None
 
 
 def timestamp_of(annotations: Mapping[str, str], key: str) -> datetime | None:

@@ -2,6 +2,8 @@
 
 A PodGang lists groups of pods with their minimums. Groups that share a topology constraint become one group set; the
 others hang below the root. A pod belongs to the group named like its PodClique.
+
+A gang that the grouper made of a workload has no operator to recycle it, and may need only some of its groups.
 """
 
 from collections.abc import Mapping
@@ -9,11 +11,26 @@ from dataclasses import replace
 from typing import Final
 
 from spinney.api.kai import TOPOLOGY
-from spinney.api.labels import BASE_POD_GANG, KAI_TOPOLOGY, POD_CLIQUE, POD_GANG, TOPOLOGY_NAME
+from spinney.api.labels import (
+    BASE_POD_GANG,
+    GROUPED,
+    KAI_TOPOLOGY,
+    MIN_GROUPS,
+    POD_CLIQUE,
+    POD_GANG,
+    TOPOLOGY_NAME,
+)
 from spinney.api.podgang import GangTopologyConstraint, PodGang
 from spinney.api.topology_binding import CLUSTER_TOPOLOGY_BINDING
 from spinney.cluster.pods import PodRecord
-from spinney.gangs.sources.context import PREEMPTIBILITY_LABEL, SourceContext, is_preemptible
+from spinney.gangs.sources.context import (
+    PREEMPTIBILITY_LABEL,
+    PREEMPTION_DELAY_ANNOTATION,
+    STALENESS_GRACE_ANNOTATION,
+    SourceContext,
+    duration_of,
+    is_preemptible,
+)
 from spinney.gangs.tree import DEFAULT_POD_SET, Gang, GangKey, GroupSet, Member, PodSet, TopologyConstraint
 
 SOURCE: Final = "podgang"
@@ -51,14 +68,16 @@ def gang(pod_gang: PodGang, context: SourceContext) -> Gang:
     base = metadata.labels.get(BASE_POD_GANG)
     return Gang(
         key=key_of(pod_gang),
-        root=GroupSet("", tuple(members), None, _constraint(spec.topology_constraint, topology)),
+        root=GroupSet("", tuple(members), _min_groups(pod_gang), _constraint(spec.topology_constraint, topology)),
         uid=metadata.uid or "",
         queue=context.queue(metadata.labels, metadata.annotations),
         priority=priority,
         priority_class=spec.priority_class_name or "",
         preemptible=is_preemptible(word, priority),
         created=metadata.creation_timestamp,
-        owned_by_operator=True,
+        staleness_grace=duration_of(metadata.annotations, STALENESS_GRACE_ANNOTATION),
+        preemption_delay=duration_of(metadata.annotations, PREEMPTION_DELAY_ANNOTATION),
+        owned_by_operator=GROUPED not in metadata.labels,
         anchor=GangKey(SOURCE, metadata.namespace or "", base) if base else None,
     )
 
@@ -68,6 +87,11 @@ def _named_topology(annotations: Mapping[str, str]) -> TopologyConstraint:
     if name := annotations.get(TOPOLOGY_NAME):
         return TopologyConstraint(name, kind=CLUSTER_TOPOLOGY_BINDING.kind)
     return TopologyConstraint(annotations.get(KAI_TOPOLOGY, ""), kind=TOPOLOGY.kind)
+
+
+def _min_groups(pod_gang: PodGang) -> int | None:
+    text = pod_gang.metadata.annotations.get(MIN_GROUPS, "")
+    return int(text) if text.isdecimal() else None
 
 
 def _constraint(found: GangTopologyConstraint | None, topology: TopologyConstraint) -> TopologyConstraint | None:

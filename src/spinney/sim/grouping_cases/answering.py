@@ -10,9 +10,10 @@ from spinney.api import labels as marks
 from spinney.api.core import Pod
 from spinney.api.meta import OwnerReference
 from spinney.api.struct import JSON
+from spinney.gangs.sources.context import PREEMPTION_DELAY_ANNOTATION
 from spinney.gangs.tree import TopologyConstraint
 from spinney.grouping import attributes, selecting
-from spinney.grouping.attributes import PREEMPTION_DELAY, Conventions
+from spinney.grouping.attributes import Conventions
 from spinney.grouping.climbing import climb, missing
 from spinney.grouping.describing import Chosen, Grouping, apply, choose, describe, top_owner_metadata
 from spinney.grouping.loading import built_in
@@ -22,8 +23,6 @@ from spinney.grouping.shapes import SubGroup
 from spinney.grouping.terms import Refused
 from spinney.grouping.world import InvalidDefaults, KindDefault, World, kind_defaults, parse_defaults
 from spinney.sim.grouping_cases.reading import Case, as_owner, as_pod
-
-TOP_OWNER_METADATA: Final = "kai.scheduler/top-owner-metadata"
 
 RULE_KINDS: Final[Mapping[str, str]] = {
     "job": "batch/Job",
@@ -159,7 +158,7 @@ def as_answer(grouping: Grouping, pod: Pod) -> JSON:
             "uid": owner.metadata.uid or "",
         },
         "labels": dict(found.labels),
-        "annotations": {**found.annotations, TOP_OWNER_METADATA: top_owner_metadata(owner)},
+        "annotations": {**found.annotations, marks.TOP_OWNER: top_owner_metadata(owner)},
         "queue": found.queue,
         "priority_class": found.priority_class,
         "preemptibility": found.preemptibility,
@@ -205,7 +204,7 @@ def _preemptibility(case: Case) -> JSON:
 
 
 def _preemption_delay(case: Case) -> JSON:
-    found = attributes.duration(PREEMPTION_DELAY, _chain(case), case.pod, least=timedelta())
+    found = attributes.duration(PREEMPTION_DELAY_ANNOTATION, _chain(case), case.pod, least=timedelta())
     return {"preemption_delay": None if found is None else found.total_seconds()}
 
 

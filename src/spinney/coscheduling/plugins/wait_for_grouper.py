@@ -1,0 +1,40 @@
+"""WaitForGrouper: a pod of a workload does not enter the queue before the grouper has named its gang."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from spinney.api.core import POD, Pod
+from spinney.api.labels import COSCHEDULING_GROUP, GANG, GROUPED, KAI_SKIP_POD_GROUPER
+from spinney.coscheduling.framework.events import Action, EventHint
+from spinney.coscheduling.framework.handle import Handle
+from spinney.coscheduling.framework.points import PreEnqueue
+from spinney.coscheduling.framework.status import SUCCESS, Status
+from spinney.coscheduling.plugins.arguments import NoArguments, read
+
+
+class WaitForGrouper(PreEnqueue):
+    """Holds pods that may belong to a gang; not among the defaults, as without a grouper they would wait for ever."""
+
+    name = "WaitForGrouper"
+
+    def __init__(self, handle: Handle, arguments: Mapping[str, Any]) -> None:
+        read(NoArguments, arguments)
+
+    def pre_enqueue(self, pod: Pod) -> Status:
+        """Keep a pod out that nobody has looked at yet."""
+        if not _waits(pod):
+            return SUCCESS
+        return Status.unresolvable("waiting for the grouper to say which gang the pod belongs to")
+
+    def events(self) -> tuple[EventHint, ...]:
+        """Return the change of a pod that may have been grouped."""
+        return (EventHint(POD, Action.UPDATE, lambda pod, event: not _waits(pod)),)
+
+
+def _waits(pod: Pod) -> bool:
+    metadata = pod.metadata
+    if not metadata.owner_references and GANG not in metadata.labels:
+        return False
+    grouped = GROUPED in metadata.labels or COSCHEDULING_GROUP in metadata.labels
+    named = pod.spec.scheduling_group is not None or pod.spec.workload_ref is not None
+    return not (grouped or named or metadata.annotations.get(KAI_SKIP_POD_GROUPER) == "true")

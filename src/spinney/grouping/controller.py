@@ -1,0 +1,294 @@
+"""The grouping controller: a PodGang for each gang that the rules see, and labels on its pods.
+
+Two queues. Pods are given their places (:mod:`.intake`); gangs are then brought to what their pods and their workload
+say: the PodGang first, then what the scheduler's backend makes of it, then the labels by which pods say that they are
+in it. A scheduler that waits for the grouper starts nothing before. A gang without pods goes after a moment, so that a
+workload that restarts keeps its gang.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+import msgspec
+import structlog
+
+from spinney.api import labels as marks
+from spinney.api.core import POD, Pod
+from spinney.api.podgang import POD_GANG, PodGang, PodGangSpec
+from spinney.api.struct import JSON
+from spinney.backends.interface import SchedulerBackend
+from spinney.grouping import podgangs, selecting, statuses
+from spinney.grouping.describing import GangDescription
+from spinney.grouping.intake import Intake
+from spinney.grouping.terms import Refused
+from spinney.kube.cache import Change, WatchCache
+from spinney.kube.client import Client
+from spinney.kube.controller import Requeue
+from spinney.kube.errors import AlreadyExists, Conflict, NotFound
+from spinney.kube.events import EventRecorder, reference
+from spinney.kube.keys import Key
+from spinney.kube.reconciling import Latest, Unread, delete_exactly, write_each
+
+STATUS_SECONDS: Final = 1.0
+"""How long changes of pods are gathered before the gang's status says so."""
+EMPTY_SECONDS: Final = 5.0
+"""How long a gang without pods is kept: a workload that restarts makes them anew."""
+
+FOREIGN: Final = "ForeignPodGang"
+SYNC_FAILED: Final = "SyncFailed"
+UNJOINABLE: Final = "CannotJoin"
+
+_LATE: Final = ("schedulingGroup", "workloadRef")
+"""Fields of a pod's spec by which it names its group and that cannot be changed once it exists."""
+
+log = structlog.get_logger()
+
+
+@dataclass
+class GroupingController:
+    """Reconciles gangs. Keeps only what may be forgotten: own writes not seen yet, and what backends were told."""
+
+    client: Client
+    intake: Intake
+    gangs: WatchCache[PodGang]
+    backends: Mapping[str, SchedulerBackend]
+    """By the scheduler name of pods."""
+    events: EventRecorder
+    _latest: Latest[PodGang] = field(default_factory=Latest)
+    _synced: dict[Key, PodGangSpec] = field(default_factory=dict)
+    _complaints: dict[Key, str] = field(default_factory=dict)
+    _empty_since: dict[Key, float] = field(default_factory=dict)
+    _status_due: dict[Key, float] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.client = self.client.trusting()
+
+    async def reconcile(self, key: Key) -> Requeue | None:
+        """Bring one gang to where it should be."""
+        cached = self.gangs.get(key)
+        found = self._latest.of(key, cached) if cached is not None else None
+        pods = self._pods(key)
+        if not pods:
+            return await self._without_pods(key, found)
+        self._empty_since.pop(key, None)
+        if found is not None and found.metadata.deleting:
+            return None
+        first = min(pods, key=lambda pod: (pod.metadata.deleting, pod.metadata.name))
+        try:
+            grouping, _ = await self.intake.described(first, pods)
+        except Refused:
+            return None  # the pod itself says so
+        place = self.intake.membership.place(_key(first))
+        if place is None or podgangs.gang_name(grouping.gang) != key.name:
+            return None  # its pods are being looked at again
+        backend = self.backends[first.spec.scheduler_name]
+        if place.alone and not backend.capabilities.every_pod_in_a_group:
+            await self._stand_alone(first, grouping.gang)
+            return None
+        if found is not None and marks.GROUPED not in found.metadata.labels:
+            text = f"PodGang {key} exists and is not the grouper's; rename it, or the workload that needs the name"
+            self.events.event(reference(POD, first), "Warning", FOREIGN, text)
+            return Requeue()
+        return await self._together(key, found, grouping.gang, pods, backend)
+
+    def wrote(self, change: Change[PodGang]) -> bool:
+        """Tell whether a change is our own write, seen again."""
+        return self._latest.is_written(change)
+
+    # -- one pod -------------------------------------------------------------------------------------------------------
+
+    async def _stand_alone(self, pod: Pod, gang: GangDescription) -> None:
+        """Say on a pod that it is a gang of its own, and how it stands; what it says itself stays."""
+        if marks.GROUPED in pod.metadata.labels:
+            return
+        wanted = podgangs.alone_labels(gang, self.intake.configuration.written.queue_label)
+        lacking = {key: value for key, value in wanted.items() if not pod.metadata.labels.get(key)}
+        await self._patch(pod, {"labels": lacking})
+
+    # -- several pods --------------------------------------------------------------------------------------------------
+
+    async def _together(
+        self, key: Key, found: PodGang | None, gang: GangDescription, pods: Sequence[Pod], backend: SchedulerBackend
+    ) -> Requeue | None:
+        groups = self._groups(key, pods)
+        wanted = podgangs.pod_gang(gang, backend.name, self.intake.configuration.written.queue_label, groups)
+        wanted = podgangs.with_floors(wanted, _finished(groups))
+        wanted, problem = _with_queue_kept(wanted, found, pods, self.intake.configuration.written.queue_label)
+        stored = await self._write(key, found, wanted)
+        if stored is None:
+            return Requeue()
+        retry = await self._sync(key, stored, backend)
+        if retry is None:
+            await self._join(key, stored, pods, backend)
+        problems = "; ".join(filter(None, (*gang.problems, problem)))
+        later = await self._report(key, stored, groups, problems, backend)
+        return retry or later
+
+    async def _write(self, key: Key, found: PodGang | None, wanted: PodGang) -> PodGang | None:
+        """Create the PodGang, or change what differs; ``None``: somebody else was faster, look again."""
+        try:
+            if found is None:
+                return self._latest.wrote(key, await self.client.create(POD_GANG, wanted, type=PodGang))
+            patch = podgangs.correction(found, wanted)
+            if patch is None:
+                return found
+            patch.setdefault("metadata", {})["uid"] = found.metadata.uid
+            stored = await self.client.patch(POD_GANG, key.name, patch, key.namespace, type=PodGang)
+            return self._latest.wrote(key, stored)
+        except AlreadyExists:
+            return self._latest.wrote(key, await self.client.get(POD_GANG, key.name, key.namespace, type=PodGang))
+        except NotFound:
+            self._latest.forget(key)
+            return None
+
+    async def _sync(self, key: Key, gang: PodGang, backend: SchedulerBackend) -> Requeue | None:
+        """Tell the backend if there is something new for it."""
+        structure = _structure(gang.spec)
+        if self._synced.get(key) == structure:
+            return None
+        try:
+            await backend.sync_pod_gang(gang)
+        except Exception as error:  # noqa: BLE001 - whatever a backend raises is its own, and is said on the gang
+            text = f"{type(error).__name__}: {error}"
+            if self._complaints.get(key) != text:
+                self._complaints[key] = text
+                self.events.event(reference(POD_GANG, gang), "Warning", SYNC_FAILED, text)
+                log.warning("backend sync failed", gang=str(key), backend=backend.name, error=text)
+            return Requeue()
+        self._complaints.pop(key, None)
+        self._synced[key] = structure
+        return None
+
+    async def _join(self, key: Key, gang: PodGang, pods: Sequence[Pod], backend: SchedulerBackend) -> None:
+        """Have every pod say that it is in the gang, as its scheduler reads it."""
+        lacking: list[tuple[Pod, JSON]] = []
+        for pod in pods:
+            place = self.intake.membership.place(_key(pod))
+            if place is None or place.gang != key or pod.metadata.deleting:
+                continue
+            wanted = selecting.gang_labels(key.name, place.group)
+            if not selecting.labels_match(pod.metadata.labels, wanted):
+                lacking.append((pod, self._marks(pod, gang, wanted, backend)))
+        await write_each(lacking, lambda each: self._patch(*each))
+
+    def _marks(self, pod: Pod, gang: PodGang, labels: Mapping[str, str], backend: SchedulerBackend) -> JSON:
+        """Return the labels and annotations by which a pod joins a gang, its scheduler's included."""
+        manifest: JSON = {
+            "metadata": {"name": pod.metadata.name, "labels": {**labels, marks.POD_INDEX: "0"}, "annotations": {}},
+            "spec": {},
+        }
+        backend.prepare_pod(manifest, gang)
+        if any(manifest["spec"].get(each) for each in _LATE) and not (
+            pod.spec.scheduling_group or pod.spec.workload_ref
+        ):
+            text = f"{backend.name} learns the group of a pod only when the pod is made; it is scheduled on its own"
+            self.events.event(reference(POD, pod), "Warning", UNJOINABLE, text)
+        marked: Mapping[str, Any] = manifest["metadata"]
+        return {
+            "labels": {name: value for name, value in marked["labels"].items() if name != marks.POD_INDEX},
+            "annotations": marked["annotations"],
+        }
+
+    async def _patch(self, pod: Pod, metadata: JSON) -> None:
+        patch = {"metadata": {"uid": pod.metadata.uid, **{key: each for key, each in metadata.items() if each}}}
+        try:
+            await self.client.patch(POD, pod.metadata.name, patch, pod.metadata.namespace, type=Unread)
+        except (NotFound, Conflict):
+            return  # the pod is gone, or another has its name
+
+    # -- the end, and what is said -------------------------------------------------------------------------------------
+
+    async def _without_pods(self, key: Key, found: PodGang | None) -> Requeue | None:
+        """Delete a gang that has had no pods for a moment."""
+        if found is None or marks.GROUPED not in found.metadata.labels or found.metadata.deleting:
+            self._forget(key)
+            return None
+        now = self.client.runtime.clock.monotonic()
+        left = self._empty_since.setdefault(key, now) + EMPTY_SECONDS - now
+        if left > 0:
+            return Requeue(after=left)
+        await delete_exactly(self.client, POD_GANG, found)
+        self._forget(key)
+        return None
+
+    async def _report(
+        self,
+        key: Key,
+        gang: PodGang,
+        groups: Mapping[str, Sequence[Pod]],
+        problem: str,
+        backend: SchedulerBackend,
+    ) -> Requeue | None:
+        """Write the status, not more often than once in a while."""
+        clock = self.client.runtime.clock
+        wanted = statuses.status(
+            gang,
+            groups,
+            problem=problem,
+            backend=self._complaints.get(key, ""),
+            derive_scheduled=not backend.capabilities.writes_scheduled,
+            now=clock.now(),
+        )
+        if wanted == gang.status:
+            self._status_due.pop(key, None)
+            return None
+        now = clock.monotonic()
+        left = self._status_due.setdefault(key, now + STATUS_SECONDS) - now
+        if left > 0:
+            return Requeue(after=left)
+        del self._status_due[key]
+        metadata = {"uid": gang.metadata.uid, "resourceVersion": gang.metadata.resource_version}
+        patch = {"metadata": metadata, "status": msgspec.to_builtins(wanted)}
+        try:
+            stored = await self.client.patch(
+                POD_GANG, key.name, patch, key.namespace, subresource="status", type=PodGang
+            )
+        except (NotFound, Conflict):
+            return Requeue(after=STATUS_SECONDS)
+        self._latest.wrote(key, stored)
+        return None
+
+    def _pods(self, key: Key) -> list[Pod]:
+        found = (self.intake.pods.get(pod) for pod in self.intake.membership.pods(key))
+        return [pod for pod in found if pod is not None]
+
+    def _groups(self, key: Key, pods: Sequence[Pod]) -> dict[str, list[Pod]]:
+        groups: dict[str, list[Pod]] = {}
+        for pod in pods:
+            place = self.intake.membership.place(_key(pod))
+            if place is not None and place.gang == key and not pod.metadata.deleting and pod.status.phase != "Failed":
+                groups.setdefault(place.group, []).append(pod)
+        return groups
+
+    def _forget(self, key: Key) -> None:
+        self._latest.forget(key)
+        self._synced.pop(key, None)
+        self._complaints.pop(key, None)
+        self._empty_since.pop(key, None)
+        self._status_due.pop(key, None)
+
+
+def _finished(groups: Mapping[str, Sequence[Pod]]) -> dict[str, int]:
+    return {name: sum(pod.status.phase == "Succeeded" for pod in pods) for name, pods in groups.items()}
+
+
+def _structure(spec: PodGangSpec) -> PodGangSpec:
+    """Return what a backend has to hear of: everything but which pods there are."""
+    groups = tuple(msgspec.structs.replace(group, pod_references=()) for group in spec.pod_groups)
+    return msgspec.structs.replace(spec, pod_groups=groups)
+
+
+def _with_queue_kept(wanted: PodGang, found: PodGang | None, pods: Sequence[Pod], label: str) -> tuple[PodGang, str]:
+    """Keep the queue that a gang has once a pod of it is placed, and say so where another is asked for."""
+    before = found.metadata.labels.get(label) if found is not None else None
+    asked = wanted.metadata.labels.get(label)
+    if not before or before == asked or not any(pod.spec.node_name for pod in pods):
+        return wanted, ""
+    labels = {**wanted.metadata.labels, label: before}
+    kept = msgspec.structs.replace(wanted, metadata=msgspec.structs.replace(wanted.metadata, labels=labels))
+    return kept, f"queue {asked} is asked for, but the gang has begun in queue {before} and stays there"
+
+
+def _key(pod: Pod) -> Key:
+    return Key(pod.metadata.namespace or "", pod.metadata.name)

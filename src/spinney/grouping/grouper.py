@@ -1,0 +1,239 @@
+"""The grouper: caches, backends and controllers, composed."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+import structlog
+
+from spinney.api.core import CONFIG_MAP, NAMESPACE, POD, Pod
+from spinney.api.grove import ClusterTopologyBinding, PodCliqueSet
+from spinney.api.meta import ObjectMeta
+from spinney.api.podgang import POD_GANG, PodGang
+from spinney.api.scheduling import PRIORITY_CLASS, PriorityClass
+from spinney.api.struct import Struct
+from spinney.api.topology_binding import CLUSTER_TOPOLOGY_BINDING
+from spinney.backends.builtin import every_backend
+from spinney.backends.catalogue import Catalogue
+from spinney.backends.interface import BackendContext, SchedulerBackend
+from spinney.backends.profiles import ALWAYS_ENABLED
+from spinney.backends.registry import Registry
+from spinney.grouping.configuration import LoadedConfiguration
+from spinney.grouping.controller import GroupingController
+from spinney.grouping.intake import Intake
+from spinney.grouping.membership import Membership
+from spinney.grouping.owner_cache import OwnerCache
+from spinney.grouping.owners import Owner, projection
+from spinney.grouping.world import InvalidDefaults, KindDefault, kind_defaults, parse_defaults
+from spinney.kube.cache import Change, WatchCache
+from spinney.kube.client import Client
+from spinney.kube.controller import Controller
+from spinney.kube.keys import Key
+from spinney.kube.manager import Manager
+
+COMPONENT: Final = "spinney-grouper"
+GATHERING_SECONDS: Final = 0.02
+"""How long changes of a gang's pods are gathered: they come in bursts."""
+
+log = structlog.get_logger()
+
+
+class _ConfigMap(Struct, frozen=True, kw_only=True):
+    metadata: ObjectMeta = ObjectMeta()
+    data: Mapping[str, str] = {}
+
+
+@dataclass(frozen=True)
+class _Lookup:
+    """What backends may look up; a workload's gang has no PodCliqueSet."""
+
+    gangs: WatchCache[PodGang]
+    pods: WatchCache[Pod]
+    bindings: WatchCache[ClusterTopologyBinding]
+    membership: Membership
+
+    def pod_gang(self, namespace: str, name: str) -> PodGang | None:
+        return self.gangs.get(Key(namespace, name))
+
+    def pod_clique_set(self, gang: PodGang) -> PodCliqueSet | None:
+        return None
+
+    def topology_binding(self, name: str) -> ClusterTopologyBinding | None:
+        return self.bindings.get(Key("", name))
+
+    def pods_of_gang(self, gang: PodGang) -> list[Pod]:
+        keys = sorted(self.membership.pods(Key(gang.metadata.namespace or "", gang.metadata.name)))
+        return [pod for key in keys if (pod := self.pods.get(key)) is not None]
+
+
+class Grouper:
+    """One grouper process, or the grouper's part of a simulation. Mutable until it runs.
+
+    ``client`` writes; in a process with an election it is the one that refuses writes without the lease. The caches are
+    the manager's, so in one process with a scheduler pods are watched once.
+    """
+
+    def __init__(
+        self,
+        client: Client,
+        configuration: LoadedConfiguration,
+        *,
+        manager: Manager | None = None,
+        catalogue: Catalogue | None = None,
+    ) -> None:
+        self.manager = manager or Manager(client, client.runtime)
+        self.registry = Registry()
+        self._configuration = configuration
+        self._catalogue = catalogue or every_backend()
+        self._client = client
+        self._events = self.manager.recorder(COMPONENT)
+        self._membership = Membership()
+        self._pods = self.manager.cache(POD, Pod)
+        self._gangs = self.manager.cache(POD_GANG, PodGang)
+        self._bindings = self.manager.cache(CLUSTER_TOPOLOGY_BINDING, ClusterTopologyBinding)
+        self._classes = self.manager.cache(PRIORITY_CLASS, PriorityClass)
+        self._namespaces: WatchCache[Owner] | None = None
+        if configuration.written.namespace_labels:
+            self._namespaces = self.manager.cache(NAMESPACE, projection("v1/Namespace", ()))
+        self._defaults: Mapping[tuple[str, str], KindDefault] = kind_defaults(configuration.written.kind_defaults)
+        self.controllers: tuple[Controller, ...] = ()
+
+    async def prepare(self) -> None:
+        """Initialise the backends and compose the controllers; a backend that cannot be initialised raises."""
+        lookup = _Lookup(self._gangs, self._pods, self._bindings, self._membership)
+        context = BackendContext(self._client, self._events, self._client.runtime.clock, lookup)
+        await self.registry.initialize(self._catalogue, context, self._configuration.profiles)
+        self.controllers = self._compose(_by_scheduler_name(self.registry, self._configuration))
+
+    async def run(self) -> None:
+        """Prepare, then run until stopped."""
+        await self.prepare()
+        await self.manager.run()
+
+    def stop(self) -> None:
+        """Ask for a graceful stop."""
+        self.manager.stop()
+
+    def _compose(self, backends: Mapping[str, SchedulerBackend]) -> tuple[Controller, ...]:
+        manager, workers = self.manager, self._configuration.written.workers
+        owners = OwnerCache(self._client, self._configuration.rules, self._owner_changed, manager.metrics)
+        intake = Intake(
+            configuration=self._configuration,
+            scheduler_names=frozenset(backends),
+            pods=self._pods,
+            owners=owners,
+            priority_classes=self._classes,
+            namespaces=self._namespaces,
+            kind_defaults=lambda: self._defaults,
+            events=self._events,
+            membership=self._membership,
+            wake=lambda key: gangs.enqueue_after(key, GATHERING_SECONDS),
+        )
+        grouping = GroupingController(self._client, intake, self._gangs, backends, self._events)
+        pods = Controller(
+            "grouping-pods", intake.reconcile, runtime=manager.runtime, workers=workers, metrics=manager.metrics
+        )
+        gangs = Controller(
+            "grouping-gangs", grouping.reconcile, runtime=manager.runtime, workers=workers, metrics=manager.metrics
+        )
+        self._intake, self._pod_queue, self._gang_queue = intake, pods, gangs
+        self._pods.subscribe(self._pod_changed)
+        gangs.watch(self._gangs, unless=lambda change: change.new is not None and grouping.wrote(change))
+        if self._namespaces is not None:
+            self._namespaces.subscribe(self._namespace_changed)
+        manager.add_runnable("owners of pods", owners.run)
+        manager.add_runnable("defaults of kinds", self._watch_defaults)
+        manager.add(pods)
+        manager.add(gangs)
+        return pods, gangs
+
+    # -- what wakes ----------------------------------------------------------------------------------------------------
+
+    def _pod_changed(self, change: Change[Pod]) -> None:
+        old, new = change.old, change.new
+        if old is not None and new is not None and _belongs_alike(old, new):
+            place = self._membership.place(change.key)
+            if place is not None and _counts_differently(old, new):
+                self._gang_queue.enqueue_after(place.gang, GATHERING_SECONDS)
+            return
+        if self._membership.place(change.key) is not None or (new is not None and self._intake.serves(new)):
+            self._pod_queue.enqueue(change.key)
+
+    def _owner_changed(self, change: Change[Owner]) -> None:
+        old, new = change.old, change.new
+        if old is None or new is None:
+            return  # pods of a new owner come later, and those of one that is gone go
+        pods = self._membership.pods_of_owner(new.metadata.uid or "")
+        before, after = old.metadata, new.metadata
+        if (before.labels, before.annotations) != (after.labels, after.annotations):
+            for pod in pods:
+                self._pod_queue.enqueue(pod)
+        elif (old.spec, old.status) != (new.spec, new.status):
+            for gang in {place.gang for pod in pods if (place := self._membership.place(pod)) is not None}:
+                self._gang_queue.enqueue_after(gang, GATHERING_SECONDS)
+
+    def _namespace_changed(self, change: Change[Owner]) -> None:
+        for key in self._pods:
+            if key.namespace == change.key.name:
+                self._pod_queue.enqueue(key)
+
+    async def _watch_defaults(self) -> None:
+        """Follow the ConfigMap of per-kind defaults, if there is one."""
+        place = self._configuration.written.kind_defaults_config_map
+        if place is None:
+            await self._client.runtime.clock.sleep(float("inf"))
+            return
+        cache = WatchCache(
+            self._client,
+            CONFIG_MAP,
+            _ConfigMap,
+            runtime=self.manager.runtime,
+            namespace=place.namespace,
+            field_selector=f"metadata.name={place.name}",
+            metrics=self.manager.metrics,
+        )
+        cache.subscribe(self._defaults_changed)
+        await cache.run()
+
+    def _defaults_changed(self, change: Change[_ConfigMap]) -> None:
+        own = kind_defaults(self._configuration.written.kind_defaults)
+        try:
+            self._defaults = own | (parse_defaults(change.new.data) if change.new is not None else {})
+        except InvalidDefaults as error:
+            log.warning("the defaults of kinds cannot be read", config_map=str(change.key), error=str(error))
+            self._defaults = own
+        for key in self._pods:
+            if self._membership.place(key) is not None:
+                self._pod_queue.enqueue(key)
+
+
+def _by_scheduler_name(registry: Registry, configuration: LoadedConfiguration) -> dict[str, SchedulerBackend]:
+    """Return the backends by the scheduler names of their pods, as far as these are served."""
+    found: dict[str, SchedulerBackend] = {}
+    for name in registry.names():
+        backend = registry.get(name)
+        if backend is not None:
+            found[str(getattr(backend.config, "scheduler_name", name))] = backend
+    wanted = configuration.written.scheduler_names or tuple(name for name in found if name != ALWAYS_ENABLED)
+    return {name: found[name] for name in wanted if name in found}
+
+
+def _belongs_alike(old: Pod, new: Pod) -> bool:
+    """Tell whether nothing differs that decides where a pod belongs."""
+    before, after = old.metadata, new.metadata
+    return (
+        before.uid == after.uid
+        and before.labels == after.labels
+        and before.annotations == after.annotations
+        and before.owner_references == after.owner_references
+    )
+
+
+def _counts_differently(old: Pod, new: Pod) -> bool:
+    """Tell whether a pod counts differently for its gang: placed, ready, finished, or on its way out."""
+    return (
+        old.spec.node_name != new.spec.node_name
+        or old.status.phase != new.status.phase
+        or old.metadata.deleting != new.metadata.deleting
+        or old.status.conditions != new.status.conditions
+    )

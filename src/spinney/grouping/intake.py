@@ -1,0 +1,206 @@
+"""Pods into places: which gang each pod of a served scheduler belongs to, and what happens when no rule applies."""
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Final
+
+import msgspec
+
+from spinney.api.core import POD, Pod
+from spinney.api.meta import OwnerReference
+from spinney.api.scheduling import PriorityClass
+from spinney.grouping import podgangs, selecting
+from spinney.grouping.attributes import Conventions
+from spinney.grouping.climbing import OwnerMissing, climb
+from spinney.grouping.configuration import LoadedConfiguration
+from spinney.grouping.describing import Chosen, Grouping, apply, choose
+from spinney.grouping.membership import Member, Membership
+from spinney.grouping.owner_cache import NotFetched, OwnerCache
+from spinney.grouping.owners import Owner, group_kind
+from spinney.grouping.rules import DEFAULT_RULE, Fallback, Rule
+from spinney.grouping.terms import Refused
+from spinney.grouping.world import KindDefault, World
+from spinney.kube.cache import WatchCache
+from spinney.kube.controller import Requeue
+from spinney.kube.events import EventRecorder, reference
+from spinney.kube.keys import Key
+
+REFUSED: Final = "GroupingRefused"
+PATIENCE_SECONDS: Final = 5.0
+"""How long an owner may be missing before the pod says so: watches take a moment."""
+
+ALONE: Final = Rule(kind="*", one_per="pod")
+"""The rule of pods that are gangs of their own because their kind's rule cannot be applied."""
+
+
+@dataclass
+class Intake:
+    """Reconciles pods. Keeps what was last said about each, so that it is said once. Mutable."""
+
+    configuration: LoadedConfiguration
+    scheduler_names: frozenset[str]
+    pods: WatchCache[Pod]
+    owners: OwnerCache
+    priority_classes: WatchCache[PriorityClass]
+    namespaces: WatchCache[Owner] | None
+    kind_defaults: Callable[[], Mapping[tuple[str, str], KindDefault]]
+    events: EventRecorder
+    membership: Membership
+    wake: Callable[[Key], None]
+    """Asks for a look at a gang."""
+    _said: dict[Key, str] = field(default_factory=dict)
+    _waiting_since: dict[Key, float] = field(default_factory=dict)
+    _fallen_back: dict[Key, Rule] = field(default_factory=dict)
+
+    async def reconcile(self, key: Key) -> Requeue | None:
+        """Find the place of one pod."""
+        pod = self.pods.get(key)
+        if pod is None or not self.serves(pod):
+            self._forget(key)
+            return None
+        self._fallen_back.pop(key, None)
+        try:
+            grouping, chain = await self.described(pod)
+        except Refused as error:
+            return await self._refused(key, pod, error)
+        if selecting.skip_requested_by(owner.metadata for owner in chain):
+            self._forget(key)
+            return None
+        self._said.pop(key, None)
+        self._waiting_since.pop(key, None)
+        self._put(key, grouping, chain)
+        return None
+
+    def serves(self, pod: Pod) -> bool:
+        """Tell whether a pod is the grouper's: of a served scheduler, selected, and not grouped by anybody else."""
+        written = self.configuration.written
+        return (
+            pod.spec.scheduler_name in self.scheduler_names
+            and not selecting.skip_requested(pod.metadata)
+            and not selecting.grouped_by_others(pod)
+            and selecting.labels_match(pod.metadata.labels, written.pod_labels)
+            and self._namespace_matches(pod)
+        )
+
+    async def described(self, pod: Pod, peers: Iterable[Pod] = ()) -> tuple[Grouping, tuple[Owner, ...]]:
+        """Return the gang of a pod and its owners, reading what is not known yet; raises :class:`Refused`."""
+        while True:
+            try:
+                chain = climb(pod, self.owners.find)
+                chosen, world = self._chosen(pod, chain), self._world(chain, peers)
+                grouping = apply(chosen, pod, self._conventions, world)
+                if grouping.alone:
+                    own = msgspec.structs.replace(ALONE, priority=chosen.rule.priority)
+                    grouping = apply(Chosen(own, chosen.owner, chain), pod, self._conventions, world)
+            except NotFetched as wanted:
+                await self.owners.fetch(wanted)
+            else:
+                return grouping, chain
+
+    # -- deciding ------------------------------------------------------------------------------------------------------
+
+    def _chosen(self, pod: Pod, chain: tuple[Owner, ...]) -> Chosen:
+        chosen = choose(pod, chain, self.configuration.rules)
+        instead = self._fallen_back.get(Key(pod.metadata.namespace or "", pod.metadata.name))
+        return chosen if instead is None else Chosen(instead, chosen.owner, chosen.chain)
+
+    def _world(self, chain: tuple[Owner, ...], peers: Iterable[Pod]) -> World:
+        versions = {group_kind(owner.api_version, ""): owner.api_version for owner in chain}
+
+        def find(kind: str, namespace: str, name: str) -> Owner | None:
+            group, _, kind_name = kind.rpartition("/")
+            api_version = versions.get(f"{group}/", f"{group}/")
+            wanted = OwnerReference(api_version=api_version, kind=kind_name, name=name, uid="")
+            return self.owners.find(wanted, namespace)
+
+        return World(
+            find=find,
+            peers=lambda owner, pod: peers,
+            priority_classes=_Names(self.priority_classes),
+            kind_defaults=self.kind_defaults(),
+        )
+
+    async def _refused(self, key: Key, pod: Pod, error: Refused) -> Requeue | None:
+        """Say on the pod why its rule cannot be applied, and do with it what is configured."""
+        now = self.owners.client.runtime.clock.monotonic()
+        waited = now - self._waiting_since.setdefault(key, now)
+        if pod.metadata.deleting:
+            return None
+        if isinstance(error, OwnerMissing) and waited < PATIENCE_SECONDS:
+            return Requeue()
+        rule, fallback = self._fallback(pod)
+        text = f"the rule for {rule} cannot be applied: {error}" if rule else str(error)
+        if self._said.get(key) != text:
+            self._said[key] = text
+            self.events.event(reference(POD, pod), "Warning", REFUSED, f"{text}; {_CONSEQUENCES[fallback]}")
+        if fallback == "Wait":
+            left = self.membership.remove(key)
+            if left is not None:
+                self.wake(left)
+            return Requeue()
+        self._fallen_back[key] = ALONE if fallback == "Alone" else DEFAULT_RULE
+        try:
+            grouping, chain = await self.described(pod)
+        except Refused:
+            return Requeue()
+        self._put(key, grouping, chain)
+        return None
+
+    def _fallback(self, pod: Pod) -> tuple[str, Fallback]:
+        """Return the kind whose rule failed, if one was found, and what happens now."""
+        default = self.configuration.written.fallback
+        try:
+            chosen = choose(pod, climb(pod, self.owners.find), self.configuration.rules)
+        except (NotFetched, Refused):
+            return "", default
+        return chosen.rule.kind, chosen.rule.fallback or default
+
+    def _put(self, key: Key, grouping: Grouping, chain: tuple[Owner, ...]) -> None:
+        owners = tuple(owner.metadata.uid for owner in chain if owner.metadata.uid)
+        gang = Key(key.namespace, podgangs.gang_name(grouping.gang))
+        place = Member(gang, podgangs.group_name(grouping.sub_group), owners, is_single(grouping))
+        left = self.membership.put(key, place)
+        if left is not None:
+            self.wake(left)
+        self.wake(gang)
+
+    def _forget(self, key: Key) -> None:
+        self._said.pop(key, None)
+        self._waiting_since.pop(key, None)
+        self._fallen_back.pop(key, None)
+        left = self.membership.remove(key)
+        if left is not None:
+            self.wake(left)
+
+    def _namespace_matches(self, pod: Pod) -> bool:
+        if self.namespaces is None:
+            return True
+        found = self.namespaces.get(Key("", pod.metadata.namespace or ""))
+        labels = found.metadata.labels if found is not None else None
+        return selecting.namespace_matches(labels, self.configuration.written.namespace_labels)
+
+    @property
+    def _conventions(self) -> Conventions:
+        return self.configuration.written.conventions
+
+
+@dataclass(frozen=True)
+class _Names:
+    """The names of the priority classes there are."""
+
+    cache: WatchCache[PriorityClass]
+
+    def __contains__(self, name: object) -> bool:
+        return Key("", str(name)) in self.cache
+
+
+_CONSEQUENCES: Final[Mapping[Fallback, str]] = {
+    "Wait": "the pod waits until it can",
+    "Alone": "the pod is scheduled on its own",
+    "Default": "the pod is grouped by its owner, one pod at a time",
+}
+
+
+def is_single(grouping: Grouping) -> bool:
+    """Tell whether a gang is one pod, which needs no object of its own."""
+    return grouping.gang.owner.group_kind == "v1/Pod" and not grouping.gang.rule.label

@@ -1,0 +1,70 @@
+"""Which pods are in which gang, as the rules say: kept up to date pod by pod. Mutable."""
+
+from collections.abc import Collection, Hashable, Iterable
+from dataclasses import dataclass, field
+from typing import TypeVar
+
+from spinney.kube.keys import Key
+
+K = TypeVar("K", bound=Hashable)
+
+
+@dataclass(frozen=True)
+class Member:
+    """A pod's place: its gang and the group of pods in it, and the owners on which that depends."""
+
+    gang: Key
+    group: str
+    owners: tuple[str, ...]
+    """The uids of its owners."""
+    alone: bool = False
+
+
+@dataclass
+class Membership:
+    """Pods by gang and by owner."""
+
+    _places: dict[Key, Member] = field(default_factory=dict)
+    _pods: dict[Key, dict[Key, None]] = field(default_factory=dict)
+    _by_owner: dict[str, dict[Key, None]] = field(default_factory=dict)
+
+    def put(self, pod: Key, place: Member) -> Key | None:
+        """Give a pod its place; returns the gang that it left, if it was in another."""
+        before = self._places.get(pod)
+        if before == place:
+            return None
+        left = self.remove(pod)
+        self._places[pod] = place
+        self._pods.setdefault(place.gang, {})[pod] = None
+        for owner in place.owners:
+            self._by_owner.setdefault(owner, {})[pod] = None
+        return left if left != place.gang else None
+
+    def remove(self, pod: Key) -> Key | None:
+        """Take a pod out; returns the gang that it was in."""
+        place = self._places.pop(pod, None)
+        if place is None:
+            return None
+        _drop(self._pods, place.gang, pod)
+        for owner in place.owners:
+            _drop(self._by_owner, owner, pod)
+        return place.gang
+
+    def place(self, pod: Key) -> Member | None:
+        """Return where a pod belongs."""
+        return self._places.get(pod)
+
+    def pods(self, gang: Key) -> Collection[Key]:
+        """Return the pods of a gang."""
+        return tuple(self._pods.get(gang, ()))
+
+    def pods_of_owner(self, uid: str) -> Iterable[Key]:
+        """Return the pods that have this object among their owners."""
+        return tuple(self._by_owner.get(uid, ()))
+
+
+def _drop(index: dict[K, dict[Key, None]], key: K, pod: Key) -> None:
+    pods = index[key]
+    pods.pop(pod, None)
+    if not pods:
+        del index[key]

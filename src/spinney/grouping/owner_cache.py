@@ -1,0 +1,164 @@
+"""The owners of pods, read as rarely as possible.
+
+Kinds with a rule are watched from when the first pod of theirs is met, so that a change of the workload regroups its
+pods; of each object only what its rule reads is kept. Other kinds are read once, metadata only. A kind that may not be
+read, or is not served, is asked for again after a while.
+"""
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Final
+
+import msgspec
+import structlog
+
+from spinney.api.meta import OwnerReference
+from spinney.api.resource import Resource
+from spinney.grouping.climbing import missing
+from spinney.grouping.owners import Owner, group_kind, projection
+from spinney.grouping.rules import POD_KIND, RuleSet
+from spinney.kube.cache import Change, WatchCache
+from spinney.kube.client import Client
+from spinney.kube.discovery import find_kind
+from spinney.kube.errors import Forbidden, NotFound
+from spinney.kube.keys import Key
+from spinney.kube.metrics import KubeMetrics
+
+UNREADABLE_SECONDS: Final = 300.0
+"""How long a kind that could not be read is not asked for again."""
+MOST_OTHERS: Final = 10_000
+"""How many owners of kinds without a rule are remembered."""
+
+log = structlog.get_logger()
+
+
+class NotFetched(Exception):  # noqa: N818 - a request, not a failure
+    """An owner that has to be read before the climb can go on."""
+
+    def __init__(self, reference: OwnerReference, namespace: str) -> None:
+        super().__init__(f"{reference.kind} {namespace}/{reference.name}")
+        self.reference = reference
+        self.namespace = namespace
+
+
+@dataclass(frozen=True)
+class _Served:
+    """How a kind is served; ``None`` where it may not be read."""
+
+    resource: Resource | None
+    until: float = float("inf")
+
+
+@dataclass
+class OwnerCache:
+    """Owners by kind, namespace and name. Mutable; :meth:`run` runs its watches."""
+
+    client: Client
+    rules: RuleSet
+    changed: Callable[[Change[Owner]], None]
+    """Told of changes of watched owners."""
+    metrics: KubeMetrics = field(default_factory=KubeMetrics)
+    _served: dict[str, _Served] = field(default_factory=dict)
+    _caches: dict[str, WatchCache[Owner]] = field(default_factory=dict)
+    _others: dict[tuple[str, str, str], Owner] = field(default_factory=dict)
+    _starting: dict[str, asyncio.Lock] = field(default_factory=dict)
+    _types: dict[str, type[Owner]] = field(default_factory=dict)
+    _running: asyncio.Event = field(default_factory=asyncio.Event)
+    _watches: asyncio.TaskGroup | None = None
+
+    def __post_init__(self) -> None:
+        self._paths = self.rules.watched()
+
+    async def run(self) -> None:
+        """Run the watches until cancelled."""
+        async with asyncio.TaskGroup() as watches:
+            self._watches = watches
+            self._running.set()
+            await asyncio.Event().wait()
+
+    def find(self, reference: OwnerReference, namespace: str) -> Owner | None:
+        """Return an owner, ``None`` if it may not be read; raises :class:`NotFetched` where it has to be read first."""
+        kind = group_kind(reference.api_version, reference.kind)
+        served = self._served.get(kind)
+        if served is None or served.until < self._now:
+            raise NotFetched(reference, namespace)
+        if served.resource is None:
+            return None
+        cache = self._caches.get(kind)
+        found = cache.get(Key(namespace, reference.name)) if cache is not None else None
+        if found is not None and (not reference.uid or found.metadata.uid == reference.uid):
+            return found
+        other = self._others.get((kind, namespace, reference.name))
+        if other is None or (reference.uid and other.metadata.uid != reference.uid):
+            raise NotFetched(reference, namespace)
+        return other
+
+    async def fetch(self, wanted: NotFetched) -> None:
+        """Read an owner, and watch its kind if that has a rule; raises :class:`OwnerMissing`."""
+        reference, namespace = wanted.reference, wanted.namespace
+        kind = group_kind(reference.api_version, reference.kind)
+        async with self._starting.setdefault(kind, asyncio.Lock()):
+            served = self._served.get(kind)
+            if served is None or served.until < self._now:
+                served = self._served[kind] = await self._look_for(kind, reference)
+        if served.resource is None:
+            return
+        cache = self._caches.get(kind)
+        known = cache.get(Key(namespace, reference.name)) if cache is not None else None
+        if known is not None and (not reference.uid or known.metadata.uid == reference.uid):
+            return
+        try:
+            found = await self.client.get(
+                served.resource,
+                reference.name,
+                namespace if served.resource.namespaced else None,
+                type=self._type(kind),
+            )
+        except NotFound as error:
+            self._forget(kind, Key(namespace, reference.name))
+            raise missing(reference) from error
+        except Forbidden:
+            self._served[kind] = _Served(None, self._now + UNREADABLE_SECONDS)
+            return
+        while len(self._others) >= MOST_OTHERS:
+            del self._others[next(iter(self._others))]
+        self._others[kind, namespace, reference.name] = found
+
+    def _forget(self, kind: str, key: Key) -> None:
+        self._others.pop((kind, *key), None)
+
+    def _type(self, kind: str) -> type[Owner]:
+        if kind not in self._types:
+            self._types[kind] = projection(kind, self._paths.get(kind, ()))
+        return self._types[kind]
+
+    async def _look_for(self, kind: str, reference: OwnerReference) -> _Served:
+        """Find out how a kind is served, and begin to watch it if it has a rule."""
+        group, _, name = kind.rpartition("/")
+        version = reference.api_version.rpartition("/")[2]
+        resource = await find_kind(self.client, "" if group == "v1" else group, name, version)
+        if resource is None:
+            raise missing(reference)
+        if kind not in self._paths or kind == POD_KIND:
+            return _Served(resource)
+        await self._running.wait()
+        assert self._watches is not None
+        try:
+            async for _ in self.client.pages(resource, type=msgspec.Raw, limit=1):
+                break
+        except Forbidden as error:
+            log.warning("a kind with a rule may not be read", kind=kind, error=str(error))
+            return _Served(None, self._now + UNREADABLE_SECONDS)
+        cache = WatchCache(self.client, resource, self._type(kind), runtime=self.client.runtime, metrics=self.metrics)
+        cache.subscribe(lambda change: self._forget(kind, change.key))
+        cache.subscribe(self.changed)
+        self._caches[kind] = cache
+        self._watches.create_task(cache.run(), name=f"owners of kind {kind}")
+        await cache.wait_for_sync()
+        log.info("watching owners", kind=kind, version=resource.version, objects=len(cache))
+        return _Served(resource)
+
+    @property
+    def _now(self) -> float:
+        return self.client.runtime.clock.monotonic()

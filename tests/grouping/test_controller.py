@@ -1,0 +1,179 @@
+"""Pods of ordinary workloads become gangs, on a cluster with the whole stack."""
+
+import pytest
+
+from spinney.api.core import POD
+from spinney.api.coscheduling import POD_GROUP as COSCHEDULING_GROUP
+from spinney.api.kai import POD_GROUP as KAI_GROUP
+from spinney.api.podgang import POD_GANG
+from spinney.api.resource import Resource
+from spinney.api.struct import JSON
+from spinney.api.volcano import POD_GROUP as VOLCANO_GROUP
+from tests.conftest import Cluster
+from tests.grouping.world import JOB, World, a_world
+
+DEPLOYMENT = Resource("apps", "v1", "Deployment", "deployments")
+CRDS = Resource("apiextensions.k8s.io", "v1", "CustomResourceDefinition", "customresourcedefinitions", namespaced=False)
+A_JOB: JSON = {"template": {"spec": {"restartPolicy": "Never", "containers": [{"name": "c", "image": "i"}]}}}
+RAY = Resource("ray.io", "v1", "RayCluster", "rayclusters")
+
+pytestmark = pytest.mark.parametrize("cluster_name", ["embedded"])
+
+
+async def install(world: World, resource: Resource) -> None:
+    """Install a kind as its operator's chart would, with a schema that keeps everything."""
+    open_schema = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+    version = {"name": resource.version, "served": True, "storage": True, "schema": {"openAPIV3Schema": open_schema}}
+    names = {"kind": resource.kind, "plural": resource.plural, "listKind": f"{resource.kind}List"}
+    spec = {"group": resource.group, "scope": "Namespaced", "names": names, "versions": [version]}
+    await world.client.create(CRDS, {"metadata": {"name": str(resource)}, "spec": spec})
+
+
+async def test_a_job_that_asks_for_it_starts_as_one(cluster: Cluster) -> None:
+    """Six pods on four nodes are not four that run and two that wait: none starts until all can."""
+    async with a_world(cluster) as world:
+        await world.job("big", 6, least=6)
+        await world.settle()
+        assert world.placed() == []
+        await world.job("small", 4, least=4)
+        await world.until(lambda: len(world.placed("small")) == 4)
+        assert world.floors("big") == {"default": 6}
+
+
+async def test_pods_that_come_late_find_their_gang_and_it_starts_when_it_is_whole(cluster: Cluster) -> None:
+    """Nothing is placed while pods of the minimum are missing."""
+    async with a_world(cluster) as world:
+        owner = await world.job("late", 3, least=3, made=2)
+        await world.settle()
+        assert world.placed() == []
+        await world.pod("late-2", owner)
+        await world.until(lambda: len(world.placed()) == 3)
+
+
+async def test_a_job_without_a_minimum_starts_with_what_fits(cluster: Cluster) -> None:
+    """The floor of a Job is 1: four of six pods run on four nodes."""
+    async with a_world(cluster) as world:
+        await world.job("elastic", 6)
+        await world.until(lambda: len(world.placed()) == 4)
+        await world.settle()
+        assert len(world.placed()) == 4
+
+
+async def test_scaling_a_workload_changes_its_gang(cluster: Cluster) -> None:
+    """A Ray worker group that is scaled has another minimum at once, without any event of its pods."""
+    async with a_world(cluster) as world:
+        await install(world, RAY)
+        spec = {"workerGroupSpecs": [{"groupName": "gpu", "replicas": 6, "minReplicas": 5}]}
+        owner = await world.owner(RAY, "ray", spec)
+        await world.pod("ray-head", owner, gpus=0, labels={"ray.io/group": "headgroup", "ray.io/cluster": "ray"})
+        for number in range(6):
+            await world.pod(f"ray-gpu-{number}", owner, labels={"ray.io/group": "gpu", "ray.io/cluster": "ray"})
+        await world.until(lambda: world.floors("ray") == {"headgroup": 1, "gpu": 5})
+        await world.settle()
+        assert world.placed() == []
+        smaller = {"workerGroupSpecs": [{"groupName": "gpu", "replicas": 6, "minReplicas": 3}]}
+        await world.client.patch(RAY, "ray", {"spec": smaller}, world.namespace)
+        await world.until(lambda: world.floors("ray") == {"headgroup": 1, "gpu": 3})
+        await world.until(lambda: len(world.placed()) == 5)
+
+
+async def test_pods_of_a_deployment_are_not_held_together(cluster: Cluster) -> None:
+    """Each pod of a service is placed by itself, and no PodGang is written for it."""
+    async with a_world(cluster) as world:
+        owner = await world.owner(
+            DEPLOYMENT,
+            "web",
+            {
+                "selector": {"matchLabels": {"a": "b"}},
+                "template": {"metadata": {"labels": {"a": "b"}}, "spec": {"containers": [{"name": "c", "image": "i"}]}},
+            },
+        )
+        for number in range(6):
+            await world.pod(f"web-{number}", owner)
+        await world.until(lambda: len(world.placed()) == 4)
+        assert (await world.client.list(POD_GANG, world.namespace)).items == ()
+
+
+async def test_every_backend_gets_its_own_group(cluster: Cluster) -> None:
+    """A Job of another scheduler is a group of that scheduler's kind, and starts as one there."""
+    kinds = {"kai-scheduler": KAI_GROUP, "volcano": VOLCANO_GROUP, "coscheduling": COSCHEDULING_GROUP}
+    async with a_world(cluster, every_backend=True) as world:
+        for scheduler, group in kinds.items():
+            await world.job(f"big-{scheduler}", 6, least=6, scheduler=scheduler)
+            await world.job(f"small-{scheduler}", 4, least=4, scheduler=scheduler)
+            await world.until(lambda name=scheduler: len(world.placed(f"small-{name}")) == 4)  # type: ignore[misc]
+            await world.settle()
+            assert world.placed("big") == []
+            groups: list[JSON] = list((await world.client.list(group, world.namespace)).items)
+            assert sorted(each["spec"]["minMember"] for each in groups) == [4, 6]
+            for number in range(4):
+                await world.client.delete(POD, f"small-{scheduler}-{number}", world.namespace, grace_period_seconds=0)
+
+
+async def test_a_pod_that_is_in_a_group_already_is_left_alone(cluster: Cluster) -> None:
+    """Somebody else's PodGroup is never doubled."""
+    async with a_world(cluster) as world:
+        owner = await world.owner(
+            JOB,
+            "theirs",
+            A_JOB,
+        )
+        spec = {"minMember": 1, "queue": "default-queue"}
+        await world.client.create(KAI_GROUP, {"metadata": {"name": "group"}, "spec": spec}, world.namespace)
+        await world.pod("theirs-0", owner, annotations={"pod-group-name": "group"})
+        await world.until(lambda: len(world.placed()) == 1)
+        assert (await world.client.list(POD_GANG, world.namespace)).items == ()
+
+
+async def test_a_rule_that_cannot_be_applied_says_so_and_the_pod_waits(cluster: Cluster) -> None:
+    """The event on the pod names the annotation, what was found and what happens; it starts once that is mended."""
+    async with a_world(cluster) as world:
+        owner = await world.owner(
+            JOB,
+            "odd",
+            A_JOB,
+            annotations={"kai.scheduler/batch-min-member": "some"},
+        )
+        await world.pod("odd-0", owner)
+        await world.settle()
+        (said,) = await world.events("GroupingRefused")
+        assert "annotation kai.scheduler/batch-min-member: found 'some'" in said
+        assert world.placed() == []
+        mended = {"metadata": {"annotations": {"kai.scheduler/batch-min-member": "1"}}}
+        await world.client.patch(JOB, "odd", mended, world.namespace)
+        await world.until(lambda: len(world.placed()) == 1)
+
+
+async def test_a_rule_that_cannot_be_applied_falls_back_as_configured(cluster: Cluster) -> None:
+    """With the fallback Alone such pods are placed one by one."""
+    async with a_world(cluster, configuration="{kind: GrouperConfiguration, fallback: Alone}") as world:
+        owner = await world.owner(
+            JOB,
+            "odd",
+            A_JOB,
+            annotations={"kai.scheduler/batch-min-member": "some"},
+        )
+        await world.pod("odd-0", owner)
+        await world.until(lambda: len(world.placed()) == 1)
+
+
+async def test_a_gang_whose_pods_are_gone_goes_too(cluster: Cluster) -> None:
+    """A scaled-down replica leaves no PodGang behind, while its owner lives."""
+    async with a_world(cluster) as world:
+        await world.job("short", 2, least=2)
+        await world.until(lambda: len(world.placed()) == 2)
+        for name in ("short-0", "short-1"):
+            await world.client.delete(POD, name, world.namespace, grace_period_seconds=0)
+        await world.until(lambda: world.floors("short") == {})
+
+
+async def test_bare_pods_with_our_label_start_as_one(cluster: Cluster) -> None:
+    """Pods without an owner say which gang they are in, and how many it needs."""
+    async with a_world(cluster) as world:
+        marks = {"labels": {"spinney.dev/gang": "sweep"}, "annotations": {"kai.scheduler/min-member": "3"}}
+        await world.pod("a", **marks)
+        await world.pod("b", **marks)
+        await world.settle()
+        assert world.placed() == []
+        await world.pod("c", **marks)
+        await world.until(lambda: len(world.placed()) == 3)

@@ -1,0 +1,132 @@
+"""A cluster with the whole stack, the grouper included, and the hands of workload controllers."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from spinney.api.core import EVENT, POD, Pod
+from spinney.api.podgang import POD_GANG, PodGang
+from spinney.api.resource import Resource
+from spinney.api.struct import JSON
+from spinney.grouping.configuration import check
+from spinney.kube.cache import WatchCache
+from spinney.kube.client import Client
+from spinney.scheduler.config import SchedulerConfig
+from spinney.sim.embedded import OUR_BACKENDS, Stack, StackOptions
+from spinney.sim.shapes import gpu_cluster
+from tests.conftest import Cluster
+
+JOB = Resource("batch", "v1", "Job", "jobs")
+
+
+@dataclass
+class World:
+    """What a workload's controller does, and what can be seen of it. Mutable: it follows the cluster."""
+
+    client: Client
+    namespace: str
+    pods: WatchCache[Pod]
+    gangs: WatchCache[PodGang]
+    changed: asyncio.Event = field(default_factory=asyncio.Event)
+
+    async def owner(self, resource: Resource, name: str, spec: JSON | None = None, **metadata: Any) -> JSON:
+        """Create a workload; returns the reference that its pods carry."""
+        manifest = {"metadata": {"name": name, **metadata}, "spec": spec or {}}
+        made: JSON = await self.client.create(resource, manifest, self.namespace)
+        return reference(resource, made)
+
+    async def job(self, name: str, pods: int, *, least: int | None = None, made: int | None = None, **pod: Any) -> JSON:
+        """Create a Job and the pods it makes."""
+        annotations = {"kai.scheduler/batch-min-member": str(least)} if least is not None else {}
+        template = {"spec": {"restartPolicy": "Never", "containers": [{"name": "c", "image": "i"}]}}
+        spec = {"parallelism": pods, "completions": pods, "template": template}
+        owner = await self.owner(JOB, name, spec, annotations=annotations)
+        for number in range(pods if made is None else made):
+            await self.pod(f"{name}-{number}", owner, **pod)
+        return owner
+
+    async def pod(self, name: str, owner: JSON | None = None, **fields: Any) -> None:
+        """Create a pod of a workload."""
+        manifest = a_pod(name, owner, **fields)
+        await self.client.create(POD, manifest, self.namespace)
+
+    async def until(self, condition: Callable[[], bool], seconds: float = 60) -> None:
+        """Wait until what was seen meets ``condition``."""
+        async with asyncio.timeout(seconds):
+            while not condition():
+                self.changed.clear()
+                await self.changed.wait()
+
+    async def settle(self, seconds: float = 10.0) -> None:
+        """Let virtual time pass."""
+        await asyncio.sleep(seconds)
+
+    def placed(self, prefix: str = "") -> list[str]:
+        """Return the pods that have a node and whose name begins so."""
+        found = (self.pods.get(key) for key in self.pods)
+        return [
+            pod.metadata.name for pod in found if pod and pod.spec.node_name and pod.metadata.name.startswith(prefix)
+        ]
+
+    def floors(self, name: str = "") -> dict[str, int]:
+        """Return the groups of the gang for a workload, each with its minimum."""
+        found = (self.gangs.get(key) for key in self.gangs)
+        gang = next((each for each in found if each is not None and name in each.metadata.name), None)
+        return {} if gang is None else {group.name: group.min_replicas for group in gang.spec.pod_groups}
+
+    async def events(self, reason: str) -> list[str]:
+        """Return what events of this reason on pods say."""
+        listing = await self.client.list(EVENT, self.namespace)
+        return [str(event["message"]) for event in listing.items if event["reason"] == reason]
+
+
+def reference(resource: Resource, made: JSON) -> JSON:
+    """Return the reference to an object that its pods carry."""
+    metadata = made["metadata"]
+    return {
+        "apiVersion": resource.api_version,
+        "kind": resource.kind,
+        "name": metadata["name"],
+        "uid": metadata["uid"],
+        "controller": True,
+    }
+
+
+def a_pod(
+    name: str, owner: JSON | None = None, *, gpus: int = 8, scheduler: str = "spinney-scheduler", **meta: Any
+) -> JSON:
+    """Return the manifest of a pod that needs GPUs."""
+    resources = {"limits": {"nvidia.com/gpu": str(gpus)}} if gpus else {}
+    return {
+        "metadata": {"name": name, "ownerReferences": [owner] if owner else [], **meta},
+        "spec": {"schedulerName": scheduler, "containers": [{"name": "c", "image": "i", "resources": resources}]},
+    }
+
+
+@asynccontextmanager
+async def a_world(
+    cluster: Cluster, *, configuration: str = "kind: GrouperConfiguration", every_backend: bool = False
+) -> AsyncIterator[World]:
+    """Run scheduler and grouper on four nodes of 8 GPUs each; with every backend, all that ``spinney up`` runs."""
+    nodes = gpu_cluster(4, 8)
+    options = StackOptions(
+        nodes=nodes,
+        scheduler=SchedulerConfig(wait_for_grouper=True),
+        grouper=replace(check(configuration), profiles=OUR_BACKENDS),
+    )
+    stack = Stack(cluster.connect, StackOptions.whole(nodes) if every_backend else options)
+    async with stack.running():
+        pods = WatchCache(cluster.client, POD, Pod, runtime=cluster.runtime)
+        gangs = WatchCache(cluster.client, POD_GANG, PodGang, runtime=cluster.runtime)
+        world = World(cluster.client, cluster.namespace, pods, gangs)
+        pods.subscribe(lambda change: world.changed.set())
+        gangs.subscribe(lambda change: world.changed.set())
+        watching = [asyncio.create_task(cache.run()) for cache in (pods, gangs)]
+        try:
+            yield world
+        finally:
+            for task in watching:
+                task.cancel()
+            await asyncio.gather(*watching, return_exceptions=True)
