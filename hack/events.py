@@ -13,7 +13,7 @@ from types import ModuleType
 from typing import Final
 
 SOURCE: Final = Path(__file__).resolve().parent.parent / "src"
-OPERATOR, SCHEDULER, COSCHEDULER = "operator", "scheduler", "coscheduler"
+OPERATOR, SCHEDULER, COSCHEDULER, GROUPER = "operator", "scheduler", "coscheduler", "grouper"
 
 
 @dataclass(frozen=True)
@@ -164,7 +164,7 @@ EVENTS: Final = (
     Event(
         "SyncFailed",
         "Warning",
-        OPERATOR,
+        f"{OPERATOR}, {GROUPER}",
         "PodGang",
         "A backend could not write what its scheduler needs; the message is the backend's, and it is tried again.",
     ),
@@ -202,6 +202,27 @@ EVENTS: Final = (
         OPERATOR,
         "ClusterTopologyBinding",
         "It no longer differs.",
+    ),
+    Event(
+        "GroupingRefused",
+        "Warning",
+        GROUPER,
+        "Pod",
+        "The rule of the workload's kind cannot be applied: the message names the field, what was found and what happens.",
+    ),
+    Event(
+        "ForeignPodGang",
+        "Warning",
+        GROUPER,
+        "Pod",
+        "A PodGang of the name the workload needs exists and is not the grouper's; it is not touched. Rename either.",
+    ),
+    Event(
+        "CannotJoin",
+        "Warning",
+        GROUPER,
+        "Pod",
+        "The scheduler learns the group of a pod only when the pod is made, so a pod that exists is scheduled on its own.",
     ),
 )
 """Every reason, as the reference lists it."""
