@@ -208,7 +208,7 @@ EVENTS: Final = (
         "Warning",
         GROUPER,
         "Pod",
-        "The rule of the workload's kind cannot be applied: the message names the field, what was found and what happens.",
+        "The rule of the workload's kind cannot be applied; the message names the field, and what happens to the pod.",
     ),
     Event(
         "ForeignPodGang",
@@ -222,7 +222,7 @@ EVENTS: Final = (
         "Warning",
         GROUPER,
         "Pod",
-        "The scheduler learns the group of a pod only when the pod is made, so a pod that exists is scheduled on its own.",
+        "The scheduler learns the group of a pod only when the pod is made; one that exists is scheduled on its own.",
     ),
 )
 """Every reason, as the reference lists it."""
