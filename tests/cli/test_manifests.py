@@ -151,4 +151,5 @@ def _resource(manifest: JSON) -> Resource:
     group, _, version = manifest["apiVersion"].rpartition("/")
     kind = manifest["kind"]
     namespaced = kind not in {"Namespace", "ClusterRole", "ClusterRoleBinding"}
-    return Resource(group, version, kind, f"{kind.lower()}s", namespaced=namespaced)
+    plural = "networkpolicies" if kind == "NetworkPolicy" else f"{kind.lower()}s"
+    return Resource(group, version, kind, plural, namespaced=namespaced)

@@ -36,12 +36,6 @@ def printed(*options: str) -> list[JSON]:
     return [each for each in yaml.safe_load_all(answer.output) if each]
 
 
-def rules_by_role(objects: Sequence[JSON]) -> dict[str, list[JSON]]:
-    """Return the rules of every role."""
-    roles = [each for each in objects if each["kind"] in {"ClusterRole", "Role"}]
-    return {f"{role['kind']} {role['metadata']['name']}": role["rules"] for role in roles}
-
-
 def names(objects: Sequence[JSON], kind: str) -> set[str]:
     """Return the names of all objects of a kind."""
     return {each["metadata"]["name"] for each in objects if each["kind"] == kind}
@@ -62,4 +56,5 @@ def _resource(manifest: JSON) -> Resource:
     group, _, version = manifest["apiVersion"].rpartition("/")
     kind = manifest["kind"]
     namespaced = kind not in {"Namespace", "ClusterRole", "ClusterRoleBinding"}
-    return Resource(group, version, kind, f"{kind.lower()}s", namespaced=namespaced)
+    plural = "networkpolicies" if kind == "NetworkPolicy" else f"{kind.lower()}s"
+    return Resource(group, version, kind, plural, namespaced=namespaced)

@@ -2,6 +2,8 @@
 
 import asyncio
 import runpy
+import subprocess
+from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
@@ -11,6 +13,7 @@ from structlog.testing import capture_logs
 
 from spinney.api.core import POD, Pod
 from spinney.api.grove import EXPLICIT, POD_CLIQUE_SET
+from spinney.api.struct import JSON
 from spinney.backends import every_backend
 from spinney.cli import main
 from spinney.kube.client import Client
@@ -21,9 +24,14 @@ from spinney.operator.operator import Operator, Settings
 from spinney.testing.builders import a_clique, a_pod_clique_set, a_scaling_group
 from tests.conftest import Cluster
 
-from .rendering import CHART, ROOT, SYSTEM, installed, names, printed, rendered, rules_by_role
+from .rendering import CHART, ROOT, SYSTEM, installed, printed, rendered
 
 FILES: dict[str, str] = runpy.run_path(str(ROOT / "hack" / "chart.py"))["files"]()
+
+
+def by_identity(objects: Iterable[JSON]) -> dict[tuple[str, str], JSON]:
+    """Return objects by kind and name."""
+    return {(each["kind"], each["metadata"]["name"]): each for each in objects}
 
 
 @pytest.mark.parametrize("path", FILES)
@@ -44,20 +52,104 @@ def test_the_default_configuration_can_be_used(tmp_path: Path) -> None:
     assert "spinney-scheduler (default)" in answer.output
 
 
+VALUES: dict[str, JSON] = {
+    "defaults": {},
+    **{
+        name: {"config": {"scheduler": {"profiles": [{"name": name, "default": True}]}}}
+        for name in ("kai-scheduler", "kube-scheduler", "volcano", "coscheduling")
+    },
+    "everything": {
+        "replicaCount": 3,
+        "image": {
+            "repository": "registry.example.com/spinney",
+            "tag": "1",
+            "digest": "sha256:0",
+            "pullPolicy": "Always",
+        },
+        "imagePullSecrets": [{"name": "one"}, {"name": "two"}],
+        "nodeSelector": {"pool": "system"},
+        "tolerations": [{"key": "dedicated", "operator": "Exists"}],
+        "affinity": {"nodeAffinity": {}},
+        "priorityClassName": "system-cluster-critical",
+        "podAnnotations": {"team": 'a "quoted" one'},
+        "podLabels": {"team": "a"},
+        "networkPolicy": {"metricsFrom": [{"namespaceSelector": {}}], "egress": [{"ports": [{"port": 443}]}]},
+        "metrics": {
+            "service": {"annotations": {"prometheus.io/scrape": "true"}},
+            "serviceMonitor": {"enabled": True, "labels": {"release": "prometheus"}},
+            "prometheusRule": {"enabled": True, "labels": {"release": "prometheus"}},
+        },
+        "webhooks": {"certificate": {"certManager": {"enabled": True}}},
+        "operator": {
+            "extraRules": [{"apiGroups": ["example.com"], "resources": ["gangs"], "verbs": ["create"]}],
+            "extraEnv": [{"name": "A", "value": "b"}],
+            "serviceAccountAnnotations": {"role": "x"},
+        },
+        "scheduler": {
+            "config": {"actions": ["allocate"], "deviceReservation": True},
+            "verbosity": 4,
+            "pluginsConfigMap": "our-plugins",
+            "extraArgs": ["--scheduler-name=ours"],
+            "extraVolumes": [{"name": "cache", "emptyDir": {}}],
+            "extraVolumeMounts": [{"name": "cache", "mountPath": "/cache"}],
+        },
+        "coscheduler": {"enabled": True},
+        "config": {"network": {"autoMNNVLEnabled": True}, "server": {"webhooks": {"port": 9443}}},
+    },
+    "nothing optional": {
+        "replicaCount": 1,
+        "topologySpread": {"enabled": False},
+        "podDisruptionBudget": {"enabled": False},
+        "networkPolicy": {"enabled": False},
+        "metrics": {"service": {"enabled": False}},
+        "webhooks": {"certificate": {"secretName": "ours"}},
+        "config": {"leaderElection": {"enabled": False}},
+    },
+    "coscheduler alone": {"operator": {"enabled": False}, "coscheduler": {"enabled": True}},
+}
+
+
 @pytest.mark.real
-@pytest.mark.parametrize("profile", ["spinney-scheduler", "kai-scheduler", "kube-scheduler", "volcano", "coscheduling"])
-def test_it_renders_to_the_same_rights(profile: str, helm: str, tmp_path: Path) -> None:
-    """Rendered for a profile, the chart has the same roles, deployments and accounts as ``spinney manifests``."""
-    scheduler = {"profiles": [{"name": profile, "default": True}]}
-    configuration = tmp_path / "config.yaml"
-    configuration.write_text(yaml.safe_dump({"scheduler": scheduler}))
+@pytest.mark.parametrize("values", VALUES.values(), ids=VALUES)
+def test_it_installs_what_the_command_prints(values: JSON, helm: str, tmp_path: Path) -> None:
+    """With the same values, Helm renders to exactly the objects of ``spinney manifests``."""
+    file = tmp_path / "same.yaml"
+    file.write_text(yaml.safe_dump(values))
 
-    objects = rendered(helm, tmp_path, {"config": {"scheduler": scheduler}})
+    objects = by_identity(rendered(helm, tmp_path, values))
+    expected = by_identity(each for each in printed("--values", str(file)) if each["kind"] != "Namespace")
 
-    expected = printed("--config", str(configuration))
-    assert rules_by_role(objects) == rules_by_role(expected)
-    for kind in ("Deployment", "ServiceAccount", "ClusterRoleBinding", "RoleBinding"):
-        assert names(objects, kind) == names(expected, kind)
+    assert set(objects) == set(expected)
+    for identity, each in objects.items():
+        assert each == expected[identity], identity
+
+
+@pytest.mark.real
+def test_helm_finds_nothing_wrong(helm: str) -> None:
+    """``helm lint --strict`` passes."""
+    done = subprocess.run([helm, "lint", "--strict", str(CHART)], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout
+
+
+@pytest.mark.real
+@pytest.mark.parametrize(
+    ("values", "told"),
+    [
+        ({"replicaCuont": 2}, "replicaCuont"),
+        ({"config": {"schedular": {}}}, "schedular"),
+        ({"image": {"pullPolicy": "Sometimes"}}, "pullPolicy"),
+        ({"config": {"leaderElection": {"enabled": False}}}, "leaderElection"),
+        ({"operator": {"enabled": False}}, "nothing would be installed"),
+    ],
+)
+def test_values_that_cannot_work_are_refused(values: JSON, told: str, helm: str, tmp_path: Path) -> None:
+    """A misspelt word, a wrong value and an installation that cannot work are named before anything is installed."""
+    file = tmp_path / "values.yaml"
+    file.write_text(yaml.safe_dump(values))
+    command = [helm, "template", "spinney", str(CHART), "--values", str(file)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode != 0
+    assert told in done.stderr
 
 
 @pytest.mark.real
@@ -67,7 +159,11 @@ def test_the_configuration_given_reaches_the_operator(helm: str, tmp_path: Path)
 
     objects = rendered(helm, tmp_path, {"config": {"scheduler": {"profiles": profiles}}})
 
-    (config,) = [each for each in objects if each["kind"] == "ConfigMap"]
+    (config,) = [
+        each
+        for each in objects
+        if each["kind"] == "ConfigMap" and each["metadata"]["name"].startswith("grove-operator")
+    ]
     (deployment,) = [each for each in objects if each["kind"] == "Deployment"]
     (text,) = config["data"].values()
     assert yaml.safe_load(text)["scheduler"]["profiles"] == profiles

@@ -11,12 +11,15 @@ from prometheus_client import CollectorRegistry
 
 from spinney.api.coordination import LEASE
 from spinney.kube import Client, Controller, Key
+from spinney.kube.delegation import Delegation
 from spinney.kube.fencing import NotLeading
 from spinney.kube.lease import LeaderElection, LeaseLost
 from spinney.kube.manager import ComponentFailed, Manager
 from spinney.kube.metrics import KubeMetrics
 from spinney.kube.serving import HealthServer
 from spinney.runtime import Runtime, run_virtual
+from spinney.server import ApiServer, ServerOptions
+from spinney.sim.transport import InProcessTransport
 from tests.kube.model import THING, ModelServer
 from tests.kube.things import Thing
 
@@ -222,6 +225,68 @@ async def test_health_and_metrics_are_served() -> None:
         assert (await get("/nonsense"))[0] == 404
     manager.stop()
     await running
+    runtime.executor.close()
+
+
+async def test_readiness_waits_for_the_lease_and_ends_with_a_stop() -> None:
+    """A process that has not found out who leads is not ready, nor one that was asked to stop."""
+    runtime = Runtime.system()
+    server = ModelServer(runtime)
+    client = Client(server, runtime)
+    election = LeaderElection(client, "op", "x", identity="one", runtime=runtime)
+    assert election.unsettled() == "lease x/op was not read yet"
+    health = HealthServer(CollectorRegistry(), host="127.0.0.1", port=0)
+    manager = Manager(client, runtime, election=election, health=health, linger_seconds=0.2)
+    running = asyncio.create_task(manager.run())
+    await manager.wait_until_ready()
+    assert election.unsettled() is None
+    host, port = health.address
+    async with aiohttp.ClientSession(f"http://{host}:{port}") as session:
+        manager.stop()
+        async with session.get("/readyz") as response:
+            assert (response.status, await response.text()) == (503, "stopping: a stop was asked for\n")
+    await running
+    runtime.executor.close()
+
+
+def test_what_others_still_ask_lingers_after_a_stop() -> None:
+    """Webhooks are answered for a while after the lease was given up: API servers learn a little later."""
+
+    async def main() -> None:
+        process = Process()
+        clock = process.runtime.clock
+        manager = Manager(process.client, process.runtime, election=process.election, linger_seconds=5)
+        ended: list[float] = []
+
+        async def serve() -> None:
+            try:
+                await asyncio.Event().wait()
+            finally:
+                ended.append(clock.monotonic())
+
+        manager.add_runnable("webhooks", serve, needs_lease=False)
+        running = asyncio.create_task(manager.run())
+        await manager.wait_until_ready()
+        stopped = clock.monotonic()
+        manager.stop()
+        await clock.sleep(1)
+        assert not process.election.leading
+        await running
+        assert ended[0] - stopped >= 5
+
+    run_virtual(main())
+
+
+async def test_paths_of_components_are_for_those_who_may_read_them() -> None:
+    """From another host a bearer token is needed, and the right to get the path; this host needs neither."""
+    runtime = Runtime.system()
+    api = ApiServer(runtime, ServerOptions(authorization="RBAC"))
+    client = Client(InProcessTransport(api), runtime)
+    api.authenticator.trust("of-an-administrator")
+    guard = Delegation(client).refusal
+    assert (await guard("", "/explanations") or (0, ""))[0] == 401
+    assert (await guard("Bearer nonsense", "/explanations") or (0, ""))[0] == 401
+    assert await guard("Bearer of-an-administrator", "/explanations") is None
     runtime.executor.close()
 
 

@@ -11,7 +11,7 @@ from spinney.backends import catalogue, every_backend
 from spinney.backends.documents import InvalidDocument
 from spinney.backends.kube import KubeSchedulerConfig
 from spinney.cli.operator import operator
-from spinney.operator.configuration import LoadedConfiguration, check, effective
+from spinney.operator.configuration import LoadedConfiguration, check, effective, without_effect
 from spinney.operator.operator import Settings
 
 
@@ -396,3 +396,14 @@ scheduler:
     assert {each.name: each.config for each in again.profiles.enabled} == {
         each.name: each.config for each in loaded.profiles.enabled
     }
+
+
+def test_keys_without_effect_are_told() -> None:
+    """A limit on requests that is not kept is said at start, and only where somebody wrote one that differs."""
+    quiet = check("runtimeClientConnection: {qps: 100, burst: 120}", every_backend())
+    told = check("runtimeClientConnection: {qps: 5}\ndebugging: {enableProfiling: true}", every_backend())
+    assert list(without_effect(quiet.written)) == []
+    assert [key for key, _ in without_effect(told.written)] == [
+        "runtimeClientConnection.qps",
+        "debugging.enableProfiling",
+    ]

@@ -245,7 +245,7 @@ async def test_two_replicas_that_renew_at_once_agree() -> None:
 
 
 async def test_certificates_from_elsewhere_are_read_again(tmp_path: Path) -> None:
-    """In manual mode files that change are presented; files that cannot be used are not, and nothing is registered."""
+    """In manual mode files that change are presented and registered; files that cannot be used are not."""
 
     def write(certificate: ServingCertificate) -> None:
         parts = {"ca.crt": certificate.authority, "tls.crt": certificate.certificate, "tls.key": certificate.key}
@@ -255,7 +255,7 @@ async def test_certificates_from_elsewhere_are_read_again(tmp_path: Path) -> Non
     first, second = (new_certificate(NAMES, datetime.now(UTC)) for _ in range(2))
     write(first)
     async with webhooks(f", certProvisionMode: manual, serverCertDir: {tmp_path}") as scene:
-        assert (await scene.client.list(VALIDATING_WEBHOOK_CONFIGURATION)).items == ()
+        assert await scene.bundle() == first.authority.decode()
         trusted = first.authority.decode() + second.authority.decode()
         assert await scene.ask(trusted) == serial(first)
         (tmp_path / "tls.crt").write_bytes(b"half a file")
@@ -263,4 +263,29 @@ async def test_certificates_from_elsewhere_are_read_again(tmp_path: Path) -> Non
         assert await scene.ask(trusted) == serial(first)
         write(second)
         await scene.clock.look_again()
+        await scene.clock.look_again()
         assert await scene.ask(trusted) == serial(second)
+        assert await scene.bundle() == second.authority.decode()
+
+
+async def test_nothing_is_registered_for_an_authority_that_is_not_told(tmp_path: Path) -> None:
+    """In manual mode without ca.crt somebody else registers the webhooks; the process is ready all the same."""
+    made = new_certificate(NAMES, datetime.now(UTC))
+    (tmp_path / "tls.crt").write_bytes(made.certificate)
+    (tmp_path / "tls.key").write_bytes(made.key)
+    async with webhooks(f", certProvisionMode: manual, serverCertDir: {tmp_path}") as scene:
+        assert (await scene.client.list(VALIDATING_WEBHOOK_CONFIGURATION)).items == ()
+        assert scene.process.unready() is None
+
+
+async def test_a_process_is_ready_once_its_webhooks_are_served_and_trusted() -> None:
+    """Before that the API server must not send it reviews, for writes would be refused."""
+    async with webhooks() as scene:
+        assert scene.process.unready() is None
+        fresh = WebhookProcess(
+            Operator(scene.client, Settings()).admission,
+            scene.client,
+            check("", every_backend()).written,
+            namespace="x",
+        )
+        assert fresh.unready() == "webhooks are not served yet"

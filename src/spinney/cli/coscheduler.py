@@ -15,6 +15,12 @@ from spinney.cli.options import TEXT_FILE, done_by, plugin_option
 @click.option("--leader-elect/--no-leader-elect", default=False, help="Schedule only while holding the lease.")
 @click.option("--lease-namespace", default="kube-system", show_default=True, help="Where the lease is.")
 @click.option(
+    "--metrics-address",
+    default="",
+    metavar="ADDRESS",
+    help="Address to serve /metrics, /livez and /readyz on; by default all.",
+)
+@click.option(
     "--metrics-port",
     type=click.IntRange(0, 65535),
     help="Serve /metrics, /livez and /readyz on this port; 0 takes a free one.",

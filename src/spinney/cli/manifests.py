@@ -6,6 +6,7 @@ from spinney.cli.options import TEXT_FILE, done_by
 
 
 @click.command()
+@click.option("--values", "values_files", multiple=True, type=TEXT_FILE, help="Values, as the Helm chart takes them.")
 @click.option(
     "--config",
     type=TEXT_FILE,
@@ -13,7 +14,7 @@ from spinney.cli.options import TEXT_FILE, done_by
 )
 @click.option("--namespace", default="spinney-system", show_default=True, help="Where the processes run.")
 @click.option("--image", help="The container image; by default spinney with the tag of this version.")
-@click.option("--replicas", default=1, show_default=True, help="Of each process; with more, configure leader election.")
+@click.option("--replicas", type=int, help="Of each process; by default 2, and 1 without leader election.")
 @click.option(
     "--crds/--no-crds",
     default=True,
@@ -21,13 +22,15 @@ from spinney.cli.options import TEXT_FILE, done_by
     help="Whether Grove's CRDs are among them; no others ever are (see spinney crds).",
 )
 @click.option("--operator/--no-operator", default=True, show_default=True, help="Whether the operator is among them.")
+@click.option("--scheduler-config", type=TEXT_FILE, help="The session scheduler's configuration.")
 @click.option("--coscheduler", is_flag=True, help="The coscheduler too, for the scheduler name coscheduling.")
 @click.option("--coscheduler-config", type=TEXT_FILE, help="The coscheduler's configuration; implies --coscheduler.")
 @done_by("spinney.cli.bodies.manifests:manifests")
 def manifests() -> None:
     """Print the manifests of an installation.
 
-    CRDs, least-privilege RBAC for the enabled profiles, configuration, deployments and the webhook service. The
-    operator makes its own webhook certificate and registers its webhooks. With --no-operator --coscheduler there is
-    only the coscheduler, for pods that name a PodGroup themselves.
+    CRDs, least-privilege RBAC for the enabled profiles, configuration, deployments, services, network policies and
+    disruption budgets: what the Helm chart installs with the same values. The operator makes its own webhook
+    certificate and registers its webhooks. With --no-operator --coscheduler there is only the coscheduler, for pods
+    that name a PodGroup themselves.
     """

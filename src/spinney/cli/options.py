@@ -36,7 +36,10 @@ class TextFile(click.Path):
 
 
 class PluginText(click.ParamType[tuple[Path, str, dict[str, str]]]):
-    """``FILE[:CLASS][,KEY=VALUE...]``: a plugin in a file, and its arguments; becomes path, class and arguments."""
+    """``FILE[:CLASS][,KEY=VALUE...]``: a plugin in a file, and its arguments; becomes path, class and arguments.
+
+    A directory stands for all its Python files, which is how a ConfigMap is mounted.
+    """
 
     name = "FILE[:CLASS][,KEY=VALUE]"
 
@@ -56,7 +59,7 @@ class PluginText(click.ParamType[tuple[Path, str, dict[str, str]]]):
             if not equals or not key:
                 self.fail(f"{setting!r} is no argument; expected KEY=VALUE, as in {where},limit=3", param, ctx)
             arguments[key] = text
-        return TEXT_FILE.convert(path, param, ctx), name, arguments
+        return Path(path) if Path(path).is_dir() else TEXT_FILE.convert(path, param, ctx), name, arguments
 
 
 INTERRUPTED: Final = 130
@@ -167,7 +170,7 @@ def plugin_option(command: _Decorated) -> _Decorated:
         multiple=True,
         type=PluginText(),
         metavar="FILE[:CLASS][,KEY=VALUE]",
-        help="Python file with a plugin of yours, added after those configured; may be repeated.",
+        help="Python file with a plugin of yours, or directory of such files, added after those configured; may be repeated.",
     )(command)
 
 

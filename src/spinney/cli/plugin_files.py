@@ -14,9 +14,15 @@ PluginText = tuple[Path, str, Mapping[str, str]]
 def policies_of(plugins: Iterable[PluginText]) -> Policies:
     """Return the plugins of all files."""
     try:
-        return policies_in(PolicyFile(*each) for each in plugins)
+        return policies_in(
+            PolicyFile(file, name, arguments) for path, name, arguments in plugins for file in _python_files(path)
+        )
     except InvalidPolicy as error:
         raise click.ClickException(str(error)) from error
+
+
+def _python_files(path: Path) -> list[Path]:
+    return sorted(path.glob("*.py")) if path.is_dir() else [path]
 
 
 def session_policies(plugins: Iterable[PluginText]) -> Policies:

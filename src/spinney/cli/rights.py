@@ -69,7 +69,7 @@ _GROUP_STATUS: Final = tuple(
 SCHEDULER: Final = (
     Right("", ("pods", "nodes", "namespaces", "persistentvolumes", "persistentvolumeclaims"), READ),
     Right("", ("pods/binding", "pods/eviction"), ("create",)),
-    Right("", ("pods", "pods/status", "persistentvolumes", "persistentvolumeclaims"), ("patch",)),
+    Right("", ("pods/status", "persistentvolumes", "persistentvolumeclaims"), ("patch",)),
     Right("storage.k8s.io", ("storageclasses", "csinodes"), READ),
     Right("scheduling.k8s.io", ("priorityclasses", "workloads", "podgroups"), READ),
     Right("policy", ("poddisruptionbudgets",), READ),
@@ -82,10 +82,15 @@ SCHEDULER: Final = (
     Right("kai.scheduler", ("topologies",), READ),
     Right("scheduling.x-k8s.io", ("podgroups",), READ),
     *_GROUP_STATUS,
+    Right("authentication.k8s.io", ("tokenreviews",), ("create",)),  # who reads /explanations from another host
+    Right("authorization.k8s.io", ("subjectaccessreviews",), ("create",)),
     Right("scheduling.volcano.sh", ("podgroups",), READ),
     Right("scheduling.volcano.sh", ("podgroups/status",), ("patch",)),
     EVENTS,
 )
+
+SHARING: Final = Right("", ("pods",), ("patch",))
+"""Writing on a pod which shared device it was given; only where something reserves such devices on nodes."""
 
 COSCHEDULER: Final = (
     Right("", ("pods",), (*READ, "delete")),  # preemption deletes, as kube-scheduler's does

@@ -25,6 +25,12 @@ from spinney.cli.options import TEXT_FILE, done_by, plugin_option
     help="Serve pods of this name, instead of those the configuration lists; may be repeated.",
 )
 @click.option(
+    "--metrics-address",
+    default="",
+    metavar="ADDRESS",
+    help="Address to serve /metrics, /livez and /readyz on; by default all.",
+)
+@click.option(
     "--metrics-port",
     type=click.IntRange(0, 65535),
     help="Serve /metrics, /livez and /readyz on this port; 0 takes a free one.",

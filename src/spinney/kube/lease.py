@@ -98,6 +98,10 @@ class LeaderElection:
         """Tell whether this process may act as leader now."""
         return self._runtime.clock.monotonic() < self._held_until
 
+    def unsettled(self) -> str | None:
+        """Return why it is open who leads, or None: this process does, or the lease says who else."""
+        return None if self.leading or self._holder() else f"lease {self.namespace}/{self.name} was not read yet"
+
     async def run(self, lead: Callable[[], Awaitable[None]]) -> None:
         """Wait for the lease, then run ``lead`` while renewing; release the lease when ``lead`` ends.
 

@@ -1,7 +1,8 @@
 """A process made of caches, controllers and other runnables, started and stopped in order.
 
-Start: health endpoints, caches, their sync, the lease, then controllers and runnables. Stop is the reverse: controllers
-finish the reconciles under way, events are flushed, the lease is released, then caches and endpoints go. If any part
+Start: health endpoints, caches, their sync, the lease, then controllers and runnables. Stop is the reverse: the process
+is no longer ready, controllers finish the reconciles under way, events are flushed, the lease is released, what needs
+no lease lingers for those who ask it without knowing yet, then caches and endpoints go. If any part
 ends with an error, everything is stopped in the same order and the error names the part.
 """
 
@@ -19,12 +20,13 @@ from spinney.api.resource import Resource
 from spinney.kube.cache import WatchCache
 from spinney.kube.client import Client
 from spinney.kube.controller import Controller
+from spinney.kube.delegation import Delegation
 from spinney.kube.events import EventRecorder
 from spinney.kube.fencing import fenced
 from spinney.kube.indexes import IndexFunction
 from spinney.kube.lease import LeaderElection
 from spinney.kube.metrics import KubeMetrics
-from spinney.kube.serving import Answer, HealthServer
+from spinney.kube.serving import Answer, Check, HealthServer
 from spinney.runtime import Runtime
 
 T = TypeVar("T")
@@ -62,12 +64,14 @@ class Manager:
         election: LeaderElection | None = None,
         health: HealthServer | None = None,
         metrics: KubeMetrics | None = None,
+        linger_seconds: float = 0.0,
     ) -> None:
         self.client = client if election is None else fenced(client, election)
         self.runtime = runtime
         self.metrics = metrics or KubeMetrics()
         self._election = election
         self._health = health
+        self._linger_seconds = linger_seconds
         self._caches: dict[tuple[Any, ...], WatchCache[Any]] = {}
         self._controllers: list[Controller] = []
         self._runnables: list[Runnable] = []
@@ -104,10 +108,15 @@ class Manager:
         self._recorders.append(recorder)
         return recorder
 
+    def check_ready(self, name: str, check: Check) -> None:
+        """Have the process ready only while a check does not complain; nothing without endpoints."""
+        if self._health is not None:
+            self._health.check_ready(name, check)
+
     def answer_others(self, answer: Answer) -> None:
         """Have paths of the process's endpoint that are not its own answered by a component; nothing without one."""
         if self._health is not None:
-            self._health.answer_others(answer)
+            self._health.answer_others(answer, Delegation(self.client).refusal)
 
     def add(self, controller: Controller) -> None:
         """Run a controller while holding the lease."""
@@ -136,7 +145,10 @@ class Manager:
     async def run(self) -> None:
         """Run everything until :meth:`stop`, or until a part fails."""
         if self._health is not None:
+            self._health.check_ready("stopping", lambda: "a stop was asked for" if self._stopping.is_set() else None)
             self._health.check_ready("caches", self._unsynced)
+            if self._election is not None:
+                self._health.check_ready("lease", self._election.unsettled)
             await self._health.start()
         try:
             async with _Parts() as parts:
@@ -151,6 +163,8 @@ class Manager:
                     await parts.watch_over(self._lead())
                 elif await self._reaches(self._election.acquire(), parts):
                     await parts.watch_over(self._election.hold(self._lead))
+                if self._linger_seconds:
+                    await parts.watch_over(self.runtime.clock.sleep(self._linger_seconds))
         finally:
             if self._health is not None:
                 await self._health.stop()

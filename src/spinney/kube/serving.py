@@ -1,10 +1,12 @@
 """The process's own endpoints: ``/healthz``, ``/livez``, ``/readyz`` and ``/metrics``.
 
 Alive means that the event loop answers and no liveness check complains; ready means that, besides, the caches have
-synced. A failing answer lists which checks failed. A component may answer further paths.
+synced. A failing answer lists which checks failed. A component may answer further paths: to this host, which is what
+``kubectl port-forward`` comes from, and to others whom the API server lets read them.
 """
 
 import asyncio
+import ipaddress
 from collections.abc import Awaitable, Callable, Mapping
 
 import structlog
@@ -12,11 +14,16 @@ from aiohttp import web
 from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.exposition import CONTENT_TYPE_LATEST
 
+from spinney.kube.errors import KubeError
+
 Check = Callable[[], str | None]
 """Returns None when all is well, else what is wrong."""
 
 Answer = Callable[[str, Mapping[str, str]], Awaitable[bytes | None]]
 """Answers a path with its query; None is for paths it does not know, and what it raises is reported as a failure."""
+
+Guard = Callable[[str, str], Awaitable[tuple[int, str] | None]]
+"""Given an Authorization header and a path, returns the status and reason of a refusal, or None."""
 
 log = structlog.get_logger()
 
@@ -24,13 +31,14 @@ log = structlog.get_logger()
 class HealthServer:
     """Serves health and metrics over HTTP. Mutable: checks may be added while it runs."""
 
-    def __init__(self, registry: CollectorRegistry, *, host: str = "0.0.0.0", port: int = 8080) -> None:  # noqa: S104 - a pod is probed from outside
+    def __init__(self, registry: CollectorRegistry, *, host: str = "", port: int = 8080) -> None:
         self._registry = registry
-        self._host = host
+        self._host = host or None  # every address: a pod is probed from outside
         self._port = port
         self._live: dict[str, Check] = {}
         self._ready: dict[str, Check] = {}
         self._others: Answer | None = None
+        self._guard: Guard | None = None
         self._runner: web.ServerRunner | None = None
         self._address: tuple[str, int] | None = None
         self._serving = asyncio.Event()
@@ -54,9 +62,9 @@ class HealthServer:
         """Add a check whose failure means that this process cannot do its work yet."""
         self._ready[name] = check
 
-    def answer_others(self, answer: Answer) -> None:
-        """Have all other paths answered by a component."""
-        self._others = answer
+    def answer_others(self, answer: Answer, guard: Guard) -> None:
+        """Have all other paths answered by a component, for other hosts after a guard was asked."""
+        self._others, self._guard = answer, guard
 
     async def start(self) -> None:
         """Begin to serve; port 0 takes any free port."""
@@ -82,17 +90,27 @@ class HealthServer:
             case "/metrics":
                 return web.Response(body=generate_latest(self._registry), headers={"content-type": CONTENT_TYPE_LATEST})
             case path:
-                return await self._answer_other(path, request.query)
+                return await self._answer_other(path, request)
 
-    async def _answer_other(self, path: str, query: Mapping[str, str]) -> web.Response:
+    async def _answer_other(self, path: str, request: web.BaseRequest) -> web.Response:
         try:
-            body = await self._others(path, query) if self._others is not None else None
+            if self._guard is not None and not _is_this_host(request.remote):
+                refused = await self._guard(request.headers.get("authorization", ""), path)
+                if refused is not None:
+                    return web.Response(status=refused[0], text=f"{refused[1]}\n")
+            body = await self._others(path, request.query) if self._others is not None else None
+        except KubeError as error:
+            return web.Response(status=503, text=f"whether you may read this cannot be found out: {error}\n")
         except Exception as error:
             log.exception("request failed", path=path)
             return web.Response(status=500, text=f"{type(error).__name__}: {error}\n")
         if body is None:
             return web.Response(status=404, text="not found; try /healthz, /livez, /readyz or /metrics\n")
         return web.Response(body=body)
+
+
+def _is_this_host(address: str | None) -> bool:
+    return address is not None and ipaddress.ip_address(address.partition("%")[0]).is_loopback
 
 
 def _report(checks: Mapping[str, Check]) -> web.Response:

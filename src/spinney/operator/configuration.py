@@ -73,7 +73,7 @@ class WebhookServer(Struct, frozen=True, kw_only=True):
     secret_name: str = "grove-webhook-server-cert"  # noqa: S105 - the name of a Secret
     """The Secret that holds the certificate in mode auto."""
     cert_provision_mode: Literal["auto", "manual"] = "auto"
-    """`auto`: the operator makes, renews and registers its own certificate; `manual`: somebody else does."""
+    """`auto`: the operator makes and renews its own; `manual`: it is read, and registered where there is a ca.crt."""
 
 
 class Endpoint(Struct, frozen=True, kw_only=True):
@@ -277,6 +277,27 @@ def _spelled_out(value: Any) -> Any:
     if isinstance(value, tuple | list):
         return [_spelled_out(each) for each in value]
     return value
+
+
+def without_effect(written: OperatorConfiguration) -> Iterator[tuple[str, str]]:
+    """Return the keys that are set to something and change nothing here, each with the reason."""
+    for group, names, why in _WITHOUT_EFFECT:
+        section = getattr(written, group)
+        for name in names:
+            default = getattr(type(section)(), name) if section is not None else None
+            if section is not None and getattr(section, name) != default:
+                yield f"{_camel(group)}.{_camel(name)}", why
+
+
+_WITHOUT_EFFECT: Final = (
+    (
+        "runtime_client_connection",
+        ("qps", "burst"),
+        "requests are not limited here; the API server's priority and fairness is followed (429, Retry-After)",
+    ),
+    ("runtime_client_connection", ("content_type", "accept_content_types"), "objects are sent and read as JSON"),
+    ("debugging", ("enable_profiling", "pprof_bind_host", "pprof_bind_port"), "there is no Go profiler"),
+)
 
 
 Fault = tuple[tuple[Step, ...], str]

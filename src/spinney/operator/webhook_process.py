@@ -36,6 +36,13 @@ class WebhookProcess:
         self._configuration = configuration
         self._namespace = namespace
         self.port: int | None = None
+        self._registered = False
+
+    def unready(self) -> str | None:
+        """Return why writes that are reviewed would be refused if this replica were asked now, or None."""
+        if self.port is None:
+            return "webhooks are not served yet"
+        return None if self._registered else "the API server was not told yet whom to trust"
 
     async def run(self) -> None:
         """Serve until cancelled."""
@@ -44,6 +51,7 @@ class WebhookProcess:
         server = WebhookServer(self._admission, presented, host=webhooks.bind_address, port=webhooks.port)
         async with server.serving() as self.port:
             await self._register(presented)
+            self._registered = True
             known = presented
             while True:
                 await self._client.runtime.clock.sleep(LOOK_AGAIN_SECONDS)
@@ -73,8 +81,8 @@ class WebhookProcess:
         return await provision(self._client, webhooks.secret_name, self._namespace, names, now)
 
     async def _register(self, certificate: ServingCertificate) -> None:
-        """Have the API server ask here, and trust who signed the certificate; in manual mode others see to that."""
-        if self._is_manual:
+        """Have the API server ask here, and trust who signed the certificate; without that, others see to it."""
+        if not certificate.authority:
             return
         place = ServicePlace(SERVICE, self._namespace)
         enabled = self._configuration.authorizer.enabled

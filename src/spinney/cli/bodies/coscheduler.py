@@ -38,6 +38,7 @@ def coscheduler(
     log_json: bool,
     leader_elect: bool,
     lease_namespace: str,
+    metrics_address: str,
     metrics_port: int | None,
     controller: bool,
 ) -> None:
@@ -59,7 +60,9 @@ def coscheduler(
 
     async def use(connection: Connection) -> None:
         runtime = connection.client.runtime
-        client, manager = _managed(connection.client, runtime, lease_namespace=lease, metrics_port=metrics_port)
+        client, manager = _managed(
+            connection.client, runtime, lease_namespace=lease, endpoint=(metrics_address, metrics_port)
+        )
         await _until_cancelled(
             CoschedulerProcess(client, configuration, manager=manager, registry=registry, with_controller=controller)
         )
@@ -81,7 +84,7 @@ def _check(configuration: CoschedulerConfiguration, registry: PluginRegistry) ->
 
 
 def _managed(
-    client: Client, runtime: Runtime, *, lease_namespace: str | None, metrics_port: int | None
+    client: Client, runtime: Runtime, *, lease_namespace: str | None, endpoint: tuple[str, int | None]
 ) -> tuple[Client, Manager]:
     """Compose the process's frame: with a lease nothing is written without holding it."""
     registry = CollectorRegistry()
@@ -95,7 +98,8 @@ def _managed(
         client = Client(
             FencedTransport(client.transport, election, runtime), runtime, field_manager=client.field_manager
         )
-    health = HealthServer(registry, port=metrics_port) if metrics_port is not None else None
+    address, port = endpoint
+    health = HealthServer(registry, host=address, port=port) if port is not None else None
     return client, Manager(client, runtime, election=election, health=health, metrics=metrics)
 
 

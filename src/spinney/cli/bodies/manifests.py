@@ -1,54 +1,108 @@
 """``spinney manifests``: everything an installation needs, for ``kubectl apply -f -``."""
 
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import click
 import yaml
 
 import spinney
+from spinney.api.struct import JSON
 from spinney.backends import every_backend
+from spinney.backends.builtin import BACKENDS
 from spinney.backends.documents import InvalidDocument
-from spinney.cli.installing import COSCHEDULER_CONFIG, Installation, installation
+from spinney.cli.installing import Installation, installation
+from spinney.cli.installing.computed import operator_configuration
+from spinney.cli.installing.description import Setting
+from spinney.cli.installing.values import default_values, merged, read_values
 from spinney.coscheduling.configuration import InvalidConfiguration, load_configuration
 from spinney.operator.configuration import check, load
+from spinney.scheduler.config import InvalidConfiguration as InvalidSchedulerConfiguration
+from spinney.scheduler.config import load_config
 
 
 def manifests(
     *,
+    values_files: tuple[Path, ...],
     config: Path | None,
     namespace: str,
     image: str | None,
-    replicas: int,
+    replicas: int | None,
     crds: bool,
     operator: bool,
+    scheduler_config: Path | None,
     coscheduler: bool,
     coscheduler_config: Path | None,
 ) -> None:
     """Print the manifests of an installation."""
-    if not operator and not coscheduler and coscheduler_config is None:
-        raise click.UsageError("--no-operator leaves nothing to install; add --coscheduler")
     catalogue = every_backend()
+    values = default_values()
     try:
-        loaded = check("", catalogue) if config is None else load(config, catalogue)
+        for file in values_files:
+            values = merged(values, read_values(file.read_text(encoding="utf-8"), str(file)))
+        if config is not None:
+            load(config, catalogue)
+            values["config"] = _read(config)
+        values = _with_flags(values, image, operator=operator, coscheduler=coscheduler)
+        if scheduler_config is not None:
+            values["scheduler"]["config"] = _checked(scheduler_config, load_config)
+        if coscheduler_config is not None:
+            values["coscheduler"] |= {"enabled": True, "config": _checked(coscheduler_config, load_configuration)}
+        if not values["operator"]["enabled"] and not values["coscheduler"]["enabled"]:
+            raise click.UsageError("without the operator there is nothing to install; add --coscheduler")
+        written = operator_configuration(Setting(values, namespace, spinney.__version__))
+        loaded = check(yaml.safe_dump(written), catalogue)
     except InvalidDocument as error:
         raise click.ClickException("\n".join(str(problem) for problem in error.problems)) from error
-    options = Installation(
-        configuration=loaded,
-        text=config.read_text() if config is not None else "",
-        namespace=namespace,
-        image=image or f"spinney:{spinney.__version__}",
-        replicas=replicas,
-        crds=crds,
-        operator=operator,
-        coscheduler=_checked(coscheduler_config) if coscheduler_config else COSCHEDULER_CONFIG * coscheduler,
-    )
-    click.echo(yaml.safe_dump_all(installation(options, catalogue), sort_keys=False), nl=False)
+    values["replicaCount"] = _replicas(values["replicaCount"], replicas, elects=loaded.written.leader_election.enabled)
+    options = Installation(values=values, namespace=namespace, version=spinney.__version__, crds=crds)
+    enabled = [backend for name in loaded.profiles.names() if (backend := catalogue.get(name)) is not None]
+    backends = [*BACKENDS, *(backend for backend in enabled if backend not in BACKENDS)]
+    click.echo(yaml.dump_all(installation(options, backends), Dumper=_WithoutAliases, sort_keys=False), nl=False)
 
 
-def _checked(configuration: Path) -> str:
-    """Return the text of a coscheduler's configuration, which can be used."""
+def _with_flags(values: JSON, image: str | None, *, operator: bool, coscheduler: bool) -> JSON:
+    """Return values with what options of the command say."""
+    changes: JSON = {}
+    if image is not None:
+        name, _, digest = image.partition("@")
+        repository, colon, tag = name.rpartition(":")
+        named = (repository, tag) if colon and "/" not in tag else (name, "latest")
+        changes["image"] = {"repository": named[0], "tag": named[1], "digest": digest}
+    if not operator:
+        changes["operator"] = {"enabled": False}
+    if coscheduler:
+        changes["coscheduler"] = {"enabled": True}
+    return merged(values, changes)
+
+
+def _replicas(by_default: int, asked: int | None, *, elects: bool) -> int:
+    if elects:
+        return by_default if asked is None else asked
+    if asked is not None and asked > 1:
+        raise click.UsageError(
+            f"--replicas {asked} needs leaderElection.enabled: true in the operator's configuration; "
+            "without it every replica would act"
+        )
+    return 1 if asked is None else asked
+
+
+def _checked(file: Path, load_it: Callable[[Path], object]) -> JSON:
+    """Return a scheduler's configuration, which can be used."""
     try:
-        load_configuration(configuration)
-    except InvalidConfiguration as error:
+        load_it(file)
+    except (InvalidConfiguration, InvalidSchedulerConfiguration) as error:
         raise click.ClickException(str(error)) from error
-    return configuration.read_text()
+    return _read(file)
+
+
+def _read(file: Path) -> JSON:
+    return yaml.safe_load(file.read_text(encoding="utf-8")) or {}
+
+
+class _WithoutAliases(yaml.SafeDumper):
+    """Writes what stands in several places in each of them: anchors are hard to read and to edit."""
+
+    def ignore_aliases(self, data: Any) -> bool:
+        return True

@@ -24,7 +24,7 @@ from spinney.kube.lease import LeaderElection, LeaseTimes, process_identity
 from spinney.kube.manager import ComponentFailed, Manager
 from spinney.kube.metrics import KubeMetrics
 from spinney.kube.serving import HealthServer
-from spinney.operator.configuration import InitContainer, LoadedConfiguration, check, effective, load
+from spinney.operator.configuration import InitContainer, LoadedConfiguration, check, effective, load, without_effect
 from spinney.operator.operator import ComputeDomainsMissing, Operator, Settings
 from spinney.operator.webhook_process import WebhookProcess
 from spinney.runtime import Runtime, settle_garbage_collector
@@ -37,6 +37,8 @@ START_FAILED = 6
 NO_COMPUTE_DOMAINS = 7
 
 FIELD_MANAGER = "spinney-operator"
+WEBHOOKS_LINGER_SECONDS = 5.0
+"""How long webhooks are answered after a stop was asked for: API servers learn a little later whom not to ask."""
 _LEVELS = {"debug": logging.DEBUG, "info": logging.INFO, "error": logging.ERROR}
 
 
@@ -54,8 +56,12 @@ def operator(*, config: Path | None, check_only: bool, kubeconfig: Path | None) 
         names = [f"{name} (default)" if name == default else name for name in loaded.profiles.names()]
         click.echo(f"# {config or 'no file: defaults'}: valid. Scheduler profiles: {', '.join(names)}.")
         click.echo(effective(loaded), nl=False)
+        for key, why in without_effect(loaded.written):
+            click.echo(f"warning: {key} has no effect: {why}", err=True)
         return
     log_from(_LEVELS[loaded.written.log_level], json=loaded.written.log_format == "json")
+    for key, why in without_effect(loaded.written):
+        log.warning("key of the configuration has no effect", key=key, why=why)
     settle_garbage_collector()
     try:
         asyncio.run(_run(loaded, kubeconfig))
@@ -84,8 +90,10 @@ async def _run(loaded: LoadedConfiguration, kubeconfig: Path | None) -> None:
     else:
         webhooks = WebhookProcess(running.admission, client, loaded.written, namespace=namespace)
         manager.add_runnable("webhooks", webhooks.run, needs_lease=False)
-    if loaded.written.server.metrics.port != loaded.written.server.health_probes.port:
-        metrics = HealthServer(manager.metrics.registry, port=loaded.written.server.metrics.port)
+        manager.check_ready("webhooks", webhooks.unready)
+    served = loaded.written.server.metrics
+    if served.enable and served.port != loaded.written.server.health_probes.port:
+        metrics = HealthServer(manager.metrics.registry, host=served.bind_address, port=served.port)
         manager.add_runnable("metrics", lambda: _serve(metrics), needs_lease=False)
     loop = asyncio.get_running_loop()
     for name in (signal.SIGINT, signal.SIGTERM):
@@ -125,7 +133,7 @@ def _manager(loaded: LoadedConfiguration, client: Client, runtime: Runtime) -> M
     written = loaded.written
     metrics = KubeMetrics()
     probes = written.server.health_probes
-    health = HealthServer(metrics.registry, port=probes.port) if probes.enable else None
+    health = HealthServer(metrics.registry, host=probes.bind_address, port=probes.port) if probes.enable else None
     election = None
     if written.leader_election.enabled:
         settings = written.leader_election
@@ -142,4 +150,6 @@ def _manager(loaded: LoadedConfiguration, client: Client, runtime: Runtime) -> M
             ),
             metrics=metrics,
         )
-    return Manager(client, runtime, election=election, health=health, metrics=metrics)
+    return Manager(
+        client, runtime, election=election, health=health, metrics=metrics, linger_seconds=WEBHOOKS_LINGER_SECONDS
+    )

@@ -51,6 +51,7 @@ def scheduler(
     lease_namespace: str,
     dry_run: bool,
     scheduler_names: tuple[str, ...],
+    metrics_address: str,
     metrics_port: int | None,
 ) -> None:
     """Run the session scheduler against a cluster."""
@@ -74,7 +75,7 @@ def scheduler(
             client = Client(ReadOnlyTransport(client.transport), runtime, field_manager=client.field_manager)
         inventory = Inventory.for_config(settings)
         shadow = Shadow(inventory, runtime.clock) if dry_run else None
-        parts = _manager(client, runtime, lease_namespace=lease, metrics_port=metrics_port)
+        parts = _manager(client, runtime, lease_namespace=lease, endpoint=(metrics_address, metrics_port))
         process = SchedulerProcess(
             parts.client,
             settings,
@@ -116,7 +117,9 @@ def _spelled_out(settings: SchedulerConfig, registry: PluginRegistry) -> Schedul
     return msgspec.structs.replace(settings, plugins=tuple(plugins))
 
 
-def _manager(client: Client, runtime: Runtime, *, lease_namespace: str | None, metrics_port: int | None) -> Manager:
+def _manager(
+    client: Client, runtime: Runtime, *, lease_namespace: str | None, endpoint: tuple[str, int | None]
+) -> Manager:
     """Compose what the process runs in: with a lease nothing is written without holding it."""
     metrics = KubeMetrics(CollectorRegistry())
     election = None
@@ -127,7 +130,8 @@ def _manager(client: Client, runtime: Runtime, *, lease_namespace: str | None, m
         )
         fenced = FencedTransport(client.transport, election, runtime)
         client = Client(fenced, runtime, field_manager=client.field_manager)
-    health = HealthServer(metrics.registry, port=metrics_port) if metrics_port is not None else None
+    address, port = endpoint
+    health = HealthServer(metrics.registry, host=address, port=port) if port is not None else None
     return Manager(client, runtime, election=election, health=health, metrics=metrics)
 
 

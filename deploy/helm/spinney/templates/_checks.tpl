@@ -1,0 +1,9 @@
+{{- /* What cannot work is refused before anything is installed. */ -}}
+{{- define "spinney.checks" -}}
+{{- if and .Values.operator.enabled (gt (int .Values.replicaCount) 1) (not (dig "leaderElection" "enabled" false .Values.config)) -}}
+{{- fail (printf "replicaCount %d needs config.leaderElection.enabled: true; without it every replica would act" (int .Values.replicaCount)) -}}
+{{- end -}}
+{{- if not (or .Values.operator.enabled .Values.coscheduler.enabled) -}}
+{{- fail "operator.enabled and coscheduler.enabled are both false: nothing would be installed" -}}
+{{- end -}}
+{{- end -}}

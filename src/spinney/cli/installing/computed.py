@@ -1,0 +1,176 @@
+"""What follows from the values: names, images, ports, configurations; Helm's rule and ours side by side."""
+
+import hashlib
+import json
+import sys
+from collections.abc import Callable
+from typing import Any, Final
+
+import yaml
+
+from spinney.api.struct import JSON
+from spinney.cli.installing.description import Computed, Setting, Value, either, every
+
+NAMESPACE: Final = Computed(".Release.Namespace", lambda setting: setting.namespace)
+DEFINITIONS: Final[dict[str, str]] = {}
+"""Named templates of the chart, which rules refer to."""
+
+
+def _defined(name: str, body: str, of: Callable[[Setting], Any]) -> Computed:
+    DEFINITIONS[f"spinney.{name}"] = body
+    return Computed(f'include "spinney.{name}" .', of)
+
+
+def _image(setting: Setting) -> str:
+    image = setting.values["image"]
+    name = f"{image['repository']}:{image['tag'] or setting.version}"
+    return f"{name}@{image['digest']}" if image["digest"] else name
+
+
+IMAGE: Final = _defined(
+    "image",
+    "{{ .Values.image.repository }}:{{ .Values.image.tag | default .Chart.AppVersion }}"
+    "{{ with .Values.image.digest }}@{{ . }}{{ end }}",
+    _image,
+)
+PULL_SECRETS: Final = _defined(
+    "pullSecrets",
+    "{{ range $i, $each := .Values.imagePullSecrets }}{{ if $i }},{{ end }}{{ $each.name }}{{ end }}",
+    lambda setting: ",".join(each["name"] for each in setting.values["imagePullSecrets"]),
+)
+
+
+# -- the operator's configuration --------------------------------------------------------------------------------------
+
+
+def own_certificate(setting: Setting) -> bool:
+    """Tell whether somebody else provides the webhooks' certificate."""
+    certificate = setting.values["webhooks"]["certificate"]
+    return bool(certificate["secretName"] or certificate["certManager"]["enabled"])
+
+
+def operator_configuration(setting: Setting) -> JSON:
+    """Return the file that the operator reads."""
+    configuration = {
+        "apiVersion": "operator.config.grove.io/v1alpha1",
+        "kind": "OperatorConfiguration",
+        **setting.values["config"],
+    }
+    if own_certificate(setting):
+        server = configuration.get("server") or {}
+        webhooks = {**(server.get("webhooks") or {}), "certProvisionMode": "manual"}
+        configuration["server"] = {**server, "webhooks": webhooks}
+    return configuration
+
+
+def _operator_text(setting: Setting) -> str:
+    written = operator_configuration(setting)
+    head = {key: written.pop(key) for key in ("apiVersion", "kind")}
+    return f"{_yaml(head)}\n{_yaml(written)}"
+
+
+OWN_CERTIFICATE: Final = Computed(
+    "or .Values.webhooks.certificate.secretName .Values.webhooks.certificate.certManager.enabled", own_certificate
+)
+OPERATOR_CONFIGURATION: Final = _defined(
+    "operatorConfiguration",
+    """{{- $config := deepCopy .Values.config -}}
+{{- if or .Values.webhooks.certificate.secretName .Values.webhooks.certificate.certManager.enabled -}}
+{{- $config = mustMergeOverwrite $config (dict "server" (dict "webhooks" (dict "certProvisionMode" "manual"))) -}}
+{{- end -}}
+apiVersion: operator.config.grove.io/v1alpha1
+kind: OperatorConfiguration
+{{ toYaml $config }}
+""",
+    _operator_text,
+)
+PROFILES: Final = _defined(
+    "profiles",
+    """{{- $names := list "default-scheduler" -}}
+{{- range (dig "scheduler" "profiles" list .Values.config) -}}{{- $names = append $names .name -}}{{- end -}}
+{{- join "," $names -}}
+""",
+    lambda setting: ["default-scheduler", *_profiles(setting)],
+)
+
+
+def _profiles(setting: Setting) -> list[str]:
+    return [each["name"] for each in (setting.values["config"].get("scheduler") or {}).get("profiles") or ()]
+
+
+def profile(name: str, *aliases: str) -> Computed:
+    """Return the condition that a backend is enabled, by its name or an alias; kube-scheduler's always is."""
+
+    def enabled(each: str) -> Computed:
+        return Computed(f'has "{each}" (splitList "," ({PROFILES.helm}))', lambda setting: each in PROFILES.of(setting))
+
+    return either(*map(enabled, (name, *aliases))) if aliases else enabled(name)
+
+
+def configured(*path: str, default: object) -> Computed:
+    """Return a key of the operator's configuration, or what the operator takes where it is absent."""
+    words = " ".join(f'"{step}"' for step in path)
+    written = json.dumps(default)
+
+    def found(setting: Setting) -> Any:
+        value: Any = setting.values["config"]
+        for step in path:
+            value = (value or {}).get(step)
+        return default if value is None else value
+
+    return Computed(f"dig {words} {written} .Values.config", found)
+
+
+WEBHOOK_PORT: Final = configured("server", "webhooks", "port", default=2750)
+HEALTH_PORT: Final = configured("server", "healthProbes", "port", default=2751)
+METRICS_PORT: Final = configured("server", "metrics", "port", default=2752)
+CERTIFICATE_DIRECTORY: Final = configured(
+    "server", "webhooks", "serverCertDir", default="/etc/grove-operator/webhook-certs"
+)
+OPERATOR_LEASE: Final = configured("leaderElection", "resourceName", default="grove-operator-leader-election")
+MNNVL: Final = configured("network", "autoMNNVLEnabled", default=False)
+CERTIFICATE_SECRET: Final = _defined(
+    "certificateSecret",
+    '{{ .Values.webhooks.certificate.secretName | default "grove-webhook-server-cert" }}',
+    lambda setting: setting.values["webhooks"]["certificate"]["secretName"] or "grove-webhook-server-cert",
+)
+SELF_SIGNED: Final = every(
+    Value("webhooks.certificate.certManager.enabled"),
+    Computed(
+        "not .Values.webhooks.certificate.certManager.issuerRef",
+        lambda setting: not setting.at("webhooks.certificate.certManager.issuerRef"),
+    ),
+)
+
+DEPLOYS_OPERATOR: Final = Value("operator.enabled")
+DEPLOYS_SCHEDULER: Final = every(Value("operator.enabled"), profile("spinney-scheduler"))
+DEPLOYS_COSCHEDULER: Final = Value("coscheduler.enabled")
+
+
+# -- configurations in ConfigMaps --------------------------------------------------------------------------------------
+
+
+def named_for(name: str, content: Computed) -> Computed:
+    """Return a name that changes with what it names, so that a change rolls the process that reads it."""
+    return _defined(
+        f"{name}ConfigMap",
+        f"{name}-cm-{{{{ {content.helm} | sha256sum | trunc 8 }}}}",
+        lambda setting: f"{name}-cm-{hashlib.sha256(content.of(setting).encode()).hexdigest()[:8]}",
+    )
+
+
+def as_yaml(path: str) -> Computed:
+    """Return a value as YAML text."""
+    return Computed(f"(toYaml .Values.{path})", lambda setting: _yaml(setting.at(path)))
+
+
+def _yaml(value: object) -> str:
+    """Return YAML as Helm writes it, so that names made of its hash are the same."""
+    dumped: str = yaml.safe_dump(value, width=sys.maxsize, allow_unicode=True)
+    return dumped.rstrip("\n")
+
+
+def with_labels(path: str, labels: dict[str, str]) -> Computed:
+    """Return labels of ours and those of the values; ours win, for objects are selected by them."""
+    ours = " ".join(f'"{key}" "{value}"' for key, value in labels.items())
+    return Computed(f"merge (dict {ours}) .Values.{path}", lambda setting: {**(setting.at(path) or {}), **labels})

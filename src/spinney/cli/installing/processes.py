@@ -1,0 +1,233 @@
+"""The three processes of an installation: account, configuration, deployment, disruption budget."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from spinney.cli.installing import computed
+from spinney.cli.installing.computed import IMAGE, NAMESPACE
+from spinney.cli.installing.description import Computed, Condition, Description, Each, Value, When, given, text
+
+PART_OF: Final = "app.kubernetes.io/part-of"
+"""The label by which an installation is removed; CRDs and namespaces, which hold users' objects, do not have it."""
+OPERATOR: Final = "grove-operator"
+SCHEDULER: Final = "spinney-scheduler"
+COSCHEDULER: Final = "spinney-coscheduler"
+SCHEDULER_PORT: Final = 8080
+
+_CONFIGURATION: Final = "/etc/spinney"
+_PLUGINS: Final = "/etc/spinney-plugins"
+
+
+def labels(name: str) -> dict[str, str]:
+    """Return the labels by which the pods of a process are selected."""
+    return {"app.kubernetes.io/name": name, PART_OF: "spinney"}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Process:
+    """A process and what is special about it."""
+
+    name: str
+    command: str
+    condition: Condition
+    configuration: Computed
+    """The text of the file it reads."""
+    ports: Mapping[str, Description]
+    health: str
+    """The port that answers probes."""
+    arguments: list[Description] = field(default_factory=list)
+    environment: list[Description] = field(default_factory=list)
+    volumes: list[Description] = field(default_factory=list)
+    mounts: list[Description] = field(default_factory=list)
+
+    @property
+    def config_map(self) -> Computed:
+        """Return what its configuration is called."""
+        return computed.named_for(self.name, self.configuration)
+
+    def objects(self) -> list[Description]:
+        """Return the descriptions of its objects."""
+        return [
+            When(self.condition, each)
+            for each in (self._account(), self._configuration(), self._deployment(), self._budget())
+        ]
+
+    def metadata(self, **more: Any) -> Description:
+        """Return the metadata of an object that has the name of the process."""
+        return {"name": self.name, "namespace": NAMESPACE, "labels": labels(self.name), **more}
+
+    def _account(self) -> Description:
+        annotations = given(f"{self.command}.serviceAccountAnnotations")
+        return {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": self.metadata(annotations=annotations)}
+
+    def _configuration(self) -> Description:
+        return {
+            "apiVersion": "v1",
+            "kind": "ConfigMap",
+            "metadata": {"name": self.config_map, "namespace": NAMESPACE, "labels": labels(self.name)},
+            "immutable": True,
+            "data": {"config.yaml": self.configuration},
+        }
+
+    def _budget(self) -> Description:
+        spec = {"maxUnavailable": Value("podDisruptionBudget.maxUnavailable"), "selector": self._selector()}
+        budget = {
+            "apiVersion": "policy/v1",
+            "kind": "PodDisruptionBudget",
+            "metadata": self.metadata(),
+            "spec": spec,
+        }
+        return When(Value("podDisruptionBudget.enabled"), budget)
+
+    def _selector(self) -> Description:
+        return {"matchLabels": labels(self.name)}
+
+    def _deployment(self) -> Description:
+        template = {
+            "metadata": {
+                "labels": computed.with_labels("podLabels", labels(self.name)),
+                "annotations": given("podAnnotations"),
+            },
+            "spec": self._pod(),
+        }
+        return {
+            "apiVersion": "apps/v1",
+            "kind": "Deployment",
+            "metadata": self.metadata(),
+            "spec": {"replicas": Value("replicaCount"), "selector": self._selector(), "template": template},
+        }
+
+    def _pod(self) -> Description:
+        return {
+            "serviceAccountName": self.name,
+            "imagePullSecrets": given("imagePullSecrets"),
+            "priorityClassName": given("priorityClassName"),
+            "securityContext": {"runAsNonRoot": True, "seccompProfile": {"type": "RuntimeDefault"}},
+            "containers": [self._container()],
+            "nodeSelector": given("nodeSelector"),
+            "tolerations": given("tolerations"),
+            "affinity": given("affinity"),
+            "topologySpreadConstraints": When(
+                Value("topologySpread.enabled"),
+                [self._spread(key) for key in ("kubernetes.io/hostname", "topology.kubernetes.io/zone")],
+            ),
+            "volumes": [
+                {"name": "config", "configMap": {"name": self.config_map}},
+                *self.volumes,
+                Each(f"{self.command}.extraVolumes"),
+            ],
+        }
+
+    def _spread(self, key: str) -> Description:
+        return {
+            "maxSkew": 1,
+            "topologyKey": key,
+            "whenUnsatisfiable": "ScheduleAnyway",
+            "labelSelector": self._selector(),
+        }
+
+    def _container(self) -> Description:
+        values = self.command
+        return {
+            "name": self.command,
+            "image": IMAGE,
+            "imagePullPolicy": Value("image.pullPolicy"),
+            "args": [
+                self.command,
+                "--config",
+                f"{_CONFIGURATION}/config.yaml",
+                *self.arguments,
+                Each(f"{values}.extraArgs"),
+            ],
+            "env": [
+                {"name": "POD_NAME", "valueFrom": {"fieldRef": {"fieldPath": "metadata.name"}}},
+                {"name": "POD_UID", "valueFrom": {"fieldRef": {"fieldPath": "metadata.uid"}}},
+                *self.environment,
+                Each(f"{values}.extraEnv"),
+            ],
+            "ports": [{"name": name, "containerPort": port} for name, port in self.ports.items()],
+            "livenessProbe": {
+                "httpGet": {"path": "/livez", "port": self.health},
+                "initialDelaySeconds": 10,
+                "timeoutSeconds": 5,
+            },
+            "readinessProbe": {
+                "httpGet": {"path": "/readyz", "port": self.health},
+                "periodSeconds": 5,
+                "timeoutSeconds": 5,
+            },
+            "volumeMounts": [
+                {"name": "config", "mountPath": _CONFIGURATION, "readOnly": True},
+                *self.mounts,
+                Each(f"{values}.extraVolumeMounts"),
+            ],
+            "resources": Value(f"resources.{values}"),
+            "securityContext": {
+                "allowPrivilegeEscalation": False,
+                "readOnlyRootFilesystem": True,
+                "capabilities": {"drop": ["ALL"]},
+            },
+        }
+
+
+def _scheduler(name: str, command: str, condition: Condition, **more: Any) -> Process:
+    arguments: list[Description] = [
+        "--leader-elect",
+        text("--lease-namespace=", NAMESPACE),
+        f"--metrics-port={SCHEDULER_PORT}",
+        "--log-json",
+        "-v",
+        text(Value(f"{command}.verbosity")),
+    ]
+    return Process(
+        name=name,
+        command=command,
+        condition=condition,
+        configuration=computed.as_yaml(f"{command}.config"),
+        ports={"metrics": SCHEDULER_PORT},
+        health="metrics",
+        arguments=[*arguments, *more.pop("arguments", ())],
+        **more,
+    )
+
+
+_HAS_PLUGINS: Final = Value("scheduler.pluginsConfigMap")
+_IS_MANUAL: Final = computed.OWN_CERTIFICATE
+
+PROCESSES: Final = (
+    Process(
+        name=OPERATOR,
+        command="operator",
+        condition=computed.DEPLOYS_OPERATOR,
+        configuration=computed.OPERATOR_CONFIGURATION,
+        ports={
+            "webhooks": computed.WEBHOOK_PORT,
+            "health": computed.HEALTH_PORT,
+            "metrics": computed.METRICS_PORT,
+        },
+        health="health",
+        environment=[
+            {"name": "GROVE_OPERATOR_SERVICE_ACCOUNT_NAME", "value": OPERATOR},
+            {"name": "GROVE_INIT_CONTAINER_IMAGE", "value": IMAGE},
+            {"name": "SPINNEY_IMAGE_PULL_POLICY", "value": Value("image.pullPolicy")},
+            {"name": "SPINNEY_IMAGE_PULL_SECRETS", "value": computed.PULL_SECRETS},
+        ],
+        volumes=[When(_IS_MANUAL, {"name": "certificate", "secret": {"secretName": computed.CERTIFICATE_SECRET}})],
+        mounts=[
+            When(
+                _IS_MANUAL,
+                {"name": "certificate", "mountPath": computed.CERTIFICATE_DIRECTORY, "readOnly": True},
+            )
+        ],
+    ),
+    _scheduler(
+        SCHEDULER,
+        "scheduler",
+        computed.DEPLOYS_SCHEDULER,
+        arguments=[When(_HAS_PLUGINS, f"--plugin={_PLUGINS}")],
+        volumes=[When(_HAS_PLUGINS, {"name": "plugins", "configMap": {"name": _HAS_PLUGINS}})],
+        mounts=[When(_HAS_PLUGINS, {"name": "plugins", "mountPath": _PLUGINS, "readOnly": True})],
+    ),
+    _scheduler(COSCHEDULER, "coscheduler", computed.DEPLOYS_COSCHEDULER),
+)

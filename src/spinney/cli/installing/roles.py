@@ -1,0 +1,72 @@
+"""What each process may do, as roles and bindings."""
+
+from collections.abc import Iterable
+
+from spinney.backends import Right, SchedulerBackend
+from spinney.cli import rights
+from spinney.cli.installing import computed
+from spinney.cli.installing.computed import NAMESPACE
+from spinney.cli.installing.description import Condition, Description, Each, Value, When
+from spinney.cli.installing.processes import COSCHEDULER, OPERATOR, PROCESSES, SCHEDULER, labels
+
+_RBAC = "rbac.authorization.k8s.io"
+
+
+def roles(backends: Iterable[type[SchedulerBackend]]) -> list[Description]:
+    """Return the roles of every process; the operator's have the rights of these backends, where they are enabled."""
+    rules = {
+        OPERATOR: [*_rules(rights.OPERATOR), *_when(computed.MNNVL, [rights.MNNVL]), *_backends(backends)],
+        SCHEDULER: [*_rules(rights.SCHEDULER), *_when(Value("scheduler.config.deviceReservation"), [rights.SHARING])],
+        COSCHEDULER: _rules(rights.COSCHEDULER),
+    }
+    leases = {OPERATOR: computed.OPERATOR_LEASE, SCHEDULER: SCHEDULER, COSCHEDULER: COSCHEDULER}
+    return [
+        When(process.condition, each)
+        for process in PROCESSES
+        for each in _of(
+            process.name,
+            [*rules[process.name], Each(f"{process.command}.extraRules")],
+            _lease(leases[process.name]),
+        )
+    ]
+
+
+def _backends(backends: Iterable[type[SchedulerBackend]]) -> list[Description]:
+    """Return the rules of backends, each there where its profile is enabled."""
+    return [
+        rule for backend in backends for rule in _when(computed.profile(backend.name, *backend.aliases), backend.rights)
+    ]
+
+
+def _when(condition: Condition, rights_: Iterable[Right]) -> list[Description]:
+    return [When(condition, rule) for rule in _rules(rights_)]
+
+
+def _rules(granted: Iterable[Right]) -> list[Description]:
+    return list(rights.rules(granted))
+
+
+def _lease(name: Description) -> list[Description]:
+    making, keeping = rights.rules(rights.lease(""))
+    return [making, {**keeping, "resourceNames": [name]}]
+
+
+def _of(name: str, cluster: list[Description], own: list[Description]) -> list[Description]:
+    here = {"name": name, "namespace": NAMESPACE, "labels": labels(name)}
+    everywhere = {"name": name, "labels": labels(name)}
+    return [
+        {"apiVersion": f"{_RBAC}/v1", "kind": "ClusterRole", "metadata": everywhere, "rules": cluster},
+        _binding("ClusterRole", name, everywhere),
+        {"apiVersion": f"{_RBAC}/v1", "kind": "Role", "metadata": here, "rules": own},
+        _binding("Role", name, here),
+    ]
+
+
+def _binding(kind: str, name: str, metadata: Description) -> Description:
+    return {
+        "apiVersion": f"{_RBAC}/v1",
+        "kind": f"{kind}Binding",
+        "metadata": metadata,
+        "roleRef": {"apiGroup": _RBAC, "kind": kind, "name": name},
+        "subjects": [{"kind": "ServiceAccount", "name": name, "namespace": NAMESPACE}],
+    }

@@ -1,0 +1,129 @@
+"""What stands around the processes: services, network policies, certificates, what Prometheus reads."""
+
+from typing import Final
+
+from spinney.cli.installing import computed
+from spinney.cli.installing.alerts import ALERTS
+from spinney.cli.installing.computed import NAMESPACE
+from spinney.cli.installing.description import Computed, Description, Each, Value, When, every, no, text
+from spinney.cli.installing.processes import OPERATOR, PROCESSES, Process, labels
+
+_CERT_MANAGER: Final = "cert-manager.io/v1"
+_MONITORING: Final = "monitoring.coreos.com/v1"
+_CERTIFICATE: Final = "webhooks.certificate.certManager"
+
+
+def surroundings() -> list[Description]:
+    """Return everything that is there beside processes and their rights."""
+    found: list[Description] = [When(computed.DEPLOYS_OPERATOR, each) for each in (_webhook_service(), *_certificate())]
+    for process in PROCESSES:
+        found += [
+            When(every(process.condition, Value("networkPolicy.enabled")), _network_policy(process)),
+            When(every(process.condition, Value("metrics.service.enabled")), _metrics_service(process)),
+            When(every(process.condition, Value("metrics.serviceMonitor.enabled")), _monitor(process)),
+        ]
+    return [*found, When(Value("metrics.prometheusRule.enabled"), _alerts())]
+
+
+def _webhook_service() -> Description:
+    return {
+        "apiVersion": "v1",
+        "kind": "Service",
+        "metadata": {"name": OPERATOR, "namespace": NAMESPACE, "labels": labels(OPERATOR)},
+        "spec": {
+            "selector": labels(OPERATOR),
+            "ports": [{"name": "webhooks", "port": 443, "targetPort": "webhooks"}],
+        },
+    }
+
+
+def _certificate() -> list[Description]:
+    """Return a certificate by cert-manager and, where no issuer is named, one that signs for itself."""
+    metadata = {"name": OPERATOR, "namespace": NAMESPACE, "labels": labels(OPERATOR)}
+    issuer = {"apiVersion": _CERT_MANAGER, "kind": "Issuer", "metadata": metadata, "spec": {"selfSigned": {}}}
+    certificate = {
+        "apiVersion": _CERT_MANAGER,
+        "kind": "Certificate",
+        "metadata": metadata,
+        "spec": {
+            "secretName": computed.CERTIFICATE_SECRET,
+            "dnsNames": [text(OPERATOR, ".", NAMESPACE, ".svc"), text(OPERATOR, ".", NAMESPACE, ".svc.cluster.local")],
+            "issuerRef": _ISSUER,
+        },
+    }
+    return [When(computed.SELF_SIGNED, issuer), When(Value(f"{_CERTIFICATE}.enabled"), certificate)]
+
+
+_ISSUER: Final = Computed(
+    f'.Values.{_CERTIFICATE}.issuerRef | default (dict "kind" "Issuer" "name" "{OPERATOR}")',
+    lambda setting: setting.at(f"{_CERTIFICATE}.issuerRef") or {"kind": "Issuer", "name": OPERATOR},
+)
+
+
+def _network_policy(process: Process) -> Description:
+    """Return a policy that lets in what the process serves; whoever may read metrics can be narrowed down."""
+    metrics, others = {"port": "metrics"}, [{"port": name} for name in process.ports if name != "metrics"]
+    narrowed = Value("networkPolicy.metricsFrom")
+    ingress: list[Description] = [{"ports": [*others]}] if others else []
+    ingress += [
+        When(narrowed, {"ports": [metrics], "from": narrowed}),
+        When(no(narrowed), {"ports": [metrics]}),
+    ]
+    return {
+        "apiVersion": "networking.k8s.io/v1",
+        "kind": "NetworkPolicy",
+        "metadata": process.metadata(),
+        "spec": {
+            "podSelector": {"matchLabels": labels(process.name)},
+            "policyTypes": ["Ingress", "Egress"],
+            "ingress": ingress,
+            "egress": [Each("networkPolicy.egress")],
+        },
+    }
+
+
+def _metrics_service(process: Process) -> Description:
+    port = process.ports["metrics"]
+    return {
+        "apiVersion": "v1",
+        "kind": "Service",
+        "metadata": {
+            "name": f"{process.name}-metrics",
+            "namespace": NAMESPACE,
+            "labels": labels(process.name),
+            "annotations": When(Value("metrics.service.annotations"), Value("metrics.service.annotations")),
+        },
+        "spec": {
+            "selector": labels(process.name),
+            "ports": [{"name": "metrics", "port": port, "targetPort": "metrics"}],
+        },
+    }
+
+
+def _monitor(process: Process) -> Description:
+    return {
+        "apiVersion": _MONITORING,
+        "kind": "ServiceMonitor",
+        "metadata": {
+            "name": process.name,
+            "namespace": NAMESPACE,
+            "labels": computed.with_labels("metrics.serviceMonitor.labels", labels(process.name)),
+        },
+        "spec": {
+            "selector": {"matchLabels": labels(process.name)},
+            "endpoints": [{"port": "metrics", "interval": Value("metrics.serviceMonitor.interval")}],
+        },
+    }
+
+
+def _alerts() -> Description:
+    return {
+        "apiVersion": _MONITORING,
+        "kind": "PrometheusRule",
+        "metadata": {
+            "name": "spinney",
+            "namespace": NAMESPACE,
+            "labels": computed.with_labels("metrics.prometheusRule.labels", labels("spinney")),
+        },
+        "spec": {"groups": [{"name": "spinney", "rules": [alert.rule() for alert in ALERTS]}]},
+    }

@@ -1,0 +1,199 @@
+"""The values of an installation: what they are, their defaults, and what is wrong with those somebody wrote."""
+
+import copy
+from importlib.resources import files
+from typing import Annotated, Any, Final, Literal
+
+import msgspec
+import yaml
+
+from spinney.api.struct import JSON
+from spinney.backends.documents import decode, parse
+from spinney.operator.configuration import OperatorConfiguration
+
+
+class _Part(msgspec.Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
+    """Values that belong together."""
+
+
+class Image(_Part, frozen=True, kw_only=True):
+    """What containers run."""
+
+    repository: str = ""
+    tag: str = ""
+    digest: str = ""
+    pull_policy: Literal["Always", "IfNotPresent", "Never"] = "IfNotPresent"
+
+
+class Named(_Part, frozen=True, kw_only=True):
+    """A reference by name."""
+
+    name: str
+
+
+class Resources(_Part, frozen=True, kw_only=True):
+    """Requests and limits of each process."""
+
+    operator: JSON = {}
+    scheduler: JSON = {}
+    coscheduler: JSON = {}
+
+
+class Switch(_Part, frozen=True, kw_only=True):
+    """Something to have or not."""
+
+    enabled: bool = True
+
+
+class Budget(Switch, frozen=True, kw_only=True):
+    """A PodDisruptionBudget of each process."""
+
+    max_unavailable: int | str = 1
+
+
+class Network(Switch, frozen=True, kw_only=True):
+    """A NetworkPolicy of each process."""
+
+    metrics_from: list[JSON] = []
+    egress: list[JSON] = []
+
+
+class MetricsService(Switch, frozen=True, kw_only=True):
+    """A Service in front of each process's metrics."""
+
+    annotations: dict[str, str] = {}
+
+
+class Monitor(Switch, frozen=True, kw_only=True):
+    """An object of the Prometheus operator."""
+
+    interval: str = ""
+    labels: dict[str, str] = {}
+
+
+class Metrics(_Part, frozen=True, kw_only=True):
+    """How metrics are collected."""
+
+    service: MetricsService = MetricsService()
+    service_monitor: Monitor = Monitor()
+    prometheus_rule: Monitor = Monitor()
+
+
+class CertManager(Switch, frozen=True, kw_only=True):
+    """A certificate by cert-manager."""
+
+    issuer_ref: dict[str, str] = {}
+
+
+class Certificate(_Part, frozen=True, kw_only=True):
+    """Who provides the certificate of the webhooks."""
+
+    secret_name: str = ""
+    cert_manager: CertManager = CertManager()
+
+
+class Webhooks(_Part, frozen=True, kw_only=True):
+    """How the API server reaches the operator."""
+
+    certificate: Certificate = Certificate()
+
+
+class Process(_Part, frozen=True, kw_only=True):
+    """What an installation adds to a process."""
+
+    extra_args: list[str] = []
+    extra_env: list[JSON] = []
+    extra_volumes: list[JSON] = []
+    extra_volume_mounts: list[JSON] = []
+    extra_rules: list[JSON] = []
+    service_account_annotations: dict[str, str] = {}
+
+
+class Operator(Process, frozen=True, kw_only=True):
+    """The operator."""
+
+    enabled: bool = True
+
+
+class Scheduler(Process, frozen=True, kw_only=True):
+    """The session scheduler."""
+
+    config: JSON = {}
+    verbosity: int = 1
+    plugins_config_map: str = ""
+
+
+class Coscheduler(Process, frozen=True, kw_only=True):
+    """The coscheduler."""
+
+    enabled: bool = False
+    config: JSON = {}
+    verbosity: int = 1
+
+
+class Values(_Part, frozen=True, kw_only=True):
+    """Everything that can be said about an installation; the defaults stand in ``values.yaml``, with what they mean."""
+
+    replica_count: Annotated[int, msgspec.Meta(ge=0)] = 2
+    image: Image = Image()
+    image_pull_secrets: list[Named] = []
+    resources: Resources = Resources()
+    node_selector: dict[str, str] = {}
+    tolerations: list[JSON] = []
+    affinity: JSON = {}
+    priority_class_name: str = ""
+    pod_annotations: dict[str, str] = {}
+    pod_labels: dict[str, str] = {}
+    topology_spread: Switch = Switch()
+    pod_disruption_budget: Budget = Budget()
+    network_policy: Network = Network()
+    metrics: Metrics = Metrics()
+    webhooks: Webhooks = Webhooks()
+    operator: Operator = Operator()
+    scheduler: Scheduler = Scheduler()
+    coscheduler: Coscheduler = Coscheduler()
+    config: OperatorConfiguration = OperatorConfiguration()
+
+
+DEFAULTS: Final = files("spinney.cli.installing").joinpath("values.yaml")
+
+
+def default_values() -> JSON:
+    """Return every value with its default."""
+    found: JSON = yaml.safe_load(DEFAULTS.read_text(encoding="utf-8"))
+    return found
+
+
+def read_values(text: str, source: str) -> JSON:
+    """Return the values of a file; raises :class:`~spinney.backends.documents.InvalidDocument` with what is wrong."""
+    document = parse(text, source)
+    decode(Values, document)
+    found: JSON = document.value or {}
+    return found
+
+
+def merged(defaults: JSON, changes: JSON) -> JSON:
+    """Return values with changes made to them as Helm makes them: mappings key by key, all else as a whole."""
+    result = copy.deepcopy(defaults)
+    for key, value in changes.items():
+        both = isinstance(result.get(key), dict) and isinstance(value, dict)
+        result[key] = merged(result[key], value) if both else value
+    return {key: value for key, value in result.items() if value is not None}
+
+
+def schema() -> JSON:
+    """Return the JSON schema of the values, for ``values.schema.json``; a word that does not exist is an error."""
+    made = msgspec.json.schema(Values)
+    return {"$schema": "http://json-schema.org/draft-07/schema#", **_strict(made)}
+
+
+def _strict(part: Any) -> Any:
+    if isinstance(part, list):
+        return [_strict(each) for each in part]
+    if not isinstance(part, dict):
+        return part
+    found = {key: _strict(value) for key, value in part.items() if key not in ("format", "default", "properties")}
+    if "properties" in part:
+        found["properties"] = {name: _strict(value) for name, value in part["properties"].items()}
+        found["additionalProperties"] = False
+    return found
