@@ -64,3 +64,16 @@ def test_only_plugins_that_are_named_are_loaded(tmp_path: Path, monkeypatch: pyt
     assert answer.exit_code == 1
     assert "entry point 'broken-one' of broken" in answer.stderr
     assert "No module named 'no_such_module'" in answer.stderr
+
+
+def test_plugins_in_a_directory_are_taken(tmp_path: Path) -> None:
+    """``--plugin`` takes every plugin of a file or of a directory's files, as a mounted ConfigMap has them."""
+    plugin = "from spinney.scheduler import Plugin\n\n\nclass Quiet(Plugin):\n    name = 'quiet'\n\n"
+    (tmp_path / "quiet.py").write_text(plugin + "    def on_session_open(self, session): ...\n")
+    answer = CliRunner().invoke(main, ["scheduler", "--check", "--plugin", str(tmp_path)])
+    assert answer.exit_code == 0, answer.output
+    assert "- name: quiet" in answer.output
+    (tmp_path / "broken.py").write_text("import nowhere\n")
+    answer = CliRunner().invoke(main, ["scheduler", "--check", "--plugin", str(tmp_path)])
+    assert answer.exit_code == 1
+    assert "broken.py:1: ModuleNotFoundError" in answer.output

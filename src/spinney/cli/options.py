@@ -170,7 +170,7 @@ def plugin_option(command: _Decorated) -> _Decorated:
         multiple=True,
         type=PluginText(),
         metavar="FILE[:CLASS][,KEY=VALUE]",
-        help="Python file with a plugin of yours, or directory of such files, added after those configured; may be repeated.",
+        help="Python file with a plugin of yours, or directory of them, added after those configured; may be repeated.",
     )(command)
 
 
