@@ -58,6 +58,9 @@ def test_labels_count_where_a_pod_looks_at_pods() -> None:
         ({"gpu-fraction": "1"}, None),
         ({"gpu-fraction": "0"}, None),
         ({"gpu-fraction": "half"}, None),
+        ({"gpu-memory": "\u00b2"}, None),
+        ({"gpu-memory": "9" * 9999}, DeviceShare(parts=0, memory=1 << 30)),
+        ({"gpu-fraction": "0.5", "gpu-fraction-num-devices": "9" * 30}, DeviceShare(DEVICE // 2, 0, devices=1 << 30)),
         ({"gpu-memory": "-5"}, None),
     ],
 )

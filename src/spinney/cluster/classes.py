@@ -26,7 +26,8 @@ from spinney.api.core import (
     TopologySpreadConstraint,
     Volume,
 )
-from spinney.cluster.devices import DEVICE, share_of_memory, shares_of_memory
+from spinney.api.pod_requests import LARGEST_AMOUNT
+from spinney.cluster.devices import DEVICE, share_of_memory, shares_of_memory, whole_number
 from spinney.cluster.journal import Rows
 from spinney.cluster.requests import requested
 from spinney.cluster.resources import GPU, MIG_PREFIX, ResourceAxis, Vector, mig_slices, padded
@@ -181,7 +182,7 @@ class RequestClasses:
                 constraints=constraints,
                 share=_share(*sharing),
                 legacy_mig=legacy_mig,
-                mig_slices=sum(mig_slices(name) * amount for name, amount in requests.items()),
+                mig_slices=min(sum(mig_slices(name) * each for name, each in requests.items()), LARGEST_AMOUNT),
                 unoffered=tuple([name for name in requests if requests[name] and self.axis.find(name) is None]),
             )
             if len(self._known) >= self._enough:
@@ -250,9 +251,10 @@ def _device_wishes(annotations: Mapping[str, str]) -> tuple[tuple[str, str, str]
 
 
 def _share(fraction: str, memory: str, devices: str) -> DeviceShare | None:
-    count = int(devices) if devices.isdigit() and int(devices) > 0 else 1
-    if memory.isdigit() and int(memory) > 0:
-        return DeviceShare(parts=0, memory=int(memory), devices=count)
+    count = whole_number(devices) or 1
+    asked = whole_number(memory)
+    if asked:
+        return DeviceShare(parts=0, memory=asked, devices=count)
     if _FRACTION.fullmatch(fraction) is None:
         return None
     parts = round(float(fraction) * DEVICE)

@@ -17,6 +17,8 @@ DEVICE: Final = 10_000
 
 _HUNDREDTH: Final = DEVICE // 100
 _DEFAULT_MEMORY: Final = 100
+_MOST: Final = 1 << 30
+_DIGITS: Final = 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,12 +36,12 @@ class DeviceFacts:
 
 def device_facts(labels: Mapping[str, str]) -> DeviceFacts:
     """Read the device labels of a node; a label that is not a number counts as absent."""
-    memory = _number(labels.get(GPU_MEMORY_LABEL))
+    memory = whole_number(labels.get(GPU_MEMORY_LABEL))
     floored = memory - memory % 100 if memory is not None else 0
     return DeviceFacts(
         memory=floored or _DEFAULT_MEMORY,
         memory_known=floored > 0,
-        count=_number(labels.get(GPU_COUNT_LABEL)),
+        count=whole_number(labels.get(GPU_COUNT_LABEL)),
         mig_strategy=labels.get(MIG_STRATEGY_LABEL, ""),
         mig_enabled=labels.get(MIG_ENABLED_LABEL) == "true",
     )
@@ -56,5 +58,8 @@ def shares_of_memory(mebibytes: int, device_memory: npt.NDArray[np.int64]) -> np
     return found
 
 
-def _number(text: str | None) -> int | None:
-    return int(text) if text is not None and text.isdigit() else None
+def whole_number(text: str | None) -> int | None:
+    """Return the number that a text of decimal digits stands for; more devices, or memory, than there are is cut."""
+    if not text or not text.isascii() or not text.isdigit():
+        return None
+    return min(int(text), _MOST) if len(text) <= _DIGITS else _MOST

@@ -37,6 +37,7 @@ MOST_RESOURCES: Final = 512
 """How many resources have a column of their own; what nodes offer beyond that is not counted."""
 _WIDTH_STEP: Final = 8
 _NAMED: Final = 4
+_MIG_DIGITS: Final = 2
 
 
 class ResourceAxis:
@@ -131,4 +132,4 @@ def mig_slices(name: str) -> int:
     if not is_mig(name):
         return 0
     digits = name[len(MIG_PREFIX) :].partition("g.")[0]
-    return int(digits) if digits.isdigit() else 0
+    return int(digits) if len(digits) <= _MIG_DIGITS and digits.isascii() and digits.isdigit() else 0

@@ -32,6 +32,7 @@ from spinney.binding.budgets import Budgets
 from spinney.binding.device_claims import DeviceClaims
 from spinney.binding.group_conditions import GROUP_KINDS
 from spinney.binding.pod_status import PodStatusWriter
+from spinney.binding.unreadable import TakeIn, UnreadableObjects
 from spinney.binding.volumes import LateVolumes
 from spinney.cluster.dra.book import ClaimBook
 from spinney.cluster.pods import PodKey, PodRecord
@@ -71,10 +72,12 @@ from spinney.kube.client import Client
 from spinney.kube.discovery import served
 from spinney.kube.keys import Key
 from spinney.kube.manager import Manager
+from spinney.kube.rounds import Rounds
 
 log = structlog.get_logger()
 
 COMPONENT: Final = "spinney-coscheduler"
+CYCLES: Final = "pod scheduling cycles"
 PREEMPTING: Final = "Preempting"
 _HELD_SECONDS: Final = 5.0
 """How long a group may be incomplete before its pods say so: while a gang is being created it always is."""
@@ -118,6 +121,8 @@ class CoschedulerProcess:
         self._woken = asyncio.Event()
         self._events = events = self.manager.recorder(COMPONENT)
         self._pod_status = PodStatusWriter(client, events, event_reason=FAILED_SCHEDULING)
+        self._unreadable = UnreadableObjects(self.manager.metrics, writer=self._pod_status, events=events)
+        self._rounds = Rounds(self.manager, CYCLES)
         self._reports = Reports(self._pod_status, self.cluster)
         waiting = WaitingPods()
         leaving: dict[PodKey, None] = {}
@@ -222,7 +227,7 @@ class CoschedulerProcess:
         self.groups.reordered = self._reordered
         self.groups.incomplete = self._watch_held
         await self._follow(intake)
-        self.manager.add_runnable("scheduling cycles", self._schedule_for_ever)
+        self.manager.add_runnable(CYCLES, self._schedule_for_ever)
         self.manager.add_runnable("safety flush", self._flush_for_ever)
 
     def stop(self) -> None:
@@ -231,47 +236,49 @@ class CoschedulerProcess:
 
     async def _follow(self, intake: Intake) -> None:
         manager = self.manager
+
+        def follow(cache: WatchCache[Any], take_in: TakeIn) -> None:
+            cache.subscribe(self._unreadable.guarded(cache.resource, take_in))
+
         available = await served(
             self._client, (workload_v1alpha1.WORKLOAD, COMPOSITE_POD_GROUP, *GROUP_KINDS, *_DEVICES)
         )
         # Groups and what constraints refer to come first, so that pods meet them when they are taken in.
         if coscheduling.POD_GROUP in available:
             groups = manager.cache(coscheduling.POD_GROUP, coscheduling.PodGroup)
-            groups.subscribe(intake.pod_group)
+            follow(groups, intake.pod_group)
             self._start = ScheduleStart(manager, groups, self._disruption)
             if self._with_controller:
                 self._controller = PodGroupController(manager)
         if workload_v1alpha1.WORKLOAD in available:
-            manager.cache(workload_v1alpha1.WORKLOAD, workload_v1alpha1.Workload).subscribe(intake.workload)
+            follow(manager.cache(workload_v1alpha1.WORKLOAD, workload_v1alpha1.Workload), intake.workload)
         if COMPOSITE_POD_GROUP in available:
-            manager.cache(COMPOSITE_POD_GROUP, CompositePodGroup).subscribe(intake.composite)
+            follow(manager.cache(COMPOSITE_POD_GROUP, CompositePodGroup), intake.composite)
         for resource in (kind for kind in GROUP_KINDS if kind in available):
             cache: WatchCache[Any] = manager.cache(resource, GROUP_KINDS[resource].type)
             if resource != coscheduling.POD_GROUP:
-                cache.subscribe(intake.native_group)
+                follow(cache, intake.native_group)
             self._conditions.append(GroupConditions(manager, resource, cache, self.groups, self._events))
         for resource, kind in _DEVICES.items():
             if resource in available:
-                manager.cache(resource, kind).subscribe(partial(intake.devices, resource))
-        manager.cache(NAMESPACE, _Named).subscribe(intake.namespace)
-        manager.cache(POD_DISRUPTION_BUDGET, PodDisruptionBudget).subscribe(intake.budget)
+                follow(manager.cache(resource, kind), partial(intake.devices, resource))
+        follow(manager.cache(NAMESPACE, _Named), intake.namespace)
+        follow(manager.cache(POD_DISRUPTION_BUDGET, PodDisruptionBudget), intake.budget)
         claims = manager.cache(PERSISTENT_VOLUME_CLAIM, PersistentVolumeClaim)
-        claims.subscribe(intake.claim)
+        follow(claims, intake.claim)
         self.services.late_volumes.follow(claims)
-        manager.cache(PERSISTENT_VOLUME, PersistentVolume).subscribe(intake.volume)
-        manager.cache(STORAGE_CLASS, StorageClass).subscribe(intake.storage_class)
-        manager.cache(NODE, Node).subscribe(intake.node)
-        manager.cache(POD, Pod).subscribe(intake.pod)
+        follow(manager.cache(PERSISTENT_VOLUME, PersistentVolume), intake.volume)
+        follow(manager.cache(STORAGE_CLASS, StorageClass), intake.storage_class)
+        follow(manager.cache(NODE, Node), intake.node)
+        follow(manager.cache(POD, Pod), intake.pod)
 
     async def _schedule_for_ever(self) -> None:
         clock = self._runtime.clock
-        seconds = self._configuration.burst_milliseconds / 1000
         try:
             while True:
                 self._woken.clear()
-                # Not polling: between two bursts everybody else gets a turn.
-                while self.scheduler.burst(seconds, _MOST_PER_BURST):  # noqa: ASYNC110
-                    await asyncio.sleep(0)
+                if not await self._rounds.attempt(self._burst_after_burst):
+                    continue
                 due = self.scheduler.next_due()
                 try:
                     async with asyncio.timeout(None if due is None else max(due - clock.monotonic(), _SHORTEST_REST)):
@@ -287,6 +294,12 @@ class CoschedulerProcess:
             await self.scheduler.finish_binding()
             await self._disruption.finish()
             await self._pod_status.flush()
+
+    async def _burst_after_burst(self) -> None:
+        """Run cycles until no pod is ready; between two bursts everybody else gets a turn."""
+        seconds = self._configuration.burst_milliseconds / 1000
+        while self.scheduler.burst(seconds, _MOST_PER_BURST):  # noqa: ASYNC110 - nothing is waited for
+            await asyncio.sleep(0)
 
     async def _flush_for_ever(self) -> None:
         while True:

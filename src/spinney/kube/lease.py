@@ -35,6 +35,10 @@ class LeaseLost(KubeError):  # noqa: N818 - named for the situation
     """The lease could not be renewed in time; this process must stop what the lease protects."""
 
 
+class LeaseGivenAway(Exception):  # noqa: N818 - named for the situation
+    """This process cannot do its work, so another replica should; it says why."""
+
+
 @dataclass(frozen=True, slots=True)
 class LeaseTimes:
     """The three periods of an election, in seconds; the defaults are those of every Kubernetes component."""

@@ -24,7 +24,7 @@ from spinney.kube.delegation import Delegation
 from spinney.kube.events import EventRecorder
 from spinney.kube.fencing import fenced
 from spinney.kube.indexes import IndexFunction
-from spinney.kube.lease import LeaderElection
+from spinney.kube.lease import LeaderElection, LeaseGivenAway
 from spinney.kube.metrics import KubeMetrics
 from spinney.kube.serving import Answer, Check, HealthServer
 from spinney.runtime import Runtime
@@ -108,6 +108,11 @@ class Manager:
         self._recorders.append(recorder)
         return recorder
 
+    @property
+    def elected(self) -> bool:
+        """Tell whether other replicas may take over."""
+        return self._election is not None
+
     def check_ready(self, name: str, check: Check) -> None:
         """Have the process ready only while a check does not complain; nothing without endpoints."""
         if self._health is not None:
@@ -161,8 +166,8 @@ class Manager:
                         parts.start(runnable.name, runnable.run())
                 if self._election is None:
                     await parts.watch_over(self._lead())
-                elif await self._reaches(self._election.acquire(), parts):
-                    await parts.watch_over(self._election.hold(self._lead))
+                else:
+                    await self._lead_while_elected(self._election, parts)
                 if self._linger_seconds:
                     await parts.watch_over(self.runtime.clock.sleep(self._linger_seconds))
         finally:
@@ -188,6 +193,21 @@ class Manager:
             reached.cancel()
             stopping.cancel()
             await asyncio.wait({reached, stopping})
+
+    async def _lead_while_elected(self, election: LeaderElection, parts: "_Parts") -> None:
+        """Lead whenever the lease is ours, until asked to stop; a part that gives the lease away stands by again."""
+        while await self._reaches(election.acquire(), parts):
+            try:
+                await parts.watch_over(election.hold(self._lead))
+            except ComponentFailed as error:
+                if not isinstance(error.__cause__, LeaseGivenAway):
+                    raise
+                log.error("lease given away", lease=election.name, problem=str(error.__cause__))  # noqa: TRY400 - it is told
+            else:
+                return
+            # Whoever waits for the lease looks for it more often than that.
+            if not await self._reaches(self.runtime.clock.sleep(election.times.lease_duration), parts):
+                return
 
     async def _lead(self) -> None:
         """Run controllers and runnables until asked to stop, then let reconciles finish within the grace period."""

@@ -65,6 +65,18 @@ class KubeMetrics:
             ["outcome"],
             registry=self.registry,
         )
+        self.failed_rounds = Counter(
+            "spinney_failed_rounds",
+            "Rounds of a loop, such as scheduling cycles, that failed as a whole.",
+            ["loop"],
+            registry=self.registry,
+        )
+        self.failed_in_a_row = Gauge(
+            "spinney_failed_rounds_in_a_row",
+            "How many rounds of a loop have failed in a row; 0 while all is well.",
+            ["loop"],
+            registry=self.registry,
+        )
         self.leading = Gauge(
             "spinney_leading", "1 while this process holds the lease.", ["lease"], registry=self.registry
         )

@@ -33,14 +33,6 @@ class CycleMetrics:
             ["doing"],
             registry=registry,
         )
-        self.failed_cycles = Counter(
-            "spinney_scheduling_failed_cycles", "Cycles that failed as a whole.", registry=registry
-        )
-        self.failing = Gauge(
-            "spinney_scheduling_consecutive_failed_cycles",
-            "How many cycles have failed in a row; 0 while all is well.",
-            registry=registry,
-        )
         self.decisions = Counter(
             "spinney_scheduling_decisions",
             "Pods by what a cycle decided (bind, evict, pipeline).",

@@ -15,6 +15,7 @@ from spinney.api.core import Pod
 from spinney.binding.binder import Binder
 from spinney.binding.evicting import Disruption, Evictor, Victim
 from spinney.binding.placement import BindFailure, ChosenDevice, ClaimAllocation, GangPlacement, Placement
+from spinney.binding.pod_status import SCHEDULER_ERROR
 from spinney.binding.reporting import PodVerdict, Reporter
 from spinney.cluster.statuses import PodStatus
 from spinney.gangs.tree import GangKey
@@ -122,8 +123,13 @@ class ClusterEffects:
         cluster, claims = self._inventory.cluster, self._inventory.claims
         changed = changed_nodes(cluster, decided_at)
         for gang, together in by_gang(binds).items():
-            if assume_gang(cluster, claims, together, changed=changed) is None:
-                self._begin(self._bind(gang, together), f"bind {gang}")
+            try:
+                problem = assume_gang(cluster, claims, together, changed=changed)
+            except Exception as error:  # noqa: BLE001 - one gang, one failure
+                self._set_back(gang, together, error)
+                continue
+            if problem is None:
+                self._begin(self._try_to_bind(gang, together), f"bind {gang}")
             else:
                 self._metrics.outdated.inc()
                 self._wake()
@@ -132,7 +138,7 @@ class ClusterEffects:
         """Begin to evict; what could not be placed is reported."""
         gangs = {eviction.pod: eviction.gang for eviction in result.evictions}
         for disruption in self._disruptions(result.evictions):
-            self._begin(self._evict(disruption, gangs), f"evict for {disruption.name}")
+            self._begin(self._try_to_evict(disruption, gangs), f"evict for {disruption.name}")
         self._pod_groups.started(result.started, self._client.runtime.clock.now())
         self._report(result.unschedulable)
 
@@ -147,6 +153,22 @@ class ClusterEffects:
         task = asyncio.create_task(work, name=name)
         self._under_way.add(task)
         task.add_done_callback(self._under_way.discard)
+
+    async def _try_to_bind(self, gang: GangKey, binds: Sequence[Bind]) -> None:
+        try:
+            await self._bind(gang, binds)
+        except Exception as error:  # noqa: BLE001 - one gang, one failure
+            self._set_back(gang, binds, error)
+
+    def _set_back(self, gang: GangKey, binds: Sequence[Bind], error: Exception) -> None:
+        """Say on the pods of a gang that binding them failed; what they hold is given back when that is settled."""
+        log.error("gang set back", gang=str(gang), doing="binding", exc_info=error)
+        self._metrics.errors.labels("binding").inc()
+        message = f"the scheduler failed while binding it: {type(error).__name__}: {error}; it is tried again later"
+        self._reporter.unschedulable(
+            [PodVerdict(bind.pod, bind.uid, message, message, reason=SCHEDULER_ERROR) for bind in binds]
+        )
+        asyncio.get_running_loop().call_later(_LONGEST_HOLD, self._give_back, gang, binds)
 
     async def _bind(self, gang: GangKey, binds: Sequence[Bind]) -> None:
         placements = tuple(map(self._placement, binds))
@@ -205,6 +227,14 @@ class ClusterEffects:
                 victims=tuple(Victim(each.pod, each.uid, each.message) for each in together),
                 beneficiary=gang_reference(found.gang) if found is not None and for_others else None,
             )
+
+    async def _try_to_evict(self, disruption: Disruption, gangs: Mapping[Key, GangKey]) -> None:
+        try:
+            await self._evict(disruption, gangs)
+        except Exception:
+            log.exception("eviction failed", purpose=disruption.name)
+            self._metrics.errors.labels("evicting").inc()
+            asyncio.get_running_loop().call_later(_EVICT_AGAIN, self._wake)
 
     async def _evict(self, disruption: Disruption, gangs: Mapping[Key, GangKey]) -> None:
         gone = await self._evictor.evict(disruption)

@@ -27,11 +27,13 @@ from spinney.binding.group_conditions import GROUP_KINDS
 from spinney.binding.repair import PartGangs
 from spinney.binding.reporting import Reporter
 from spinney.binding.shared_devices import SharedDevices
+from spinney.binding.unreadable import UnreadableObjects
 from spinney.binding.volumes import LateVolumes
 from spinney.kube.cache import Change, WatchCache
 from spinney.kube.client import Client
 from spinney.kube.errors import KubeError
 from spinney.kube.manager import Manager
+from spinney.kube.rounds import Rounds
 from spinney.scheduler.commit import whole_gangs
 from spinney.scheduler.completing import completing_first
 from spinney.scheduler.config import SchedulerConfig
@@ -57,6 +59,7 @@ from spinney.scheduler.whole_devices import without_shares
 log = structlog.get_logger()
 
 COMPONENT = "spinney-scheduler"
+CYCLES = "scheduling cycles"
 UNSCHEDULABLE_EVENT = "Unschedulable"
 
 
@@ -68,6 +71,12 @@ class Pace:
     """From the event that wakes a cycle to its start, so that what comes together is decided together."""
     hand_over: float = 0.02
     """Between looks at what a cycle has decided so far."""
+    look_up: float = 1.0
+    """Between looks at whether plugins have opened."""
+    slow: float = 30.0
+    """After which a cycle is reported with what it is busy with."""
+    stuck: float = 120.0
+    """After which a cycle that has not ended costs the lease."""
     rediscovery: float = 60.0
     """Between looks for kinds that the API server did not serve before."""
 
@@ -97,6 +106,7 @@ class SchedulerProcess:
         self._runtime = client.runtime
         self._pace = pace
         self._metrics = metrics or CycleMetrics()
+        self._rounds = Rounds(self.manager, CYCLES, slow_seconds=pace.slow, stuck_seconds=pace.stuck)
         self._woken = asyncio.Event()
         self._moment: datetime | None = None
         registry = registry if registry is not None else default_registry()
@@ -119,6 +129,11 @@ class SchedulerProcess:
         self._device_claims = DeviceClaims(client)
         steps = (self._volumes, self._device_claims, SharedDevices(client))
         self._writing = effects is None
+        self._unreadable = UnreadableObjects(
+            self.manager.metrics,
+            writer=reporter if self._writing else None,
+            events=events if self._writing else None,
+        )
         self._effects: Effects = effects or ClusterEffects(
             client,
             self.inventory,
@@ -170,7 +185,7 @@ class SchedulerProcess:
                 self.manager.add(conditions.controller(self.manager))
             self.manager.add_runnable("queue statuses", self._queue_statuses.run)
             self.manager.add_runnable("releases of part-bound gangs", self._releases.run)
-        self.manager.add_runnable("scheduling cycles", self._cycle_for_ever)
+        self.manager.add_runnable(CYCLES, self._cycle_for_ever)
         self.manager.add_runnable("discovery", self._discover_for_ever, needs_lease=False)
 
     def stop(self) -> None:
@@ -181,7 +196,8 @@ class SchedulerProcess:
 
     def _follow(self, cache: WatchCache[Any]) -> None:
         self._followed.add(cache.resource)
-        cache.subscribe(self._take_in_pod if cache.resource is POD else self._take_in)
+        take_in = self._take_in_pod if cache.resource is POD else self._take_in
+        cache.subscribe(self._unreadable.guarded(cache.resource, take_in))
         if cache.resource is PERSISTENT_VOLUME_CLAIM and self._writing:
             self._volumes.follow(cache)
 
@@ -241,7 +257,8 @@ class SchedulerProcess:
                 await self._until_woken()
                 await self._runtime.clock.sleep(self._pace.gather)
                 self._woken.clear()
-                await self._cycle()
+                if not await self._rounds.attempt(self._cycle):
+                    self._woken.set()
         finally:
             await self._effects.finish()
 
@@ -260,11 +277,16 @@ class SchedulerProcess:
         started = self._runtime.clock.monotonic()
         snapshot = self.inventory.snapshot()
         self._releases.look_after_cycle(snapshot.gangs.pending)
-        session = await self._runtime.executor.run(self._scheduler.open_session, snapshot)
+        opening = asyncio.ensure_future(self._runtime.executor.run(self._scheduler.open_session, snapshot))
+        while not opening.done():
+            await asyncio.wait({opening}, timeout=self._pace.look_up)
+            self._rounds.takes(self._runtime.clock.monotonic() - started, self._scheduler.busy_with)
+        session = await opening
         deciding = asyncio.ensure_future(self._runtime.executor.run(self._decide, session))
         handed_over = 0
         while not deciding.done():
             await asyncio.wait({deciding}, timeout=self._pace.hand_over)
+            self._rounds.takes(self._runtime.clock.monotonic() - started, self._scheduler.busy_with)
             end = len(session.binds) if deciding.done() else whole_gangs(session.binds, handed_over)
             self._effects.bind(session.binds[handed_over:end], decided_at=snapshot.ledger.table.static.position)
             handed_over = end

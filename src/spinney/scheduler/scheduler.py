@@ -25,6 +25,7 @@ from spinney.scheduler.promises import Promises
 from spinney.scheduler.results import CycleResult, FitError, Unschedulable
 from spinney.scheduler.session import Session
 from spinney.scheduler.setbacks import Setbacks
+from spinney.scheduler.timing import Timings
 
 log = structlog.get_logger()
 
@@ -56,9 +57,19 @@ class Scheduler:
         self._stale_since: dict[GangKey, datetime] = {}
         self._memory: dict[str, object] = {}
         self._setbacks = Setbacks()
+        self._timings: Timings | None = None
         self._promises = Promises(config)
         self._actions = [_action(name, actions) for name in config.actions]
         check_plugins(config.plugins, self.registry)
+
+    @property
+    def busy_with(self) -> str:
+        """Return what the newest session is doing now: a plugin's function, or an action."""
+        current = self._timings.current if self._timings is not None else None
+        if current is None:
+            return "no plugin"
+        plugin, hook = current
+        return f"action {hook}" if plugin == "action" else f"plugin {plugin} at {hook}"
 
     def open_session(self, snapshot: Snapshot | None = None) -> Session:
         """Return an opened session on ``snapshot``, or on the inventory as it is now.
@@ -72,6 +83,7 @@ class Scheduler:
             self.runtime,
             metrics=self.metrics,
         )
+        self._timings = session.timings
         session.stale_since = self._stale_since
         session.memory = self._memory
         session.setbacks = self._setbacks

@@ -1,0 +1,61 @@
+"""Objects that a scheduler cannot take in: each stays its own problem.
+
+An object that makes a scheduler's books raise is logged and counted, and an event on it says why. It is then treated as
+absent: nothing is placed on such a node, in such a queue or for such a group. A pod that cannot be read is not
+scheduled and says so; if it was read before, what it held then still counts.
+"""
+
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any
+
+import structlog
+
+from spinney.api.core import POD
+from spinney.api.resource import Resource
+from spinney.binding.pod_status import SCHEDULER_ERROR, PodStatusWriter, PodVerdict
+from spinney.kube.cache import Change
+from spinney.kube.events import EventRecorder, reference
+from spinney.kube.keys import Key
+from spinney.kube.metrics import KubeMetrics
+
+log = structlog.get_logger()
+
+TakeIn = Callable[[Change[Any]], None]
+
+
+class UnreadableObjects:
+    """Guards what takes objects in. ``writer`` and ``events`` are absent where nothing is written."""
+
+    def __init__(
+        self, metrics: KubeMetrics, *, writer: PodStatusWriter | None = None, events: EventRecorder | None = None
+    ) -> None:
+        self._metrics = metrics
+        self._writer = writer
+        self._events = events
+
+    def guarded(self, resource: Resource, take_in: TakeIn) -> TakeIn:
+        """Return ``take_in`` without what it may raise."""
+
+        def guarded(change: Change[Any]) -> None:
+            try:
+                take_in(change)
+            except Exception as error:
+                log.exception("object not taken in", resource=str(resource), object=str(change.key))
+                self._metrics.undecodable.labels(str(resource)).inc()
+                if change.new is None:
+                    return
+                self._tell(resource, change.key, change.new, error)
+                if resource is not POD:
+                    with suppress(Exception):  # it may not have got as far as being there
+                        take_in(Change(change.key, change.old or change.new, None, change.resource_version))
+
+        return guarded
+
+    def _tell(self, resource: Resource, key: Key, found: Any, error: Exception) -> None:
+        said = f"the scheduler cannot read this object, and ignores it: {type(error).__name__}: {error}"
+        if resource is POD:
+            if self._writer is not None and not found.spec.node_name:
+                self._writer.waits(PodVerdict(key, found.metadata.uid or "", said, said, reason=SCHEDULER_ERROR))
+        elif self._events is not None:
+            self._events.event(reference(resource, found), "Warning", SCHEDULER_ERROR, said)
