@@ -8,13 +8,13 @@ is refused before anything is made of it.
 import math
 import re
 from collections.abc import Iterator
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
 import yaml
 
 MAX_DEPTH: Final = 256
 MAX_EXPANDED: Final = 1_000_000
-"""How many values a document may have once its aliases are written out."""
+"""How many values the aliases of a document may stand for."""
 
 _SafeLoader: Final = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _INT: Final = re.compile(r"[-+]?(?:0b[01_]+|0x[0-9a-fA-F_]+|0[0-7_]*|[1-9][0-9_]*)\Z")
@@ -28,21 +28,6 @@ _TIMESTAMP: Final = "tag:yaml.org,2002:timestamp"
 
 class Unacceptable(yaml.YAMLError):
     """Text that is YAML and is not read, because of what it would become."""
-
-
-class Loader(_SafeLoader):  # type: ignore[misc, valid-type]
-    """Makes plain values; numbers are those that Kubernetes takes for numbers, and keys are text, as in JSON."""
-
-    def construct_mapping(self, node: Any, deep: bool = False) -> dict[str, Any]:
-        """Make a mapping; a key that is a number or a truth value is taken as JSON writes it."""
-        found = super().construct_mapping(node, deep)
-        return {key if isinstance(key, str) else _spelled(key, node): value for key, value in found.items()}
-
-
-Loader.yaml_implicit_resolvers = {
-    first: [(tag, _PATTERNS.get(tag, pattern)) for tag, pattern in resolvers if tag != _TIMESTAMP]
-    for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
-}
 
 
 def _spelled(key: Any, node: yaml.Node) -> str:
@@ -61,7 +46,30 @@ def _number(loader: Any, node: yaml.ScalarNode) -> int | float:
     return int(value) if value.is_integer() and abs(value) < 2**53 else value
 
 
-Loader.add_constructor("tag:yaml.org,2002:float", _number)
+class _Kubernetes:
+    """Makes plain values; numbers are those that Kubernetes takes for numbers, and keys are text, as in JSON."""
+
+    yaml_implicit_resolvers: ClassVar[dict[Any, Any]] = {
+        first: [(tag, _PATTERNS.get(tag, pattern)) for tag, pattern in resolvers if tag != _TIMESTAMP]
+        for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
+    }
+    yaml_constructors: ClassVar[dict[Any, Any]] = {
+        **yaml.SafeLoader.yaml_constructors,
+        "tag:yaml.org,2002:float": _number,
+    }
+
+    def construct_mapping(self, node: Any, deep: bool = False) -> dict[str, Any]:
+        """Make a mapping; a key that is a number or a truth value is taken as JSON writes it."""
+        found = super().construct_mapping(node, deep)  # type: ignore[misc]  # of the loader it is mixed into
+        return {key if isinstance(key, str) else _spelled(key, node): value for key, value in found.items()}
+
+
+class Loader(_Kubernetes, _SafeLoader):  # type: ignore[misc, valid-type]
+    """Reads quickly, in C where PyYAML has that; for text that :func:`check` has accepted."""
+
+
+class MarkingLoader(_Kubernetes, yaml.SafeLoader):  # type: ignore[misc]  # its mappings have text for keys
+    """Reads slowly, with the best words about where a fault is; for what people write."""
 
 
 def load(text: str | bytes, *, aliases: bool = True) -> Any:
@@ -84,12 +92,16 @@ def check(text: str | bytes, *, aliases: bool = True) -> None:
     """Raise :class:`Unacceptable` for text that is nested too deeply or becomes too large."""
     sizes: dict[str, int] = {}
     open_: list[tuple[str | None, int]] = []  # the anchor of each collection begun, and the count when it began
-    count = 0
+    count = expanded = 0
     for event in yaml.parse(text, Loader=_SafeLoader):
         if isinstance(event, yaml.AliasEvent):
             if not aliases:
                 raise Unacceptable("aliases are not accepted")
-            count += sizes.get(event.anchor or "", 0)
+            size = sizes.get(event.anchor or "")
+            if size is None:
+                raise Unacceptable(f"*{event.anchor} stands in what it stands for")
+            count += size
+            expanded += size
         elif isinstance(event, yaml.ScalarEvent):
             count += 1
             if event.anchor is not None:
@@ -104,6 +116,6 @@ def check(text: str | bytes, *, aliases: bool = True) -> None:
             if anchor is not None:
                 sizes[anchor] = count - began
         elif isinstance(event, yaml.DocumentEndEvent):
-            sizes, count = {}, 0
-        if count > MAX_EXPANDED:
-            raise Unacceptable(f"more than {MAX_EXPANDED} values once its aliases are written out")
+            sizes, count, expanded = {}, 0, 0
+        if expanded > MAX_EXPANDED:
+            raise Unacceptable(f"its aliases stand for more than {MAX_EXPANDED} values")

@@ -15,6 +15,7 @@ import msgspec
 import yaml
 
 from spinney.api.durations import parse_duration
+from spinney.api.yaml_text import MarkingLoader, Unacceptable
 
 Step = str | int
 T = TypeVar("T", bound=msgspec.Struct)
@@ -81,7 +82,7 @@ def parse(text: str, source: str) -> Document:
     """Parse one YAML document; a syntax error, or a key given twice, is an :class:`InvalidDocument`."""
     loader = None
     try:
-        loader = yaml.SafeLoader(text)
+        loader = MarkingLoader(text)
         node = loader.get_single_node()
         if node is None:
             return Document(source, {}, {(): 1})
@@ -91,10 +92,14 @@ def parse(text: str, source: str) -> Document:
     except yaml.MarkedYAMLError as error:
         line = error.problem_mark.line + 1 if error.problem_mark else 1
         raise InvalidDocument([Problem(source, line, "", _said(error))]) from error
+    except Unacceptable as error:
+        raise InvalidDocument([Problem(source, 1, "", str(error))]) from error
     except yaml.YAMLError as error:
         raise InvalidDocument([Problem(source, 1, "", f"not text: {error}".partition("\n")[0])]) from error
     except RecursionError as error:
         raise InvalidDocument([Problem(source, 1, "", "nested too deeply")]) from error
+    except ValueError as error:  # a number of thousands of digits
+        raise InvalidDocument([Problem(source, 1, "", str(error))]) from error
     finally:
         if loader is not None:
             loader.dispose()

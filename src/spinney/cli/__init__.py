@@ -11,6 +11,7 @@ import click
 from click.shell_completion import CompletionItem
 
 from spinney.cli.options import INTERRUPTED, meant
+from spinney.cli.printable import printable
 
 __all__ = ["main"]
 
@@ -60,7 +61,11 @@ class LazyGroup(click.Group):
         """Run the command; a fault of ours is one sentence too, with where to take it."""
         try:
             return super().invoke(ctx)
-        except (click.ClickException, click.exceptions.Exit, click.Abort, BrokenPipeError):
+        except click.ClickException as error:
+            if type(error) is not click.ClickException:
+                raise  # about what was typed, not about what was read
+            raise click.ClickException(printable(error.message)) from error
+        except (click.exceptions.Exit, click.Abort, BrokenPipeError):
             raise  # who reads only the first lines has had enough, which click knows
         except KeyboardInterrupt:
             click.echo(err=True)  # what the terminal shows of Ctrl-C has no line of its own
@@ -68,7 +73,7 @@ class LazyGroup(click.Group):
         except Exception as error:
             if os.environ.get(_TRACEBACK):
                 raise
-            said = " ".join(f"{type(error).__name__}: {error}".split())
+            said = printable(" ".join(f"{type(error).__name__}: {error}".split()))
             raise click.ClickException(
                 f"this should not have happened ({said}); run it again with {_TRACEBACK}=1 and report what it prints"
             ) from error

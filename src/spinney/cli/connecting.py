@@ -13,6 +13,7 @@ import click
 from spinney.cli.choosing import DEFAULT_NAMESPACE, ClusterChoice
 from spinney.cli.logs import log_to_stderr
 from spinney.cli.options import KUBECONFIG
+from spinney.cli.output import echo
 from spinney.cli.running import until_interrupted
 from spinney.kube.client import Client
 from spinney.kube.config import connect, in_cluster, in_cluster_namespace, select_context
@@ -114,4 +115,4 @@ def _inside_a_pod() -> bool:
 
 
 def _warn(text: str) -> None:
-    click.echo(f"warning: {text}", err=True)
+    echo(f"warning: {text}", err=True)

@@ -14,6 +14,7 @@ import click
 import yaml
 
 from spinney.api.struct import to_json
+from spinney.cli.printable import printable
 
 GAP: Final = "   "
 _LAST_COLUMN: Final = 60
@@ -30,6 +31,11 @@ _COLOURS: Final = {
     "terminating": "yellow",
     "pending": "red",
 }
+
+
+def echo(text: object = "", *, err: bool = False, nl: bool = True) -> None:
+    """Print a text on standard output, or on standard error."""
+    click.echo(printable(str(text)), err=err, nl=nl)
 
 
 def columns(headings: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
@@ -53,11 +59,11 @@ def print_data(value: Any, form: str) -> None:
     """Print a value as ``json`` or ``yaml``."""
     plain = to_json(value)
     if form == "yaml":
-        click.echo(yaml.safe_dump(plain, sort_keys=False, allow_unicode=True), nl=False)
+        echo(yaml.safe_dump(plain, sort_keys=False, allow_unicode=True), nl=False)
     else:
         import json  # noqa: PLC0415 - only here
 
-        click.echo(json.dumps(plain, indent=2, ensure_ascii=False))
+        echo(json.dumps(plain, indent=2, ensure_ascii=False))
 
 
 def coloured(state: str) -> str:

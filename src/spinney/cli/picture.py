@@ -19,6 +19,7 @@ from rich.text import Text
 from spinney.api.core import Node, Pod
 from spinney.api.podgang import PodGang
 from spinney.cli.gpus import gpus_on
+from spinney.cli.printable import printable
 from spinney.cli.racks import NOBODY, Boxes, Lines, Mark, Occupants, occupants
 from spinney.cli.shares import QueueShare, draw_shares
 
@@ -170,7 +171,7 @@ _LAYOUTS: Final[Sequence[tuple[Callable[[_Content, int | None], RenderableType],
 
 def _with_event(parts: list[RenderableType], scene: Scene) -> RenderableType:
     if scene.event:
-        parts.append(Text(scene.event, style="dim", no_wrap=True, overflow="ellipsis"))
+        parts.append(Text(printable(scene.event), style="dim", no_wrap=True, overflow="ellipsis"))
     return Group(*parts)
 
 
@@ -258,7 +259,7 @@ class _Gangs:
 
     def _name(self, gang: GangLine, console: Console) -> Text:
         mark = self.marks[gang.name]
-        return mark.cell(console).append(f" {gang.name}", style=mark.colour)
+        return mark.cell(console).append(f" {printable(gang.name)}", style=mark.colour)
 
 
 def _most_telling(gangs: Sequence[GangLine], most: int) -> Iterator[GangLine]:

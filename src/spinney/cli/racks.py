@@ -15,6 +15,7 @@ from rich.text import Text
 
 from spinney.api.core import Node, Pod
 from spinney.cli.gpus import cpu_of, cpu_on, gpus_of, gpus_on
+from spinney.cli.printable import printable
 
 RACK: Final = "topology.kubernetes.io/rack"
 BLOCK: Final = "topology.kubernetes.io/block"
@@ -96,7 +97,8 @@ def occupants(nodes: Sequence[Node], pods: Iterable[Pod], mark_of: Callable[[Pod
         else:
             cells, marks = CPU_CELLS, _of_cpu(node, here, mark_of)
         labels = node.metadata.labels
-        found.append(Occupants(node.metadata.name, labels.get(BLOCK, ""), labels.get(RACK, ""), cells, sorted(marks)))
+        name, block, rack = map(printable, (node.metadata.name, labels.get(BLOCK, ""), labels.get(RACK, "")))
+        found.append(Occupants(name, block, rack, cells, sorted(marks)))
     first: dict[str, str] = {}
     for known in sorted(found, key=lambda each: each.name):
         first.setdefault(known.domain, known.name)

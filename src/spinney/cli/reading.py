@@ -9,7 +9,7 @@ import click
 from spinney.api.core import NODE
 from spinney.cli.choosing import ClusterChoice
 from spinney.cli.logs import log_to_stderr
-from spinney.cli.output import progress
+from spinney.cli.output import echo, progress
 from spinney.sim.snapshot import KINDS, ClusterSnapshot, Unseen, take
 
 if TYPE_CHECKING:
@@ -46,11 +46,11 @@ def snapshot_of(choice: ClusterChoice, from_file: Path | None) -> tuple[ClusterS
 def print_unseen(snapshot: ClusterSnapshot) -> None:
     """Say on standard error what the answer does not take into account."""
     if snapshot.unseen:
-        click.echo("\nnot seen, so the answer may be incomplete:", err=True)
+        echo("\nnot seen, so the answer may be incomplete:", err=True)
         for line in _grouped(snapshot.unseen):
-            click.echo(f"  {line}", err=True)
+            echo(f"  {line}", err=True)
         if snapshot.refused(NODE):
-            click.echo("  docs/operate.md has a read-only role that sees all of it", err=True)
+            echo("  docs/operate.md has a read-only role that sees all of it", err=True)
 
 
 def _grouped(unseen: Iterable[Unseen]) -> list[str]:

@@ -9,6 +9,7 @@ import click
 import msgspec
 import yaml
 
+from spinney.api import yaml_text
 from spinney.backends import every_backend
 from spinney.backends.documents import InvalidDocument
 from spinney.coscheduling import configuration as coscheduling
@@ -63,7 +64,7 @@ def _with_policies(options: StackOptions, policies: Policies) -> StackOptions:
 
 def _mapping(path: Path) -> dict[str, object]:
     try:
-        raw = yaml.safe_load(path.read_text())
+        raw = yaml_text.load(path.read_text())
     except (OSError, yaml.YAMLError) as error:
         raise click.ClickException(f"{path}: cannot be read: {' '.join(str(error).split())}") from error
     if not isinstance(raw, dict):

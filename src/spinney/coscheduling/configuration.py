@@ -25,6 +25,7 @@ from typing import Any, Final
 import msgspec
 import yaml
 
+from spinney.api import yaml_text
 from spinney.coscheduling.framework.handle import Handle
 from spinney.coscheduling.framework.points import FrameworkPlugin
 from spinney.coscheduling.framework.profile import POINTS, InvalidProfile, PluginLists, Profile, serves
@@ -103,7 +104,7 @@ class CoschedulerConfiguration(msgspec.Struct, frozen=True, kw_only=True, forbid
 def load_configuration(path: Path) -> CoschedulerConfiguration:
     """Read a configuration file; raises :class:`InvalidConfiguration`."""
     try:
-        raw = yaml.safe_load(path.read_text())
+        raw = yaml_text.load(path.read_text())
     except (OSError, yaml.YAMLError) as error:
         raise InvalidConfiguration(f"{path}: cannot be read: {error}") from error
     try:

@@ -15,6 +15,7 @@ from typing import Any
 import msgspec
 import yaml
 
+from spinney.api import yaml_text
 from spinney.kube.errors import ConfigurationError
 
 EXEC_EXTENSION = "client.authentication.k8s.io/exec"
@@ -190,7 +191,7 @@ def data_or_file(data: str, path: str, *, what: str) -> bytes | None:
 
 def _read(path: Path) -> _File:
     try:
-        content = yaml.safe_load(path.read_text(encoding="utf-8")) or {}
+        content = yaml_text.load(path.read_text(encoding="utf-8")) or {}
         file = msgspec.convert(content, type=_File)
     except (yaml.YAMLError, msgspec.ValidationError, UnicodeDecodeError) as problem:
         raise ConfigurationError(f"kubeconfig {path} cannot be understood: {problem}") from problem

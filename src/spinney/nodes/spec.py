@@ -25,6 +25,7 @@ from typing import Any, Literal
 import msgspec
 import yaml
 
+from spinney.api import yaml_text
 from spinney.api.durations import InvalidDuration, parse_duration
 from spinney.api.names import dns_subdomain_faults, label_value_faults, qualified_name_faults
 from spinney.api.quantity import InvalidQuantity, Quantity, RawQuantity
@@ -146,7 +147,7 @@ class ClusterSpec(_Strict, frozen=True, kw_only=True):
     def parse(cls, text: str, *, source: str = "cluster") -> "ClusterSpec":
         """Decode and check YAML text; ``source`` names it in errors."""
         try:
-            document = yaml.safe_load(text)
+            document = yaml_text.load(text)
         except yaml.YAMLError as fault:
             raise InvalidClusterSpec(f"{source}: not YAML: {fault}") from fault
         return cls.from_document(document if document is not None else {}, source=source)

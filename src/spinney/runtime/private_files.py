@@ -13,7 +13,6 @@ from pathlib import Path
 
 def write_private(path: Path, content: bytes) -> None:
     """Write a file with mode 0600 in the place of whatever is there; raise :class:`OSError` and leave that in place."""
-    path.parent.mkdir(parents=True, exist_ok=True)
     handle, partial = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
     try:
         with os.fdopen(handle, "wb") as file:

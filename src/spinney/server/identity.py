@@ -35,6 +35,7 @@ def identity(directory: Path | None, *, now: datetime) -> Identity:
     """Return the identity kept in a directory, or a new one; a new one is kept there."""
     if directory is None:
         return Identity(Authority(_NAME, now=now), _new_token())
+    directory.mkdir(parents=True, exist_ok=True)
     return Identity(_authority(directory / _AUTHORITY, now), _token(directory / _TOKEN))
 
 

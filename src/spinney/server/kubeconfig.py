@@ -28,4 +28,5 @@ def kubeconfig(url: str, *, token: str, authority: bytes | None) -> str:
 
 def write_kubeconfig(path: Path, content: str) -> None:
     """Write a kubeconfig that only its owner can read; it is never there half written."""
+    path.parent.mkdir(parents=True, exist_ok=True)
     write_private(path, content.encode())

@@ -21,8 +21,8 @@ from pathlib import Path
 from typing import Any, Final
 
 import msgspec
-import yaml
 
+from spinney.api import yaml_text
 from spinney.api.core import NODE, Node, Pod
 from spinney.api.labels import KAI_QUEUE, POD_CLIQUE, TOPOLOGY_NAME
 from spinney.api.labels import POD_GANG as GANG_LABEL
@@ -140,7 +140,7 @@ class Cluster:
             elif isinstance(each, Path) or "\n" not in each:
                 manifests += read_manifests(Path(each))
             else:
-                manifests += [found for found in yaml.safe_load_all(each) if found is not None]
+                manifests += [found for found in yaml_text.load_all(each) if found is not None]
         born = self.clock.now() + timedelta(microseconds=self._submitted)
         self._submitted += len(manifests)
         added = expand(manifests, Surroundings.of(self._simulation, born))

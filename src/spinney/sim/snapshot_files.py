@@ -8,17 +8,18 @@ shows in its first bytes.
 import copy
 import gzip
 import io
-import json
 import zipfile
+import zlib
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
-from typing import Any, Final
+from typing import IO, Any, Final
 
 import msgspec
 import yaml
 
+from spinney.api import yaml_text
 from spinney.api.core import NODE, PERSISTENT_VOLUME, PERSISTENT_VOLUME_CLAIM, POD, PodSpec
 from spinney.api.kai import BIND_REQUEST, POD_GROUP, QUEUE, TOPOLOGY
 from spinney.api.resource import Resource
@@ -26,6 +27,7 @@ from spinney.api.resource_claims import DEVICE_CLASS, RESOURCE_CLAIM, RESOURCE_S
 from spinney.api.scheduling import PRIORITY_CLASS
 from spinney.api.storage import STORAGE_CLASS
 from spinney.api.struct import JSON, Struct, convert, encode
+from spinney.runtime.private_files import write_private
 from spinney.server.pods.defaults import fill_pod_defaults
 from spinney.sim.kai_config import configuration_of
 from spinney.sim.snapshot import BY_NAME, ClusterSnapshot, Unseen, projected
@@ -34,6 +36,9 @@ FORMAT: Final = "spinney.io/snapshot/v1"
 
 _NAMED: Final = ("apiVersion", "kind")
 _GZIP: Final = b"\x1f\x8b"
+_ALWAYS_UNPACKED: Final = 64 << 20
+_MOST_UNPACKED: Final = 2 << 30
+_MOST_TIMES: Final = 300  # as large as the packed file; pods that are alike come to a hundred
 _ZIP: Final = b"PK\x03\x04"
 _KAI_MEMBER: Final = "snapshot.json"
 _KAI_LISTS: Final[Mapping[str, Resource]] = {
@@ -71,8 +76,10 @@ class _File(Struct, frozen=True, kw_only=True):
 def write_snapshot(snapshot: ClusterSnapshot, path: Path) -> int:
     """Write a snapshot, readable by its owner only, and return its size in bytes; equal snapshots give equal files."""
     raw = gzip.compress(snapshot_bytes(snapshot), mtime=0)
-    path.touch(mode=0o600)
-    path.write_bytes(raw)
+    if path.exists() and not path.is_file():
+        path.write_bytes(raw)  # a pipe or a terminal, which has no place to take
+    else:
+        write_private(path, raw)
     return len(raw)
 
 
@@ -97,11 +104,13 @@ def read_snapshot(path: Path) -> ClusterSnapshot:
         raise UnreadableSnapshot(f"{path}: cannot be read: {error.strerror}") from error
     try:
         if raw.startswith(_GZIP):
-            return _from_bytes(gzip.decompress(raw), str(path))
+            return _from_bytes(_unzipped(raw, str(path)), str(path))
         if raw.startswith(_ZIP):
             return _from_kai(raw, str(path))
         return _from_bytes(raw, str(path))
-    except (OSError, EOFError, zipfile.BadZipFile, UnicodeDecodeError) as error:
+    except RecursionError as error:
+        raise UnreadableSnapshot(f"{path}: is nested deeper than any cluster") from error
+    except (OSError, EOFError, zlib.error, zipfile.BadZipFile, UnicodeDecodeError) as error:
         raise UnreadableSnapshot(f"{path}: is damaged: {error}; take the snapshot again") from error
 
 
@@ -136,6 +145,23 @@ def _from_bytes(raw: bytes, source: str) -> ClusterSnapshot:
     return _assembled(iter(objects), ClusterSnapshot(source=source), source, by_hand=True)
 
 
+def _unzipped(raw: bytes, source: str) -> bytes:
+    with gzip.open(io.BytesIO(raw)) as file:
+        return _bounded(file, len(raw), source)
+
+
+def _bounded(file: IO[bytes] | gzip.GzipFile, size: int, source: str) -> bytes:
+    """Return what a packed file of this size holds, unless it is a little that becomes a lot."""
+    most = max(_ALWAYS_UNPACKED, min(_MOST_UNPACKED, _MOST_TIMES * size))
+    content = file.read(most + 1)
+    if len(content) > most:
+        raise UnreadableSnapshot(
+            f"{source}: {size} bytes become more than {most}, which no snapshot of a cluster does; "
+            "unpack it yourself and read the JSON, if you trust it"
+        )
+    return content
+
+
 def _from_kai(raw: bytes, source: str) -> ClusterSnapshot:
     with zipfile.ZipFile(io.BytesIO(raw)) as archive:
         if _KAI_MEMBER not in archive.namelist():
@@ -143,8 +169,9 @@ def _from_kai(raw: bytes, source: str) -> ClusterSnapshot:
                 f"{source}: is a zip without {_KAI_MEMBER}, so not what KAI's /get-snapshot serves"
             )
         try:
-            content = json.loads(archive.read(_KAI_MEMBER))
-        except ValueError as error:
+            with archive.open(_KAI_MEMBER) as member:
+                content = msgspec.json.decode(_bounded(member, len(raw), source))
+        except msgspec.DecodeError as error:
             raise UnreadableSnapshot(f"{source}: its {_KAI_MEMBER} is not JSON: {error}") from error
     if not isinstance(content, dict):
         raise UnreadableSnapshot(f"{source}: its {_KAI_MEMBER} is no object, so not what KAI's /get-snapshot serves")
@@ -179,7 +206,7 @@ def _assembled(
 
 def _manifests(text: str, source: str) -> Iterator[JSON]:
     try:
-        documents = list(yaml.load_all(text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader)))
+        documents = list(yaml_text.load_all(text))
     except yaml.YAMLError as error:
         raise UnreadableSnapshot(f"{source}: is neither a snapshot nor YAML: {' '.join(str(error).split())}") from error
     for document in documents:

@@ -8,6 +8,7 @@ from spinney.api.struct import JSON
 from spinney.cli.choosing import ClusterChoice
 from spinney.cli.connecting import Connection, advice, with_cluster
 from spinney.cli.objects import Manifest, read, resource_for
+from spinney.cli.output import echo
 from spinney.kube.errors import Conflict, Invalid, KubeError, NotFound
 
 
@@ -32,7 +33,7 @@ def apply(
                 done = await _apply_one(connection, manifest, namespace, dry_run=dry_run, force=force_conflicts)
             except KubeError as error:
                 raise click.ClickException(f"{manifest}: {_refusal(error)}") from error
-            click.echo(f"{manifest.kind} {manifest.name} {done}{' (dry run)' if dry_run else ''}")
+            echo(f"{manifest.kind} {manifest.name} {done}{' (dry run)' if dry_run else ''}")
 
     with_cluster(ClusterChoice(kubeconfig, context, namespace), use)
 

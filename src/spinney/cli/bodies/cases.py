@@ -9,7 +9,7 @@ import click
 from rich.console import Console
 
 from spinney.cli.logs import log_to_stderr
-from spinney.cli.output import progress
+from spinney.cli.output import echo, progress
 from spinney.sim.cases import CaseFile, InvalidCase, read_cases
 from spinney.sim.cases.reporting import as_json, print_reports, unreadable_as_json
 from spinney.sim.cases.running import CaseReport, run_case
@@ -36,7 +36,7 @@ def cases(
     files = _files(of_scheduler)
     for file in files:
         for warning in file.warnings:
-            click.echo(f"warning: {warning}", err=True)
+            echo(f"warning: {warning}", err=True)
     unreadable = [case for file in files for case in file.unreadable if not only or case.id in only]
     chosen = [(file.path, case) for file in files for case in file.cases if not only or case.id in only]
     grouping = [(path, case) for path, case in grouping_reading.read(of_grouper) if not only or case.id in only]
@@ -59,7 +59,7 @@ def cases(
             *map(unreadable_as_json, unreadable),
             *(grouping_running.as_json(report) for _, report in groupings),
         ]
-        click.echo(json.dumps(entries, indent=1))
+        echo(json.dumps(entries, indent=1))
         return
     console = Console(width=None if sys.stdout.isatty() else _WIDTH)
     if reports:
@@ -67,7 +67,7 @@ def cases(
     if groupings:
         grouping_reporting.print_reports(console, groupings)
     for broken in unreadable:
-        click.echo(f"cannot be read: {broken.reason}", err=True)
+        echo(f"cannot be read: {broken.reason}", err=True)
     failed = any(report.differences for _, report in reports if not report.partial)
     if unreadable or failed or any(report.verdict == "failed" for _, report in groupings):
         sys.exit(1)

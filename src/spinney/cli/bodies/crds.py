@@ -11,6 +11,7 @@ from spinney.api.struct import to_json
 from spinney.cli.choosing import ClusterChoice
 from spinney.cli.connecting import Connection, with_cluster
 from spinney.cli.crds import OWNERS
+from spinney.cli.output import echo
 from spinney.kube.errors import AlreadyExists
 
 
@@ -25,7 +26,7 @@ def crds(
         with_cluster(ClusterChoice(kubeconfig, context), lambda connection: _create(connection, kinds))
     elif output is None:
         for kind in kinds:
-            click.echo(manifest_text(kind), nl=False)
+            echo(manifest_text(kind), nl=False)
     else:
         _write(output, kinds)
 
@@ -35,9 +36,9 @@ async def _create(connection: Connection, kinds: Sequence[CustomKind]) -> None:
         try:
             await connection.client.create(CUSTOM_RESOURCE_DEFINITION, to_json(definition(kind)))
         except AlreadyExists:
-            click.echo(f"CustomResourceDefinition {kind.crd_name} exists and is left as it is")
+            echo(f"CustomResourceDefinition {kind.crd_name} exists and is left as it is")
         else:
-            click.echo(f"CustomResourceDefinition {kind.crd_name} created")
+            echo(f"CustomResourceDefinition {kind.crd_name} created")
 
 
 def _write(directory: Path, kinds: Sequence[CustomKind]) -> None:
@@ -46,4 +47,4 @@ def _write(directory: Path, kinds: Sequence[CustomKind]) -> None:
     except OSError as error:
         raise click.ClickException(f"{directory}: cannot be written: {error.strerror}") from error
     for path in written:
-        click.echo(path)
+        echo(path)

@@ -8,6 +8,7 @@ import click
 from spinney.cli.choosing import ClusterChoice
 from spinney.cli.connecting import Connection, advice, with_cluster
 from spinney.cli.objects import read, resource_for
+from spinney.cli.output import echo
 from spinney.kube.errors import KubeError, NotFound
 
 
@@ -34,11 +35,11 @@ def delete(
                 )
             except NotFound:
                 missing += not ignore_not_found
-                click.echo(f"{manifest.kind} {manifest.name} was not there", err=True)
+                echo(f"{manifest.kind} {manifest.name} was not there", err=True)
             except KubeError as error:
                 raise click.ClickException(f"{manifest}: {advice(error)}") from error
             else:
-                click.echo(f"{manifest.kind} {manifest.name} deleted{' (dry run)' if dry_run else ''}")
+                echo(f"{manifest.kind} {manifest.name} deleted{' (dry run)' if dry_run else ''}")
         return missing
 
     if with_cluster(ClusterChoice(kubeconfig, context, namespace), use):

@@ -13,7 +13,7 @@ from spinney.api.struct import JSON
 from spinney.cli.choosing import ClusterChoice
 from spinney.cli.gpus import cpu_on
 from spinney.cli.options import meant
-from spinney.cli.output import columns, print_data, room_for, shortened
+from spinney.cli.output import columns, echo, print_data, room_for, shortened
 from spinney.cli.reading import print_unseen, snapshot_of
 from spinney.sim.gang_table import GangLine, gang_lines
 from spinney.sim.loading import inventory_of
@@ -64,9 +64,9 @@ def _print(data: object, table: tuple[list[str], list[list[object]]], output: st
     if output in ("json", "yaml"):
         print_data({what: data}, output)
     elif table[1]:
-        click.echo(columns(*table))
+        echo(columns(*table))
     else:
-        click.echo(f"no {what} found", err=True)
+        echo(f"no {what} found", err=True)
 
 
 def _missing(kind: str, name: str, here: str | None, known: Sequence[str]) -> str:

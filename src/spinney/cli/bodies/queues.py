@@ -6,7 +6,7 @@ import click
 
 from spinney.api.kai import QUEUE
 from spinney.cli.choosing import ClusterChoice
-from spinney.cli.output import columns, print_data, progress
+from spinney.cli.output import columns, echo, print_data, progress
 from spinney.cli.reading import print_unseen, snapshot_of
 from spinney.cli.settings import scheduler_settings
 from spinney.explain.amounts import counted
@@ -44,18 +44,18 @@ def queues(
         print_data({"queues": lines, "unseen": snapshot.unseen}, output)
         return
     if not lines:
-        click.echo("no queues: the cluster has no Queue objects, and no gang names one")
+        echo("no queues: the cluster has no Queue objects, and no gang names one")
     else:
         shown = wanted or (list(known.values()) if output == "wide" else ["nvidia.com/gpu"])
         headings = ["QUEUE", "RESOURCE", "QUOTA", "LIMIT", "FAIR SHARE", "ALLOCATED", "REQUESTED", "PENDING GANGS"]
-        click.echo(columns(headings, [row for line in lines if not line.problem for row in _rows(line, shown)]))
+        echo(columns(headings, [row for line in lines if not line.problem for row in _rows(line, shown)]))
     for line in lines:
         if line.problem:
-            click.echo(f"{line.name} cannot be used ({counted(line.pending_gangs, 'gang')} in it): {line.problem}")
+            echo(f"{line.name} cannot be used ({counted(line.pending_gangs, 'gang')} in it): {line.problem}")
     if snapshot.refused(QUEUE):
-        click.echo("\nThe Queue objects may not be listed, so quotas, limits and shares are not known.", err=True)
+        echo("\nThe Queue objects may not be listed, so quotas, limits and shares are not known.", err=True)
     elif lines and not has_queues(simulation):
-        click.echo("\nThe cluster has no Queue objects, so every queue a gang names may hold all of it.", err=True)
+        echo("\nThe cluster has no Queue objects, so every queue a gang names may hold all of it.", err=True)
     print_unseen(snapshot)
 
 

@@ -12,7 +12,7 @@ import click
 from spinney.api.core import NODE
 from spinney.api.struct import JSON
 from spinney.cli.choosing import DEFAULT_NAMESPACE, ClusterChoice
-from spinney.cli.output import columns, print_data, progress, shortened
+from spinney.cli.output import columns, echo, print_data, progress, shortened
 from spinney.cli.plugin_files import PluginText, session_policies
 from spinney.cli.reading import print_unseen, snapshot_of
 from spinney.cli.settings import scheduler_settings
@@ -137,21 +137,21 @@ def _with_workload(
 def _print_run(run: Run, *, wide: bool, named: bool) -> None:
     outcome = run.outcome
     if named:
-        click.echo(f"== {run.name}")
+        echo(f"== {run.name}")
     waiting = {each.gang: each for each in outcome.waiting}
     gangs = dict.fromkeys([*(outcome.gangs[pod] for pod in outcome.placed), *waiting])
     if not gangs:
-        click.echo("nothing is pending, so there is nothing to place")
+        echo("nothing is pending, so there is nothing to place")
         return
     rows = [_row(gang, outcome, waiting.get(gang), wide=wide) for gang in sorted(gangs)]
-    click.echo(columns(["GANG", "KIND", "PLACED", "PENDING", "WHERE, OR WHY NOT"], rows))
+    echo(columns(["GANG", "KIND", "PLACED", "PENDING", "WHERE, OR WHY NOT"], rows))
     for eviction in outcome.evictions:
         for_whom = f" for {eviction.beneficiary}" if eviction.beneficiary is not None else ""
-        click.echo(f"evicted: {eviction.pod} from {eviction.node}{for_whom}")
+        echo(f"evicted: {eviction.pod} from {eviction.node}{for_whom}")
     ended = "" if outcome.settled else "; the last one still changed something, so ask for more --cycles"
     pending = sum(len(each.pods) for each in outcome.waiting)
     placed, took = counted(len(outcome.placed), "pod"), counted(outcome.cycles, "cycle")
-    click.echo(f"\n{placed} placed, {pending} pending after {took}{ended}")
+    echo(f"\n{placed} placed, {pending} pending after {took}{ended}")
 
 
 def _row(gang: GangKey, outcome: Outcome, waiting: Waiting | None, *, wide: bool) -> list[object]:
@@ -169,10 +169,10 @@ def _row(gang: GangKey, outcome: Outcome, waiting: Waiting | None, *, wide: bool
 def _print_differences(before: Run, after: Run) -> None:
     found = differences(before.outcome, after.outcome)
     if not found:
-        click.echo("\nboth configurations decide the same")
+        echo("\nboth configurations decide the same")
         return
-    click.echo(f"\nwhat {after.name} changes:")
-    click.echo(columns(["GANG", before.name, after.name], [[each.gang, each.before, each.after] for each in found]))
+    echo(f"\nwhat {after.name} changes:")
+    echo(columns(["GANG", before.name, after.name], [[each.gang, each.before, each.after] for each in found]))
 
 
 # -- for programs ------------------------------------------------------------------------------------------------------

@@ -5,6 +5,7 @@ from pathlib import Path
 import click
 
 from spinney.cli.choosing import ClusterChoice
+from spinney.cli.output import echo
 from spinney.cli.reading import print_unseen, snapshot_of
 from spinney.sim.snapshot_files import write_snapshot
 
@@ -17,7 +18,7 @@ def snapshot(*, output: Path, kubeconfig: Path | None, context: str | None) -> N
     except OSError as error:
         raise click.ClickException(f"{output}: cannot be written: {error.strerror}") from error
     count = sum(map(len, taken.objects.values()))
-    click.echo(
+    echo(
         f"{output}: {count} objects of {taken.source} ({len(taken.nodes)} nodes, {len(taken.pods)} pods), "
         f"{size / 1024:.1f} KiB"
     )

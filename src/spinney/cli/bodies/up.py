@@ -9,7 +9,7 @@ import click
 
 from spinney.api.topology_binding import CLUSTER_TOPOLOGY_BINDING
 from spinney.cli.logs import log_to_stderr
-from spinney.cli.output import progress
+from spinney.cli.output import echo, progress
 from spinney.cli.plugin_files import PluginText, policies_of
 from spinney.cli.running import until_interrupted
 from spinney.cli.stack_settings import embedded_settings
@@ -63,7 +63,7 @@ async def run(options: StackOptions, *, port: int, kubeconfig: Path, server: Ser
                 kubeconfig.parent.mkdir(parents=True, exist_ok=True)
                 http.write_kubeconfig(kubeconfig)
                 nodes = len(options.nodes.expanded())
-                click.echo(_greeting(http.url, kubeconfig, nodes=nodes, data_dir=server.data_directory))
+                echo(_greeting(http.url, kubeconfig, nodes=nodes, data_dir=server.data_directory))
                 ready = True
                 await asyncio.get_running_loop().create_future()
         finally:
@@ -73,7 +73,7 @@ async def run(options: StackOptions, *, port: int, kubeconfig: Path, server: Ser
     finally:
         runtime.executor.close()
         if ready:
-            click.echo("\nstopped")
+            echo("\nstopped")
 
 
 async def _apply_topology(cluster: EmbeddedCluster) -> None:
@@ -81,7 +81,7 @@ async def _apply_topology(cluster: EmbeddedCluster) -> None:
     try:
         await cluster.client.apply(CLUSTER_TOPOLOGY_BINDING, topology_binding())
     except InternalError as error:
-        click.echo(f"Warning: the cluster can be read, and not changed: {error}", err=True)
+        echo(f"Warning: the cluster can be read, and not changed: {error}", err=True)
 
 
 def _described(nodes: str, cluster_file: Path | None) -> ClusterSpec:

@@ -39,7 +39,7 @@ from spinney.backends.kube import KubeScheduler, KubeSchedulerConfig
 from spinney.cli.manifest_fields import builtin_field_problems, field_problems, schema_faults, steps
 from spinney.cli.objects import Manifest, read
 from spinney.cli.offline_backends import NeedsCluster, judge
-from spinney.cli.output import print_data
+from spinney.cli.output import echo, print_data
 from spinney.operator.admission import filled
 from spinney.operator.configuration import load
 from spinney.operator.podcliqueset import scheduler_name
@@ -105,9 +105,9 @@ def validate(*, files: tuple[Path, ...], config: Path | None, output: str) -> No
             _print(manifest, verdict)
         not_done = dict.fromkeys(line for _, verdict in verdicts for line in verdict.not_done)
         if not_done:
-            click.echo("\nnot checked, because it needs a cluster:")
-            click.echo("\n".join(f"  {line}" for line in not_done))
-        click.echo(f"\n{len(verdicts) - faulty} of {len(verdicts)} objects are valid")
+            echo("\nnot checked, because it needs a cluster:")
+            echo("\n".join(f"  {line}" for line in not_done))
+        echo(f"\n{len(verdicts) - faulty} of {len(verdicts)} objects are valid")
     if faulty:
         sys.exit(1)
 
@@ -288,9 +288,9 @@ def _topology_aware() -> list[str]:
 
 def _print(manifest: Manifest, verdict: Verdict) -> None:
     for problem in verdict.problems:
-        click.echo(str(problem))
+        echo(str(problem))
     for warning in verdict.warnings:
-        click.echo(f"{manifest.document.source}: warning: {warning}")
+        echo(f"{manifest.document.source}: warning: {warning}")
 
 
 def _as_data(manifest: Manifest, verdict: Verdict) -> dict[str, Any]:

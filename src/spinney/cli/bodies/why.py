@@ -11,7 +11,7 @@ import structlog
 
 from spinney.cli.choosing import ClusterChoice
 from spinney.cli.logs import log_to_stderr
-from spinney.cli.output import coloured, print_data, progress
+from spinney.cli.output import coloured, echo, print_data, progress
 from spinney.cli.plugin_files import PluginText, session_policies
 from spinney.cli.reading import print_unseen, snapshot_of
 from spinney.cli.settings import scheduler_settings
@@ -63,7 +63,7 @@ def why(
         print_data({"answer": answer, "unseen": snapshot.unseen}, output)
         return
     for line in _lines(answer, ""):
-        click.echo(line)
+        echo(line)
     if verbose:
         _print_developer_log(answer, logged)
     print_unseen(snapshot)
@@ -136,8 +136,8 @@ def _developer_log(*, wanted: bool) -> Iterator[Sequence[Mapping[str, Any]]]:
 def _print_developer_log(answer: Answer, logged: Sequence[Mapping[str, Any]]) -> None:
     subjects = {explanation.subject for part in (answer, *answer.parts) for explanation in part.explanations}
     shown = [entry for entry in logged if "v" in entry and entry.get("job") in subjects]
-    click.echo("\ndeveloper detail:")
+    echo("\ndeveloper detail:")
     for entry in shown:
-        click.echo(f"  {entry['job']}: {entry['event']}")
+        echo(f"  {entry['job']}: {entry['event']}")
     if not shown:
-        click.echo("  no plugin divided the nodes for it")
+        echo("  no plugin divided the nodes for it")

@@ -122,6 +122,7 @@ def token_issuer(directory: Path | None) -> TokenIssuer:
         return TokenIssuer(key)
     made = ec.generate_private_key(ec.SECP256R1())
     if path is not None:
+        path.parent.mkdir(parents=True, exist_ok=True)
         write_private(path, private_pem(made))
     return TokenIssuer(made)
 
