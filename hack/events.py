@@ -43,6 +43,13 @@ EVENTS: Final = (
         "Not placed; the message says why, as in the condition. `spinney why` says it at length.",
     ),
     Event(
+        "ConstraintNotHonoured",
+        "Warning",
+        SCHEDULER,
+        "PodGang",
+        "The gang requires what no loaded plugin of the scheduler keeps; the message names the plugin to add.",
+    ),
+    Event(
         "SchedulerError",
         "Warning",
         f"{SCHEDULER}, {COSCHEDULER}",
@@ -229,7 +236,12 @@ EVENTS: Final = (
 
 COMPUTED: Final = {
     "spinney.binding.pod_status": {"Unschedulable", "FailedScheduling", "SchedulerError"},  # the verdict's word
-    "spinney.binding.reporting": {"Unschedulable", "FailedScheduling", "SchedulerError"},  # the verdict's word
+    "spinney.binding.reporting": {  # the verdict's word
+        "Unschedulable",
+        "FailedScheduling",
+        "SchedulerError",
+        "ConstraintNotHonoured",
+    },
     "spinney.scheduler.pod_group_conditions": {"Unschedulable", "SchedulerError"},  # the verdict's word
     "spinney.binding.evicting": {"Evict", "GangReleased"},  # the disruption's word
     "spinney.coscheduling.group_status": {"Preempting"},  # what the process tells about

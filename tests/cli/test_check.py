@@ -3,9 +3,11 @@
 from pathlib import Path
 
 import pytest
+import yaml
 from click.testing import CliRunner, Result
 
 from spinney.cli import main
+from spinney.scheduler.config import DEFAULT_PLUGINS
 
 
 def check(*arguments: object) -> Result:
@@ -45,6 +47,33 @@ def test_what_is_printed_means_the_same(tmp_path: Path) -> None:
     assert "valid" in first.stdout
     assert "gpu: spread\n    cpu: binpack\n" in first.stdout
     assert second.stdout == first.stdout
+
+
+def test_what_a_shorter_list_loses_is_said(tmp_path: Path) -> None:
+    """Whoever replaces the default list is told what no longer happens; the default list loses nothing."""
+    path = tmp_path / "scheduler.yaml"
+    path.write_text("plugins: [predicates, proportion]\n")
+    said = check("--config", path).stdout
+    assert "# plugins: without plugin topology gangs that require a topology level wait" in said
+    assert "without plugin predicates" not in said
+    assert "without" not in check().stdout
+
+
+def test_extra_plugins_extend_the_default_list(tmp_path: Path) -> None:
+    """A plugin is added, another's arguments are set where it is, and nothing is lost."""
+    path = tmp_path / "scheduler.yaml"
+    path.write_text("extraPlugins: [reservation, {name: proportion, arguments: {kValue: 2}}]\n")
+    answer = check("--config", path)
+    assert answer.exit_code == 0, answer.stderr
+    assert "without" not in answer.stdout
+    names = [option["name"] for option in yaml.safe_load(answer.stdout)["plugins"]]
+    assert names == [*DEFAULT_PLUGINS, "reservation"]
+    assert "kValue: '2" in answer.stdout
+
+    path.write_text("extraPlugins:\n- name: proportion\n  arguments: {kValeu: 2}\n- {name: topology, enabled: false}\n")
+    assert f"{path}:3: extraPlugins[0].arguments.kValeu: plugin proportion" in check("--config", path).stderr
+    path.write_text("extraPlugins: [{name: topology, enabled: false}]\n")
+    assert "without plugin topology" in check("--config", path).stdout
 
 
 def test_only_plugins_that_are_named_are_loaded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,7 +8,7 @@ from spinney.api import labels as marks
 from spinney.api.conditions import find_condition, is_true
 from spinney.api.core import EVENT, POD, Pod
 from spinney.api.grove import POD_CLIQUE, POD_CLIQUE_SET, PodCliqueSet
-from spinney.api.podgang import BACKEND_READY, INITIALIZED, POD_GANG, SCHEDULED, PodGang
+from spinney.api.podgang import BACKEND_READY, CONSTRAINT_NOT_HONOURED, INITIALIZED, POD_GANG, SCHEDULED, PodGang
 from spinney.backends import Capabilities, Catalogue, PodManifest, Profile, Profiles, SchedulerBackend, additions
 from spinney.backends.builtin import BACKENDS
 from spinney.backends.interface import Degradation
@@ -30,10 +30,11 @@ class Recorder(SchedulerBackend):
     holding: ClassVar[bool] = False
     hanging: ClassVar[tuple[str, ...]] = ()  # how the names of gangs begin that get no answer
     clumsy: ClassVar[tuple[str, ...]] = ()  # and whose pods cannot be prepared
+    writes_scheduled: ClassVar[bool] = False
 
     @property
     def capabilities(self) -> Capabilities:
-        return Capabilities()
+        return Capabilities(writes_scheduled=self.writes_scheduled)
 
     async def sync_pod_gang(self, gang: PodGang) -> None:
         initialized = is_true(gang.status.conditions, INITIALIZED)
@@ -65,7 +66,7 @@ class Recorder(SchedulerBackend):
 def settings() -> tuple[Settings, Catalogue]:
     """Return settings with the recorder as default, and forget what it recorded."""
     Recorder.calls, Recorder.failing, Recorder.holding = [], False, False
-    Recorder.hanging, Recorder.clumsy = (), ()
+    Recorder.hanging, Recorder.clumsy, Recorder.writes_scheduled = (), (), False
     catalogue = Catalogue()
     backends: list[type[SchedulerBackend]] = [*BACKENDS, Recorder]
     for backend in backends:
@@ -290,6 +291,30 @@ def test_degradations_are_written_to_the_set() -> None:
             condition = find_condition(pcs.status.conditions, CAPABILITIES_MET)
             assert condition is not None
             assert (condition.status, condition.message) == ("False", "gang_scheduling: there are no gangs here")
+
+    run_virtual(story())
+
+
+def test_a_scheduler_that_does_not_keep_a_constraint_is_told_of() -> None:
+    """What the scheduler that runs says on a gang stands in the set's condition, until it says otherwise."""
+
+    async def story() -> None:
+        chosen, catalogue = settings()
+        async with a_world(chosen, catalogue=catalogue) as world:
+            Recorder.writes_scheduled = True
+            await world.apply(a_pod_clique_set("model"))
+            await world.settle()
+            for reason in (CONSTRAINT_NOT_HONOURED, "Unschedulable"):
+                told = {"type": SCHEDULED, "status": "False", "reason": reason, "message": "add topology"}
+                told["lastTransitionTime"] = "2026-01-01T00:00:00Z"
+                body = {"metadata": {"name": "model-0", "namespace": "test"}, "status": {"conditions": [told]}}
+                await world.client.apply(POD_GANG, body, subresource="status", force=True)
+                await world.settle()
+                pcs = await world.client.get(POD_CLIQUE_SET, "model", "test", type=PodCliqueSet)
+                condition = find_condition(pcs.status.conditions, CAPABILITIES_MET)
+                assert condition is not None
+                assert ("PodGang model-0: add topology" in condition.message) is (reason == CONSTRAINT_NOT_HONOURED)
+                assert condition.status == "False"
 
     run_virtual(story())
 

@@ -29,6 +29,9 @@ READY: Final = "Ready"
 UNHEALTHY: Final = "Unhealthy"
 DISRUPTION_TARGET: Final = "DisruptionTarget"
 
+CONSTRAINT_NOT_HONOURED: Final = "ConstraintNotHonoured"
+"""Why a gang is not scheduled: it requires what the scheduler that runs does not keep, as it is configured."""
+
 
 UNWRITTEN: Final[JSON] = {
     "type": INITIALIZED,

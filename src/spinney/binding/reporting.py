@@ -6,7 +6,7 @@ from datetime import datetime
 
 from spinney.api.conditions import find_condition
 from spinney.api.meta import Condition
-from spinney.api.podgang import DISRUPTION_TARGET, POD_GANG, SCHEDULED, PodGang
+from spinney.api.podgang import CONSTRAINT_NOT_HONOURED, DISRUPTION_TARGET, POD_GANG, SCHEDULED, PodGang
 from spinney.api.struct import JSON
 from spinney.api.time import timestamp
 from spinney.binding.pod_status import SCHEDULER_ERROR, UNSCHEDULABLE, PodStatusWriter, PodVerdict
@@ -19,7 +19,7 @@ from spinney.runtime import Clock
 __all__ = ["EVICTED", "UNSCHEDULABLE", "GangVerdict", "PodVerdict", "Reporter", "gang_status"]
 
 EVICTED = "EvictedByScheduler"
-_REFUSED = frozenset({UNSCHEDULABLE, SCHEDULER_ERROR})
+_REFUSED = frozenset({UNSCHEDULABLE, SCHEDULER_ERROR, CONSTRAINT_NOT_HONOURED})
 
 
 @dataclass(frozen=True, slots=True)

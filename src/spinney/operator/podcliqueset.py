@@ -394,7 +394,7 @@ class PodCliqueSetController:
         answer = known[2]
         if isinstance(answer, str):
             return Condition(type=set_status.CAPABILITIES_MET, status="False", reason="Rejected", message=answer)
-        return set_status.capability_condition(answer)
+        return set_status.capability_condition(answer, scene.observed.gangs.values())
 
     async def _release(self, pcs: PodCliqueSet) -> None:
         await self._possessions.release(pcs.metadata.uid or "")

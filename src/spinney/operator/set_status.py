@@ -11,7 +11,7 @@ from spinney.api.conditions import find_condition, set_condition
 from spinney.api.grove import PodClique, PodCliqueScalingGroup, PodCliqueSetStatus
 from spinney.api.grove_status import PodCliqueSetUpdateProgress, PodGangSummary
 from spinney.api.meta import Condition, ConditionStatus
-from spinney.api.podgang import BACKEND_READY, PodGang
+from spinney.api.podgang import BACKEND_READY, CONSTRAINT_NOT_HONOURED, SCHEDULED, PodGang
 from spinney.backends.interface import Degradation
 from spinney.operator import labels, names, topologies
 from spinney.operator.group_status import is_clique_available, is_clique_updated, minimum_of
@@ -145,8 +145,15 @@ def topology_condition(layout: Layout, topology: Topology) -> Condition | None:
     return _topology("False", "AllClusterTopologyLevelsAvailable", text)
 
 
-def capability_condition(degradations: Sequence[Degradation]) -> Condition:
-    """Return whether the scheduler honours all the set asks for; one line for each thing it does not."""
+def capability_condition(degradations: Sequence[Degradation], gangs: Iterable[PodGang]) -> Condition:
+    """Return whether the scheduler honours all the set asks for; one line for each thing it does not.
+
+    The backend says what its scheduler can do, the gangs what the one that runs does as it is configured.
+    """
+    unmet = [each for each in _failing(gangs, SCHEDULED) if each[1] == CONSTRAINT_NOT_HONOURED]
+    if unmet:
+        text = _lines(unmet)
+        return Condition(type=CAPABILITIES_MET, status="False", reason=CONSTRAINT_NOT_HONOURED, message=text)
     if not degradations:
         text = "the scheduler honours everything the set asks for"
         return Condition(type=CAPABILITIES_MET, status="True", reason="AllSupported", message=text)
@@ -156,18 +163,26 @@ def capability_condition(degradations: Sequence[Degradation]) -> Condition:
 
 def backend_condition(gangs: Iterable[PodGang]) -> Condition | None:
     """Return what is wrong with the backend of some gangs; ``None`` when nothing is."""
-    failing = sorted(
-        (gang.metadata.name, condition.reason, condition.message)
-        for gang in gangs
-        if (condition := find_condition(gang.status.conditions, BACKEND_READY)) is not None
-        and condition.status == "False"
-    )
+    failing = _failing(gangs, BACKEND_READY)
     if not failing:
         return None
+    return Condition(type=BACKEND_READY, status="False", reason=failing[0][1], message=_lines(failing))
+
+
+def _failing(gangs: Iterable[PodGang], kind: str) -> list[tuple[str, str, str]]:
+    """Return name, reason and message of the gangs of which a condition is False, in order of name."""
+    return sorted(
+        (gang.metadata.name, condition.reason, condition.message)
+        for gang in gangs
+        if (condition := find_condition(gang.status.conditions, kind)) is not None and condition.status == "False"
+    )
+
+
+def _lines(failing: Sequence[tuple[str, str, str]]) -> str:
     lines = [f"PodGang {name}: {message}" for name, _, message in failing[:MOST_FAILURES]]
     if len(failing) > MOST_FAILURES:
         lines.append(f"and {len(failing) - MOST_FAILURES} more")
-    return Condition(type=BACKEND_READY, status="False", reason=failing[0][1], message="\n".join(lines))
+    return "\n".join(lines)
 
 
 def replica_index(labelled: Mapping[str, str]) -> int:

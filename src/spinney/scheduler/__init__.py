@@ -10,7 +10,14 @@ from spinney.scheduler.hooks import DoesNotFit
 from spinney.scheduler.inventory import Inventory
 from spinney.scheduler.jobs import PodGroupInfo
 from spinney.scheduler.nodes import NodeInfo, NodeSet, Scores
-from spinney.scheduler.plugin import Builder, Plugin, PluginRegistry, default_registry, register_plugin_builder
+from spinney.scheduler.plugin import (
+    Builder,
+    Constraint,
+    Plugin,
+    PluginRegistry,
+    default_registry,
+    register_plugin_builder,
+)
 from spinney.scheduler.results import CycleResult
 from spinney.scheduler.scheduler import Scheduler
 from spinney.scheduler.session import Session
@@ -21,6 +28,7 @@ __all__ = [
     "BatchEvent",
     "Builder",
     "CapacityVerdict",
+    "Constraint",
     "CycleResult",
     "DoesNotFit",
     "Event",

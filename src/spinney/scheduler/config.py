@@ -52,6 +52,7 @@ DEFAULT_PLUGINS: Final = (
     "nodeavailability",
     "packing",
     "resourcetype",
+    "podaffinity",
     "subgrouporder",
     "taskorder",
     "nominatednode",
@@ -129,6 +130,7 @@ _NOT_IN_KAI: Final = (
     "narrow_victims",
     "spare_just_bound",
     "keep_promises",
+    "refuse_unhonoured",
 )
 """Switches that are off in the profile that decides as KAI does."""
 
@@ -161,7 +163,9 @@ class SchedulerConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_
     """What a scheduler is configured with."""
 
     plugins: tuple[PluginOption, ...] = tuple(PluginOption(name) for name in DEFAULT_PLUGINS)
-    """The rules, in the order in which they are asked."""
+    """The rules, in the order in which they are asked. A list replaces the default one; see `extraPlugins`."""
+    extra_plugins: tuple[PluginOption, ...] = ()
+    """Added to `plugins`, at the end; one that is in there already is given its arguments, or disabled, where it is."""
     actions: tuple[str, ...] = DEFAULT_ACTIONS
     """What a cycle does, in this order."""
     scheduler_names: tuple[str, ...] = ("spinney-scheduler", "kai-scheduler")
@@ -208,10 +212,19 @@ class SchedulerConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_
     """Jobs of queues that hold no more than they may claim are not even moved for reclaim."""
     victims_across_nodes: bool = True
     """Where the jobs on no single node make room, those on several nodes may go together for one pod."""
+    refuse_unhonoured: bool = True
+    """Jobs that require what no loaded plugin keeps wait, and say which one is missing; off: it is ignored."""
     explain: bool = True
     """Refused jobs are explained as data, which conditions, events and ``spinney why`` are rendered from."""
     verbosity: int = 0
     """Developer logs, as klog counts: 4 says what node sets plugins made, 7 also of which nodes."""
+
+    def __post_init__(self) -> None:
+        """Put the extra plugins into the list, which is all that anybody reads."""
+        if self.extra_plugins:
+            listed = {option.name: option for option in (*self.plugins, *self.extra_plugins)}
+            msgspec.structs.force_setattr(self, "plugins", tuple(listed.values()))
+            msgspec.structs.force_setattr(self, "extra_plugins", ())
 
     @classmethod
     def kai_compat(cls, **changes: Any) -> "SchedulerConfig":
@@ -275,7 +288,7 @@ def _read(document: Document, registry: PluginRegistry | None) -> SchedulerConfi
 def _plugin_problems(document: Document, config: SchedulerConfig, registry: PluginRegistry) -> Iterator[Problem]:
     is_shard = document.value.get("kind") == "SchedulingShard"
     for number, option in enumerate(config.plugins):
-        here: tuple[Step, ...] = ("spec", "plugins", option.name) if is_shard else ("plugins", number)
+        here: tuple[Step, ...] = ("spec", "plugins", option.name) if is_shard else _listed_at(document, option, number)
         try:
             found = registry.argument_problems(option.name, option.arguments)
         except UnknownPlugin as error:
@@ -289,30 +302,39 @@ def _plugin_problems(document: Document, config: SchedulerConfig, registry: Plug
             yield document.problem(path, f"plugin {option.name}: {message}")
 
 
+def _listed_at(document: Document, option: PluginOption, number: int) -> tuple[Step, ...]:
+    """Return where a plugin stands in a file of our own form."""
+    for place, each in enumerate(document.value.get("extraPlugins") or ()):
+        if option.name in (each, each.get("name") if isinstance(each, dict) else None):
+            return ("extraPlugins", place)
+    return ("plugins", number)
+
+
 def _wrong(document: Document, path: tuple[Step, ...], message: str) -> InvalidDocument:
     return InvalidDocument([document.problem(path, message)])
 
 
 def _from_own_form(document: Document) -> SchedulerConfig:
     fields = {key: value for key, value in document.value.items() if key not in {"apiVersion", "kind", "metadata"}}
-    if "plugins" in fields:
-        fields["plugins"] = _plugin_list(document, fields["plugins"])
+    for key in ("plugins", "extraPlugins"):
+        if key in fields:
+            fields[key] = _plugin_list(document, key, fields[key])
     return decode(SchedulerConfig, Document(document.source, fields, document.lines))
 
 
-def _plugin_list(document: Document, found: object) -> list[Any]:
+def _plugin_list(document: Document, key: str, found: object) -> list[Any]:
     """Accept plugins as names, or as mappings with a name."""
     if not isinstance(found, list):
-        raise _wrong(document, ("plugins",), f"expected a list, found {type(found).__name__}")
+        raise _wrong(document, (key,), f"expected a list, found {type(found).__name__}")
     plugins: list[Any] = []
     for number, each in enumerate(found):
         if isinstance(each, str):
             plugins.append({"name": each})
         elif isinstance(each, dict):
-            arguments = _as_text(document, ("plugins", number, "arguments"), each.get("arguments"))
+            arguments = _as_text(document, (key, number, "arguments"), each.get("arguments"))
             plugins.append({**each, "arguments": arguments})
         else:
-            raise _wrong(document, ("plugins", number), f"expected a name or a mapping, found {each!r}")
+            raise _wrong(document, (key, number), f"expected a name or a mapping, found {each!r}")
     return plugins
 
 

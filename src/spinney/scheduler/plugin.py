@@ -8,6 +8,7 @@ when the session opens and may tidy up when it closes. Plugins are found by name
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from enum import StrEnum
 from importlib.metadata import EntryPoint, entry_points
 from types import MappingProxyType
 from typing import TYPE_CHECKING, ClassVar, Final
@@ -23,6 +24,15 @@ if TYPE_CHECKING:
 ENTRY_POINT_GROUP: Final = "spinney.plugins"
 
 
+class Constraint(StrEnum):
+    """What pods, gangs and queues may require and only a plugin can keep."""
+
+    NODE_RULES = "rules about nodes"
+    TOPOLOGY = "required topology levels"
+    DEVICE_CLAIMS = "device claims"
+    QUEUE_LIMITS = "queue limits"
+
+
 class Plugin(ABC):
     """A policy of the scheduler. One instance serves one session; the class itself is its builder."""
 
@@ -30,6 +40,8 @@ class Plugin(ABC):
     """What the configuration, logs and reasons call it."""
     arguments_type: ClassVar[type[msgspec.Struct] | None] = None
     """The arguments it takes, checked when the configuration is read; without one it is given whatever there is."""
+    honours: ClassVar[frozenset[Constraint]] = frozenset()
+    """The constraints it keeps. What no plugin of a session keeps is not met: jobs that require it wait."""
 
     def __init__(self, arguments: Mapping[str, str] = MappingProxyType({})) -> None:
         self.arguments = arguments

@@ -7,6 +7,7 @@ from typing import Final
 
 import msgspec
 
+from spinney.api.podgang import CONSTRAINT_NOT_HONOURED
 from spinney.binding.pod_status import SCHEDULER_ERROR, UNSCHEDULABLE
 from spinney.binding.reporting import GangVerdict
 from spinney.cluster.dra.allocating import GivenDevice
@@ -84,7 +85,9 @@ class Unschedulable:
     @property
     def verdict(self) -> GangVerdict:
         """Return the word and the sentence for conditions."""
-        return GangVerdict(scheduled=False, reason=self.reason, message=self.message)
+        unmet = any(error.reason == CONSTRAINT_NOT_HONOURED for error in self.errors)
+        reason = CONSTRAINT_NOT_HONOURED if unmet else self.reason
+        return GangVerdict(scheduled=False, reason=reason, message=self.message)
 
     @property
     def message(self) -> str:

@@ -18,6 +18,7 @@ from spinney.scheduler.actions import BUILT_IN_ACTIONS, Action
 from spinney.scheduler.collecting import collection_held_off
 from spinney.scheduler.config import InvalidConfiguration, SchedulerConfig, check_plugins
 from spinney.scheduler.explaining import Explainer
+from spinney.scheduler.honouring import keep_off_closed_nodes
 from spinney.scheduler.hooks import Hook, HttpHandler
 from spinney.scheduler.inventory import Inventory, Snapshot
 from spinney.scheduler.plugin import PluginRegistry, default_registry
@@ -89,6 +90,7 @@ class Scheduler:
         session.setbacks = self._setbacks
         self._promises.begin(session)
         session.open()
+        keep_off_closed_nodes(session)
         self.http_handlers = session.hooks.http_handlers
         return session
 

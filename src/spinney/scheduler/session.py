@@ -39,7 +39,7 @@ from spinney.scheduler.moves import Moves
 from spinney.scheduler.nodes import NodeInfo, Nodes
 from spinney.scheduler.placement.judging import Judge
 from spinney.scheduler.placement.succession import Succession
-from spinney.scheduler.plugin import Plugin, PluginRegistry
+from spinney.scheduler.plugin import Constraint, Plugin, PluginRegistry
 from spinney.scheduler.results import Bind, Eviction, FitError, Pipeline
 from spinney.scheduler.setbacks import Setbacks
 from spinney.scheduler.statement import Statement, UnsoundSession
@@ -101,6 +101,8 @@ class Session(Decisions):
         self._runtime = runtime
         self._registry = registry
         self._plugins: list[Plugin] = []
+        self.honoured: frozenset[Constraint] = frozenset()
+        """What the opened plugins keep."""
         self.unopened: dict[str, str] = {}
         """Plugins that failed to open, and how. Nothing is placed or evicted in a session that lacks one."""
         self._jobs: dict[GangKey, PodGroupInfo] = {}
@@ -129,6 +131,7 @@ class Session(Decisions):
                     said = self.failures.add("plugin failed to open", option.name, OPEN, opening, error)
                     self.unopened[option.name] = said
         self.opening = "session"
+        self.honoured = self.honoured.union(*(plugin.honours for plugin in self._plugins))
 
     def close(self) -> None:
         """Close every opened plugin in order; one that fails does not keep the others from closing."""

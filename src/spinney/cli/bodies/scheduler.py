@@ -29,6 +29,7 @@ from spinney.scheduler.arguments import read_arguments, written
 from spinney.scheduler.config import InvalidConfiguration, SchedulerConfig, load_config
 from spinney.scheduler.cycle_metrics import CycleMetrics
 from spinney.scheduler.inventory import Inventory
+from spinney.scheduler.left_out import left_out
 from spinney.scheduler.plugin import PluginRegistry, UnknownPlugin, default_registry
 from spinney.scheduler.process import COMPONENT, SchedulerProcess
 from spinney.scheduler.scheduler import Scheduler
@@ -60,6 +61,8 @@ def scheduler(
     settings, registry = _settings(config, session_policies(plugins))
     if check_only:
         click.echo(f"# {config or 'no file: defaults'}: valid.")
+        for loss in left_out(settings.plugins):
+            click.echo(f"# plugins: {loss}.")
         click.echo(yaml.safe_dump(msgspec.to_builtins(_spelled_out(settings, registry)), sort_keys=False), nl=False)
         return
     settings = msgspec.structs.replace(

@@ -2,7 +2,9 @@
 
 from collections.abc import Iterator
 
+from spinney.api.podgang import CONSTRAINT_NOT_HONOURED
 from spinney.gangs.tree import GangKey
+from spinney.scheduler.honouring import unhonoured
 from spinney.scheduler.jobs import PodGroupInfo
 from spinney.scheduler.results import FitError
 from spinney.scheduler.session import Session
@@ -49,6 +51,8 @@ def _obstacle(session: Session, job: PodGroupInfo) -> FitError | None:
         return FitError("InvalidPodGroup", job.gang.problem)
     elif not job.is_ready:
         return FitError("NotReady", _not_ready(job))
+    elif (unmet := unhonoured(session, job)) is not None:
+        return FitError(CONSTRAINT_NOT_HONOURED, unmet)
     else:
         return None
     return FitError("QueueDoesNotExist", message)

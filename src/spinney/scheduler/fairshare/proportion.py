@@ -31,7 +31,7 @@ from spinney.scheduler.fairshare.totals import cluster_total, device_sizes
 from spinney.scheduler.hooks import QueueTurn
 from spinney.scheduler.jobs import PodGroupInfo
 from spinney.scheduler.nodes import NodeInfo
-from spinney.scheduler.plugin import Plugin
+from spinney.scheduler.plugin import Constraint, Plugin
 from spinney.scheduler.tasks import PodInfo
 
 if TYPE_CHECKING:
@@ -56,6 +56,7 @@ class ProportionPlugin(Plugin):
 
     name = "proportion"
     arguments_type = Weights
+    honours = frozenset({Constraint.QUEUE_LIMITS})
 
     def __init__(self, arguments: Mapping[str, str]) -> None:
         self._weights = read_arguments(Weights, arguments)

@@ -20,7 +20,7 @@ from spinney.scheduler.arguments import read_arguments
 from spinney.scheduler.events import Event, EventHandler
 from spinney.scheduler.jobs import PodGroupInfo
 from spinney.scheduler.nodes import NodeSet
-from spinney.scheduler.plugin import Plugin
+from spinney.scheduler.plugin import Constraint, Plugin
 from spinney.scheduler.session import Session
 from spinney.scheduler.tasks import PodInfo
 
@@ -36,6 +36,7 @@ class DynamicResources(Plugin):
 
     name = "dynamicresources"
     arguments_type = ClaimLimits
+    honours = frozenset({Constraint.DEVICE_CLAIMS})
 
     def __init__(self, arguments: Mapping[str, str] = MappingProxyType({})) -> None:
         super().__init__(arguments)

@@ -19,7 +19,7 @@ from spinney.cluster.table import Mask
 from spinney.scheduler.arguments import NoArguments
 from spinney.scheduler.jobs import PodGroupInfo
 from spinney.scheduler.nodes import NodeSet
-from spinney.scheduler.plugin import Plugin
+from spinney.scheduler.plugin import Constraint, Plugin
 from spinney.scheduler.session import Session
 from spinney.scheduler.tasks import PodInfo
 
@@ -32,6 +32,7 @@ class Predicates(Plugin):
 
     name = "predicates"
     arguments_type = NoArguments
+    honours = frozenset({Constraint.NODE_RULES})
 
     def on_session_open(self, session: Session) -> None:
         """Register the filters."""

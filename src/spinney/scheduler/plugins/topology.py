@@ -16,7 +16,7 @@ from spinney.scheduler import scores
 from spinney.scheduler.arguments import NoArguments
 from spinney.scheduler.jobs import PodGroupInfo
 from spinney.scheduler.nodes import NodeSet, Scores
-from spinney.scheduler.plugin import Plugin
+from spinney.scheduler.plugin import Constraint, Plugin
 from spinney.scheduler.results import FitError
 from spinney.scheduler.session import Session
 from spinney.scheduler.tasks import PodInfo
@@ -32,6 +32,7 @@ class TopologyPlugin(Plugin):
 
     name = "topology"
     arguments_type = NoArguments
+    honours = frozenset({Constraint.TOPOLOGY})
 
     def on_session_open(self, session: Session) -> None:
         """Register the division, the score, and forgetting scores between jobs."""

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from spinney.cluster.statuses import ACTIVE_ALLOCATED, ACTIVE_USED
 from spinney.scheduler.events import Scenario
 from spinney.scheduler.fairshare.amounts import Amounts
+from spinney.scheduler.honouring import unhonoured
 from spinney.scheduler.job_order import JobOrder
 from spinney.scheduler.jobs import PodGroupInfo
 from spinney.scheduler.placement.placing import place_job
@@ -90,8 +91,8 @@ def simulate(
                 return None
             continue
         kind = _kind(current)
-        if kind in refused or current.gang.disrupted_whole:
-            continue  # what is only disrupted as a whole does not stay in part
+        if kind in refused or current.gang.disrupted_whole or unhonoured(session, current) is not None:
+            continue  # what is only disrupted as a whole does not stay in part; what nobody can keep is not moved
         checkpoint = statement.checkpoint()
         if not place_job(session, statement, current, session.nodes.all, pipeline_only=True, simulated=True):
             statement.rollback(checkpoint)

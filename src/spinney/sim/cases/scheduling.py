@@ -100,6 +100,7 @@ class SessionScheduler:
             "default_staleness_grace_seconds": config.stale_gang_grace_seconds,
             "queue_depth_per_action": dict(depth or {}),
             "verbosity": self._verbosity,
+            "refuse_unhonoured": False,  # a case says itself which rules there are
         }
         if self._profile != "kai-compat":
             if "gpupack" in names:
