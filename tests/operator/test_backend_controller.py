@@ -31,6 +31,7 @@ class Recorder(SchedulerBackend):
     hanging: ClassVar[tuple[str, ...]] = ()  # how the names of gangs begin that get no answer
     clumsy: ClassVar[tuple[str, ...]] = ()  # and whose pods cannot be prepared
     writes_scheduled: ClassVar[bool] = False
+    undecided: ClassVar[tuple[str, ...]] = ()  # how the names of sets begin that it never judges
 
     @property
     def capabilities(self) -> Capabilities:
@@ -60,13 +61,15 @@ class Recorder(SchedulerBackend):
         return not type(self).holding
 
     async def validate_pod_clique_set(self, pcs: PodCliqueSet, old: PodCliqueSet | None) -> list[Degradation]:
+        if pcs.metadata.name.startswith(type(self).undecided):
+            await asyncio.Event().wait()
         return [Degradation("gang_scheduling", "there are no gangs here")]
 
 
 def settings() -> tuple[Settings, Catalogue]:
     """Return settings with the recorder as default, and forget what it recorded."""
     Recorder.calls, Recorder.failing, Recorder.holding = [], False, False
-    Recorder.hanging, Recorder.clumsy, Recorder.writes_scheduled = (), (), False
+    Recorder.hanging, Recorder.clumsy, Recorder.undecided, Recorder.writes_scheduled = (), (), (), False
     catalogue = Catalogue()
     backends: list[type[SchedulerBackend]] = [*BACKENDS, Recorder]
     for backend in backends:
@@ -291,6 +294,27 @@ def test_degradations_are_written_to_the_set() -> None:
             condition = find_condition(pcs.status.conditions, CAPABILITIES_MET)
             assert condition is not None
             assert (condition.status, condition.message) == ("False", "gang_scheduling: there are no gangs here")
+
+    run_virtual(story())
+
+
+def test_a_backend_that_does_not_answer_holds_up_no_other_set() -> None:
+    """With one worker, sets that the backend judges come up beside many it never answers for, which come up as well."""
+
+    async def story() -> None:
+        chosen, catalogue = settings()
+        async with a_world(dataclasses.replace(chosen, set_workers=1), catalogue=catalogue) as world:
+            Recorder.undecided = ("slow-",)
+            names = [*(f"slow-{n}" for n in range(5)), "model"]
+            for name in names:
+                await world.apply(a_pod_clique_set(name))
+            await world.settle(5)
+            told = {}
+            for name in names:
+                condition = find_condition((await the_set(world, name)).status.conditions, CAPABILITIES_MET)
+                told[name] = (condition.status, condition.reason) if condition is not None else None
+            assert told == dict.fromkeys(names[:-1], ("Unknown", "Validating")) | {"model": ("False", "Degraded")}
+            assert len({pod.metadata.labels[marks.PART_OF] for pod in await world.pods()}) == len(names)
 
     run_virtual(story())
 

@@ -5,7 +5,6 @@ it, so that nobody starts to roll before it is his turn. Replicas that have lost
 here.
 """
 
-import asyncio
 from collections.abc import Container, Iterable
 from dataclasses import dataclass
 from datetime import timedelta
@@ -24,12 +23,12 @@ from spinney.api.grove import (
     PodCliqueScalingGroup,
     PodCliqueSet,
 )
-from spinney.api.meta import Condition, OwnerReference, owner_reference
+from spinney.api.meta import OwnerReference, owner_reference
 from spinney.api.podgang import POD_GANG, PodGang
 from spinney.api.struct import JSON
 from spinney.api.time import timestamp, to_seconds
 from spinney.backends import additions
-from spinney.backends.interface import Degradation, Rejected, SchedulerBackend
+from spinney.backends.interface import SchedulerBackend
 from spinney.backends.registry import Registry
 from spinney.kube.cache import Change
 from spinney.kube.client import Client
@@ -50,6 +49,7 @@ from spinney.kube.reconciling import (
 )
 from spinney.operator import auxiliary, gangs, names, podcliques, set_status, termination
 from spinney.operator.caches import BY_TOPOLOGY, Caches
+from spinney.operator.capabilities import SetCapabilities
 from spinney.operator.claim_keeping import ClaimKeeper
 from spinney.operator.claims import claims_of_set
 from spinney.operator.departures import Departures
@@ -58,7 +58,6 @@ from spinney.operator.growth import Growth
 from spinney.operator.hashes import TemplateHashes, adoption
 from spinney.operator.last_errors import ErrorReports
 from spinney.operator.layout import Layout, Place
-from spinney.operator.podgang_calls import TIMEOUT_SECONDS
 from spinney.operator.podgangs import new_gang
 from spinney.operator.possessions import NameTaken, Possession, Possessions
 from spinney.operator.releases import Releases
@@ -125,7 +124,7 @@ class PodCliqueSetController:
         self._latest: Latest[PodCliqueSet] = Latest()
         self._synced: dict[Key, object] = {}
         self._touched: dict[Key, int] = {}
-        self._degradations: dict[Key, tuple[str | None, int | None, list[Degradation] | str]] = {}
+        self._capabilities = SetCapabilities(wake=lambda key: None)
 
     def register(self, manager: Manager, *, workers: int) -> Controller:
         """Run under a manager: woken by sets, by everything made for them, and by topologies."""
@@ -133,6 +132,8 @@ class PodCliqueSetController:
         controller = a_controller(manager, "podcliqueset", reports.of(self.reconcile), workers=workers)
         controller.watch(self._caches.sets)
         controller.watch(self._caches.bindings, self._sets_of_topology)
+        self._capabilities = SetCapabilities(wake=controller.enqueue)
+        manager.add_runnable("questions to backends about sets", self._capabilities.run)
         gather = gathering(controller, to_label(marks.PART_OF), self._patience)
         self._caches.cliques.subscribe(gather)
         self._caches.groups.subscribe(gather)
@@ -149,7 +150,7 @@ class PodCliqueSetController:
         cached = self._caches.sets.get(key)
         if cached is None:
             self._latest.forget(key)
-            self._degradations.pop(key, None)
+            self._capabilities.forget(key)
             self._synced.pop(key, None)
             self._touched.pop(key, None)
             return None
@@ -360,8 +361,9 @@ class PodCliqueSetController:
         pcs = scene.pcs
         now = to_seconds(self._clock.now())
         topology = set_status.topology_condition(scene.layout, self._caches.topology_of(pcs))
-        backend = set_status.backend_condition(scene.observed.gangs.values())
-        told = (await self._capabilities(scene), topology, backend)
+        gangs = scene.observed.gangs.values()
+        backend = set_status.backend_condition(gangs)
+        told = (await self._capabilities.condition(scene.key, pcs, scene.backend, gangs), topology, backend)
         status = set_status.set_status(
             scene.layout,
             scene.observed,
@@ -372,29 +374,6 @@ class PodCliqueSetController:
             now=now,
         )
         await write_status(self._client, POD_CLIQUE_SET, pcs, status, latest=self._latest, type=PodCliqueSet)
-
-    async def _capabilities(self, scene: Scene) -> Condition:
-        """Return what the backend says of this generation of the set; it is asked once for each."""
-        identity = (scene.pcs.metadata.uid, scene.pcs.metadata.generation)
-        known = self._degradations.get(scene.key)
-        if known is None or known[:2] != identity:
-            answer: list[Degradation] | str
-            try:
-                async with asyncio.timeout(TIMEOUT_SECONDS):
-                    answer = await scene.backend.validate_pod_clique_set(scene.pcs, None)
-            except Rejected as rejected:
-                answer = str(rejected)
-            except Exception as error:  # noqa: BLE001 - a backend may raise anything; the workload must not wait for it
-                log.warning("backend could not judge", podcliqueset=str(scene.key), error=str(error))
-                text = f"{scene.backend.name}: {type(error).__name__}: {error}"
-                kind = set_status.CAPABILITIES_MET
-                return Condition(type=kind, status="Unknown", reason="ValidationFailed", message=text)
-            known = (*identity, answer)
-            self._degradations[scene.key] = known
-        answer = known[2]
-        if isinstance(answer, str):
-            return Condition(type=set_status.CAPABILITIES_MET, status="False", reason="Rejected", message=answer)
-        return set_status.capability_condition(answer, scene.observed.gangs.values())
 
     async def _release(self, pcs: PodCliqueSet) -> None:
         await self._possessions.release(pcs.metadata.uid or "")

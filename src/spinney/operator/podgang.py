@@ -41,6 +41,7 @@ from spinney.kube.mapping import to_label
 from spinney.kube.reconciling import HeldBack, Latest, gathering, patch_exactly
 from spinney.operator import gang_status, gangs, incarnations, podgangs
 from spinney.operator.backend_answers import BackendAnswers
+from spinney.operator.backend_calls import BackendCalls
 from spinney.operator.caches import BY_SET, BY_TOPOLOGY, Caches
 from spinney.operator.departures import Departures
 from spinney.operator.gang_status import BackendAnswer, Members
@@ -49,7 +50,6 @@ from spinney.operator.growth import Growth
 from spinney.operator.incarnations import Life
 from spinney.operator.labels import mirrored
 from spinney.operator.layout import Layout
-from spinney.operator.podgang_calls import BackendCalls
 from spinney.operator.set_status import replica_index
 from spinney.operator.statuses import patch_status
 from spinney.operator.topologies import Untranslatable
