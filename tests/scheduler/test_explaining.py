@@ -106,6 +106,53 @@ def test_a_leader_beside_its_workers_is_counted_with_what_it_asks_for() -> None:
     assert "4 of 5 pods fit in rack z.r0; it lacks 8 GPUs on 1 node" in line
 
 
+class Naming(Plugin):
+    """Refuses every pod, on every node or beforehand, by its name."""
+
+    name = "naming"
+    before = False
+
+    def on_session_open(self, session: Session) -> None:
+        """Register the refusal."""
+        if self.before:
+            session.add_pre_predicate_fn(lambda task, job: f"{task.name} is not wanted")
+        else:
+            session.add_predicate_fn(lambda task, job, node: f"{task.name} is not wanted")
+
+
+class NamingBefore(Naming):
+    """The same before any node is looked at."""
+
+    before = True
+
+
+@pytest.mark.parametrize("plugin", [Naming, NamingBefore])
+@pytest.mark.parametrize("explain", [False, True])
+@pytest.mark.parametrize("count", [1, 2])
+def test_reasons_name_the_pods_of_the_job_they_are_about(plugin: type[Plugin], explain: bool, count: int) -> None:
+    """Jobs that ask for the same share a verdict, but each is told about its own pods and itself."""
+    inventory = an_inventory(a_node("n0", gpus=1))
+    for name in ("first", "second", "third"):
+        put_job(inventory, name, count, gpus=1)
+    config = SchedulerConfig(actions=("allocate",), explain=explain)
+    for refused in a_scheduler(inventory, plugin, config=config).run_cycle().unschedulable:
+        texts = [refused.message, *(error.message for error in refused.errors)]
+        mentioned = {word for word in ("first", "second", "third") for text in texts if word in text}
+        assert mentioned <= {refused.gang.name}, texts
+        assert any(refused.gang.name in text for text in texts)
+
+
+def test_a_topology_that_is_too_small_is_told_to_each_job_by_name() -> None:
+    """The summary of a refused topology names the job it is about."""
+    inventory = racks(1, 1)
+    for name in ("first", "second"):
+        gang = a_gang(name, minimum=2, topology=TopologyConstraint("dc", required=RACK))
+        put_gang(inventory, gang, [a_pod(f"{name}-{n}", gang=name, gpus=8) for n in range(2)])
+    config = SchedulerConfig(actions=("allocate",), explain=False)
+    for refused in a_scheduler(inventory, config=config).run_cycle().unschedulable:
+        assert f"of job {refused.gang.name}" in refused.message
+
+
 def test_filters_are_counted_with_examples() -> None:
     """Taints and labels that keep a pod out are counted per node, with the nodes named in the full text."""
     tainted = msgspec.structs.replace(a_node("n0"), spec=NodeSpec(taints=(Taint(key="gpu", effect="NoSchedule"),)))

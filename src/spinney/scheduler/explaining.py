@@ -25,6 +25,7 @@ from spinney.explain import (
     DomainReport,
     DomainTable,
     Explanation,
+    FilterReport,
     NodeNames,
     PodReport,
     QueueReport,
@@ -39,6 +40,7 @@ from spinney.gangs.sources.context import QUEUE_LABEL
 from spinney.gangs.tree import GroupSet, Member
 from spinney.scheduler.fairshare.capacity import OverCapacity
 from spinney.scheduler.jobs import PodGroupInfo
+from spinney.scheduler.nodes import NodeInfo
 from spinney.scheduler.placement.judging import resource_fit
 from spinney.scheduler.results import FitError
 from spinney.scheduler.session import Session
@@ -54,28 +56,62 @@ _ALL_FILTERS: Final = FilterFramework(SESSION_FILTERS)
 _NODE_FILTERS: Final = FilterFramework((*NODE_FILTERS, resources_fit.AFTER_RELEASE))
 
 
+@dataclass(frozen=True, slots=True)
+class _Quote:
+    """The words of a plugin about a pod and a node, as part of a reason. ``kind`` is the place of the pod's request."""
+
+    kind: int
+    plugin: str
+    node: NodeInfo
+    text: str
+
+
 class Explainer:
-    """Explains the refused jobs of one session. Mutable: jobs that ask for the same share one look at the nodes."""
+    """Explains the refused jobs of one session. Mutable: jobs that ask for the same share one look at the nodes.
+
+    What names pods is written anew for each job: plugins are asked for their words about its own.
+    """
 
     def __init__(self, session: Session) -> None:
         self._session = session
-        self._known: dict[Hashable, Explanation] = {}
+        self._known: dict[Hashable, tuple[Explanation, Sequence[_Quote]]] = {}
 
     def explain(self, job: PodGroupInfo, errors: Sequence[FitError]) -> Explanation:
         """Return why ``job``, refused with ``errors`` in this session, could not be placed."""
         if any(error.reason == SCHEDULER_ERROR for error in errors):
             return _of_failure(job, errors)
         tasks = job.tasks_to_allocate()
-        messages = tuple(error.message for error in errors)
-        wanted = (job.queue, job.root, messages, tuple(map(NUMBER, tasks)))
+        said = tuple((error.reason, "" if error.rewrite else error.message) for error in errors)
+        wanted = (job.queue, job.root, said, tuple(map(NUMBER, tasks)))
         known = self._known.get(wanted)
         if known is None:
-            known = self._known[wanted] = explain(self._session, job, errors)
-        pods = tuple(
-            msgspec.structs.replace(report, pod=_name(alike[0]))
-            for report, alike in zip(known.pods, by_request(tasks).values(), strict=False)
-        )
-        return msgspec.structs.replace(known, subject=_name(job), pods=pods)
+            known = self._known[wanted] = _explain(self._session, job, errors)
+            return known[0]
+        found, quotes = known
+        firsts = [alike[0] for alike in by_request(tasks).values()]
+        others = _others(self._session, errors, firsts) if found.others else ()
+        pods = [msgspec.structs.replace(pod, pod=_name(task)) for pod, task in zip(found.pods, firsts, strict=False)]
+        for quote in quotes if pods else ():
+            text = _quoted(self._session, quote.plugin, firsts[quote.kind], quote.node)
+            pods[quote.kind] = _rephrased(pods[quote.kind], quote.text, text)
+        return msgspec.structs.replace(found, subject=_name(job), pods=tuple(pods), others=others)
+
+
+def _rephrased(report: PodReport, before: str, after: str) -> PodReport:
+    """Return a report with one text in its reasons put in another's place."""
+    if before == after:
+        return report
+
+    def changed(found: FilterReport) -> FilterReport:
+        reasons = [msgspec.structs.replace(each, reason=each.reason.replace(before, after)) for each in found.reasons]
+        return msgspec.structs.replace(found, reasons=tuple(reasons))
+
+    obstacles = [msgspec.structs.replace(each, text=each.text.replace(before, after)) for each in report.obstacles]
+    return msgspec.structs.replace(report, filters=tuple(map(changed, report.filters)), obstacles=tuple(obstacles))
+
+
+def _quoted(session: Session, plugin: str, task: PodInfo, node: NodeInfo) -> str:
+    return f"node(s) were refused by plugin {plugin}{session.judge.reason_of(plugin, task, node)}"
 
 
 def _of_failure(job: PodGroupInfo, errors: Sequence[FitError]) -> Explanation:
@@ -88,14 +124,14 @@ def _of_failure(job: PodGroupInfo, errors: Sequence[FitError]) -> Explanation:
     )
 
 
-def explain(session: Session, job: PodGroupInfo, errors: Sequence[FitError]) -> Explanation:
-    """Return why ``job``, refused with ``errors`` in this session, could not be placed."""
+def _explain(session: Session, job: PodGroupInfo, errors: Sequence[FitError]) -> tuple[Explanation, Sequence[_Quote]]:
+    """Return why ``job``, refused with ``errors``, could not be placed, and what of it plugins have said."""
     kind = _KINDS.get(job.key.source, "PodGroup")
     queue = next((report for error in errors if (report := _queue_report(error)) is not None), None)
-    others = tuple(dict.fromkeys(error.message for error in errors if error.reason not in _ABOUT_PLACES))
+    others = _others(session, errors, ())
     tasks = job.tasks_to_allocate()
     if queue is not None or not tasks:
-        return Explanation(subject=_name(job), kind=kind, needed=max(len(tasks), 1), queue=queue, others=others)
+        return Explanation(subject=_name(job), kind=kind, needed=max(len(tasks), 1), queue=queue, others=others), ()
     places = _Places(session, tasks)
     level = places.required_level(job.root)
     domains, count = places.nearest_domains(level)
@@ -104,9 +140,9 @@ def explain(session: Session, job: PodGroupInfo, errors: Sequence[FitError]) -> 
     reports = places.pod_reports
     absent = any(report.pre_filter is not None for report in reports)
     # What refuses a pod before any node is looked at: a claim, a rule of a plugin.
-    ruled_out = () if absent else tuple(dict.fromkeys(filter(None, map(session.pre_predicate, places.one_of_each))))
+    ruled_out = not absent and any(map(session.pre_predicate, places.one_of_each))
     if ruled_out:
-        placed, others = 0, tuple(dict.fromkeys((*others, *ruled_out)))
+        placed, others = 0, _others(session, errors, places.one_of_each)
     if ruled_out or (others and placed >= needed):
         reports = ()
     found = Explanation(
@@ -125,9 +161,16 @@ def explain(session: Session, job: PodGroupInfo, errors: Sequence[FitError]) -> 
         needs=_needs(errors, places.one_of_each),
     )
     if reports and not absent:
-        return found
+        return found, places.quotes
     # Something that is missing altogether is in the way, so what nodes lack is beside the point.
-    return msgspec.structs.replace(found, domains=(), domain_count=0, required_level=None, wider=None, victims=())
+    bare = msgspec.structs.replace(found, domains=(), domain_count=0, required_level=None, wider=None, victims=())
+    return bare, places.quotes
+
+
+def _others(session: Session, errors: Sequence[FitError], ruled_out: Sequence[PodInfo]) -> tuple[str, ...]:
+    """Return what is in the way beside places, and what refuses pods before any node is looked at."""
+    found = [error.message for error in errors if error.reason not in _ABOUT_PLACES]
+    return tuple(dict.fromkeys((*found, *filter(None, map(session.pre_predicate, ruled_out)))))
 
 
 def _needs(errors: Sequence[FitError], one_of_each: Sequence[PodInfo]) -> tuple[str, ...]:
@@ -180,7 +223,8 @@ class _Places:
         self._names = NodeNames(self._table.names, session.nodes.all.rows)
         alike = by_request(tasks)
         self.one_of_each = [group[0] for group in alike.values()]
-        results = [(group, self._diagnose(group[0])) for group in alike.values()]
+        self.quotes: list[_Quote] = []
+        results = [(group, self._diagnose(kind, group[0])) for kind, group in enumerate(alike.values())]
         self.pod_reports = tuple(self._pod_report(group, result) for group, result in results)
         self._usable_by = [(group[0].request, _usable(self._table.alive, result)) for group, result in results]
         unoffered = dict.fromkeys(name for group, _ in results for name in group[0].request.unoffered)
@@ -294,7 +338,7 @@ class _Places:
 
     # -- single pods -------------------------------------------------------------------------------------------------
 
-    def _diagnose(self, task: PodInfo) -> FilterResult:
+    def _diagnose(self, kind: int, task: PodInfo) -> FilterResult:
         """Ask every filter and every plugin about every node."""
         nodes, constraints = self._session.nodes, task.request.constraints
         candidate = Candidate(task.pod, task.request.requests)
@@ -303,7 +347,7 @@ class _Places:
         else:
             # Where no pod has a say about others, what was placed in this session need not be counted first.
             result = _NODE_FILTERS.diagnose(nodes.surroundings, candidate)
-        refusals = [*result.refusals, *self._unshared(task), *self._refused_by_plugins(task)]
+        refusals = [*result.refusals, *self._unshared(task), *self._refused_by_plugins(kind, task)]
         return FilterResult(result.mask, tuple(refusals), result.pre_filter, result.pre_filter_unresolvable)
 
     def _unshared(self, task: PodInfo) -> Iterator[Refusal]:
@@ -312,13 +356,15 @@ class _Places:
             later, _ = resource_fit(self._session.nodes, task.request, self._names.ordered)
             yield Refusal.evictable(RESOURCES_FILTER, "Insufficient share of a GPU", self._mask(~later))
 
-    def _refused_by_plugins(self, task: PodInfo) -> Iterator[Refusal]:
+    def _refused_by_plugins(self, kind: int, task: PodInfo) -> Iterator[Refusal]:
         """Yield the nodes plugins refuse, with the reason each gives for the first of them."""
         nodes, judge = self._session.nodes.all, self._session.judge
         for plugin, refused in judge.refused_by(task, nodes, besides="predicates"):  # whose filters have spoken
             if refused.any():
-                reason = judge.reason_of(plugin, task, nodes.where(refused)[0])
-                yield Refusal.final(plugin, f"node(s) were refused by plugin {plugin}{reason}", self._mask(refused))
+                first = nodes.where(refused)[0]
+                text = _quoted(self._session, plugin, task, first)
+                self.quotes.append(_Quote(kind, plugin, first, text))
+                yield Refusal.final(plugin, text, self._mask(refused))
 
     def _mask(self, of_all: Mask) -> Mask:
         """Return verdicts over all nodes in name order as a mask over rows."""

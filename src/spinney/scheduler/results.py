@@ -1,9 +1,9 @@
 """What a cycle decided: binds, evictions and promises to carry out, and why the rest waits."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import datetime
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import msgspec
 
@@ -16,6 +16,9 @@ from spinney.cluster.pods import PodKey
 from spinney.explain.reasons import Explanation
 from spinney.explain.rendering import condition_message, event_message
 from spinney.gangs.tree import GangKey
+
+if TYPE_CHECKING:
+    from spinney.scheduler.jobs import PodGroupInfo
 
 PLUGIN_ERROR: Final = "PluginError"
 """A plugin that had to be asked about the job failed."""
@@ -64,6 +67,12 @@ class FitError:
     """A word for conditions: ``PodSchedulingErrors``, ``OverLimit``, ``QueueDoesNotExist``, ..."""
     message: str
     details: object = None
+    rewrite: "Callable[[PodGroupInfo], str] | None" = field(default=None, compare=False, repr=False)
+    """Writes the message about another job that is refused for the same reason; ``None``: it names no job or pod."""
+
+    def about(self, job: "PodGroupInfo") -> "FitError":
+        """Return the same reason as one of ``job``."""
+        return self if self.rewrite is None else replace(self, message=self.rewrite(job))
 
 
 @dataclass(frozen=True)

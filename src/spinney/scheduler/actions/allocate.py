@@ -25,7 +25,7 @@ class Allocate:
             known = failed.find(job) if failed is not None else None
             if known is not None:
                 for error in session.fit_errors.get(known, ()):
-                    session.record_fit_error(job, error)
+                    session.record_fit_error(job, error.about(job))
                 continue
             placed: bool | None = None
             with session.bulkhead(job.key, "placing"):

@@ -1,36 +1,71 @@
-"""Why a task found no node, in words: counted on the spot, while the attempt that failed is still in the ledger."""
+"""Why a task found no node, in words: counted on the spot, while the attempt that failed is still in the ledger.
+
+Another job that asks for the same is refused without being tried; then the sentence is written anew, about its own pod.
+"""
+
+from typing import Final, NamedTuple
 
 import numpy as np
 
+from spinney.cluster.statuses import ACTIVE_ALLOCATED, PodStatus
 from spinney.gangs.tree import DEFAULT_POD_SET, PodSet
-from spinney.scheduler.nodes import NodeSet
+from spinney.scheduler.jobs import PodGroupInfo
+from spinney.scheduler.nodes import NodeInfo, NodeSet
 from spinney.scheduler.placement.judging import resource_fit
 from spinney.scheduler.results import FitError
 from spinney.scheduler.session import Session
 from spinney.scheduler.tasks import PodInfo
 
+_TO_PLACE: Final = ACTIVE_ALLOCATED | {PodStatus.PENDING}
 NO_NODES = "no nodes with enough resources were found"
+
+
+class _Counts(NamedTuple):
+    """How many nodes lack resources, and how many each plugin refuses, with the first of them."""
+
+    lacking: int
+    refused: tuple[tuple[str, int, NodeInfo], ...]
 
 
 def refusal_of(session: Session, pod_set: PodSet, task: PodInfo, found: int, nodes: NodeSet) -> FitError:
     """Return why ``task``, after ``found`` others of its pod set found room, found none on ``nodes``."""
-    why = session.pre_predicate(task) or _counted(session, task, nodes)
-    if pod_set.min_member > 1 and task.job.active(pod_set) < pod_set.min_member:
-        where = "" if pod_set.name == DEFAULT_POD_SET else f" of sub-group {pod_set.name}"
-        text = f"Resources were found for {found} pods{where} while {pod_set.min_member} are required. {why}"
-    else:
-        text = f"{task.namespace}/{task.name}: {why}"
-    return FitError("PodSchedulingErrors", text)
+    counts = None if session.pre_predicate(task) else _counted(session, task, nodes)
+    below = pod_set.min_member > 1 and task.job.active(pod_set) < pod_set.min_member
+    place = _alike(task.job, pod_set, task.request.number).index(task)
+
+    def about(other: PodInfo) -> str:
+        why = session.pre_predicate(other) or _text(session, other, counts or _counted(session, other, nodes))
+        if below:
+            where = "" if pod_set.name == DEFAULT_POD_SET else f" of sub-group {pod_set.name}"
+            return f"Resources were found for {found} pods{where} while {pod_set.min_member} are required. {why}"
+        return f"{other.namespace}/{other.name}: {why}"
+
+    def rewrite(job: PodGroupInfo) -> str:
+        return about(_alike(job, pod_set, task.request.number)[place])
+
+    return FitError("PodSchedulingErrors", about(task), rewrite=rewrite)
 
 
-def _counted(session: Session, task: PodInfo, nodes: NodeSet) -> str:
-    """Return how many nodes lack resources, and how many each plugin refuses with the reason it gives for the first."""
+def _alike(job: PodGroupInfo, pod_set: PodSet, request: int) -> list[PodInfo]:
+    """Return the tasks of a pod set that make one request and are to be placed, or have just been."""
+    return [
+        task for task in job.by_pod_set[pod_set.name] if task.request.number == request and task.status in _TO_PLACE
+    ]
+
+
+def _counted(session: Session, task: PodInfo, nodes: NodeSet) -> _Counts:
     later, _ = resource_fit(session.nodes, task.request, nodes.rows)
-    lacking = int(np.count_nonzero(~later))
-    counts = [f"{lacking} node(s) had insufficient resources"] if lacking else []
-    for plugin, refused in session.judge.refused_by(task, nodes):
-        number = int(np.count_nonzero(refused))
-        if number:
-            reason = session.judge.reason_of(plugin, task, nodes.where(refused)[0])
-            counts.append(f"{number} node(s) were refused by plugin {plugin}{reason}")
-    return f"{NO_NODES}: {'. '.join(sorted(counts))}." if counts else f"{NO_NODES}."
+    refused = [
+        (plugin, number, nodes.where(mask)[0])
+        for plugin, mask in session.judge.refused_by(task, nodes)
+        if (number := int(np.count_nonzero(mask)))
+    ]
+    return _Counts(int(np.count_nonzero(~later)), tuple(refused))
+
+
+def _text(session: Session, task: PodInfo, counts: _Counts) -> str:
+    parts = [f"{counts.lacking} node(s) had insufficient resources"] if counts.lacking else []
+    for plugin, number, first in counts.refused:
+        reason = session.judge.reason_of(plugin, task, first)
+        parts.append(f"{number} node(s) were refused by plugin {plugin}{reason}")
+    return f"{NO_NODES}: {'. '.join(sorted(parts))}." if parts else f"{NO_NODES}."

@@ -5,6 +5,7 @@ over several domains of its preferred level starts in the one with most room.
 """
 
 from collections.abc import Sequence
+from functools import partial
 
 import numpy as np
 import numpy.typing as npt
@@ -22,7 +23,7 @@ from spinney.scheduler.session import Session
 from spinney.scheduler.tasks import PodInfo
 from spinney.scheduler.topology.demand import Demand
 from spinney.scheduler.topology.domains import Domains, Numbers
-from spinney.scheduler.topology.subsetting import InvalidConstraint, Subsetting
+from spinney.scheduler.topology.subsetting import InvalidConstraint, Subsetting, TopologyRefusal
 
 Steps = tuple[Numbers, npt.NDArray[np.float64]]
 
@@ -70,8 +71,10 @@ class TopologyPlugin(Plugin):
             return ()
         division = subsetting.divide(self._occupied(job, group, constraint))
         if division.refusal is not None:
-            for message in division.refusal.messages(job.name):
-                session.record_fit_error(job, FitError("TopologyConstraint", message, division.refusal))
+            refusal = division.refusal
+            for line, message in enumerate(refusal.messages(job.name)):
+                rewrite = partial(_line, refusal, line)
+                session.record_fit_error(job, FitError("TopologyConstraint", message, refusal, rewrite))
         if division.level_scores is not None:
             self._steps[_label(group)] = division.level_scores
         return division.sets
@@ -112,6 +115,10 @@ class TopologyPlugin(Plugin):
             if base.root.topology is not None and base.root.topology.required == constraint.required:
                 rows += [task.row for task in base.tasks if task.status in ACTIVE_ALLOCATED]
         return np.array(sorted(set(rows)), dtype=np.intp)
+
+
+def _line(refusal: TopologyRefusal, line: int, job: PodGroupInfo) -> str:
+    return refusal.messages(job.name)[line]
 
 
 def _label(group: Member) -> str:
