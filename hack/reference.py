@@ -24,6 +24,7 @@ from spinney.cli.options import Told
 from spinney.coscheduling.configuration import CoschedulerConfiguration
 from spinney.coscheduling.metrics import CoschedulingMetrics
 from spinney.coscheduling.plugins.coscheduling import CoschedulingArguments
+from spinney.grouping.configuration import GrouperConfiguration
 from spinney.kube.metrics import KubeMetrics
 from spinney.nodes import ClusterSpec
 from spinney.operator.configuration import OperatorConfiguration
@@ -165,6 +166,7 @@ def _configuration() -> Iterator[str]:
         ),
         ("Scheduler (`spinney scheduler --config`)", SchedulerConfig),
         ("Coscheduler (`spinney coscheduler --config`)", CoschedulerConfiguration),
+        ("Grouper (`spinney grouper --config`)", GrouperConfiguration),
         ("`profiles[].pluginConfig[].args` of Coscheduling", CoschedulingArguments),
         ("Embedded cluster (`spinney up -f`)", ClusterSpec),
     ]

@@ -23,6 +23,7 @@ COMMANDS = {
     "crds": "Print or write the CRD manifests.",
     "delete": "Delete what manifests name.",
     "demo": "Bring a gang up on an embedded cluster and show it.",
+    "grouper": "Make gangs of the pods of any workload: Jobs, JobSets, Ray, Kubeflow and your own kinds.",
     "get": "List gangs, sets or nodes of any cluster.",
     "manifests": "Print the manifests of an installation.",
     "operator": "Run the operator against a cluster.",

@@ -25,6 +25,8 @@ from spinney.cli.options import TEXT_FILE, done_by
 @click.option("--scheduler-config", type=TEXT_FILE, help="The session scheduler's configuration.")
 @click.option("--coscheduler", is_flag=True, help="The coscheduler too, for the scheduler name coscheduling.")
 @click.option("--coscheduler-config", type=TEXT_FILE, help="The coscheduler's configuration; implies --coscheduler.")
+@click.option("--grouper", is_flag=True, help="The grouper too: pods of any workload become gangs.")
+@click.option("--grouper-config", type=TEXT_FILE, help="The grouper's configuration; implies --grouper.")
 @done_by("spinney.cli.bodies.manifests:manifests")
 def manifests() -> None:
     """Print the manifests of an installation.
@@ -32,5 +34,6 @@ def manifests() -> None:
     CRDs, least-privilege RBAC for the enabled profiles, configuration, deployments, services, network policies and
     disruption budgets: what the Helm chart installs with the same values. The operator makes its own webhook
     certificate and registers its webhooks. With --no-operator --coscheduler there is only the coscheduler, for pods
-    that name a PodGroup themselves.
+    that name a PodGroup themselves. With --grouper the kinds of its enabled rules may be read, and the session
+    scheduler waits for it.
     """

@@ -7,7 +7,9 @@ from collections.abc import Iterable
 from typing import Final
 
 from spinney.api.struct import JSON
-from spinney.backends import Right
+from spinney.backends import Catalogue, Right
+from spinney.grouping.configuration import LoadedConfiguration as GrouperConfiguration
+from spinney.grouping.rules import RuleSet
 from spinney.operator.webhooks import WEBHOOK_CONFIGURATIONS
 
 READ: Final = ("get", "list", "watch")
@@ -105,6 +107,44 @@ COSCHEDULER: Final = (
     *_DEVICES,
     EVENTS,
 )
+
+
+NAMESPACES: Final = Right("", ("namespaces",), READ)
+CONFIG_MAPS: Final = Right("", ("configmaps",), READ)
+
+GROUPER: Final = (
+    Right("", ("pods",), (*READ, "patch")),
+    Right("scheduler.grove.io", ("podgangs",), (*READ, "create", "patch", "delete")),
+    Right("scheduler.grove.io", ("podgangs/status",), ("patch",)),
+    Right("grove.io", ("clustertopologybindings",), READ),
+    Right("scheduling.k8s.io", ("priorityclasses",), READ),
+    EVENTS,
+)
+
+
+def grouper_rights(configuration: GrouperConfiguration, catalogue: Catalogue) -> list[Right]:
+    """Return the grouper's own rights, those to read the kinds of the enabled rules, and those of the backends."""
+    rights = list(GROUPER)
+    written = configuration.written
+    if written.namespace_labels:
+        rights.append(NAMESPACES)
+    if written.kind_defaults_config_map is not None:
+        rights.append(CONFIG_MAPS)
+    rights += kind_rights(configuration.rules)
+    for name in configuration.profiles.names():
+        backend = catalogue.get(name)
+        rights += backend.rights if backend is not None else ()
+    return rights
+
+
+def kind_rights(rules: RuleSet) -> list[Right]:
+    """Return the rights to read the kinds that rules name, one for each API group."""
+    groups: dict[str, set[str]] = {}
+    for kind in rules.watched():
+        groups.setdefault(kind.rpartition("/")[0], set()).add(rules.plural_of(kind))
+    return [
+        Right("" if group == "v1" else group, tuple(sorted(names)), READ) for group, names in sorted(groups.items())
+    ]
 
 
 def lease(name: str) -> tuple[Right, Right]:

@@ -13,13 +13,15 @@ from spinney.api import yaml_text
 from spinney.backends import every_backend
 from spinney.backends.documents import InvalidDocument
 from spinney.coscheduling import configuration as coscheduling
+from spinney.grouping.configuration import KIND as GROUPER_KIND
+from spinney.grouping.configuration import load as load_grouper
 from spinney.nodes import ClusterSpec
 from spinney.operator.configuration import KIND as OPERATOR_KIND
 from spinney.operator.configuration import load as load_operator
 from spinney.operator.operator import Settings
 from spinney.scheduler.config import InvalidConfiguration, load_config
 from spinney.scheduler.plugin import default_registry
-from spinney.sim.embedded import StackOptions
+from spinney.sim.embedded import EVERY_BACKEND, GROUPER, StackOptions
 from spinney.sim.policies import Policies, with_framework_policies, with_policies
 
 _NONE: Final = Policies()
@@ -28,21 +30,28 @@ _NONE: Final = Policies()
 def embedded_settings(spec: ClusterSpec, configs: Iterable[Path], policies: Policies = _NONE) -> StackOptions:
     """Return what an embedded cluster runs: everything, each process as the file says that is for it.
 
-    An ``OperatorConfiguration`` is the operator's, a file with ``profiles`` (kube-scheduler's grammar) the
-    coscheduler's, any other the session scheduler's, which goes on serving all the names it serves here.
+    An ``OperatorConfiguration`` is the operator's, a ``GrouperConfiguration`` the grouper's, a file with ``profiles``
+    (kube-scheduler's grammar) the coscheduler's, any other the session scheduler's, which goes on serving all the names
+    it serves here and waiting for the grouper.
     """
     options = StackOptions.whole(spec)
     for path in configs:
         raw = _mapping(path)
         try:
-            if raw.get("kind") == OPERATOR_KIND:
+            if raw.get("kind") == GROUPER_KIND:
+                loaded = load_grouper(path)
+                served = loaded.written.scheduler_names or GROUPER.scheduler_names
+                written = msgspec.structs.replace(loaded.written, scheduler_names=served)
+                options = replace(options, grouper=replace(loaded, written=written, profiles=EVERY_BACKEND))
+            elif raw.get("kind") == OPERATOR_KIND:
                 options = replace(options, operator=Settings.of(load_operator(path, every_backend())))
             elif "profiles" in raw:
                 options = replace(options, coscheduler=coscheduling.load_configuration(path))
             else:
                 config = load_config(path, default_registry())
                 names = tuple(dict.fromkeys((*options.scheduler.scheduler_names, *config.scheduler_names)))
-                options = replace(options, scheduler=msgspec.structs.replace(config, scheduler_names=names))
+                config = msgspec.structs.replace(config, scheduler_names=names, wait_for_grouper=True)
+                options = replace(options, scheduler=config)
         except (InvalidConfiguration, InvalidDocument, coscheduling.InvalidConfiguration) as error:
             raise click.ClickException(str(error)) from error
     return _with_policies(options, policies) if policies else options
@@ -69,7 +78,7 @@ def _mapping(path: Path) -> dict[str, object]:
         raise click.ClickException(f"{path}: cannot be read: {' '.join(str(error).split())}") from error
     if not isinstance(raw, dict):
         raise click.ClickException(
-            f"{path}: expected the configuration of the operator, the scheduler or the coscheduler, found "
+            f"{path}: expected the configuration of the operator, the grouper, the scheduler or the coscheduler, found "
             f"{'nothing' if raw is None else type(raw).__name__}"
         )
     return raw

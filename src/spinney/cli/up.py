@@ -21,7 +21,7 @@ from spinney.cli.options import KUBECONFIG, TEXT_FILE, done_by, plugin_option
     "configs",
     type=TEXT_FILE,
     multiple=True,
-    help="How a process is configured: the operator's file, the scheduler's or the coscheduler's; may be repeated.",
+    help="How a process is configured: the operator's file, the grouper's, a scheduler's; may be repeated.",
 )
 @plugin_option
 @click.option("--port", type=click.IntRange(0, 65535), default=0, help="Port on 127.0.0.1; by default any free one.")

@@ -28,8 +28,11 @@ kind: OperatorConfiguration
 grove-operator-cm-{{ include "spinney.operatorConfiguration" . | sha256sum | trunc 8 }}
 {{- end -}}
 {{- define "spinney.spinney-schedulerConfigMap" -}}
-spinney-scheduler-cm-{{ (toYaml .Values.scheduler.config) | sha256sum | trunc 8 }}
+spinney-scheduler-cm-{{ (toYaml (merge (deepCopy .Values.scheduler.config) (ternary (dict "waitForGrouper" true) dict .Values.grouper.enabled))) | sha256sum | trunc 8 }}
 {{- end -}}
 {{- define "spinney.spinney-coschedulerConfigMap" -}}
 spinney-coscheduler-cm-{{ (toYaml .Values.coscheduler.config) | sha256sum | trunc 8 }}
+{{- end -}}
+{{- define "spinney.spinney-grouperConfigMap" -}}
+spinney-grouper-cm-{{ (toYaml (merge (deepCopy .Values.grouper.config) (dict "apiVersion" "grouper.spinney.dev/v1alpha1" "kind" "GrouperConfiguration" "scheduler" (dig "scheduler" dict .Values.config)))) | sha256sum | trunc 8 }}
 {{- end -}}

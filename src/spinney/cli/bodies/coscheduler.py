@@ -1,27 +1,22 @@
 """``spinney coscheduler``: run the pod-at-a-time scheduler with coscheduling against a cluster."""
 
-import asyncio
 from pathlib import Path
 
 import click
 import msgspec
 import yaml
-from prometheus_client import CollectorRegistry
 
 from spinney.cli.choosing import ClusterChoice
 from spinney.cli.connecting import Connection, connected
 from spinney.cli.logs import log_to_stderr
 from spinney.cli.plugin_files import PluginText, policies_of
+from spinney.cli.processes import managed, until_cancelled
 from spinney.cli.running import until_interrupted
 from spinney.coscheduling.configuration import CoschedulerConfiguration, InvalidConfiguration, load_configuration
 from spinney.coscheduling.framework.registry import PluginRegistry
 from spinney.coscheduling.process import COMPONENT, CoschedulerProcess
 from spinney.kube.client import Client
-from spinney.kube.fencing import FencedTransport
-from spinney.kube.lease import LeaderElection, process_identity
-from spinney.kube.manager import ComponentFailed, Manager
-from spinney.kube.metrics import KubeMetrics
-from spinney.kube.serving import HealthServer
+from spinney.kube.manager import ComponentFailed
 from spinney.runtime import Runtime, settle_garbage_collector
 from spinney.server import ApiServer
 from spinney.sim.policies import with_framework_policies
@@ -59,13 +54,12 @@ def coscheduler(
         raise click.ClickException(str(error)) from error
 
     async def use(connection: Connection) -> None:
-        runtime = connection.client.runtime
-        client, manager = _managed(
-            connection.client, runtime, lease_namespace=lease, endpoint=(metrics_address, metrics_port)
+        endpoint = (metrics_address, metrics_port)
+        manager = managed(connection.client, COMPONENT, lease_namespace=lease, endpoint=endpoint)
+        process = CoschedulerProcess(
+            manager.client, configuration, manager=manager, registry=registry, with_controller=controller
         )
-        await _until_cancelled(
-            CoschedulerProcess(client, configuration, manager=manager, registry=registry, with_controller=controller)
-        )
+        await until_cancelled(process, COMPONENT)
 
     try:
         until_interrupted(connected(ClusterChoice(kubeconfig), use, field_manager=COMPONENT))
@@ -81,34 +75,3 @@ def _check(configuration: CoschedulerConfiguration, registry: PluginRegistry) ->
         CoschedulerProcess(client, configuration, registry=registry)
     finally:
         runtime.executor.close()
-
-
-def _managed(
-    client: Client, runtime: Runtime, *, lease_namespace: str | None, endpoint: tuple[str, int | None]
-) -> tuple[Client, Manager]:
-    """Compose the process's frame: with a lease nothing is written without holding it."""
-    registry = CollectorRegistry()
-    metrics = KubeMetrics(registry)
-    election = None
-    if lease_namespace is not None:
-        identity = process_identity(runtime)
-        election = LeaderElection(
-            client, COMPONENT, lease_namespace, identity=identity, runtime=runtime, metrics=metrics
-        )
-        client = Client(
-            FencedTransport(client.transport, election, runtime), runtime, field_manager=client.field_manager
-        )
-    address, port = endpoint
-    health = HealthServer(registry, host=address, port=port) if port is not None else None
-    return client, Manager(client, runtime, election=election, health=health, metrics=metrics)
-
-
-async def _until_cancelled(process: CoschedulerProcess) -> None:
-    """Run the process; on cancellation let it finish what it has begun before passing the cancellation on."""
-    running = asyncio.create_task(process.run(), name=COMPONENT)
-    try:
-        await asyncio.shield(running)
-    except asyncio.CancelledError:
-        process.stop()
-        await running
-        raise

@@ -9,14 +9,18 @@ import yaml
 
 import spinney
 from spinney.api.struct import JSON
-from spinney.backends import every_backend
+from spinney.backends import Catalogue, every_backend
 from spinney.backends.builtin import BACKENDS
 from spinney.backends.documents import InvalidDocument
 from spinney.cli.installing import Installation, installation
 from spinney.cli.installing.computed import operator_configuration
 from spinney.cli.installing.description import Setting
 from spinney.cli.installing.values import default_values, merged, read_values
+from spinney.cli.rights import kind_rights, rules
 from spinney.coscheduling.configuration import InvalidConfiguration, load_configuration
+from spinney.grouping.configuration import load as load_grouper
+from spinney.grouping.loading import built_in
+from spinney.grouping.rules import RuleSet
 from spinney.operator.configuration import check, load
 from spinney.scheduler.config import InvalidConfiguration as InvalidSchedulerConfiguration
 from spinney.scheduler.config import load_config
@@ -34,6 +38,8 @@ def manifests(
     scheduler_config: Path | None,
     coscheduler: bool,
     coscheduler_config: Path | None,
+    grouper: bool,
+    grouper_config: Path | None,
 ) -> None:
     """Print the manifests of an installation."""
     catalogue = every_backend()
@@ -49,6 +55,8 @@ def manifests(
             values["scheduler"]["config"] = _checked(scheduler_config, load_config)
         if coscheduler_config is not None:
             values["coscheduler"] |= {"enabled": True, "config": _checked(coscheduler_config, load_configuration)}
+        if grouper or grouper_config is not None:
+            values["grouper"] |= _grouper(values["grouper"], grouper_config, catalogue)
         if not values["operator"]["enabled"] and not values["coscheduler"]["enabled"]:
             raise click.UsageError("without the operator there is nothing to install; add --coscheduler")
         written = operator_configuration(Setting(values, namespace, spinney.__version__))
@@ -75,6 +83,17 @@ def _with_flags(values: JSON, image: str | None, *, operator: bool, coscheduler:
     if coscheduler:
         changes["coscheduler"] = {"enabled": True}
     return merged(values, changes)
+
+
+def _grouper(values: JSON, file: Path | None, catalogue: Catalogue) -> JSON:
+    """Return the grouper's values with a file's configuration, and the rights to read the kinds of its own rules."""
+    if file is None:
+        return {"enabled": True}
+    loaded = load_grouper(file, catalogue)
+    known = {rule.kind for rule in built_in().rules.values()}
+    own = RuleSet.of(rule for rule in loaded.written.rules if rule.kind not in known)
+    extra = rules(kind_rights(own))
+    return {"enabled": True, "config": _read(file), "extraRules": [*values["extraRules"], *extra]}
 
 
 def _replicas(by_default: int, asked: int | None, *, elects: bool) -> int:

@@ -8,7 +8,6 @@ from pathlib import Path
 import click
 import msgspec
 import yaml
-from prometheus_client import CollectorRegistry
 from rich.console import Console
 from rich.table import Table
 
@@ -16,15 +15,12 @@ from spinney.cli.choosing import ClusterChoice
 from spinney.cli.connecting import Connection, connected
 from spinney.cli.logs import log_to_stderr
 from spinney.cli.plugin_files import PluginText, session_policies
+from spinney.cli.processes import managed
 from spinney.cli.running import until_interrupted
 from spinney.kube.client import Client
-from spinney.kube.fencing import FencedTransport
-from spinney.kube.lease import LeaderElection, process_identity
-from spinney.kube.manager import ComponentFailed, Manager
-from spinney.kube.metrics import KubeMetrics
+from spinney.kube.manager import ComponentFailed
 from spinney.kube.read_only import ReadOnlyTransport
-from spinney.kube.serving import HealthServer
-from spinney.runtime import Runtime, settle_garbage_collector
+from spinney.runtime import settle_garbage_collector
 from spinney.scheduler.arguments import read_arguments, written
 from spinney.scheduler.config import InvalidConfiguration, SchedulerConfig, load_config
 from spinney.scheduler.cycle_metrics import CycleMetrics
@@ -78,7 +74,7 @@ def scheduler(
             client = Client(ReadOnlyTransport(client.transport), runtime, field_manager=client.field_manager)
         inventory = Inventory.for_config(settings)
         shadow = Shadow(inventory, runtime.clock) if dry_run else None
-        parts = _manager(client, runtime, lease_namespace=lease, endpoint=(metrics_address, metrics_port))
+        parts = managed(client, COMPONENT, lease_namespace=lease, endpoint=(metrics_address, metrics_port))
         process = SchedulerProcess(
             parts.client,
             settings,
@@ -118,24 +114,6 @@ def _spelled_out(settings: SchedulerConfig, registry: PluginRegistry) -> Schedul
         arguments = option.arguments if kind is None else written(read_arguments(kind, option.arguments))
         plugins.append(msgspec.structs.replace(option, arguments=arguments))
     return msgspec.structs.replace(settings, plugins=tuple(plugins))
-
-
-def _manager(
-    client: Client, runtime: Runtime, *, lease_namespace: str | None, endpoint: tuple[str, int | None]
-) -> Manager:
-    """Compose what the process runs in: with a lease nothing is written without holding it."""
-    metrics = KubeMetrics(CollectorRegistry())
-    election = None
-    if lease_namespace is not None:
-        identity = process_identity(runtime)
-        election = LeaderElection(
-            client, COMPONENT, lease_namespace, identity=identity, runtime=runtime, metrics=metrics
-        )
-        fenced = FencedTransport(client.transport, election, runtime)
-        client = Client(fenced, runtime, field_manager=client.field_manager)
-    address, port = endpoint
-    health = HealthServer(metrics.registry, host=address, port=port) if port is not None else None
-    return Manager(client, runtime, election=election, health=health, metrics=metrics)
 
 
 def print_comparison(console: Console, shadow: Shadow) -> None:

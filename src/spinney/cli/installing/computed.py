@@ -145,6 +145,7 @@ SELF_SIGNED: Final = every(
 DEPLOYS_OPERATOR: Final = Value("operator.enabled")
 DEPLOYS_SCHEDULER: Final = every(Value("operator.enabled"), profile("spinney-scheduler"))
 DEPLOYS_COSCHEDULER: Final = Value("coscheduler.enabled")
+DEPLOYS_GROUPER: Final = Value("grouper.enabled")
 
 
 # -- configurations in ConfigMaps --------------------------------------------------------------------------------------
@@ -168,6 +169,42 @@ def _yaml(value: object) -> str:
     """Return YAML as Helm writes it, so that names made of its hash are the same."""
     dumped: str = yaml.safe_dump(value, width=sys.maxsize, allow_unicode=True)
     return dumped.rstrip("\n")
+
+
+SCHEDULER_CONFIGURATION: Final = Computed(
+    "(toYaml (merge (deepCopy .Values.scheduler.config) "
+    '(ternary (dict "waitForGrouper" true) dict .Values.grouper.enabled)))',
+    lambda setting: _yaml(
+        {
+            **({"waitForGrouper": True} if setting.at("grouper.enabled") else {}),
+            **setting.values["scheduler"]["config"],
+        }
+    ),
+)
+"""Where the grouper runs, the session scheduler waits for it unless it is told not to."""
+GROUPER_CONFIGURATION: Final = Computed(
+    "(toYaml (merge (deepCopy .Values.grouper.config) "
+    '(dict "apiVersion" "grouper.spinney.dev/v1alpha1" "kind" "GrouperConfiguration" '
+    '"scheduler" (dig "scheduler" dict .Values.config))))',
+    lambda setting: _yaml(
+        {
+            "apiVersion": "grouper.spinney.dev/v1alpha1",
+            "kind": "GrouperConfiguration",
+            "scheduler": setting.values["config"].get("scheduler") or {},
+            **setting.values["grouper"]["config"],
+        }
+    ),
+)
+"""The grouper's own values, with the operator's profiles."""
+
+
+def has_rule(kind: str) -> Computed:
+    """Return the condition that a rule of ours is in force: its kind is not left out."""
+
+    def holds(setting: Setting) -> bool:
+        return kind not in (setting.values["grouper"]["config"].get("without") or ())
+
+    return Computed(f'not (has "{kind}" (dig "without" list .Values.grouper.config))', holds)
 
 
 def with_labels(path: str, labels: dict[str, str]) -> Computed:

@@ -1,4 +1,4 @@
-"""The three processes of an installation: account, configuration, deployment, disruption budget."""
+"""The processes of an installation: account, configuration, deployment, disruption budget."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -13,6 +13,7 @@ PART_OF: Final = "app.kubernetes.io/part-of"
 OPERATOR: Final = "grove-operator"
 SCHEDULER: Final = "spinney-scheduler"
 COSCHEDULER: Final = "spinney-coscheduler"
+GROUPER: Final = "spinney-grouper"
 SCHEDULER_PORT: Final = 8080
 
 _CONFIGURATION: Final = "/etc/spinney"
@@ -184,7 +185,7 @@ def _scheduler(name: str, command: str, condition: Condition, **more: Any) -> Pr
         name=name,
         command=command,
         condition=condition,
-        configuration=computed.as_yaml(f"{command}.config"),
+        configuration=more.pop("configuration", computed.as_yaml(f"{command}.config")),
         ports={"metrics": SCHEDULER_PORT},
         health="metrics",
         arguments=[*arguments, *more.pop("arguments", ())],
@@ -225,9 +226,11 @@ PROCESSES: Final = (
         SCHEDULER,
         "scheduler",
         computed.DEPLOYS_SCHEDULER,
+        configuration=computed.SCHEDULER_CONFIGURATION,
         arguments=[When(_HAS_PLUGINS, f"--plugin={_PLUGINS}")],
         volumes=[When(_HAS_PLUGINS, {"name": "plugins", "configMap": {"name": _HAS_PLUGINS}})],
         mounts=[When(_HAS_PLUGINS, {"name": "plugins", "mountPath": _PLUGINS, "readOnly": True})],
     ),
     _scheduler(COSCHEDULER, "coscheduler", computed.DEPLOYS_COSCHEDULER),
+    _scheduler(GROUPER, "grouper", computed.DEPLOYS_GROUPER, configuration=computed.GROUPER_CONFIGURATION),
 )

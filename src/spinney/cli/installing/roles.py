@@ -7,7 +7,9 @@ from spinney.cli import rights
 from spinney.cli.installing import computed
 from spinney.cli.installing.computed import NAMESPACE
 from spinney.cli.installing.description import Condition, Description, Each, Value, When
-from spinney.cli.installing.processes import COSCHEDULER, OPERATOR, PROCESSES, SCHEDULER, labels
+from spinney.cli.installing.processes import COSCHEDULER, GROUPER, OPERATOR, PROCESSES, SCHEDULER, labels
+from spinney.grouping.loading import built_in
+from spinney.grouping.rules import Rule, RuleSet
 
 _RBAC = "rbac.authorization.k8s.io"
 
@@ -18,8 +20,9 @@ def roles(backends: Iterable[type[SchedulerBackend]]) -> list[Description]:
         OPERATOR: [*_rules(rights.OPERATOR), *_when(computed.MNNVL, [rights.MNNVL]), *_backends(backends)],
         SCHEDULER: [*_rules(rights.SCHEDULER), *_when(Value("scheduler.config.deviceReservation"), [rights.SHARING])],
         COSCHEDULER: _rules(rights.COSCHEDULER),
+        GROUPER: [*_rules(rights.GROUPER), *_kinds(), *_backends(backends)],
     }
-    leases = {OPERATOR: computed.OPERATOR_LEASE, SCHEDULER: SCHEDULER, COSCHEDULER: COSCHEDULER}
+    leases = {process.name: process.name for process in PROCESSES} | {OPERATOR: computed.OPERATOR_LEASE}
     return [
         When(process.condition, each)
         for process in PROCESSES
@@ -36,6 +39,19 @@ def _backends(backends: Iterable[type[SchedulerBackend]]) -> list[Description]:
     return [
         rule for backend in backends for rule in _when(computed.profile(backend.name, *backend.aliases), backend.rights)
     ]
+
+
+def _kinds() -> list[Description]:
+    """Return the rules to read what the grouper's configuration makes it read: kinds of ours that are not left out."""
+    ours = built_in()
+    found = [
+        *_when(Value("grouper.config.namespaceLabels"), [rights.NAMESPACES]),
+        *_when(Value("grouper.config.kindDefaultsConfigMap"), [rights.CONFIG_MAPS]),
+    ]
+    for kind in sorted(ours.watched()):
+        only = RuleSet.of([Rule(kind=kind, resource=ours.plural_of(kind))])
+        found += _when(computed.has_rule(kind), rights.kind_rights(only))
+    return found
 
 
 def _when(condition: Condition, rights_: Iterable[Right]) -> list[Description]:

@@ -37,6 +37,7 @@ class Resources(_Part, frozen=True, kw_only=True):
     operator: JSON = {}
     scheduler: JSON = {}
     coscheduler: JSON = {}
+    grouper: JSON = {}
 
 
 class Switch(_Part, frozen=True, kw_only=True):
@@ -131,6 +132,14 @@ class Coscheduler(Process, frozen=True, kw_only=True):
     verbosity: int = 1
 
 
+class Grouper(Process, frozen=True, kw_only=True):
+    """The grouper."""
+
+    enabled: bool = False
+    config: JSON = {}
+    verbosity: int = 1
+
+
 class Values(_Part, frozen=True, kw_only=True):
     """Everything that can be said about an installation; the defaults stand in ``values.yaml``, with what they mean."""
 
@@ -152,6 +161,7 @@ class Values(_Part, frozen=True, kw_only=True):
     operator: Operator = Operator()
     scheduler: Scheduler = Scheduler()
     coscheduler: Coscheduler = Coscheduler()
+    grouper: Grouper = Grouper()
     config: OperatorConfiguration = OperatorConfiguration()
 
 
