@@ -7,7 +7,7 @@
   node is over-committed, no gang is split or partial, and every gang lies in one block.
 * verdict: one more gang on the cluster just filled: refusal with its reasons.
 * mixed: the same with 200 request classes, 100 queues, and gangs whose pods may not share a node.
-* plugins: the same as fill with a beginner's per-node plugin, and with one that must be asked every time.
+* plugins: the same as fill with plugins of a beginner, and with one that says it must be asked every time.
 * growth: the same as fill on a tenth of the nodes, and on all nodes with work for a tenth of them.
 * session: :mod:`benchmarks.scheduler.sessions`, in a process of its own.
 
@@ -24,7 +24,14 @@ import structlog
 
 from benchmarks.scheduler import shapes
 from benchmarks.scheduler.filling import Fill, fill
-from benchmarks.scheduler.plugins import BusiestFirst, FewPerRack, FreeGpu
+from benchmarks.scheduler.plugins import (
+    BusiestFirst,
+    FewPerRack,
+    FirstPodElsewhere,
+    FreeGpu,
+    LabelledRack,
+    NamespaceLimit,
+)
 from spinney.runtime.collection import settle_garbage_collector
 from spinney.scheduler.collecting import collection_held_off
 from spinney.scheduler.config import DEFAULT_ACTIONS, SchedulerConfig
@@ -71,7 +78,10 @@ def _time_verdict(scheduler: Scheduler) -> None:
 def measure_plugins(nodes: int, seed: int, plain: Fill) -> None:
     """Fill with plugins that ask node by node."""
     for plugin, part, wanted in (
-        (FreeGpu, nodes, "a beginner's predicate; at most 2x is wanted"),
+        (LabelledRack, nodes, "a beginner's predicate on labels; at most 2x is wanted"),
+        (FirstPodElsewhere, nodes, "a beginner's predicate on names; at most 4x is wanted"),
+        (NamespaceLimit, nodes, "a limit per namespace with an event handler; at most 6x is wanted"),
+        (FreeGpu, nodes, "a beginner's predicate on what is free; at most 2x is wanted"),
         (BusiestFirst, nodes, "a beginner's score"),
         (FewPerRack, min(nodes, 1000), "stateful: asked every time"),
     ):

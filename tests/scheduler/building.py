@@ -17,7 +17,7 @@ from spinney.scheduler.session import Session
 
 NAMESPACE = "team"
 QUEUE = "default-queue"
-_KNOWN = default_registry()
+KNOWN = default_registry()
 RACK, ZONE = "example.com/rack", "example.com/zone"
 
 
@@ -137,7 +137,7 @@ def a_scheduler(
     inventory: Inventory, *plugins: type[Plugin], config: SchedulerConfig | None = None, only: bool = False
 ) -> Scheduler:
     """Return a scheduler with the default plugins and ``plugins`` after them; ``only`` leaves the defaults out."""
-    registry = PluginRegistry({name: _KNOWN.builder(name) for name in _KNOWN})
+    registry = PluginRegistry({name: KNOWN.builder(name) for name in KNOWN})
     base = config if config is not None else SchedulerConfig()
     options = () if only else base.plugins
     for plugin in plugins:

@@ -23,6 +23,7 @@ class Completing(Plugin):
     """Orders part-bound gangs, and the queues whose next job is one, before all others."""
 
     name = NAME
+    treats_alike = True
 
     def __init__(self, part_bound: Collection[GangKey]) -> None:
         self._part_bound = frozenset(part_bound)

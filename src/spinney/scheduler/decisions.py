@@ -2,23 +2,24 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
-from functools import cmp_to_key
+from functools import cached_property, cmp_to_key
+from itertools import count
 from operator import attrgetter
 from typing import Any, TypeVar
 
 import structlog
 
-from spinney.gangs.tree import GangKey, GroupSet, Member
+from spinney.gangs.tree import GroupSet, Member
 from spinney.scheduler import answers
 from spinney.scheduler.events import WITHIN_CAPACITY, BatchEvent, CapacityVerdict, Event, Scenario
 from spinney.scheduler.failing import Failures
 from spinney.scheduler.fairshare import Amounts, Queue
 from spinney.scheduler.fairshare.bounds import Lot, least_of
-from spinney.scheduler.hooks import DoesNotFit, Hook, QueueTurn
+from spinney.scheduler.hooks import Hook, Order, QueueTurn
 from spinney.scheduler.jobs import PodGroupInfo
+from spinney.scheduler.knowledge.steadiness import View, job_view, task_view
 from spinney.scheduler.nodes import NodeInfo, NodeSet
 from spinney.scheduler.ordering import Ordering, three_way
-from spinney.scheduler.placement.judging import accepts
 from spinney.scheduler.registration import Registration
 from spinney.scheduler.tasks import PodInfo
 from spinney.scheduler.timing import Timings
@@ -49,24 +50,56 @@ class Decisions(Registration):
         self.failures = Failures()
         """What plugins got wrong in this session."""
         self.verbosity = verbosity
-        self._pre_predicate_answers: dict[tuple[GangKey, int], str | None] = {}
-        self._job_key: Callable[[PodGroupInfo], Any] | None = None
-        self._task_order: Ordering[PodInfo] | None = None
+        self.moment = 0
+        """Counts what was announced to event handlers: what a plugin that listens has answered holds until the next."""
+        self._numbers = count(1 << 32)
 
     # -- order -------------------------------------------------------------------------------------------------------
 
+    @cached_property
+    def _job_order(self) -> Ordering[PodGroupInfo]:
+        return self._ordering(self.hooks.job_order, "job_order", job_view)
+
+    @cached_property
+    def _job_key(self) -> Callable[[PodGroupInfo], Any]:
+        return self._job_order.key(_job_age)
+
+    @cached_property
+    def _task_order(self) -> Ordering[PodInfo]:
+        return self._ordering(self.hooks.task_order, "task_order", task_view)
+
+    @cached_property
+    def _compares_queues_alike(self) -> bool:
+        return all(hook.alike for hook in self.hooks.queue_order)
+
+    @cached_property
+    def _orders_members_alike(self) -> bool:
+        return all(hook.alike for hook in self.hooks.sub_group_order)
+
+    def _ordering(self, orders: Sequence[Order[Any]], hook: str, view: View) -> Ordering[Any]:
+        return Ordering(orders, hook, self.timings, self.failures, view=view, listeners=self.hooks.listeners)
+
+    def _next_number(self) -> int:
+        return next(self._numbers)
+
     def job_key(self, job: PodGroupInfo) -> Any:
         """Return what orders jobs of one queue, smallest first: plugins, then age, then uid."""
-        if self._job_key is None:
-            self._job_key = Ordering(self.hooks.job_order, "job_order", self.timings, self.failures).key(_job_age)
         return self._job_key(job)
+
+    def job_order_version(self) -> int:
+        """Return a number for the order of jobs: an order that was kept holds while the number is the same."""
+        orders = self._job_order.version.number()
+        return orders if self._compares_queues_alike else self._next_number()
+
+    def task_order_version(self) -> int:
+        """Return a number for the order of tasks and of the members of group sets."""
+        orders = self._task_order.version.number()
+        return orders if self._orders_members_alike else self._next_number()
 
     def sort_tasks(self, tasks: list[PodInfo]) -> None:
         """Put tasks of one job in order: plugins, then age, then uid."""
         if len(tasks) < 2:
             return
-        if self._task_order is None:
-            self._task_order = Ordering(self.hooks.task_order, "task_order", self.timings, self.failures)
         self._task_order.sort(tasks, lambda: _labels_of(tasks), (_ages, _uids))
 
     def compare_queues(self, left: QueueTurn, right: QueueTurn) -> int:
@@ -93,16 +126,6 @@ class Decisions(Registration):
         return sorted(group.members, key=cmp_to_key(compare))
 
     # -- filtering ---------------------------------------------------------------------------------------------------
-
-    def pre_predicate(self, task: PodInfo) -> str | None:
-        """Return why ``task`` cannot be placed whatever the node, or ``None``."""
-        key = (task.job.key, task.request.number)
-        if key not in self._pre_predicate_answers:
-            self._pre_predicate_answers[key] = self._ask_pre_predicates(self.hooks.pre_predicates, task)
-        refused = self._pre_predicate_answers[key]
-        if refused is None and self.hooks.stateful_pre_predicates:
-            refused = self._ask_pre_predicates(self.hooks.stateful_pre_predicates, task)
-        return refused
 
     def victim_invariant_blocker(self, task: PodInfo) -> str | None:
         """Return what keeps ``task`` from being placed whoever is evicted, or ``None``."""
@@ -223,12 +246,14 @@ class Decisions(Registration):
 
     def announce_allocation(self, tasks: Sequence[PodInfo]) -> None:
         """Tell handlers that ``tasks``, all of one job, were virtually placed."""
+        self.moment += 1
         for hook in self.hooks.events:
             handler = hook.fn
             self._announce(hook.plugin, "allocate", handler.allocate, handler.allocate_many, tasks)
 
     def announce_deallocation(self, tasks: Sequence[PodInfo]) -> None:
         """Tell handlers that ``tasks``, all of one job, were virtually taken off their nodes."""
+        self.moment += 1
         for hook in self.hooks.events:
             handler = hook.fn
             self._announce(hook.plugin, "deallocate", handler.deallocate, handler.deallocate_many, tasks)
@@ -257,21 +282,6 @@ class Decisions(Registration):
             except Exception as error:  # noqa: BLE001 - a handler that fails changes nothing
                 event = "plugin event handler failed; the operation stands"
                 self.failures.add(event, plugin, what, asked, error)
-
-    def _ask_pre_predicates(self, hooks: Sequence[Hook[Any]], task: PodInfo) -> str | None:
-        for hook in hooks:
-            try:
-                with self.timings.measure(hook.plugin, "pre_predicate"):
-                    answer = hook.fn(task, task.job)
-                    fits = accepts(answer)
-            except DoesNotFit as refusal:
-                return str(refusal)
-            except Exception as error:  # noqa: BLE001 - a pre-predicate that fails refuses
-                said = self._failed("plugin pre-predicate failed, so the pod is refused", hook, "pre_predicate", error)
-                return f"plugin {hook.plugin} failed: {said}"
-            if not fits:
-                return answer if isinstance(answer, str) else f"refused by plugin {hook.plugin}"
-        return None
 
     def _scenario_refusal(self, hooks: Sequence[Hook[Any]], what: str, scenario: Scenario) -> str | None:
         for hook in hooks:

@@ -40,6 +40,13 @@ class EventHandler:
     allocate_many: Callable[[BatchEvent], None] | None = None
     deallocate_many: Callable[[BatchEvent], None] | None = None
 
+    @property
+    def is_told_of_each(self) -> bool:
+        """Tell whether tasks are announced one by one, each before the next is placed."""
+        return (self.allocate is not None and self.allocate_many is None) or (
+            self.deallocate is not None and self.deallocate_many is None
+        )
+
 
 @dataclass(frozen=True, slots=True)
 class CapacityVerdict:

@@ -41,7 +41,7 @@ from spinney.gangs.tree import GroupSet, Member
 from spinney.scheduler.fairshare.capacity import OverCapacity
 from spinney.scheduler.jobs import PodGroupInfo
 from spinney.scheduler.nodes import NodeInfo
-from spinney.scheduler.placement.judging import resource_fit
+from spinney.scheduler.placement.fitting import resource_fit
 from spinney.scheduler.results import FitError
 from spinney.scheduler.session import Session
 from spinney.scheduler.tasks import NUMBER, PodInfo, by_request
@@ -111,7 +111,7 @@ def _rephrased(report: PodReport, before: str, after: str) -> PodReport:
 
 
 def _quoted(session: Session, plugin: str, task: PodInfo, node: NodeInfo) -> str:
-    return f"node(s) were refused by plugin {plugin}{session.judge.reason_of(plugin, task, node)}"
+    return f"node(s) were refused by plugin {plugin}{session.judge.reason_of(plugin, task, node, anew=True)}"
 
 
 def _of_failure(job: PodGroupInfo, errors: Sequence[FitError]) -> Explanation:
@@ -359,7 +359,8 @@ class _Places:
     def _refused_by_plugins(self, kind: int, task: PodInfo) -> Iterator[Refusal]:
         """Yield the nodes plugins refuse, with the reason each gives for the first of them."""
         nodes, judge = self._session.nodes.all, self._session.judge
-        for plugin, refused in judge.refused_by(task, nodes, besides="predicates"):  # whose filters have spoken
+        # The filters of the plugin predicates have spoken.
+        for plugin, refused in judge.refused_by(task, nodes, besides="predicates", anew=True):
             if refused.any():
                 first = nodes.where(refused)[0]
                 text = _quoted(self._session, plugin, task, first)

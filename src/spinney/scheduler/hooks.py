@@ -7,7 +7,7 @@ and the operation stands. Nothing a plugin does ever skips somebody else's filte
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Generic, TypedDict, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypedDict, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -92,6 +92,10 @@ class Hook(Generic[F]):
 
     plugin: str
     fn: F
+    alike: bool = False
+    """The plugin promises to treat alike what is alike (:attr:`~spinney.scheduler.plugin.Plugin.treats_alike`)."""
+    stateful: bool = False
+    """It is to be asked each time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,11 +107,13 @@ class Order(Generic[F]):
     key: Callable[..., object] | None = None
     labels: frozenset[str] | None = None
     """Where given, the key is the same for everything that has none of these labels."""
+    alike: bool = False
 
 
 class NodePromises(TypedDict, total=False):
     """What a predicate or score that is asked node by node may promise; :class:`NodeRule` says what each means."""
 
+    per_pod: bool
     stateful: bool
     only_pod_rules: bool
     monotone: bool
@@ -125,23 +131,31 @@ class ColumnPromises(NodePromises, total=False):
 class NodeRule(Generic[F]):
     """A registered predicate or score, with what it promises about itself.
 
-    ``columns`` tells the two forms apart. The promises say what the answer depends on beside the task's request class,
-    and so how long it may be reused: ``per_job`` on the job, ``reads_usage`` on what is on the node; ``stateful`` means
-    on anything. ``only_pod_rules`` promises of a stateful rule that it depends on nothing but what pods say about each
-    other (affinity, spreading, host ports, volumes): a placed task without such rules then changes nothing for others.
-    ``monotone`` promises of a score that placing a task on a node never lowers the node's score.
-    ``applies_to`` limits the rule to some tasks.
+    ``columns`` tells the two forms apart. A rule that promises nothing is asked about every task, unless what it reads
+    is known. ``per_pod=False`` promises that the answer is the same for all tasks of a pod set that make the same
+    request, as ``alike`` does; ``per_job=False`` that it is so for all jobs; ``reads_usage=False`` besides that it does
+    not depend on what is on the node. ``stateful`` has every question asked. ``only_pod_rules`` promises of a stateful
+    rule that it depends on nothing but what pods say about each other (affinity, spreading, host ports, volumes): a
+    placed task without such rules then changes nothing for others. ``monotone`` promises of a score that placing a task
+    on a node never lowers the node's score. ``applies_to`` limits the rule to some tasks.
     """
 
     plugin: str
     fn: F
     columns: bool
+    per_pod: bool = True
     per_job: bool = True
     reads_usage: bool = True
     stateful: bool = False
     only_pod_rules: bool = False
     monotone: bool = False
     applies_to: Callable[[PodInfo], bool] | None = None
+    alike: bool = False
+
+    @property
+    def is_particular(self) -> bool:
+        """Tell whether the rule may tell apart pods of a pod set that make the same request."""
+        return self.per_pod and self.per_job and not self.alike
 
     def applies(self, task: PodInfo) -> bool:
         """Tell whether the rule has a say about ``task``."""
@@ -161,7 +175,6 @@ class Hooks:
         self.sub_group_order: list[Hook[MemberCompare]] = []
         self.queue_order: list[Hook[QueueCompare]] = []
         self.pre_predicates: list[Hook[PrePredicateFn]] = []
-        self.stateful_pre_predicates: list[Hook[PrePredicateFn]] = []
         self.predicates: list[Predicate] = []
         self.invariants: list[Hook[InvariantFn]] = []
         self.subset_nodes: list[Hook[SubsetNodesFn]] = []
@@ -187,3 +200,47 @@ class Hooks:
         self.numa_placement: list[Hook[NumaPlacementFn]] = []
         self.scenario_generators: dict[str, Hook[ScenarioGeneratorFactory]] = {}
         self.http_handlers: dict[str, Hook[HttpHandler]] = {}
+
+    @property
+    def listeners(self) -> frozenset[str]:
+        """Return the plugins that hear of placements and evictions: what they answer may change with each."""
+        return frozenset(hook.plugin for hook in self.events)
+
+    @property
+    def place_alike(self) -> bool:
+        """Tell whether all that decides where jobs go promises to treat alike jobs alike."""
+        asked: list[Hook[Any]] = [
+            *self.pre_predicates,
+            *self.subset_nodes,
+            *self.sub_group_order,
+            *self.node_pre_order,
+            *self.gpu_order,
+            *self.pre_job_allocation,
+            *self.job_over_capacity[:1],
+            *self.task_on_node_over_capacity[:1],
+        ]
+        rules: list[Predicate | Score] = [*self.predicates, *self.scores]
+        return all(hook.alike for hook in asked) and all(rule.alike for rule in rules)
+
+    @property
+    def find_victims_alike(self) -> bool:
+        """Tell whether all that decides who is disturbed for a job promises so as well."""
+        asked: list[Hook[Any]] = [
+            *self.queue_order,
+            *self.invariants,
+            *self.can_reclaim[:1],
+            *self.non_preemptible_over_quota[:1],
+            *self.reclaim_victim_filters,
+            *self.preempt_victim_filters,
+            *self.reclaim_validators,
+            *self.preempt_validators,
+            *self.reclaim_bounds,
+            *self.on_job_solution_start,
+            *self.scenario_generators.values(),
+        ]
+        return self.place_alike and all(hook.alike for hook in asked) and all(order.alike for order in self.job_order)
+
+    @property
+    def hears_of_each(self) -> bool:
+        """Tell whether somebody must hear of a placement before the next is decided."""
+        return any(hook.fn.is_told_of_each for hook in self.events)

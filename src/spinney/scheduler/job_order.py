@@ -1,7 +1,8 @@
 """The order in which jobs get their turn: a tree of heaps that mirrors the tree of queues.
 
 A leaf queue orders its jobs; an inner one orders its children, each judged with its best next job. Taking a job changes
-what its queues would hold, so the queues on its path are looked at again before the next is taken.
+what its queues would hold, so the queues on its path are looked at again before the next is taken. Where an order of a
+plugin may have changed otherwise, everything is ordered anew.
 """
 
 import heapq
@@ -27,6 +28,10 @@ class Orders(Protocol):
 
     def compare_queues(self, left: QueueTurn, right: QueueTurn) -> int:
         """Return a negative number if the left queue goes first."""
+        ...
+
+    def job_order_version(self) -> int:
+        """Return a number that changes when either order may have changed by itself."""
         ...
 
 
@@ -55,6 +60,7 @@ class JobOrder:
         self._nodes: dict[int, _QueueNode] = {}
         self._top = _QueueNode(None, self)
         self._length = 0
+        self._version = orders.job_order_version()
         leaves: dict[int, _QueueNode] = {}
         for job in jobs:
             position = orders.queues.index[job.queue]
@@ -90,6 +96,10 @@ class JobOrder:
 
     def pop(self) -> PodGroupInfo:
         """Take the job whose turn it is."""
+        version = self._orders.job_order_version()
+        if version != self._version:
+            self._version = version
+            self._order_anew()
         path = [self._top]
         while not path[-1].is_leaf:
             path.append(path[-1].best_child())
@@ -103,6 +113,15 @@ class JobOrder:
             if child.is_empty:
                 parent.drop(child)
         return job
+
+    def _order_anew(self) -> None:
+        """Bring everything into the order as it is now."""
+        nodes = sorted(self._nodes.items(), key=lambda item: -len(self._orders.queues.paths[item[0]]))
+        for node in (*[node for _, node in nodes], self._top):
+            node.jobs = [node.entry(each.job) for each in node.jobs]
+            node.dirty = False
+            heapq.heapify(node.jobs)
+            heapq.heapify(node.children)
 
     def _node(self, position: int) -> "_QueueNode":
         node = self._nodes.get(position)

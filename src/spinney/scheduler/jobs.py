@@ -34,6 +34,14 @@ class JobSurroundings(Protocol):
         """Return the tasks of a job by pod set, in task order."""
         ...
 
+    def sort_tasks(self, tasks: list[PodInfo]) -> None:
+        """Put tasks of one job in order."""
+        ...
+
+    def task_order_version(self) -> int:
+        """Return a number that changes when the order of tasks or members may have changed by itself."""
+        ...
+
     def order_members(self, job: "PodGroupInfo", group: GroupSet) -> Sequence[Member]:
         """Return the members of a group set in sub-group order."""
         ...
@@ -52,6 +60,8 @@ class PodGroupInfo:
         self._pipelined = 0
         self._next: list[PodInfo] | None = None
         self._asked: Mapping[RequestClass, int] | None = None
+        self._version = 0
+        """Of the order that the tasks are in."""
 
     def __repr__(self) -> str:
         return f"PodGroupInfo({self.gang.key})"
@@ -120,6 +130,7 @@ class PodGroupInfo:
     @cached_property
     def by_pod_set(self) -> dict[str, list[PodInfo]]:
         """Return the tasks by pod set, in task order."""
+        self._version = self._session.task_order_version()
         return self._session.make_tasks(self)
 
     @property
@@ -237,6 +248,7 @@ class PodGroupInfo:
 
     def tasks_to_allocate(self) -> list[PodInfo]:
         """Return the tasks to place next, together or not at all."""
+        self._follow_order()
         if self._next is None:
             self._next = tasks_to_allocate(self.root, self)
         return self._next
@@ -254,9 +266,19 @@ class PodGroupInfo:
 
     def tasks_to_evict(self) -> tuple[list[PodInfo], bool]:
         """Return the tasks to give up first, and whether others would remain placed."""
+        self._follow_order()
         if self.gang.disrupted_whole:
             return everything(self.root, self), False
         return tasks_to_evict(self.root, self)
+
+    def _follow_order(self) -> None:
+        """Sort the tasks anew if their order may have changed."""
+        version = self._session.task_order_version()
+        if version != self._version and "by_pod_set" in self.__dict__:
+            self._version = version
+            self._next = self._asked = None
+            for tasks in self.by_pod_set.values():
+                self._session.sort_tasks(tasks)
 
     def _status_counts(self) -> dict[tuple[str, PodStatus], int]:
         """Return how many tasks of each pod set have each status, as it is now."""

@@ -5,12 +5,14 @@ it compares on demand. A plugin that raises counts as saying *equal*. Time is me
 """
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import cmp_to_key
 from typing import Any, Final, Generic, TypeVar
 
 from spinney.scheduler import answers
 from spinney.scheduler.failing import Failures
 from spinney.scheduler.hooks import Order
+from spinney.scheduler.knowledge.steadiness import Steady, Version, View
 from spinney.scheduler.timing import Timings
 
 T = TypeVar("T")
@@ -66,13 +68,32 @@ class Ordering(Generic[T]):
     """The orders of one kind (``hook``) that plugins have registered, asked in turn."""
 
     def __init__(
-        self, orders: Sequence[Order[Callable[[T, T], int]]], hook: str, timings: Timings, failures: Failures
+        self,
+        orders: Sequence[Order[Callable[[T, T], int]]],
+        hook: str,
+        timings: Timings,
+        failures: Failures,
+        *,
+        view: View,
+        listeners: frozenset[str] = frozenset(),
     ) -> None:
-        self._orders = orders
         self._hook = hook
         self._timings = timings
         self._failures = failures
         self._by_keys = all(order.compare is None for order in orders)
+        watched: list[Steady] = []
+
+        def watch(order: Order[Callable[[T, T], int]]) -> Order[Callable[[T, T], int]]:
+            fn = order.compare if order.compare is not None else order.key
+            if order.alike or order.labels is not None or fn is None:
+                return order
+            steady = Steady(fn, view, listens=order.plugin in listeners)
+            watched.append(steady)
+            return replace(order, key=steady) if order.compare is None else replace(order, compare=steady)
+
+        self._orders = [watch(order) for order in orders]
+        self.version = Version(watched)
+        """The number of the order as it is: a kept order holds while it is the same."""
 
     def key(self, last: Callable[[T], Any]) -> Callable[[T], Any]:
         """Return a sort key that asks the orders and falls back to the key ``last``."""
@@ -121,12 +142,13 @@ class Ordering(Generic[T]):
                     self._failed(order.plugin, order.key, error)
 
     def _values(self, order: Order[Callable[[T, T], int]], items: Sequence[T]) -> list[Any] | None:
-        assert order.key is not None, "only orders by key are asked for values"
+        key = order.key
+        assert key is not None, "only orders by key are asked for values"
         with self._timings.measure(order.plugin, self._hook):
             try:
-                return list(map(answers.comparable, map(order.key, items)))
+                return [answers.comparable(key(item)) for item in items]
             except Exception as error:  # noqa: BLE001 - an order that fails says equal
-                self._failed(order.plugin, order.key, error)
+                self._failed(order.plugin, key, error)
                 return None
 
     def _measured_key(self, order: Order[Callable[[T, T], int]]) -> Callable[[T], Any]:

@@ -42,6 +42,13 @@ class Plugin(ABC):
     """The arguments it takes, checked when the configuration is read; without one it is given whatever there is."""
     honours: ClassVar[frozenset[Constraint]] = frozenset()
     """The constraints it keeps. What no plugin of a session keeps is not met: jobs that require it wait."""
+    treats_alike: ClassVar[bool] = False
+    """Promises that the plugin treats alike what is alike, so that it need not be asked about each pod.
+
+    What it answers about a pod is the same for all pods of the pod set that make the same request, and does not change
+    because one of them was placed. What it answers about jobs depends on nothing but their namespace, queue, priority,
+    whether they are preemptible, their tree, what their pods request and what they hold. Built-in plugins keep this.
+    """
 
     def __init__(self, arguments: Mapping[str, str] = MappingProxyType({})) -> None:
         self.arguments = arguments

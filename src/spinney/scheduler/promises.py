@@ -133,7 +133,7 @@ class _Keeping:
     def register(self) -> None:
         """Register before any plugin does: orders are asked in turn."""
         session = self._session
-        session.opening = NAME
+        session.opening, session.opening_alike = NAME, True
         session.add_job_order_key(lambda job: 0 if self._is_open(job) else 1)
         session.add_queue_order_fn(with_jobs_first(self._is_open))
         session.add_node_order_columns(self._score, stateful=True, applies_to=self._applies)

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import datetime, timedelta
 from functools import cached_property
-from typing import Final
+from typing import ClassVar, Final
 
 import msgspec
 import structlog
@@ -38,6 +38,7 @@ from spinney.scheduler.jobs import PodGroupInfo
 from spinney.scheduler.moves import Moves
 from spinney.scheduler.nodes import NodeInfo, Nodes
 from spinney.scheduler.placement.judging import Judge
+from spinney.scheduler.placement.pre_predicates import PrePredicates
 from spinney.scheduler.placement.succession import Succession
 from spinney.scheduler.plugin import Constraint, Plugin, PluginRegistry
 from spinney.scheduler.results import Bind, Eviction, FitError, Pipeline
@@ -56,6 +57,9 @@ _GIVEN: Final = frozenset({PodStatus.ALLOCATED})
 
 class Session(Decisions):
     """One scheduling cycle. Mutable; plugins register with it, actions decide in it."""
+
+    fixed_names: ClassVar[frozenset[str]] = frozenset({"config", "is_inference_preemptible", "now", "uid"})
+    """What a function may read of a session while it counts as depending on its arguments alone."""
 
     def __init__(
         self,
@@ -125,12 +129,13 @@ class Session(Decisions):
                 try:
                     plugin = builder(option.arguments)
                     opening = plugin.on_session_open
+                    self.opening_alike = plugin.treats_alike
                     self._plugins.append(plugin)
                     opening(self)
                 except Exception as error:  # noqa: BLE001 - nothing is decided without it
                     said = self.failures.add("plugin failed to open", option.name, OPEN, opening, error)
                     self.unopened[option.name] = said
-        self.opening = "session"
+        self.opening, self.opening_alike = "session", False
         self.honoured = self.honoured.union(*(plugin.honours for plugin in self._plugins))
 
     def close(self) -> None:
@@ -153,7 +158,16 @@ class Session(Decisions):
     @cached_property
     def judge(self) -> Judge:
         """Return who judges nodes for tasks; plugins must have registered by then."""
-        return Judge(self.nodes, self.hooks, self.timings, self.failures)
+        return Judge(self.nodes, self.hooks, self.timings, self.failures, lambda: self.moment)
+
+    @cached_property
+    def pre_predicates(self) -> PrePredicates:
+        """Return who asks what keeps tasks off all nodes; plugins must have registered by then."""
+        return PrePredicates(self.nodes, self.hooks, self.timings, self.failures, lambda: self.moment)
+
+    def pre_predicate(self, task: PodInfo) -> str | None:
+        """Return why ``task`` cannot be placed whatever the node, or ``None``."""
+        return self.pre_predicates.refusal(task)
 
     @property
     def job_keys(self) -> Iterator[GangKey]:

@@ -26,6 +26,7 @@ class WholeDevices(Plugin):
     """Refuses pods that would share a device."""
 
     name = NAME
+    treats_alike = True
 
     def on_session_open(self, session: Session) -> None:
         """Register the refusal, also as one that no eviction can lift."""

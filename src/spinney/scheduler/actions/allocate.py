@@ -19,7 +19,8 @@ class Allocate:
         """Place what fits."""
         depth = session.config.queue_depth_per_action.get("allocate")
         order = JobOrder(session, first_of_queues(pending_jobs(session), depth, session.job_key))
-        failed = FailedSignatures() if session.config.use_scheduling_signatures else None
+        shared = session.config.use_scheduling_signatures and session.hooks.place_alike
+        failed = FailedSignatures() if shared else None
         while order:
             job = order.pop()
             known = failed.find(job) if failed is not None else None
@@ -30,6 +31,8 @@ class Allocate:
             placed: bool | None = None
             with session.bulkhead(job.key, "placing"):
                 placed = _allocate(session, job)
+            if placed and failed is not None:
+                failed.decided()
             if placed and job.pending:
                 order.push(job)
             elif placed is False and failed is not None:

@@ -37,6 +37,7 @@ class MinRuntimePlugin(Plugin):
 
     name = "minruntime"
     arguments_type = Protection
+    treats_alike = True
 
     def __init__(self, arguments: Mapping[str, str]) -> None:
         self._chosen = read_arguments(Protection, arguments)

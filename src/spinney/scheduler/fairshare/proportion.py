@@ -57,6 +57,7 @@ class ProportionPlugin(Plugin):
     name = "proportion"
     arguments_type = Weights
     honours = frozenset({Constraint.QUEUE_LIMITS})
+    treats_alike = True
 
     def __init__(self, arguments: Mapping[str, str]) -> None:
         self._weights = read_arguments(Weights, arguments)

@@ -38,38 +38,107 @@ def place_run(
     session: Session, statement: Statement, tasks: Sequence[PodInfo], nodes: NodeSet, *, pipeline_only: bool = False
 ) -> int:
     """Place ``tasks``, all of one pod set and request class, in order; return how many found a node."""
-    if session.pre_predicate(tasks[0]) is not None:
-        return 0
-    rules = session.judge.rules(tasks[0])
-    if len(tasks) == 1 and not pipeline_only and _follows_others(session, tasks, nodes, rules):
-        return _place_next(session, statement, tasks[0], nodes, rules)
-    if len(tasks) > 1 and not pipeline_only and _are_only_apart(session, tasks, rules):
-        return _place_apart(session, statement, tasks, nodes)
-    if len(tasks) == 1 or pipeline_only or not _is_uniform(session, tasks, rules):
-        return _place_one_by_one(session, statement, tasks, nodes, pipeline_only=pipeline_only)
-    _prepare(session, tasks[0], nodes)
-    candidates = session.judge.candidates(tasks[0], nodes)
-    if not _is_within_capacity(session, tasks[0], candidates):
-        return 0
-    if _may_pipeline(session, tasks[0], candidates.rows):
-        return _place_one_by_one(session, statement, tasks, nodes, pipeline_only=False)
-    if rules.monotone:
-        return _fill(session, statement, tasks, candidates, only_room_limits=rules.only_room_limits)
-    return _place_in_turn(session, statement, tasks, candidates)
+    together = not pipeline_only and _may_go_together(session, tasks)
+    done = 0
+    while done < len(tasks) and session.pre_predicate(tasks[done]) is None:
+        if together:
+            placed, refused = _place_alike(session, statement, tasks, done, nodes)
+        else:
+            _prepare(session, tasks[done], nodes)
+            candidates = session.judge.candidates(tasks[done], nodes)
+            placed = _place_best(session, statement, tasks[done], candidates, pipeline_only=pipeline_only)
+            refused = not placed
+        done += placed
+        if refused:
+            break
+    return done
 
 
-def _place_one_by_one(
-    session: Session, statement: Statement, tasks: Sequence[PodInfo], nodes: NodeSet, *, pipeline_only: bool
-) -> int:
-    for done, task in enumerate(tasks):
-        if done and session.pre_predicate(task) is not None:
-            return done
-        _prepare(session, task, nodes)
-        if not _place_best(
-            session, statement, task, session.judge.candidates(task, nodes), pipeline_only=pipeline_only
-        ):
-            return done
-    return len(tasks)
+def _place_alike(
+    session: Session, statement: Statement, tasks: Sequence[PodInfo], start: int, nodes: NodeSet
+) -> tuple[int, bool]:
+    """Place as many tasks from ``start`` on as get the same answers, the first of which may be placed.
+
+    Return how many found a node, and whether the next one was refused.
+    """
+    first = tasks[start]
+    rules = session.judge.rules(first)
+    if len(tasks) == 1:
+        if _follows_others(session, nodes, rules):
+            placed = _place_next(session, statement, first, nodes, rules)
+            return placed, not placed
+    elif not start and _are_only_apart(session, tasks, rules):
+        placed = _place_apart(session, statement, tasks, nodes)
+        return placed, not placed
+    candidates = session.judge.candidates(first, nodes)
+    alone = len(tasks) - start == 1 or first.request.constraints.looks_at_pods or not rules.local
+    if alone or _may_pipeline(session, first, candidates.rows):
+        placed = _place_best(session, statement, first, candidates, pipeline_only=False)
+        return placed, not placed
+    if not _is_within_capacity(session, first, candidates):
+        return 0, True
+    row = int(candidates.rows[0])
+    count = _alike(session, tasks, start, row, rules)
+    alike = tasks if count == len(tasks) else tasks[start : start + count]
+    rows, in_order = _plan(session, alike, candidates, rules)
+    if rules.asked[0] or rules.asked[1]:
+        # What nodes say with more on them may depend on more about the first task.
+        rows = rows[: session.judge.alike(alike, 0, row)]
+    if _goes_in_steps(session, rules):
+        return _place_in_steps(session, statement, alike, rows, nodes)
+    return _place_together(statement, alike, rows, in_order=in_order), False
+
+
+def _goes_in_steps(session: Session, rules: RuleSet) -> bool:
+    """Tell whether a placement may change what is answered about the next task, or must be heard of before it."""
+    hooks = session.hooks
+    if hooks.hears_of_each or hooks.bind_mutations or any(each.listens for each in rules.learned):
+        return True
+    return session.pre_predicates.tell_apart and not session.pre_predicates.are_steady
+
+
+def _alike(session: Session, tasks: Sequence[PodInfo], start: int, row: int, rules: RuleSet) -> int:
+    """Return how many tasks from ``start`` on get the same answers, from steady pre-predicates too."""
+    count = session.judge.alike(tasks, start, row)
+    asked = session.pre_predicates
+    if asked.tell_apart and not _goes_in_steps(session, rules):
+        for position in range(1, count):
+            if asked.refusal(tasks[start + position]) is not None or not asked.are_steady:
+                return position
+    return count
+
+
+def _place_in_steps(
+    session: Session, statement: Statement, tasks: Sequence[PodInfo], rows: Sequence[int], nodes: NodeSet
+) -> tuple[int, bool]:
+    """Place tasks one after the other where they were planned to go, until somebody answers otherwise by then.
+
+    Return how many were placed, and whether the next one was refused.
+    """
+    for position, (task, place) in enumerate(zip(tasks, rows, strict=False)):
+        if position and session.pre_predicate(task) is not None:
+            return position, True
+        if position and not session.judge.still_alike(task, place):
+            candidates = session.judge.candidates(task, nodes)
+            placed = _place_best(session, statement, task, candidates, pipeline_only=False)
+            return position + placed, not placed
+        statement.allocate(task, session.nodes.info(place))
+    return len(rows), False
+
+
+def _place_together(statement: Statement, tasks: Sequence[PodInfo], rows: Sequence[int], *, in_order: bool) -> int:
+    """Place tasks where they were planned to go, in one operation; ``in_order`` says that equal rows are neighbours."""
+    count = len(rows)
+    if in_order:
+        places = np.asarray(rows, dtype=np.intp)
+        begins = np.flatnonzero(np.concatenate(([True], places[1:] != places[:-1])))
+        counts = np.diff(np.append(begins, count)).astype(np.int64)
+        statement.allocate_many(tasks[:count], places[begins], counts)
+        return count
+    order = sorted(range(count), key=rows.__getitem__)
+    used, counts = np.unique(np.array(rows, dtype=np.intp), return_counts=True)
+    statement.allocate_many([tasks[each] for each in order], used, counts.astype(np.int64))
+    return count
 
 
 def _place_apart(session: Session, statement: Statement, tasks: Sequence[PodInfo], nodes: NodeSet) -> int:
@@ -78,7 +147,7 @@ def _place_apart(session: Session, statement: Statement, tasks: Sequence[PodInfo
     hosts = session.nodes.table.labels.column(HOSTNAME)[candidates.rows]
     unlike = len(np.unique(hosts)) == len(hosts) and bool((hosts >= 0).all())
     if not unlike or _may_pipeline(session, tasks[0], candidates.rows):
-        return _place_one_by_one(session, statement, tasks, nodes, pipeline_only=False)
+        return int(_place_best(session, statement, tasks[0], candidates, pipeline_only=False))
     if not _is_within_capacity(session, tasks[0], candidates):
         return 0
     best = candidates.rows[np.argsort(-candidates.score, kind="stable")[: len(tasks)]]
@@ -101,7 +170,7 @@ def _place_next(session: Session, statement: Statement, task: PodInfo, nodes: No
         return 0
     node = session.nodes.info(row)
     if not session.is_task_allocation_on_node_over_capacity(task, node).ok:
-        return _place_one_by_one(session, statement, (task,), nodes, pipeline_only=False)
+        return int(_place_best(session, statement, task, session.judge.candidates(task, nodes), pipeline_only=False))
     statement.allocate(task, node)
     session.succession.took()
     return 1
@@ -148,10 +217,18 @@ def _best_first(score: Scores) -> Iterator[int]:
         yield from (place for place in np.argsort(-score, kind="stable").tolist() if place != best)
 
 
-def _fill(
-    session: Session, statement: Statement, tasks: Sequence[PodInfo], candidates: Candidates, *, only_room_limits: bool
-) -> int:
-    """Fill the best nodes one after the other."""
+def _plan(session: Session, tasks: Sequence[PodInfo], candidates: Candidates, rules: RuleSet) -> tuple[list[int], bool]:
+    """Return the row of each task, as far as there is room, and whether equal rows are neighbours."""
+    if rules.monotone:
+        return _fill(session, tasks, candidates, only_room_limits=rules.only_room_limits), True
+    # By name again, as ties go to the first.
+    best = np.sort(_best(candidates, len(tasks)))
+    rows, score = candidates.rows[best], candidates.score[best]
+    return [int(rows[place]) for place in best_of_each(session, tasks, rows, score)], False
+
+
+def _fill(session: Session, tasks: Sequence[PodInfo], candidates: Candidates, *, only_room_limits: bool) -> list[int]:
+    """Return the rows of tasks that fill the best nodes one after the other."""
     rows = candidates.rows[_best(candidates, len(tasks))]
     room = room_for(session, tasks[0], rows)
     if not only_room_limits:
@@ -160,20 +237,8 @@ def _fill(
     last = min(int(np.searchsorted(reached, len(tasks))), len(rows) - 1)
     counts = room[: last + 1].copy()
     counts[last] -= max(int(reached[last]) - len(tasks), 0)
-    total = int(counts.sum())
-    statement.allocate_many(tasks[:total], rows[: last + 1], counts)
-    return total
-
-
-def _place_in_turn(session: Session, statement: Statement, tasks: Sequence[PodInfo], candidates: Candidates) -> int:
-    """Give each task the node that is best by then, whatever use does to scores."""
-    best = np.sort(_best(candidates, len(tasks)))  # by name again, as ties go to the first
-    rows, score = candidates.rows[best], candidates.score[best]
-    places = best_of_each(session, tasks, rows, score)
-    order = sorted(range(len(places)), key=places.__getitem__)
-    used, counts = np.unique(np.array(places, dtype=np.intp), return_counts=True)
-    statement.allocate_many([tasks[each] for each in order], rows[used], counts.astype(np.int64))
-    return len(places)
+    found: list[int] = np.repeat(rows[: last + 1], counts).tolist()
+    return found
 
 
 def _best(candidates: Candidates, wanted: int) -> Rows:
@@ -193,37 +258,31 @@ def room_for(session: Session, task: PodInfo, rows: Rows) -> Vector:
     return room
 
 
-def _is_uniform(session: Session, tasks: Sequence[PodInfo], rules: RuleSet) -> bool:
-    """Tell whether placing the tasks on a node changes nothing about other nodes, and none of them is special."""
-    request = tasks[0].request
-    special = request.share is not None or request.constraints.looks_at_pods or request.constraints.claims
-    if special or not rules.local or session.hooks.stateful_pre_predicates:
+def _may_go_together(session: Session, tasks: Sequence[PodInfo]) -> bool:
+    """Tell whether several of the tasks may be placed in one go, as far as can be told before rules are asked."""
+    request, hooks = tasks[0].request, session.hooks
+    if request.share is not None or request.constraints.claims or hooks.node_pre_order:
         return False
-    return not _is_any_special(tasks)
+    if hooks.task_on_node_over_capacity and not hooks.task_on_node_over_capacity[0].alike:
+        return False
+    return not any(map(_NOMINATED, tasks)) and not any(map(_VIRTUAL, tasks))
 
 
 def _are_only_apart(session: Session, tasks: Sequence[PodInfo], rules: RuleSet) -> bool:
     """Tell whether the tasks may not share a node, and nothing else is between them."""
-    if not only_apart(tasks[0].request) or session.hooks.stateful_pre_predicates or session.hooks.node_pre_order:
+    if not only_apart(tasks[0].request) or session.hooks.hears_of_each or session.pre_predicates.tell_apart:
         return False
-    predicates, scores = rules.stateful
-    if not all(rule.only_pod_rules for rule in predicates):
+    predicates, scores = rules.asked
+    if not all(each.rule.only_pod_rules for each in predicates):
         return False
-    if not all(rule.monotone or rule.only_pod_rules for rule in scores):
-        return False
-    return not _is_any_special(tasks)
+    return all(each.rule.monotone or each.rule.only_pod_rules for each in scores)
 
 
-def _is_any_special(tasks: Sequence[PodInfo]) -> bool:
-    """Tell whether a node was nominated for one of the tasks, or a statement has evicted it."""
-    return any(map(_NOMINATED, tasks)) or any(map(_VIRTUAL, tasks))
-
-
-def _follows_others(session: Session, tasks: Sequence[PodInfo], nodes: NodeSet, rules: RuleSet) -> bool:
+def _follows_others(session: Session, nodes: NodeSet, rules: RuleSet) -> bool:
     """Tell whether a task goes where any other of its class would, and leaves everything as it is for the next."""
-    if nodes is not session.nodes.all or not rules.by_class or session.hooks.node_pre_order:
+    if nodes is not session.nodes.all or not rules.by_class:
         return False
-    return rules.only_room_limits and rules.monotone and _is_uniform(session, tasks, rules)
+    return rules.only_room_limits and rules.monotone
 
 
 def _may_pipeline(session: Session, task: PodInfo, rows: Rows) -> bool:

@@ -2,21 +2,22 @@
 
 Rules that depend on nothing but the request class are judged for all nodes once per class and session; those that read
 what is on a node are judged again for the rows the usage journal names. Rules that also depend on the job are judged
-per job, pod set and request class, for the nodes somebody asks about. Stateful rules are judged every time.
+per job, pod set and request class, for the nodes somebody asks about. All that is for rules that promise it.
+
+Every other rule is asked in turn, in the order of plugins, predicates before scores, each about the nodes that
+resources and the rules before it have left. What is known about such a rule (:mod:`spinney.scheduler.knowledge`) spares
+questions, but changes no answer.
 
 Resource fit is not a rule of any plugin: it is always checked.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple, cast
 
 import numpy as np
 
-from spinney.cluster.classes import RequestClass
-from spinney.cluster.devices import DEVICE
 from spinney.cluster.journal import Rows
-from spinney.cluster.resources import GPU, Vector
 from spinney.cluster.table import Mask
 from spinney.gangs.tree import GangKey
 from spinney.scheduler import answers
@@ -33,7 +34,11 @@ from spinney.scheduler.hooks import (
     Score,
 )
 from spinney.scheduler.jobs import PodGroupInfo
-from spinney.scheduler.nodes import LastFit, NodeInfo, Nodes, NodeSet, Scores
+from spinney.scheduler.knowledge.learning import Learned
+from spinney.scheduler.knowledge.reaching import reach_of
+from spinney.scheduler.knowledge.refusals import reasons_of
+from spinney.scheduler.nodes import NodeInfo, Nodes, NodeSet, Scores
+from spinney.scheduler.placement.fitting import resource_fit
 from spinney.scheduler.tasks import PodInfo
 from spinney.scheduler.timing import Timings
 
@@ -61,6 +66,21 @@ class Candidates(NamedTuple):
     score: Scores
 
 
+class Asked(NamedTuple):
+    """A rule that is asked in turn, with what is known about it, if it can be known."""
+
+    rule: Predicate | Score
+    learned: Learned[Any] | None
+
+
+class Said(NamedTuple):
+    """What a rule that cannot be asked again said about a task: the rows it refused, and why the first."""
+
+    task: PodInfo
+    refused: Rows
+    reason: str
+
+
 class RuleSet(NamedTuple):
     """The rules that have a say about a task, by how long their answers hold."""
 
@@ -70,35 +90,50 @@ class RuleSet(NamedTuple):
     """Hold until something changes on the node."""
     job: tuple[list[Predicate], list[Score]]
     """Hold for the pod set until something changes on the node."""
-    stateful: tuple[list[Predicate], list[Score]]
+    asked: tuple[list[Asked], list[Asked]]
+    """Are asked in turn."""
     signature: tuple[int, ...]
 
     @property
+    def learned(self) -> Iterator[Learned[Any]]:
+        """Return what is known about the rules that are asked in turn."""
+        return (each.learned for asked in self.asked for each in asked if each.learned is not None)
+
+    @property
     def only_room_limits(self) -> bool:
-        """Tell whether, once a node is a candidate, only its resources can end that."""
-        return not (self.usage[0] or self.job[0] or self.stateful[0])
+        """Tell whether, once a node is a candidate, only its resources can end that, as far as rules were asked."""
+        if self.usage[0] or self.job[0]:
+            return False
+        return all(each.learned is not None and not each.learned.trace.by_use for each in self.asked[0])
 
     @property
     def monotone(self) -> bool:
-        """Tell whether placing a task on a node never lowers the node's score."""
-        return all(rule.monotone for _, scores in self[:4] for rule in scores)
+        """Tell whether placing a task on a node never lowers the node's score, as far as rules were asked."""
+        promised = all(rule.monotone for _, scores in (self.fixed, self.usage, self.job) for rule in scores)
+        return promised and all(
+            each.rule.monotone or (each.learned is not None and not each.learned.trace.by_use) for each in self.asked[1]
+        )
 
     @property
     def by_class(self) -> bool:
         """Tell whether verdicts and scores are the same for every task of a request class."""
-        return not any(self.job + self.stateful)
+        return not any(self.job + self.asked)
 
     @property
     def local(self) -> bool:
-        """Tell whether placing a task on a node changes nothing about other nodes."""
-        predicates, scores = self.stateful
-        return not predicates and all(rule.monotone for rule in scores)
+        """Tell whether placing a task on a node changes nothing about other nodes, as far as rules were asked."""
+        predicates, scores = self.asked
+        return all(_is_local(each.learned) for each in predicates) and all(
+            _is_local(each.learned) if each.learned is not None else each.rule.monotone for each in scores
+        )
 
 
 class Judge:
     """Judges nodes for tasks by the rules plugins have registered. Mutable: it remembers verdicts."""
 
-    def __init__(self, nodes: Nodes, hooks: Hooks, timings: Timings, failures: Failures) -> None:
+    def __init__(
+        self, nodes: Nodes, hooks: Hooks, timings: Timings, failures: Failures, moment: Callable[[], int]
+    ) -> None:
         self._nodes = nodes
         self._hooks = hooks
         self._timings = timings
@@ -106,8 +141,11 @@ class Judge:
         self._classes: dict[tuple[int, tuple[int, ...]], tuple[Judged, Judged]] = {}
         self._pod_sets: dict[tuple[GangKey, str, int, tuple[int, ...]], Judged] = {}
         self._rule_sets: dict[tuple[bool, ...], RuleSet] = {}
-        conditions = [rule.applies_to for rule in hooks.predicates] + [rule.applies_to for rule in hooks.scores]
-        self._conditions = [condition for condition in conditions if condition is not None]
+        rules: list[Predicate | Score] = [*hooks.predicates, *hooks.scores]
+        self._conditions = [rule.applies_to for rule in rules if rule.applies_to is not None]
+        self._is_particular = any(rule.is_particular for rule in rules if rule.applies_to is not None)
+        self._said: dict[int, Said] = {}
+        self._learned = {id(rule): self._knowledge_of(rule, moment) for rule in rules if _scope(rule) == _IN_TURN}
 
     @property
     def failures(self) -> Mapping[str, str]:
@@ -125,19 +163,45 @@ class Judge:
     def candidates(self, task: PodInfo, nodes: NodeSet) -> Candidates:
         """Return the nodes of ``nodes`` that may take ``task``, now or after what is terminating is gone."""
         rules = self.rules(task)
-        job = task.job
+        self._said.clear()
+        for learned in rules.learned:
+            learned.begin()
         judged = self._class_verdicts(task, rules)
         rows = nodes.rows
         rows = rows[judged.fits[rows]]
         score = judged.score[rows]
         if rules.job[0] or rules.job[1]:
-            own = self._pod_set_verdicts(task, job, rules, rows)
+            own = self._pod_set_verdicts(task, task.job, rules, rows)
             fits = own.fits[rows]
             rows, score = rows[fits], (score + own.score[rows])[fits]
-        if rules.stateful[0] or rules.stateful[1]:
-            fits, extra = self._judge(rules.stateful, task, job, rows)
+        if rules.asked[0] or rules.asked[1]:
+            fits, extra = self._ask_in_turn(rules.asked, task, rows)
             rows, score = rows[fits], (score + extra)[fits]
         return Candidates(rows, judged.now[rows], score)
+
+    def alike(self, tasks: Sequence[PodInfo], start: int, row: int) -> int:
+        """Return how many tasks from ``start`` on get the answers that the first of them was given.
+
+        All are of one pod set and request class. ``row`` is any candidate.
+        """
+        first = self.rules(tasks[start])
+        learned = list(first.learned)
+        apart = self._is_particular or self._nodes.rule_carriers > 0
+        if not learned and not apart:
+            return len(tasks) - start
+        end = start + 1
+        while end < len(tasks):
+            task = tasks[end]
+            if apart and self.rules(task) is not first:
+                break
+            if not all(each.answers_alike(task, row) for each in learned):
+                break
+            end += 1
+        return end - start
+
+    def still_alike(self, task: PodInfo, row: int) -> bool:
+        """Tell whether ``task`` gets the answers that were given last, though something was placed since."""
+        return all(each.refresh() or each.answers_alike_anew(task, row) for each in self.rules(task).learned)
 
     def ask_again(self, task: PodInfo, rows: Rows) -> tuple[Mask, Scores]:
         """Return verdicts on ``rows`` as they are at this moment, and scores where a task may go; nothing is kept."""
@@ -146,33 +210,54 @@ class Judge:
         later, _ = resource_fit(self._nodes, task.request, rows)
         fits = fixed.fits[rows] & later
         score = fixed.score[rows]
-        for predicates, scores in (rules.usage, rules.job, rules.stateful):
+        for predicates, scores in (rules.usage, rules.job):
             if predicates or scores:
                 found, extra = self._judge((predicates, scores), task, task.job, rows[fits])
                 score[fits] += extra
                 fits[fits] = found
+        found, extra = self._ask_in_turn(rules.asked, task, rows[fits])
+        score[fits] += extra
+        fits[fits] = found
         return fits, score
 
     def still_takes(self, task: PodInfo, rows: Rows) -> Mask:
         """Return which of some candidates, all of which have room, rules still let take ``task`` as they are now."""
         rules = self.rules(task)
-        predicates = [rule for each in (rules.usage, rules.job, rules.stateful) for rule in each[0]]
+        predicates = [rule for each in (rules.usage, rules.job) for rule in each[0]]
         fits, _ = self._judge((predicates, []), task, task.job, rows)
+        if rules.asked[0]:
+            fits[fits] = self._ask_in_turn((rules.asked[0], []), task, rows[fits])[0]
         return fits
 
-    def refused_by(self, task: PodInfo, nodes: NodeSet, *, besides: str = "") -> list[tuple[str, Mask]]:
-        """Return, by plugin but for one, the nodes of ``nodes`` that a predicate refuses, each judged on its own."""
+    def refused_by(
+        self, task: PodInfo, nodes: NodeSet, *, besides: str = "", anew: bool = False
+    ) -> list[tuple[str, Mask]]:
+        """Return, by plugin but for one, the nodes of ``nodes`` that a predicate refuses, each judged on its own.
+
+        A rule of which nothing is known is only asked again if that is wanted ``anew``: it may answer otherwise.
+        """
         found: list[tuple[str, Mask]] = []
         for rule in self._hooks.predicates:
-            if rule.plugin != besides and rule.applies(task):
+            if rule.plugin == besides or not rule.applies(task):
+                continue
+            if anew or not self._is_unknown(rule):
                 fits, _ = self._judge(([rule], []), task, task.job, nodes.rows)
                 found.append((rule.plugin, ~fits))
+                continue
+            said = self._said.get(id(rule))
+            if said is not None and said.task is task:
+                found.append((rule.plugin, np.isin(nodes.rows, said.refused)))
         return found
 
-    def reason_of(self, plugin: str, task: PodInfo, node: NodeInfo) -> str:
+    def reason_of(self, plugin: str, task: PodInfo, node: NodeInfo, *, anew: bool = False) -> str:
         """Return what a plugin's per-node predicates say about ``node``, in brackets; empty if they give no reason."""
         for rule in self._hooks.predicates:
             if rule.plugin != plugin or rule.columns or not rule.applies(task):
+                continue
+            if not anew and self._is_unknown(rule):
+                said = self._said.get(id(rule))
+                if said is not None and said.task is task and said.reason:
+                    return f" ({said.reason})"
                 continue
             try:
                 answer = cast("PredicateFn", rule.fn)(task, task.job, node)
@@ -198,17 +283,59 @@ class Judge:
     # -- caches ------------------------------------------------------------------------------------------------------
 
     def _sorted(self, task: PodInfo) -> RuleSet:
-        sets: tuple[tuple[list[Predicate], list[Score]], ...] = (([], []), ([], []), ([], []), ([], []))
+        sets: tuple[tuple[list[Predicate], list[Score]], ...] = (([], []), ([], []), ([], []))
+        asked: tuple[list[Asked], list[Asked]] = ([], [])
         signature: list[int] = []
         for number, predicate in enumerate(self._hooks.predicates):
             if predicate.applies(task):
                 signature.append(number)
-                sets[_scope(predicate)][0].append(predicate)
+                scope = _scope(predicate)
+                if scope == _IN_TURN:
+                    asked[0].append(Asked(predicate, self._learned[id(predicate)]))
+                else:
+                    sets[scope][0].append(predicate)
         for number, score in enumerate(self._hooks.scores, start=len(self._hooks.predicates)):
             if score.applies(task):
                 signature.append(number)
-                sets[_scope(score)][1].append(score)
-        return RuleSet(sets[0], sets[1], sets[2], sets[3], tuple(signature))
+                scope = _scope(score)
+                if scope == _IN_TURN:
+                    asked[1].append(Asked(score, self._learned[id(score)]))
+                else:
+                    sets[scope][1].append(score)
+        return RuleSet(sets[0], sets[1], sets[2], asked, tuple(signature))
+
+    def _knowledge_of(self, rule: Predicate | Score, moment: Callable[[], int]) -> Learned[Any] | None:
+        """Return what can be known about a rule; ``None`` if nothing can, or if it is not to be used."""
+        reach = None if rule.columns or rule.stateful else reach_of(rule.fn)
+        if reach is None:
+            return None
+        until = moment if rule.plugin in self._hooks.listeners else None
+        if any(rule is each for each in self._hooks.predicates):
+            fn = cast("PredicateFn", rule.fn)
+
+            def refused(error: Exception) -> bool:
+                self._failed(rule, PREDICATE, error)
+                return False
+
+            return Learned(
+                _verdict(fn),
+                reach,
+                self._nodes,
+                kind=bool,
+                failed=refused,
+                moment=until,
+                reasons=reasons_of(fn),
+            )
+        order = cast("NodeOrderFn", rule.fn)
+
+        def dropped(error: Exception) -> float:
+            self._failed(rule, SCORE, error)
+            return -np.inf
+
+        return Learned(_score(order), reach, self._nodes, kind=float, failed=dropped, moment=until)
+
+    def _is_unknown(self, rule: Predicate) -> bool:
+        return id(rule) in self._learned and not rule.alike and self._learned[id(rule)] is None
 
     def _class_verdicts(self, task: PodInfo, rules: RuleSet) -> Judged:
         key = (task.request.number, rules.signature)
@@ -267,6 +394,38 @@ class Judge:
 
     # -- asking plugins ----------------------------------------------------------------------------------------------
 
+    def _ask_in_turn(self, asked: tuple[list[Asked], list[Asked]], task: PodInfo, rows: Rows) -> tuple[Mask, Scores]:
+        """Ask each rule about the ``rows`` that those before it have left; return one verdict and one score per row."""
+        fits = np.ones(len(rows), dtype=np.bool_)
+        total = np.zeros(len(rows), dtype=np.float64)
+        predicates, scores = asked
+        for rule, learned in predicates:
+            left = rows[fits]
+            if len(left):
+                with self._timings.measure(rule.plugin, PREDICATE):
+                    fits[fits] = (
+                        learned.about_nodes(task, left)
+                        if learned is not None
+                        else self._ask_predicate(cast("Predicate", rule), task, task.job, NodeSet(self._nodes, left))
+                    )
+        for rule, learned in scores:
+            left = rows[fits]
+            if len(left):
+                nodes = NodeSet(self._nodes, left)
+                with self._timings.measure(rule.plugin, SCORE):
+                    found, had = (
+                        self._known_scores(cast("Score", rule), learned.about_nodes(task, left), nodes)
+                        if learned is not None
+                        else self._ask_score(cast("Score", rule), task, task.job, nodes)
+                    )
+                total[fits] += found
+                if had is not None:
+                    fits[fits] = had
+        return fits, total
+
+    def _known_scores(self, rule: Score, found: Scores, nodes: NodeSet) -> tuple[Scores, Mask | None]:
+        return self._finite(rule, found, nodes, np.flatnonzero(np.isneginf(found)).tolist())
+
     def _judge(
         self, rules: tuple[list[Predicate], list[Score]], task: PodInfo, job: PodGroupInfo, rows: Rows
     ) -> tuple[Mask, Scores]:
@@ -297,17 +456,23 @@ class Judge:
                 return np.zeros(len(nodes), dtype=np.bool_)
         fn = cast("PredicateFn", rule.fn)
         verdicts: list[bool] = []
+        reason: object = None
         for node in nodes:
-            fits = False
+            fits, said = False, None
             try:
                 said = fn(task, job, node)
                 fits = said is None or accepts(said)
-            except DoesNotFit:
-                pass
+            except DoesNotFit as refusal:
+                said = str(refusal)
             except Exception as error:  # noqa: BLE001 - a predicate that fails refuses
                 self._failed(rule, PREDICATE, error)
+                said = str(error)
             verdicts.append(fits)
-        return np.array(verdicts, dtype=np.bool_)
+            reason = said if reason is None and not fits else reason
+        found = np.array(verdicts, dtype=np.bool_)
+        if id(rule) in self._learned:
+            self._said[id(rule)] = Said(task, nodes.rows[~found], reason if isinstance(reason, str) else "")
+        return found
 
     def _ask_score(self, rule: Score, task: PodInfo, job: PodGroupInfo, nodes: NodeSet) -> tuple[Scores, Mask | None]:
         """Return scores, and which nodes have one where some have not: those are dropped."""
@@ -344,11 +509,14 @@ class Judge:
         had = np.isfinite(found)
         if had.all() and not dropped:
             return found, None
+        without = np.array(dropped, dtype=np.intp)
+        odd = ~had
+        odd[without] = False
         try:
-            answers.must_be_finite(found, nodes)
+            answers.must_be_finite(found[odd], nodes.where(odd))
         except InvalidAnswer as error:
             self._failed(rule, SCORE, error)
-        had[dropped] = False
+        had[without] = False
         return np.where(had, found, 0.0), had
 
     def _failed(self, rule: Predicate | Score, hook: str, error: Exception) -> None:
@@ -356,13 +524,41 @@ class Judge:
         self._failures.add(event, rule.plugin, hook, rule.fn, error)
 
 
+_IN_TURN: Final = 3
+
+
 def _scope(rule: Predicate | Score) -> int:
     """Return the place in a :class:`RuleSet` that a rule's promises give it."""
-    if rule.stateful:
-        return 3
+    if rule.stateful or rule.is_particular:
+        return _IN_TURN
     if rule.per_job:
         return 2
     return 1 if rule.reads_usage else 0
+
+
+def _is_local(learned: Learned[Any] | None) -> bool:
+    return learned is not None and not learned.trace.moves
+
+
+def _verdict(fn: PredicateFn) -> Callable[[PodInfo, PodGroupInfo, NodeInfo], bool]:
+    def verdict(task: PodInfo, job: PodGroupInfo, node: NodeInfo) -> bool:
+        try:
+            return accepts(fn(task, job, node))
+        except DoesNotFit:
+            return False
+
+    return verdict
+
+
+def _score(fn: NodeOrderFn) -> Callable[[PodInfo, PodGroupInfo, NodeInfo], float]:
+    def score(task: PodInfo, job: PodGroupInfo, node: NodeInfo) -> float:
+        del job
+        found = answers.number(fn(task, node))
+        if found == -np.inf:  # stands for a failure
+            raise InvalidAnswer(f"-inf for node {node.name}", "a finite number")
+        return found
+
+    return score
 
 
 def accepts(answer: Fit) -> bool:
@@ -374,47 +570,3 @@ def accepts(answer: Fit) -> bool:
     if isinstance(answer, np.bool_):  # type: ignore[unreachable] # what numpy compares gives one
         return bool(answer)
     raise InvalidAnswer(answers.shown(answer), "None or True where a pod fits, False or a reason where not")
-
-
-def resource_fit(nodes: Nodes, request: RequestClass, rows: Rows) -> tuple[Mask, Mask]:
-    """Return, per row, whether the request fits once what is terminating is gone, and whether it fits now.
-
-    Neither is to be written to: whoever asks the same next, before anything is booked, is given the same.
-    """
-    known, moment = nodes.last_fit, (nodes.table.usage.position, nodes.table.tries)
-    if known is not None and known.rows is rows and known.request is request and known.moment == moment:
-        return known.later, known.now
-    later, now = _resource_fit(nodes, request, rows)
-    nodes.last_fit = LastFit(rows, request, moment, later, now)
-    return later, now
-
-
-def _resource_fit(nodes: Nodes, request: RequestClass, rows: Rows) -> tuple[Mask, Mask]:
-    table = nodes.table
-    later = table.alive[rows]
-    now = later.copy()
-    columns, amounts = request.columns, request.amounts[:, None]
-    now &= (table.idle_at(columns, rows) >= amounts).all(axis=0)
-    later &= (table.free_at(columns, rows) >= amounts).all(axis=0)
-    if request.share is not None:
-        later_devices, now_devices = sharable_devices(nodes, request, rows)
-        later &= later_devices >= request.share.devices
-        now &= now_devices >= request.share.devices
-    return later, now & later
-
-
-def sharable_devices(nodes: Nodes, request: RequestClass, rows: Rows) -> tuple[Vector, Vector]:
-    """Return, per row, how many devices could take a share of the request: eventually, and now."""
-    share = request.share
-    assert share is not None, "only requests for a share of a device are asked about"
-    table, shared = nodes.table, nodes.ledger.shared
-    parts = share.parts_on_each(table.gpu_memory[rows])
-    wanted = parts[:, None]
-    now: Vector = np.maximum(table.idle[rows, GPU], 0)
-    later: Vector = np.maximum(table.idle[rows, GPU] + table.releasing[rows, GPU], 0)
-    now += (shared.free_now(rows) >= wanted).sum(axis=1)
-    later += (shared.kept_later(rows) >= wanted).sum(axis=1)
-    too_big = parts > DEVICE
-    if too_big.any():
-        now[too_big] = later[too_big] = 0
-    return later, now

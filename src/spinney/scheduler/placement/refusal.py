@@ -11,7 +11,7 @@ from spinney.cluster.statuses import ACTIVE_ALLOCATED, PodStatus
 from spinney.gangs.tree import DEFAULT_POD_SET, PodSet
 from spinney.scheduler.jobs import PodGroupInfo
 from spinney.scheduler.nodes import NodeInfo, NodeSet
-from spinney.scheduler.placement.judging import resource_fit
+from spinney.scheduler.placement.fitting import resource_fit
 from spinney.scheduler.results import FitError
 from spinney.scheduler.session import Session
 from spinney.scheduler.tasks import PodInfo
@@ -29,12 +29,12 @@ class _Counts(NamedTuple):
 
 def refusal_of(session: Session, pod_set: PodSet, task: PodInfo, found: int, nodes: NodeSet) -> FitError:
     """Return why ``task``, after ``found`` others of its pod set found room, found none on ``nodes``."""
-    counts = None if session.pre_predicate(task) else _counted(session, task, nodes)
+    counts = None if session.pre_predicates.said(task) else _counted(session, task, nodes)
     below = pod_set.min_member > 1 and task.job.active(pod_set) < pod_set.min_member
     place = _alike(task.job, pod_set, task.request.number).index(task)
 
     def about(other: PodInfo) -> str:
-        why = session.pre_predicate(other) or _text(session, other, counts or _counted(session, other, nodes))
+        why = session.pre_predicates.said(other) or _text(session, other, counts or _counted(session, other, nodes))
         if below:
             where = "" if pod_set.name == DEFAULT_POD_SET else f" of sub-group {pod_set.name}"
             return f"Resources were found for {found} pods{where} while {pod_set.min_member} are required. {why}"

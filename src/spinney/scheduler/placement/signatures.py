@@ -1,7 +1,8 @@
 """Jobs that ask for the same thing share one verdict: what one was refused, another need not try.
 
-While jobs are only being placed, room only shrinks; so a job that differs from a refused one in nothing that placement
-looks at would be refused as well.
+That holds where every plugin treats alike jobs alike, and either nothing was decided in between, or all pods of the job
+ask for the same and for nothing of other pods: while jobs are only being placed room only shrinks, and what does not
+fit into more room does not fit into less.
 """
 
 from collections.abc import Sequence
@@ -26,6 +27,10 @@ class FailedSignatures:
         if signature is not None:
             self._failed.setdefault(signature, job.key)
 
+    def decided(self) -> None:
+        """Forget what may be otherwise now that something was decided."""
+        self._failed = {signature: key for signature, key in self._failed.items() if signature[-1]}
+
     def find(self, job: PodGroupInfo) -> GangKey | None:
         """Return a refused job that asked for the same, if there is one."""
         if not self._failed:
@@ -39,7 +44,9 @@ def signature_of(job: PodGroupInfo) -> Signature | None:
     if job.holds_anything:
         return None
     requests = tuple((name, tuple(map(NUMBER, _to_place(tasks)))) for name, tasks in job.by_pod_set.items())
-    return (job.queue, job.priority, job.gang.preemptible, job.namespace, job.root, requests)
+    asked = job.asked
+    only_room = len(asked) == 1 and not any(request.constraints.looks_at_pods for request in asked)
+    return (job.queue, job.priority, job.gang.preemptible, job.namespace, job.root, requests, only_room)
 
 
 def _to_place(tasks: Sequence[PodInfo]) -> Sequence[PodInfo]:

@@ -37,6 +37,7 @@ class DynamicResources(Plugin):
     name = "dynamicresources"
     arguments_type = ClaimLimits
     honours = frozenset({Constraint.DEVICE_CLAIMS})
+    treats_alike = True
 
     def __init__(self, arguments: Mapping[str, str] = MappingProxyType({})) -> None:
         super().__init__(arguments)

@@ -12,6 +12,7 @@ class Elastic(Plugin):
 
     name = "elastic"
     arguments_type = NoArguments
+    treats_alike = True
 
     def on_session_open(self, session: Session) -> None:
         """Register the order."""

@@ -14,6 +14,7 @@ class GpuPack(Plugin):
 
     name = "gpupack"
     arguments_type = NoArguments
+    treats_alike = True
 
     def on_session_open(self, session: Session) -> None:
         """Register the GPU order."""
@@ -25,6 +26,7 @@ class GpuSpread(Plugin):
 
     name = "gpuspread"
     arguments_type = NoArguments
+    treats_alike = True
 
     def on_session_open(self, session: Session) -> None:
         """Register the GPU order."""

@@ -24,6 +24,7 @@ class GpuSharingOrder(Plugin):
 
     name = "gpusharingorder"
     arguments_type = NoArguments
+    treats_alike = True
 
     def on_session_open(self, session: Session) -> None:
         """Register the score."""

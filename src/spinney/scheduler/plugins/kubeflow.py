@@ -16,6 +16,7 @@ class Kubeflow(Plugin):
 
     name = "kubeflow"
     arguments_type = NoArguments
+    treats_alike = True
 
     def on_session_open(self, session: Session) -> None:
         """Register the order."""

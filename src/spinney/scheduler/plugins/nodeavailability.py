@@ -6,7 +6,7 @@ from spinney.scheduler import scores
 from spinney.scheduler.arguments import NoArguments
 from spinney.scheduler.jobs import PodGroupInfo
 from spinney.scheduler.nodes import NodeSet, Scores
-from spinney.scheduler.placement.judging import resource_fit
+from spinney.scheduler.placement.fitting import resource_fit
 from spinney.scheduler.plugin import Plugin
 from spinney.scheduler.session import Session
 from spinney.scheduler.tasks import PodInfo
@@ -17,6 +17,7 @@ class NodeAvailability(Plugin):
 
     name = "nodeavailability"
     arguments_type = NoArguments
+    treats_alike = True
 
     def on_session_open(self, session: Session) -> None:
         """Register the score."""

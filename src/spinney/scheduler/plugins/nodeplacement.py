@@ -37,6 +37,7 @@ class NodePlacement(Plugin):
 
     name = "nodeplacement"
     arguments_type = Strategies
+    treats_alike = True
 
     def __init__(self, arguments: Mapping[str, str] = MappingProxyType({})) -> None:
         super().__init__(arguments)

@@ -16,6 +16,7 @@ class NominatedNode(Plugin):
 
     name = "nominatednode"
     arguments_type = NoArguments
+    treats_alike = True
 
     def on_session_open(self, session: Session) -> None:
         """Register the score."""

@@ -21,6 +21,7 @@ class PodAffinity(Plugin):
 
     name = "podaffinity"
     arguments_type = NoArguments
+    treats_alike = True
 
     def on_session_open(self, session: Session) -> None:
         """Register the score."""

@@ -33,6 +33,7 @@ class Predicates(Plugin):
     name = "predicates"
     arguments_type = NoArguments
     honours = frozenset({Constraint.NODE_RULES})
+    treats_alike = True
 
     def on_session_open(self, session: Session) -> None:
         """Register the filters."""

@@ -11,6 +11,7 @@ class Priority(Plugin):
 
     name = "priority"
     arguments_type = NoArguments
+    treats_alike = True
 
     def on_session_open(self, session: Session) -> None:
         """Register the order."""

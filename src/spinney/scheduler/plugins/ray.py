@@ -15,6 +15,7 @@ class Ray(Plugin):
 
     name = "ray"
     arguments_type = NoArguments
+    treats_alike = True
 
     def on_session_open(self, session: Session) -> None:
         """Register the order."""

@@ -68,7 +68,7 @@ class ReservationPlugin(Plugin):
         chosen = read_arguments(Patience, self.arguments)
         self._after, self._min_pods = timedelta(seconds=chosen.after_seconds), chosen.min_pods
         self._reservations: tuple[Reservation, ...] | None = None
-        session.add_predicate_fn(self._leaves_room, applies_to=self._comes_later)
+        session.add_predicate_fn(self._leaves_room, per_pod=False, applies_to=self._comes_later)
 
     @property
     def reservations(self) -> tuple[Reservation, ...]:

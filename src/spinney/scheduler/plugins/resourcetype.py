@@ -17,6 +17,7 @@ class ResourceType(Plugin):
 
     name = "resourcetype"
     arguments_type = NoArguments
+    treats_alike = True
 
     def on_session_open(self, session: Session) -> None:
         """Register the score."""

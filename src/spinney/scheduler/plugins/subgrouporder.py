@@ -14,6 +14,7 @@ class SubGroupOrder(Plugin):
 
     name = "subgrouporder"
     arguments_type = NoArguments
+    treats_alike = True
 
     def on_session_open(self, session: Session) -> None:
         """Register the order."""

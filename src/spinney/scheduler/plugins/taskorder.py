@@ -15,6 +15,7 @@ class TaskOrder(Plugin):
 
     name = "taskorder"
     arguments_type = NoArguments
+    treats_alike = True
 
     def on_session_open(self, session: Session) -> None:
         """Register the order."""

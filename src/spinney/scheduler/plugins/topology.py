@@ -34,6 +34,7 @@ class TopologyPlugin(Plugin):
     name = "topology"
     arguments_type = NoArguments
     honours = frozenset({Constraint.TOPOLOGY})
+    treats_alike = True
 
     def on_session_open(self, session: Session) -> None:
         """Register the division, the score, and forgetting scores between jobs."""

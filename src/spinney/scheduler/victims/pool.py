@@ -60,6 +60,9 @@ class VictimPool:
         self._keys: dict[str, dict[GangKey, Gang]] = {}
         self._queues: dict[str, list[Victim]] = {}
         self._victims: dict[GangKey, Victim] = {}
+        self._version = session.job_order_version()
+        # A comparison is made when two are compared, of jobs as they are by then: no place found before need hold.
+        self._keeps_order = all(order.compare is None for order in session.hooks.job_order)
         self._lots: dict[str, Lot] = {}
         self._freed: dict[str, Matrix] = {}
 
@@ -70,6 +73,7 @@ class VictimPool:
 
     def of_queue(self, queue: str) -> list[Victim]:
         """Return the possible victims of a leaf queue, the least important first. Not to be written to."""
+        self._follow_order()
         known = self._queues.get(queue)
         if known is None:
             known = self._queues[queue] = sorted(self._look(map(self._session.job, self._of(queue))))
@@ -134,6 +138,9 @@ class VictimPool:
             victims = self._queues.get(job.queue)
             if victims is None or job.key not in self._of(job.queue):
                 continue
+            if not self._keeps_order:
+                self._forget(job.queue)
+                continue
             old = self._victims.pop(job.key, None)
             if old is not None:
                 # Not by its place: a comparison may see by now what the scenario changed.
@@ -141,6 +148,18 @@ class VictimPool:
             for victim in self._look([job]):
                 insort(victims, victim)
                 self._victims[job.key] = victim
+
+    def _follow_order(self) -> None:
+        """Forget every order that may have changed."""
+        version = self._session.job_order_version()
+        if version != self._version:
+            self._version = version
+            for queue in list(self._queues):
+                self._forget(queue)
+
+    def _forget(self, queue: str) -> None:
+        for victim in self._queues.pop(queue):
+            self._victims.pop(victim.job.key, None)
 
     def _of(self, queue: str) -> Mapping[GangKey, Gang]:
         """Return the preemptible gangs of a leaf queue."""

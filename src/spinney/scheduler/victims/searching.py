@@ -63,7 +63,8 @@ def search_victims(session: Session, rule: VictimRule, pending: Sequence[PodGrou
     if not jobs:
         return
     search = Search(session, rule, pending)
-    failed = FailedSearches(within_queue=rule.within_queue) if session.config.use_scheduling_signatures else None
+    shared = session.config.use_scheduling_signatures and session.hooks.find_victims_alike
+    failed = FailedSearches(within_queue=rule.within_queue) if shared else None
     order = JobOrder(session, jobs)
     while order and not search.budget.is_spent:
         job = order.pop()
@@ -107,7 +108,8 @@ class Search:
         self._rejected.clear()
         self._messages.clear()
         tasks = list(job.tasks_to_allocate())
-        blocker = next(filter(None, map(session.victim_invariant_blocker, _one_of_each(tasks))), None)
+        asked = _one_of_each(tasks) if all(hook.alike for hook in session.hooks.invariants) else tasks
+        blocker = next(filter(None, map(session.victim_invariant_blocker, asked)), None)
         if blocker is not None:
             self._reject(blocker)
         if not tasks or blocker is not None:

@@ -34,7 +34,7 @@ class Demand:
     def __init__(self, session: Session, job: PodGroupInfo, tasks: Sequence[PodInfo]) -> None:
         self.tasks = tasks
         self.counts = {request.number: alike for request, alike in by_request(tasks).items()}
-        self._suits: dict[int, Mask] = {number: session.judge.suits(alike[0]) for number, alike in self.counts.items()}
+        self._suits: dict[int, Mask] = {number: _suiting(session, alike) for number, alike in self.counts.items()}
         self.domains = _domains(session, job)
         """The domains of which one must hold the job, ``[node]`` each; ``None`` if it may lie anywhere."""
 
@@ -169,6 +169,14 @@ class _Choosing:
                 passed.pop(each, None)
                 if not passed:
                     self._passed.pop(row, None)
+
+
+def _suiting(session: Session, tasks: Sequence[PodInfo]) -> Mask:
+    """Return the nodes that one of ``tasks`` may ever go to, ``[node]``."""
+    judge = session.judge
+    kinds = {id(judge.rules(task)): task for task in reversed(tasks)}
+    found: Mask = np.logical_or.reduce([judge.suits(task) for task in kinds.values()])
+    return found
 
 
 def _by_domain(steps: Steps, domains: Sequence[Mask]) -> dict[int, list[tuple[int, Step]]]:

@@ -12,7 +12,6 @@ from dataclasses import dataclass
 
 from spinney.cluster.statuses import ACTIVE_ALLOCATED, ACTIVE_USED
 from spinney.scheduler.events import Scenario
-from spinney.scheduler.fairshare.amounts import Amounts
 from spinney.scheduler.honouring import unhonoured
 from spinney.scheduler.job_order import JobOrder
 from spinney.scheduler.jobs import PodGroupInfo
@@ -26,13 +25,16 @@ from spinney.scheduler.victims.order import Step
 class Bystanders:
     """Pending jobs that take part in nothing but the order of queues. Mutable: a view that is kept for one action.
 
-    Jobs of one queue that ask for the same give the queue the same standing, so one of each kind is enough.
+    Jobs of one queue that ask for the same give the queue the same standing, so one of each kind is enough, if plugins
+    order alike jobs alike.
     """
 
     def __init__(self, session: Session, pending: Iterable[PodGroupInfo]) -> None:
-        self._kinds: dict[tuple[str, Amounts], deque[PodGroupInfo]] = {}
+        self._kinds: dict[tuple[object, ...], deque[PodGroupInfo]] = {}
+        hooks = session.hooks
+        alike = all(hook.alike for hook in hooks.queue_order) and all(order.alike for order in hooks.job_order)
         for job in sorted(pending, key=session.job_key):
-            asked = session.charge_of_all(job.tasks_to_allocate())
+            asked = session.charge_of_all(job.tasks_to_allocate()) if alike else job.key
             self._kinds.setdefault((job.queue, asked), deque()).append(job)
 
     def besides(self, jobs: Mapping[PodGroupInfo, object]) -> Iterable[PodGroupInfo]:
@@ -76,6 +78,7 @@ def simulate(
     taking_part: dict[PodGroupInfo, object] = {job: None, **victims}
     order = JobOrder(session, [*taking_part, *bystanders.besides(taking_part)])
     refused: set[object] = set()
+    alike = session.hooks.place_alike
     left = len(taking_part)
     while order and left:
         current = order.pop()
@@ -90,8 +93,9 @@ def simulate(
                 statement.discard()
                 return None
             continue
-        kind = _kind(current)
-        if kind in refused or current.gang.disrupted_whole or unhonoured(session, current) is not None:
+        kind = _kind(current) if alike else None
+        known = kind is not None and kind in refused
+        if known or current.gang.disrupted_whole or unhonoured(session, current) is not None:
             continue  # what is only disrupted as a whole does not stay in part; what nobody can keep is not moved
         checkpoint = statement.checkpoint()
         if not place_job(session, statement, current, session.nodes.all, pipeline_only=True, simulated=True):

@@ -1,0 +1,415 @@
+"""Views of a task, its job and a node that note every fact a function reads of them.
+
+They show what the originals show. What is not a fact of :mod:`~spinney.scheduler.knowledge.facts`, such as the other
+tasks of the job or the pods on a node, can be read as well; then it is noted that the answer depends on more.
+"""
+
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from types import FrameType
+from typing import Any, Final, Protocol
+
+import numpy as np
+
+from spinney.scheduler.jobs import PodGroupInfo
+from spinney.scheduler.knowledge import facts
+from spinney.scheduler.knowledge.facts import Fact, NodeFact, PodFact
+from spinney.scheduler.knowledge.refusals import Reasons
+from spinney.scheduler.nodes import NodeInfo, NodeObject, Nodes
+from spinney.scheduler.tasks import PodInfo
+
+_DEPTH: Final = 6
+"""How many calls there are at most between a function and the note of what it reads."""
+_NAMED_OF_TASK = frozenset({"name", "namespace", "uid", "key", "created", "requires_gpu", "nominated_node"})
+_NAMED_OF_JOB = frozenset({"name", "namespace", "uid", "key", "created", "queue", "priority"})
+
+
+class Notes:
+    """What a function has read, in order, with the values it was given. Mutable."""
+
+    __slots__ = ("_reasons", "moves", "moves_with_node", "read", "row", "task")
+
+    def __init__(self, task: PodInfo, row: int, reasons: Reasons | None = None) -> None:
+        self.task = task
+        self.row = row
+        self._reasons = reasons
+        self.read: dict[Fact, Any] = {}
+        self.moves = False
+        """It read something that may change with any decision."""
+        self.moves_with_node = False
+        """It read something that changes with what is on the node, and of which no column is kept."""
+
+    def pod(self, fact: PodFact) -> None:
+        """Note a fact about the pod or its job."""
+        if fact not in self.read and not self._is_for_reason():
+            self.read[fact] = fact.of(self.task)
+
+    def node(self, fact: NodeFact, nodes: Nodes) -> None:
+        """Note a fact about the node."""
+        if fact not in self.read and not self._is_for_reason():
+            self.read[fact] = fact.of(nodes, np.array([self.row], dtype=np.intp)).tolist()[0]
+
+    def _is_for_reason(self) -> bool:
+        """Tell whether the function reads something only to tell why it refuses."""
+        if self._reasons is None:
+            return False
+        frame: FrameType | None = sys._getframe(2)  # noqa: SLF001 - where the function stands
+        for _ in range(_DEPTH):
+            if frame is None:
+                return False
+            if frame.f_code is self._reasons.code:
+                return frame.f_lasti in self._reasons.offsets
+            frame = frame.f_back
+        return False
+
+
+class Texts(Mapping[str, str]):
+    """Labels or annotations that note which are read."""
+
+    __slots__ = ("_all", "_each", "_real")
+
+    def __init__(self, real: Mapping[str, str], each: Callable[[str], None], everything: Callable[[], None]) -> None:
+        self._real = real
+        self._each = each
+        self._all = everything
+
+    def __getitem__(self, key: str) -> str:
+        self._each(key)
+        return self._real[key]
+
+    def get(self, key: str, default: Any = None) -> Any:
+        """Return a value, or the default."""
+        self._each(key)
+        return self._real.get(key, default)
+
+    def __contains__(self, key: object) -> bool:
+        if isinstance(key, str):
+            self._each(key)
+        return key in self._real
+
+    def __iter__(self) -> Iterator[str]:
+        self._all()
+        return iter(self._real)
+
+    def __len__(self) -> int:
+        self._all()
+        return len(self._real)
+
+    def __eq__(self, other: object) -> bool:
+        self._all()
+        return self._real == other
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __repr__(self) -> str:
+        self._all()
+        return repr(self._real)
+
+
+class PodReader(Protocol):
+    """What a view of a task or job tells about its reader."""
+
+    moves: bool
+
+    def pod(self, fact: PodFact) -> None:
+        """Note a fact about the pod or its job."""
+
+
+class TaskView:
+    """A task whose reader is watched."""
+
+    __slots__ = ("_notes", "_real", "job")
+
+    def __init__(self, real: PodInfo, job: "JobView", notes: PodReader) -> None:
+        self._real = real
+        self._notes = notes
+        self.job = job
+
+    @property  # type: ignore[misc] # as isinstance sees it
+    def __class__(self) -> type:
+        return PodInfo
+
+    def __repr__(self) -> str:
+        self._notes.moves = True
+        return repr(self._real)
+
+    def __eq__(self, other: object) -> bool:
+        self._notes.moves = True
+        return self._real is getattr(other, "_real", other)
+
+    def __hash__(self) -> int:
+        self._notes.moves = True
+        return hash(self._real)
+
+    @property
+    def labels(self) -> Texts:
+        """Return the labels."""
+        notes = self._notes
+        return Texts(self._real.labels, lambda key: notes.pod(facts.pod_label(key)), lambda: notes.pod(facts.WHOLE_POD))
+
+    @property
+    def annotations(self) -> Texts:
+        """Return the annotations."""
+        notes = self._notes
+        return Texts(
+            self._real.annotations, lambda key: notes.pod(facts.pod_annotation(key)), lambda: notes.pod(facts.WHOLE_POD)
+        )
+
+    @property
+    def request(self) -> Any:
+        """Return what the task asks for."""
+        self._notes.pod(facts.pod_attribute("request", "number"))
+        return self._real.request
+
+    @property
+    def pod_set(self) -> Any:
+        """Return the pod set."""
+        self._notes.pod(facts.pod_attribute("pod_set"))
+        return self._real.pod_set
+
+    @property
+    def pod(self) -> Any:
+        """Return the object of the pod."""
+        self._notes.pod(facts.WHOLE_POD)
+        return self._real.pod
+
+    def __getattr__(self, name: str) -> Any:
+        if name in _NAMED_OF_TASK:
+            self._notes.pod(facts.pod_attribute(name))
+        else:
+            self._notes.moves = True
+        return getattr(self._real, name)
+
+
+class JobView:
+    """A job whose reader is watched."""
+
+    __slots__ = ("_notes", "_real")
+
+    def __init__(self, real: PodGroupInfo, notes: PodReader) -> None:
+        self._real = real
+        self._notes = notes
+
+    @property  # type: ignore[misc] # as isinstance sees it
+    def __class__(self) -> type:
+        return PodGroupInfo
+
+    def __repr__(self) -> str:
+        self._notes.pod(facts.pod_attribute("job", "key"))
+        return repr(self._real)
+
+    def __eq__(self, other: object) -> bool:
+        self._notes.moves = True
+        return self._real is getattr(other, "_real", other)
+
+    def __hash__(self) -> int:
+        self._notes.moves = True
+        return hash(self._real)
+
+    def is_preemptible_job(self, inference_preemptible: bool = False) -> bool:
+        """Tell whether others may take what the job holds."""
+        self._notes.pod(facts.preemptible(inference_preemptible))
+        return self._real.is_preemptible_job(inference_preemptible)
+
+    @property
+    def gang(self) -> Any:
+        """Return what defines the job."""
+        self._notes.pod(facts.pod_attribute("job", "key"))
+        return self._real.gang
+
+    @property
+    def root(self) -> Any:
+        """Return the root of the tree of the job."""
+        self._notes.pod(facts.pod_attribute("job", "key"))
+        return self._real.root
+
+    def __getattr__(self, name: str) -> Any:
+        if name in _NAMED_OF_JOB:
+            self._notes.pod(facts.pod_attribute("job", name))
+        else:
+            self._notes.moves = True
+        return getattr(self._real, name)
+
+
+class NodeView:
+    """A node whose reader is watched."""
+
+    __slots__ = ("_nodes", "_notes", "_real")
+
+    def __init__(self, real: NodeInfo, nodes: Nodes, notes: Notes) -> None:
+        self._real = real
+        self._nodes = nodes
+        self._notes = notes
+
+    @property  # type: ignore[misc] # as isinstance sees it
+    def __class__(self) -> type:
+        return NodeInfo
+
+    def __repr__(self) -> str:
+        return f"NodeInfo({self.name})"
+
+    def __eq__(self, other: object) -> bool:
+        self.note_whole()
+        return self._real is getattr(other, "_real", other)
+
+    def __hash__(self) -> int:
+        self.note_whole()
+        return hash(self._real)
+
+    @property
+    def name(self) -> str:
+        """Return the name."""
+        self.note_whole()
+        return self._real.name
+
+    @property
+    def row(self) -> int:
+        """Return the row."""
+        self.note_whole()
+        return self._real.row
+
+    @property
+    def node(self) -> "NodeObjectView":
+        """Return the object of the node."""
+        return NodeObjectView(self._real.node, self)
+
+    @property
+    def labels(self) -> Texts:
+        """Return the labels."""
+        notes, nodes = self._notes, self._nodes
+        return Texts(self._real.labels, lambda key: notes.node(facts.node_label(key), nodes), self.note_whole)
+
+    @property
+    def allocatable(self) -> "AmountsView":
+        """Return what the node offers."""
+        return self._amounts("allocatable")
+
+    @property
+    def used(self) -> "AmountsView":
+        """Return what is in use."""
+        return self._amounts("used")
+
+    @property
+    def idle(self) -> "AmountsView":
+        """Return what is free."""
+        return self._amounts("idle")
+
+    @property
+    def releasing(self) -> "AmountsView":
+        """Return what is terminating."""
+        return self._amounts("releasing")
+
+    @property
+    def gpus(self) -> int:
+        """Return the GPUs of the node."""
+        self._notes.node(facts.GPUS, self._nodes)
+        return self._real.gpus
+
+    @property
+    def gpu_memory(self) -> int:
+        """Return the memory of a GPU."""
+        self._notes.node(facts.GPU_MEMORY, self._nodes)
+        return self._real.gpu_memory
+
+    @property
+    def idle_gpus(self) -> int:
+        """Return the whole GPUs that are free."""
+        self._notes.node(facts.IDLE_GPUS, self._nodes)
+        return self._real.idle_gpus
+
+    @property
+    def releasing_gpus(self) -> int:
+        """Return the whole GPUs that will be free."""
+        self._notes.node(facts.RELEASING_GPUS, self._nodes)
+        return self._real.releasing_gpus
+
+    def has_available_gpus(self) -> bool:
+        """Tell whether a whole GPU is free."""
+        self._notes.node(facts.HAS_IDLE_GPU, self._nodes)
+        return self._real.has_available_gpus()
+
+    def gpu_utilization(self) -> float:
+        """Return the part of the GPUs in use."""
+        self._notes.node(facts.GPU_UTILIZATION, self._nodes)
+        return self._real.gpu_utilization()
+
+    def __getattr__(self, name: str) -> Any:
+        if name in {"pods", "shared_gpus"}:
+            self._notes.moves_with_node = True
+        else:
+            self._notes.moves = True
+        return getattr(self._real, name)
+
+    def _amounts(self, matrix: str) -> "AmountsView":
+        return AmountsView(matrix, self._real, self._nodes, self._notes)
+
+    def note_whole(self) -> None:
+        """Note that something about the node itself is read."""
+        self._notes.node(facts.WHOLE_NODE, self._nodes)
+
+
+class NodeObjectView:
+    """The object of a node whose reader is watched."""
+
+    __slots__ = ("_real", "_view")
+
+    def __init__(self, real: NodeObject, view: NodeView) -> None:
+        self._real = real
+        self._view = view
+
+    @property
+    def labels(self) -> Texts:
+        """Return the labels."""
+        return self._view.labels
+
+    def __getattr__(self, name: str) -> Any:
+        self._view.note_whole()
+        return getattr(self._real, name)
+
+
+class AmountsView(Mapping[str, int]):
+    """Amounts of a node that note which resources are read."""
+
+    __slots__ = ("_matrix", "_nodes", "_notes", "_real")
+
+    def __init__(self, matrix: str, real: NodeInfo, nodes: Nodes, notes: Notes) -> None:
+        self._matrix = matrix
+        self._real = real
+        self._nodes = nodes
+        self._notes = notes
+
+    def __getitem__(self, resource: str) -> int:
+        return self._one(resource)[resource]
+
+    def get(self, resource: str, default: Any = None) -> Any:
+        """Return an amount, or the default."""
+        return self._one(resource).get(resource, default)
+
+    def __contains__(self, resource: object) -> bool:
+        return isinstance(resource, str) and resource in self._one(resource)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._everything())
+
+    def __len__(self) -> int:
+        return len(self._everything())
+
+    def __eq__(self, other: object) -> bool:
+        return self._everything() == other
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __repr__(self) -> str:
+        return repr(self._everything())
+
+    def _one(self, resource: str) -> dict[str, int]:
+        self._notes.node(facts.node_amount(self._matrix, resource), self._nodes)
+        return self._amounts()
+
+    def _everything(self) -> dict[str, int]:
+        self._notes.moves_with_node = True
+        return self._amounts()
+
+    def _amounts(self) -> dict[str, int]:
+        found: dict[str, int] = getattr(self._real, self._matrix)
+        return found
