@@ -24,7 +24,9 @@ def a_scheduler(seed: int) -> tuple[Scheduler, str]:
     """Return a scheduler with random plugins among the built-in ones, and what they do."""
     chance = Random(seed)
     registry = PluginRegistry({name: KNOWN.builder(name) for name in KNOWN})
-    options = list(SchedulerConfig().plugins)
+    # What packing has learned depends on how many placements it is told of together, as it asks to be.
+    options = [each for each in SchedulerConfig().plugins if each.name != "packing"]
+    options += [PluginOption(name) for name in ("gpusharingorder", "gpupack", "nodeplacement")]
     if chance.random() < 0.3:
         options.insert(0, PluginOption("podaffinity"))
     told = []

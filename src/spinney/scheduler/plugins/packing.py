@@ -56,6 +56,7 @@ class Packing(Plugin):
 
     name = "packing"
     arguments_type = NoArguments
+    treats_alike = True
 
     def on_session_open(self, session: Session) -> None:
         """Register the scores."""
