@@ -28,6 +28,8 @@ COMMANDS = {
     "manifests": "Print the manifests of an installation.",
     "operator": "Run the operator against a cluster.",
     "queues": "Show the queues: entitled to, holding, asking for.",
+    "record": "Write what happens on a cluster to files, to be replayed.",
+    "replay": "Replay a trace of a real cluster through the scheduler.",
     "scheduler": "Run the session scheduler against a cluster.",
     "simulate": "Say what would be placed where, on a snapshot.",
     "snapshot": "Write what scheduling reads of a cluster to a file.",

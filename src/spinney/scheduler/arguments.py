@@ -9,6 +9,7 @@ whatever there is.
 import math
 from collections.abc import Mapping, Sequence
 from datetime import timedelta
+from functools import cache
 from typing import Any, TypeVar
 
 import msgspec
@@ -37,7 +38,7 @@ def read_arguments(kind: type[T], found: Mapping[str, str]) -> T:
 
     ``kind.key_aliases``, where there is one, has other spellings of arguments and the field each stands for.
     """
-    fields = {field.encode_name: field for field in msgspec.structs.fields(kind)}
+    fields = _fields(kind)
     aliases: Mapping[str, str] = getattr(kind, "key_aliases", {})
     values: dict[str, Any] = {}
     problems: list[tuple[str, str]] = []
@@ -57,6 +58,12 @@ def read_arguments(kind: type[T], found: Mapping[str, str]) -> T:
     if problems:
         raise InvalidArguments(problems)
     return kind(**values)
+
+
+@cache
+def _fields(kind: type[msgspec.Struct]) -> Mapping[str, msgspec.structs.FieldInfo]:
+    """Return the fields of a type by what a configuration calls them; every session asks for those of its plugins."""
+    return {field.encode_name: field for field in msgspec.structs.fields(kind)}
 
 
 def written(arguments: msgspec.Struct) -> dict[str, str]:

@@ -16,7 +16,7 @@ It is the production scheduler over an inventory filled by hand; there is no ser
 import random
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any, Final
 
@@ -33,7 +33,7 @@ from spinney.cluster.statuses import ACTIVE_ALLOCATED, ALIVE, PodStatus
 from spinney.explain import as_text
 from spinney.gangs.tree import GangKey
 from spinney.nodes import ClusterSpec
-from spinney.runtime import Clock, InlineExecutor, Runtime
+from spinney.runtime import InlineExecutor, Runtime
 from spinney.scheduler.config import SchedulerConfig, load_config
 from spinney.scheduler.plugin import Plugin
 from spinney.scheduler.results import Eviction
@@ -46,6 +46,7 @@ from spinney.sim.queue_table import QueueLine, queue_lines
 from spinney.sim.shapes import BLOCK, HOST, RACK, TOPOLOGY, gpu_cluster, parse_shape, topology_binding
 from spinney.sim.snapshot import ClusterSnapshot
 from spinney.sim.snapshot_files import read_manifests, read_snapshot
+from spinney.sim.stepping import EPOCH, SteppedClock
 from spinney.sim.subjects import find
 from spinney.sim.whatif import (
     MAX_CYCLES,
@@ -60,24 +61,6 @@ from spinney.sim.whatif import (
 
 _GPU: Final = "nvidia.com/gpu"
 _LEVELS: Final = {"rack": RACK, "block": BLOCK, "host": HOST}
-_EPOCH: Final = datetime(2026, 1, 1, tzinfo=UTC)
-
-
-class SteppedClock(Clock):
-    """A clock that stands still until it is moved. Mutable."""
-
-    def __init__(self, start: datetime = _EPOCH) -> None:
-        self._now = start
-
-    def now(self) -> datetime:
-        return self._now
-
-    def monotonic(self) -> float:
-        return (self._now - _EPOCH).total_seconds()
-
-    def move_to(self, moment: datetime) -> None:
-        """Let time pass until ``moment``."""
-        self._now = max(self._now, moment)
 
 
 @dataclass(frozen=True)
@@ -110,7 +93,7 @@ class Cluster:
         snapshot = nodes if isinstance(nodes, ClusterSnapshot) else ClusterSnapshot(source="a cluster of our own")
         settings = load_config(Path(config)) if isinstance(config, str | Path) else config
         settings, registry = with_plugins(settings or matching_profile(snapshot), plugins)
-        self.clock = SteppedClock(snapshot.taken or _EPOCH)
+        self.clock = SteppedClock(snapshot.taken or EPOCH)
         self.runtime = Runtime(self.clock, random.Random(seed), InlineExecutor())
         self.history: list[Happening] = []
         """What has happened to pods, oldest first."""

@@ -2,7 +2,7 @@
 
 import sys
 import traceback
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -12,18 +12,17 @@ import click
 from spinney.api.core import NODE
 from spinney.api.struct import JSON
 from spinney.cli.choosing import DEFAULT_NAMESPACE, ClusterChoice
+from spinney.cli.contenders import contenders
 from spinney.cli.output import columns, echo, print_data, progress, shortened
 from spinney.cli.plugin_files import PluginText, session_policies
 from spinney.cli.reading import print_unseen, snapshot_of
-from spinney.cli.settings import scheduler_settings
 from spinney.explain.amounts import counted
 from spinney.gangs.tree import GangKey
 from spinney.runtime import Runtime
-from spinney.scheduler.config import InvalidConfiguration, SchedulerConfig
-from spinney.scheduler.plugin import PluginRegistry, UnknownPlugin
+from spinney.scheduler.config import InvalidConfiguration
+from spinney.scheduler.plugin import UnknownPlugin
 from spinney.sim.expanding import InvalidWorkload, Surroundings, expand
 from spinney.sim.faults import Faults, watching
-from spinney.sim.policies import Policies, with_policies
 from spinney.sim.snapshot import ClusterSnapshot
 from spinney.sim.snapshot_files import UnreadableSnapshot, read_manifests
 from spinney.sim.whatif import Outcome, Simulation, Waiting, differences, matching_profile
@@ -57,27 +56,26 @@ def simulate(
     if len(configs) == 2 and plugins:
         raise click.BadParameter("a plugin is compared with one configuration, not with two", param_hint="--plugin")
     policies = session_policies(plugins)
-    plugin_files = [path for path, _, _ in plugins]
     taken, here = snapshot_of(ClusterChoice(kubeconfig, context, namespace), snapshot)
     if taken.refused(NODE):
         raise click.ClickException(
             f"nodes may not be listed in {taken.source}, so nothing could be placed; ask for get and list on nodes, or "
             "for a file that somebody who has them wrote with 'spinney snapshot'"
         )
-    contenders = list(_contenders(taken, configs, plugin_files, policies))
+    running = list(contenders(matching_profile(taken), configs, plugins, policies))
     runtime = Runtime.system()
     cluster = _with_workload(taken, files, here, runtime)
     runs = []
     try:
-        with progress("simulating", steps=len(contenders)) as say, watching() as faults:
-            for name, config, registry in contenders:
+        with progress("simulating", steps=len(running)) as say, watching() as faults:
+            for name, config, registry in running:
                 say(f"simulating {name}")
                 simulation = Simulation(cluster, config, runtime=runtime, registry=registry)
                 runs.append(Run(name, simulation.run(cycles)))
     except (UnknownPlugin, InvalidConfiguration) as error:
         raise click.ClickException(str(error)) from error
     except Exception as error:
-        if not policies or not any(str(path.resolve()) in _files(error) for path in plugin_files):
+        if not policies or not any(str(path.resolve()) in _files(error) for path, _, _ in plugins):
             raise
         faults.add(", ".join(each.name for each, _ in policies.session), error, "the session could not be opened")
         raise click.ClickException(_failures(faults)) from error
@@ -106,18 +104,6 @@ def _failures(faults: Faults) -> str:
 def _files(error: Exception) -> set[str]:
     """Return the files that an error came through."""
     return {str(Path(frame.filename).resolve()) for frame in traceback.extract_tb(error.__traceback__)}
-
-
-def _contenders(
-    taken: ClusterSnapshot, configs: Sequence[Path], files: Sequence[Path], policies: Policies
-) -> Iterator[tuple[str, SchedulerConfig, PluginRegistry]]:
-    """Yield what is to be run: each configuration, and with plugins the one there is a second time with them."""
-    for path in configs or (None,):
-        config = scheduler_settings(path) or matching_profile(taken)
-        name = str(path) if path is not None else "default"
-        yield name, *with_policies(config, Policies())
-        if policies:
-            yield f"{name} + {', '.join(map(str, files))}", *with_policies(config, policies)
 
 
 def _with_workload(

@@ -7,7 +7,7 @@ The fair share is not a posting but the outcome of :func:`~spinney.scheduler.fai
 per cycle from quota, limit, weight and ``requested``; charges during the cycle do not move it.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from spinney.scheduler.fairshare.amounts import ZERO, Amounts
 from spinney.scheduler.fairshare.division import Division, divide
@@ -17,14 +17,28 @@ from spinney.scheduler.fairshare.queues import Queue, QueueTree
 class QueueBook:
     """The page of one queue; mutable, written only by :class:`QueueBooks`."""
 
-    __slots__ = ("allocated", "allocated_non_preemptible", "fair_share", "queue", "requested")
+    __slots__ = ("_fair_share", "allocated", "allocated_non_preemptible", "division_due", "queue", "requested")
 
     def __init__(self, queue: Queue) -> None:
         self.queue = queue
         self.allocated = ZERO
         self.allocated_non_preemptible = ZERO
         self.requested = ZERO
-        self.fair_share = ZERO
+        self._fair_share = ZERO
+        self.division_due: Callable[[], None] | None = None
+        """Divides the cluster, which is left until somebody asks for a fair share."""
+
+    @property
+    def fair_share(self) -> Amounts:
+        """Return the queue's part of the cluster."""
+        if self.division_due is not None:
+            self.division_due()
+        return self._fair_share
+
+    @fair_share.setter
+    def fair_share(self, share: Amounts) -> None:
+        self._fair_share = share
+        self.division_due = None
 
     def __repr__(self) -> str:
         return (
@@ -82,8 +96,14 @@ class QueueBooks:
         it is held against the queue when surplus is handed out.
         """
         division = Division(self.tree, [page.requested for page in self.pages], self.total, k=k, usage=usage or {})
-        for page, share in zip(self.pages, divide(division), strict=True):
-            page.fair_share = share
+        pages = self.pages
+
+        def settle() -> None:
+            for page, share in zip(pages, divide(division), strict=True):
+                page.fair_share = share
+
+        for page in pages:
+            page.division_due = settle
 
     def copy(self) -> "QueueBooks":
         """Return books with the same entries that no longer follow these."""

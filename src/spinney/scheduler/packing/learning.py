@@ -1,15 +1,17 @@
 """What packing knows of the workload, learned anew when enough has changed, and kept from one session to the next."""
 
+from collections import Counter
 from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
 
+from spinney.cluster.classes import RequestClass
 from spinney.cluster.devices import DEVICE
 from spinney.cluster.resources import GPU
 from spinney.scheduler.nodes import Nodes
 from spinney.scheduler.packing.leftovers import AT_FACE_VALUE, Values, values_of_space
-from spinney.scheduler.packing.workload import LEVELS, Asked, Workload, workload_of
+from spinney.scheduler.packing.workload import LEVELS, Workload, workload_of
 
 _FEWEST_CHANGES: Final = 8
 _CHANGED_PART: Final = 8
@@ -41,9 +43,9 @@ class Knowledge:
         )
 
 
-def learn(asked: Asked, nodes: Nodes, device_memory: int) -> Knowledge:
+def learn(placed: Counter[RequestClass], nodes: Nodes, device_memory: int) -> Knowledge:
     """Look at the workload and at the free space of devices."""
-    workload = workload_of(asked, device_memory)
+    workload = workload_of(placed, device_memory)
     if not workload.has_shares:
         return Knowledge(workload, AT_FACE_VALUE)
     rows = nodes.all.rows

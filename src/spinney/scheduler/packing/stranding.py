@@ -12,7 +12,7 @@ AnyAmounts = npt.NDArray[np.float64] | npt.NDArray[np.int64]
 
 def stranded_gpus(workload: Workload, gpus: Amounts, cpu: AnyAmounts, memory: AnyAmounts) -> Amounts:
     """Return how many of the free GPUs of each node will stay free, on average over what pods ask for with a GPU."""
-    if not len(workload.cpu):
+    if not workload.needs_company:
         return np.zeros(len(gpus))
     usable = np.minimum(cpu / workload.cpu[:, None], memory / workload.memory[:, None])
     idle: Amounts = np.maximum(gpus - usable, 0.0)

@@ -1,12 +1,14 @@
 """What pods ask for: how large shares of a GPU are, and how much CPU and memory comes with one.
 
-Learned from the pods that are there and from nothing else, so it needs no history and follows the workload by itself.
+Learned from the pods that are placed and from nothing else, so it needs no history and follows the workload by itself.
+Those that wait are not looked at: where a pod goes does not depend on who comes after it.
 """
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Final, NamedTuple
+from functools import cached_property
+from typing import Final
 
 import numpy as np
 import numpy.typing as npt
@@ -20,8 +22,9 @@ LEVELS: Final = 100
 """Free space of a device is looked at in hundredths."""
 QUANTILES: Final = 8
 """How many ratios of CPU and memory to GPU stand for all that pods ask for."""
-ENOUGH: Final = 32
-"""With fewer placed pods than this, those that wait are looked at, too."""
+
+_NOTHING: Final = 1.0
+"""The least ratio: one millicore, or one byte, for each GPU."""
 
 Ratios = npt.NDArray[np.float64]
 
@@ -39,35 +42,32 @@ class Workload:
     memory: Ratios
     """Bytes for each GPU, likewise."""
 
+    @cached_property
+    def needs_company(self) -> bool:
+        """Tell whether GPUs are asked for together with CPU or memory; if not, none can be stranded."""
+        return bool(len(self.cpu)) and (float(self.cpu[-1]) > _NOTHING or float(self.memory[-1]) > _NOTHING)
+
     @property
     def has_shares(self) -> bool:
         """Tell whether anybody asks for less than a device."""
         return any(size < LEVELS for size in self.sizes)
 
 
-class Asked(NamedTuple):
-    """How many pods of each request class are placed, and how many wait."""
-
-    placed: Counter[RequestClass]
-    waiting: Counter[RequestClass]
-
-    @classmethod
-    def of(cls, holdings: Iterable[Holdings]) -> "Asked":
-        """Add up what the pods of all queues ask for."""
-        asked = cls(Counter(), Counter())
-        for each in holdings:
-            for kind, count in each.items():
-                (asked.placed if kind.charged else asked.waiting)[kind.request] += count
-        return asked
+def placed_of(holdings: Iterable[Holdings]) -> Counter[RequestClass]:
+    """Return how many pods of each request class are placed, of all queues."""
+    placed: Counter[RequestClass] = Counter()
+    for each in holdings:
+        for kind, count in each.items():
+            if kind.charged:
+                placed[kind.request] += count
+    return placed
 
 
-def workload_of(asked: Asked, device_memory: int) -> Workload:
-    """Return what pods ask for; shares given in memory are taken on devices of ``device_memory`` MiB."""
-    placed = asked.placed.total()
-    known = asked.placed if placed >= ENOUGH else asked.placed + asked.waiting
+def workload_of(placed: Counter[RequestClass], device_memory: int) -> Workload:
+    """Return what placed pods ask for; shares given in memory are taken on devices of ``device_memory`` MiB."""
     sizes: Counter[int] = Counter()
     needs: list[tuple[float, float, float]] = []
-    for request, count in known.items():
+    for request, count in placed.items():
         gpus = gpus_of(request, device_memory)
         if gpus <= 0:
             continue
@@ -79,7 +79,7 @@ def workload_of(asked: Asked, device_memory: int) -> Workload:
         needs.append((request.requests[CPU] / gpus, request.requests[MEMORY] / gpus, gpus * count))
     table = np.array(needs, dtype=np.float64).reshape(-1, 3)
     return Workload(
-        placed=placed,
+        placed=placed.total(),
         sizes=dict(sizes),
         cpu=_quantiles(table[:, 0], table[:, 2]),
         memory=_quantiles(table[:, 1], table[:, 2]),
@@ -100,5 +100,5 @@ def _quantiles(values: Ratios, weights: Ratios) -> Ratios:
     order = np.argsort(values, kind="stable")
     reached = np.cumsum(weights[order])
     wanted = reached[-1] * (np.arange(QUANTILES) + 0.5) / QUANTILES
-    found: Ratios = np.maximum(values[order][np.searchsorted(reached, wanted)], 1.0)
+    found: Ratios = np.maximum(values[order][np.searchsorted(reached, wanted)], _NOTHING)
     return found

@@ -6,7 +6,7 @@ A node loses by a pod in three ways, each counted in GPUs, and the node that los
 * the rest of a shared GPU fits nothing that is asked for (:mod:`~spinney.scheduler.packing.leftovers`);
 * an emptier node is broken into: a little, so that whole nodes stay for those that need them.
 
-What is asked for is learned from the pods that are there. Near-equal nodes count as equal, and go in order of name:
+What is asked for is learned from the pods that are placed. Near-equal nodes count as equal, and go in order of name:
 filling one after the other packs better than going by the last thousandth. Pods without GPUs on nodes without GPUs
 fill the fullest first.
 """
@@ -27,7 +27,7 @@ from spinney.scheduler.jobs import PodGroupInfo
 from spinney.scheduler.nodes import NodeInfo, NodeSet, Scores
 from spinney.scheduler.packing.learning import Knowledge, learn
 from spinney.scheduler.packing.stranding import Amounts, stranded_gpus
-from spinney.scheduler.packing.workload import LEVELS, Asked, gpus_of
+from spinney.scheduler.packing.workload import LEVELS, gpus_of, placed_of
 from spinney.scheduler.placement.devices import WHOLE_DEVICE
 from spinney.scheduler.plugin import Plugin
 from spinney.scheduler.plugins.resourcetype import needs_no_gpu
@@ -63,8 +63,8 @@ class Packing(Plugin):
         self._session = session
         self._nodes = session.nodes
         self._table = session.nodes.table
-        self._asked = Asked.of(session.snapshot.gangs.holdings.values())
-        self._placed = self._asked.placed.total()
+        self._counts = placed_of(session.snapshot.gangs.holdings.values())
+        self._placed = self._counts.total()
         self._memory = session.device_sizes.smallest
         everything = session.nodes.all.rows
         offered = self._table.allocatable
@@ -90,21 +90,20 @@ class Packing(Plugin):
         if isinstance(known, Knowledge) and known.holds_for(self._placed):
             self._use(Knowledge(known.workload, known.values, known.sessions + 1))
         else:
-            self._use(learn(self._asked, self._nodes, self._memory))
+            self._use(learn(self._counts, self._nodes, self._memory))
 
     def _use(self, known: Knowledge) -> None:
         self._known = self._session.memory[self.name] = known
         self._demanding: dict[int, bool] = {}
-        self._free = np.zeros((4, self._table.capacity))
-        self._write(self._nodes.all.rows)
+        self._free: Columns | None = None
 
     def _count(self, event: BatchEvent, sign: int) -> None:
         """Follow what is placed in this session; learn anew when that is much."""
-        self._asked.placed[event.tasks[0].request] += sign * len(event.tasks)
+        self._counts[event.tasks[0].request] += sign * len(event.tasks)
         self._placed += sign * len(event.tasks)
         if sign > 0 and not self._known.holds_for(self._placed):
             before = self._known
-            self._use(learn(self._asked, self._nodes, self._memory))
+            self._use(learn(self._counts, self._nodes, self._memory))
             if not self._known.says_the_same_as(before):
                 self._session.scores_changed()
 
@@ -166,7 +165,7 @@ class Packing(Plugin):
         not be judged one by one.
         """
         workload, request = self._known.workload, task.request
-        if not len(workload.cpu):
+        if not workload.needs_company:
             return False
         demanding = self._demanding.get(request.number)
         if demanding is None:
@@ -182,19 +181,23 @@ class Packing(Plugin):
     def _follow(self) -> Columns:
         """Return what is free and stranded by node, brought up to date where something changed."""
         usage = self._table.usage
-        if self._position != usage.position:
+        if self._free is None:
+            self._free = np.zeros((4, self._table.capacity))
+            self._write(self._free, self._nodes.all.rows)
+        elif self._position != usage.position:
             dirty = usage.since(self._position)
-            self._write(self._nodes.all.rows if dirty is None else dirty)
+            self._write(self._free, self._nodes.all.rows if dirty is None else dirty)
         return self._free
 
-    def _write(self, rows: Rows) -> None:
+    def _write(self, free: Columns, rows: Rows) -> None:
         """Look at some nodes again."""
-        table, free = self._table, self._free
+        table = self._table
         amounts = table.free_at(_COLUMNS, rows)
         parts = self._nodes.ledger.shared.kept_later(rows).clip(0).sum(axis=1)
         free[_GPUS, rows] = amounts[2].clip(0) + parts / DEVICE
         free[_CPU, rows], free[_MEMORY, rows] = amounts[0], amounts[1]
-        free[_STRANDED, rows] = stranded_gpus(self._known.workload, free[_GPUS, rows], amounts[0], amounts[1])
+        if self._known.workload.needs_company:
+            free[_STRANDED, rows] = stranded_gpus(self._known.workload, free[_GPUS, rows], amounts[0], amounts[1])
         self._position = table.usage.position
 
     def _gpus(self, request: RequestClass) -> float:

@@ -1,0 +1,53 @@
+"""``spinney record``: what happens on a cluster, to be replayed later."""
+
+import time
+from datetime import timedelta
+from pathlib import Path
+
+import click
+
+from spinney.api.durations import InvalidDuration, parse_duration
+from spinney.cli.choosing import ClusterChoice
+from spinney.cli.output import echo
+from spinney.cli.reading import print_unseen, snapshot_of
+from spinney.sim.snapshot import ClusterSnapshot
+from spinney.sim.snapshot_files import write_snapshot
+
+
+def record(*, directory: Path, every: str, lasting: str | None, kubeconfig: Path | None, context: str | None) -> None:
+    """Write what happens on a cluster to DIRECTORY, for 'spinney replay'."""
+    period = _duration(every, "--every")
+    end = time.monotonic() + _duration(lasting, "--for").total_seconds() if lasting is not None else None
+    choice = ClusterChoice(kubeconfig, context)
+    before: ClusterSnapshot | None = None
+    written = 0
+    due = time.monotonic()
+    try:
+        directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+        while True:
+            taken, _ = snapshot_of(choice, None)
+            if before is None:
+                print_unseen(taken)
+            if before is None or taken.objects != before.objects:
+                write_snapshot(taken, directory / f"{taken.taken:%Y%m%dT%H%M%S%f}.json.gz")
+                written += 1
+            before = taken
+            due += period.total_seconds()
+            if end is not None and due > end:
+                break
+            time.sleep(max(due - time.monotonic(), 0.0))
+    except OSError as error:
+        raise click.ClickException(f"{directory}: cannot be written: {error.strerror}") from error
+    except KeyboardInterrupt:
+        pass
+    echo(f"{directory}: {written} snapshots; 'spinney replay {directory}' replays them")
+
+
+def _duration(text: str, option: str) -> timedelta:
+    try:
+        found = parse_duration(text)
+    except InvalidDuration:
+        found = timedelta(0)
+    if found <= timedelta(0):
+        raise click.BadParameter(f"found {text!r}, expected a duration such as 30s or 1h", param_hint=option)
+    return found

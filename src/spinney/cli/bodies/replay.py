@@ -1,0 +1,175 @@
+"""``spinney replay``: a trace of a real cluster through the scheduler, on virtual time."""
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace as changed
+from pathlib import Path
+from typing import Final
+
+import click
+import msgspec
+
+from spinney.cli.contenders import contenders
+from spinney.cli.output import columns, echo, print_data, progress
+from spinney.cli.plugin_files import PluginText, session_policies
+from spinney.scheduler.config import SchedulerConfig
+from spinney.sim.faults import watching
+from spinney.sim.replay.checking import problems_of
+from spinney.sim.replay.comparing import GROUP_COLUMNS, Line, Run, figure_lines, group_lines
+from spinney.sim.replay.engine import Progress, Replay, suited
+from spinney.sim.replay.figures import Figures, Group, figures_of
+from spinney.sim.replay.formats.tables import InvalidTrace
+from spinney.sim.replay.page import page_of
+from spinney.sim.replay.placements import write_placements
+from spinney.sim.replay.reading import Wanted, read_trace
+from spinney.sim.replay.trace import Outage, Trace
+
+
+def replay(
+    *,
+    trace: Path,
+    nodes: Path | None,
+    form: str | None,
+    experiment: str | None,
+    node_count: int | None,
+    begin: str | None,
+    until: str | None,
+    configs: tuple[Path, ...],
+    plugins: tuple[PluginText, ...],
+    seeds: tuple[int, ...],
+    every: float,
+    failures: tuple[str, ...],
+    speed: str,
+    placements: Path | None,
+    output: str,
+) -> None:
+    """Replay TRACE through the production scheduler: jobs arrive, run for their time and end."""
+    running = list(contenders(SchedulerConfig(), configs, plugins, session_policies(plugins)))
+    chosen: Sequence[int | None] = seeds or (None,)
+    if placements is not None and len(running) * len(chosen) > 1:
+        raise click.BadParameter(
+            "one replay has placements; give one configuration and one seed", param_hint="--placements"
+        )
+    outages = tuple(_outage(text) for text in failures)
+    runs: list[Run] = []
+    wrong: list[str] = []
+    with progress("replaying", steps=100 * len(running) * len(chosen)) as say, watching() as faults:
+        for seed in chosen:
+            wanted = Wanted(
+                nodes=nodes, seed=seed, experiment=experiment, begin=begin, until=until, node_count=node_count
+            )
+            read = _read(trace, wanted, form, outages)
+            for name, config, registry in running:
+                history = Replay(
+                    read,
+                    suited(config, read),
+                    registry=registry,
+                    seed=seed or 0,
+                    every=every,
+                    stopwatch=time.process_time,
+                    progress=_shown(say, name, speed),
+                ).run()
+                runs.append(Run(name, seed, figures_of(read, history)))
+                wrong += [f"{name}: {problem}" for problem in problems_of(read, history)]
+                if placements is not None:
+                    write_placements(placements, read, history)
+    _print(read, runs, output)
+    if faults:
+        raise click.ClickException(
+            "\n".join(["plugins failed, so the replay is not what you meant:", *map(str, faults)])
+        )
+    if wrong:
+        raise click.ClickException("\n".join(["the placements do not hold:", *wrong[:20]]))
+
+
+def _read(path: Path, wanted: Wanted, form: str | None, outages: tuple[Outage, ...]) -> Trace:
+    try:
+        read = read_trace(path, wanted, form)
+    except InvalidTrace as error:
+        raise click.ClickException(str(error)) from error
+    known = {machine.name for machine in read.machines}
+    for outage in outages:
+        if outage.machine not in known:
+            raise click.BadParameter(f"there is no node {outage.machine!r} in {path}", param_hint="--fail")
+    return changed(read, outages=(*read.outages, *outages))
+
+
+def _shown(say: Callable[[str], None], name: str, speed: str) -> Callable[[Progress], None]:
+    """Return what shows how far a replay is, and slows it down to a speed if one is wanted."""
+    pace = _pace(speed)
+    step, began, first = -1, time.monotonic(), 0.0
+
+    def show(progress: Progress) -> None:
+        nonlocal step, first
+        if step < 0:
+            first = progress.at
+        if pace is not None:
+            time.sleep(max((progress.at - first) / pace - (time.monotonic() - began), 0.0))
+        percent = 100 * progress.submitted // max(progress.jobs, 1)
+        while step < percent:
+            step += 1
+            say(
+                f"{name}: day {progress.at / 86400:.1f}, {progress.submitted:,} submitted, {progress.waiting:,} waiting"
+            )
+
+    return show
+
+
+def _pace(speed: str) -> float | None:
+    if speed == "max":
+        return None
+    try:
+        pace = float(speed)
+    except ValueError:
+        pace = 0.0
+    if pace <= 0:
+        raise click.BadParameter(f"found {speed!r}, expected max or a number above 0", param_hint="--speed")
+    return pace
+
+
+def _outage(text: str) -> Outage:
+    machine, _, when = text.rpartition("@")
+    begins, _, lasting = when.partition("+")
+    try:
+        at = float(begins) * 3600
+        return Outage(machine, at, at + float(lasting) * 3600 if lasting else None)
+    except ValueError:
+        raise click.BadParameter(
+            f"found {text!r}, expected a node and hours, such as node-7@24 or node-7@24+6", param_hint="--fail"
+        ) from None
+
+
+_GROUPS: Final[Mapping[str, Callable[[Figures], Mapping[str, Group]]]] = {
+    "size": lambda figures: figures.by_size,
+    "queue": lambda figures: figures.by_queue,
+    "kind": lambda figures: figures.by_kind,
+}
+
+
+# -- printing ----------------------------------------------------------------------------------------------------------
+
+
+def _print(trace: Trace, runs: Sequence[Run], output: str) -> None:
+    title = f"{trace.name}: {len(trace.jobs):,} jobs on {len(trace.machines):,} nodes with {trace.gpus:,} GPUs"
+    if output == "json":
+        found = [{"config": run.config, "seed": run.seed, "figures": msgspec.to_builtins(run.figures)} for run in runs]
+        print_data({"trace": trace.name, "notes": trace.notes, "runs": found}, "json")
+        return
+    if output == "html":
+        echo(page_of(title, trace.notes, runs))
+        return
+    echo(title)
+    for note in trace.notes:
+        echo(note)
+    configs = list(dict.fromkeys(run.config for run in runs))
+    _table(configs, list(figure_lines(runs)))
+    for name, groups in _GROUPS.items():
+        if any(len(groups(run.figures)) > 1 for run in runs):
+            echo()
+            rows = [[line.name, line.config, *map(str, line.estimates)] for line in group_lines(runs, groups)]
+            echo(columns([name.upper(), "CONFIGURATION", *(each.upper().strip() for each in GROUP_COLUMNS)], rows))
+
+
+def _table(configs: Sequence[str], lines: Sequence[Line]) -> None:
+    rows = [[line.name, *(str(line.estimates.get(config, "-")) for config in configs)] for line in lines]
+    echo(columns(["FIGURE", *configs], rows))

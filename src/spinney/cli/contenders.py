@@ -1,0 +1,22 @@
+"""What a comparison runs: each configuration, and with plugins of the user each a second time with them."""
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from spinney.cli.plugin_files import PluginText
+from spinney.cli.settings import scheduler_settings
+from spinney.scheduler.config import SchedulerConfig
+from spinney.scheduler.plugin import PluginRegistry
+from spinney.sim.policies import Policies, with_policies
+
+
+def contenders(
+    default: SchedulerConfig, configs: Sequence[Path], files: Sequence[PluginText], policies: Policies
+) -> Iterator[tuple[str, SchedulerConfig, PluginRegistry]]:
+    """Yield what is to be run, by name; without a configuration the default one."""
+    for path in configs or (None,):
+        config = scheduler_settings(path) or default
+        name = str(path) if path is not None else "default"
+        yield name, *with_policies(config, Policies())
+        if policies:
+            yield f"{name} + {', '.join(str(file) for file, _, _ in files)}", *with_policies(config, policies)

@@ -1,0 +1,137 @@
+"""Checks the placements of a replay against the trace alone: it knows nothing of the scheduler, nor of its ledgers.
+
+Every job that starts is put on its machines, everything that ends is taken off, and at each start everything must fit:
+CPU, memory, pods and further resources within the machine, shares within each GPU, whole GPUs shared with nobody, only
+accepted models and pools, all pods of a job or none, one rack where one was asked for, and nobody before submission.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from spinney.sim.replay.fragmentation import FreeSpace
+from spinney.sim.replay.history import Happening, History
+from spinney.sim.replay.trace import WHOLE, Job, Machine, Trace
+
+
+@dataclass
+class _Load:
+    """What is on a machine. Mutable."""
+
+    cpu: int = 0
+    memory: int = 0
+    others: dict[str, int] = field(default_factory=dict)
+    gpus: dict[int, int] = field(default_factory=dict)
+    """Thousandths in use by device."""
+    applications: dict[str, int] = field(default_factory=dict)
+
+
+def problems_of(trace: Trace, history: History) -> list[str]:
+    """Return everything that is wrong with a replay; empty if nothing is."""
+    return violations(trace, history) + (left_out(trace, history) if trace.offered_once else [])
+
+
+def violations(trace: Trace, history: History) -> list[str]:
+    """Return what is wrong with the placements of a replay, oldest first; empty if nothing is."""
+    return list(_violations(trace, history.events))
+
+
+def _violations(trace: Trace, events: Sequence[Happening]) -> Iterator[str]:
+    machines = {machine.name: machine for machine in trace.machines}
+    loads: dict[str, _Load] = {name: _Load() for name in machines}
+    held: dict[int, Happening] = {}
+    for event in events:
+        job = trace.jobs[event.job]
+        if event.what == "started":
+            where = f"{event.at:g} s: job {job.name}"
+            if event.job in held:
+                yield f"{where}: started twice"
+            if event.at < job.submitted:
+                yield f"{where}: started before it was submitted at {job.submitted:g} s"
+            if len(event.nodes) != job.pods:
+                yield f"{where}: {len(event.nodes)} of {job.pods} pods were placed"
+            yield from (f"{where}: {problem}" for problem in _apart(job, event, machines))
+            for node, devices in zip(event.nodes, event.devices, strict=True):
+                if node not in machines:
+                    yield f"{where}: node {node} does not exist"
+                    continue
+                _put(loads[node], job, devices, 1)
+                yield from (f"{where}: {problem}" for problem in _wrong(machines[node], loads[node], job, devices))
+            held[event.job] = event
+        elif event.what in {"ended", "evicted", "failed"} and event.job in held:
+            before = held.pop(event.job)
+            for node, devices in zip(before.nodes, before.devices, strict=True):
+                if node in loads:
+                    _put(loads[node], job, devices, -1)
+
+
+def _put(load: _Load, job: Job, devices: Sequence[int], sign: int) -> None:
+    ask = job.ask
+    load.cpu += sign * ask.cpu
+    load.memory += sign * ask.memory
+    for name, amount in ask.others:
+        load.others[name] = load.others.get(name, 0) + sign * amount
+    for device in devices:
+        load.gpus[device] = load.gpus.get(device, 0) + sign * ask.milli
+    if job.application:
+        load.applications[job.application] = load.applications.get(job.application, 0) + sign
+
+
+def _wrong(machine: Machine, load: _Load, job: Job, devices: Sequence[int]) -> Iterator[str]:
+    ask = job.ask
+    if load.cpu > machine.cpu:
+        yield f"{machine.name} gives {load.cpu} millicores but has {machine.cpu}"
+    if load.memory > machine.memory:
+        yield f"{machine.name} gives {load.memory} MiB but has {machine.memory}"
+    for name, amount in load.others.items():
+        if amount > machine.others.get(name, 0):
+            yield f"{machine.name} gives {amount} of {name} but has {machine.others.get(name, 0)}"
+    if len(set(devices)) != ask.gpus:
+        yield f"holds {len(set(devices))} GPUs of {machine.name} but asked for {ask.gpus}"
+    for device in devices:
+        if not 0 <= device < machine.gpus:
+            yield f"holds GPU {device} of {machine.name}, which has {machine.gpus}"
+        if load.gpus[device] > WHOLE:
+            yield f"GPU {device} of {machine.name} gives {load.gpus[device]} thousandths"
+    if ask.gpus and ask.models and machine.model not in ask.models:
+        yield f"is on a {machine.model} but accepts only {', '.join(sorted(ask.models))}"
+    if ask.pool and machine.pool != ask.pool:
+        yield f"is in pool {machine.pool!r} but belongs in {ask.pool!r}"
+    if ask.most_per_node and load.applications.get(job.application, 0) > ask.most_per_node:
+        yield f"{machine.name} has more than {ask.most_per_node} of application {job.application}"
+
+
+def _apart(job: Job, event: Happening, machines: dict[str, Machine]) -> Iterator[str]:
+    if job.topology:
+        domains = {machines[node].labels.get(job.topology) for node in event.nodes if node in machines}
+        if len(domains) != 1 or None in domains:
+            yield f"its pods are in {len(domains)} values of {job.topology}"
+
+
+def left_out(trace: Trace, history: History) -> list[str]:
+    """Return the jobs that were forgotten though a machine had room for them when they came.
+
+    For traces whose jobs are offered once, one pod each, and never end: each comes when all before it are in place.
+    """
+    started = {event.job: event for event in history.events if event.what == "started"}
+    machines = trace.machines
+    place = {machine.name: number for number, machine in enumerate(machines)}
+    space = FreeSpace.empty(machines)
+    memory = np.array([machine.memory for machine in machines])
+    models = np.array([machine.model for machine in machines])
+    found = []
+    for number, job in enumerate(trace.jobs):
+        ask, event = job.ask, started.get(number)
+        if event is not None:
+            space.take(place[event.nodes[0]], ask, event.devices[0])
+            memory[place[event.nodes[0]]] -= ask.memory
+            continue
+        room = (space.cpu >= ask.cpu) & (memory >= ask.memory)
+        if ask.gpus:
+            room &= (space.gpus >= ask.milli).sum(axis=1) >= ask.gpus
+        if ask.models:
+            room &= np.isin(models, sorted(ask.models))
+        if room.any():
+            found.append(f"{job.name} was left out though {machines[int(room.argmax())].name} had room")
+    return found

@@ -1,0 +1,62 @@
+"""Alibaba's disaggregated recommendation services (2025): instances that come and go at given times.
+
+Instances that were there before the trace are placed first, in file order. One role is replayed at a time: GPU nodes
+(HN) or CPU nodes (CN); no node list was published, so their size and number are given. A node holds at most so many
+instances of one application; an instance without room waits until its end.
+"""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Final, Literal
+
+from spinney.sim.replay.formats.tables import number, rows_of
+from spinney.sim.replay.trace import Ask, Job, Machine, Trace
+
+Role = Literal["HN", "CN"]
+RDMA: Final = "replay.spinney.dev/rdma-percent"
+NODES: Final[Mapping[Role, int]] = {"HN": 485, "CN": 2100}
+_GIB: Final = 1024
+_SIZES: Final[Mapping[Role, tuple[int, int, int]]] = {"HN": (128_000, 1024 * _GIB, 8), "CN": (192_000, 1536 * _GIB, 0)}
+_RDMA: Final = 200
+
+
+def read_dlrm(path: Path, nodes: Path | None, *, role: Role = "HN", count: int | None = None) -> Trace:
+    """Return the instances of one role on ``count`` nodes."""
+    del nodes
+    cpu, memory, gpus = _SIZES[role]
+    jobs = [
+        _job(row, path)
+        for row in rows_of(path, "instance_sn", "role", "app_name", "cpu_request")
+        if row["role"] == role
+    ]
+    jobs.sort(key=lambda job: job.submitted)
+    return Trace(
+        name=f"dlrm-{role}",
+        machines=tuple(
+            Machine(f"{role.lower()}-{place:04d}", cpu, memory, gpus, others={RDMA: _RDMA})
+            for place in range(count if count is not None else NODES[role])
+        ),
+        jobs=tuple(jobs),
+    )
+
+
+def _job(row: Mapping[str, str], path: Path) -> Job:
+    created = number(row, "creation_time", path) if row["creation_time"] else 0.0
+    rdma = int(number(row, "rdma_request", path))
+    most = int(number(row, "max_instance_per_node", path))
+    ask = Ask(
+        cpu=round(1000 * number(row, "cpu_request", path)),
+        memory=round(_GIB * number(row, "memory_request", path)),
+        gpus=int(number(row, "gpu_request", path)),
+        others=((RDMA, rdma),) if rdma else (),
+        most_per_node=max(most, 0),
+    )
+    ends = max(number(row, "deletion_time", path), created) if row["deletion_time"] else None
+    return Job(
+        name=row["instance_sn"],
+        submitted=created,
+        ask=ask,
+        ends=ends,
+        kind=row["role"],
+        application=f"{row['role']}-{row['app_name']}",
+    )

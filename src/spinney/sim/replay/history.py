@@ -1,0 +1,34 @@
+"""What happened in a replay, as events in the order they happened; every figure is computed from it and the trace."""
+
+from dataclasses import dataclass, field
+from typing import Literal, NamedTuple
+
+What = Literal["submitted", "started", "ended", "evicted", "failed", "forgotten"]
+
+
+class Happening(NamedTuple):
+    """Something that happened to a job, and when. ``nodes`` is where its pods are or were, in their order."""
+
+    at: float
+    what: What
+    job: int
+    """The place of the job in the trace."""
+    nodes: tuple[str, ...] = ()
+    devices: tuple[tuple[int, ...], ...] = ()
+    """The GPUs of its node that each pod holds."""
+
+
+@dataclass
+class History:
+    """A replay, as it went. Mutable: the replay writes it."""
+
+    events: list[Happening] = field(default_factory=list)
+    cycles: int = 0
+    decided: int = 0
+    """How many pods were placed."""
+    cycle_seconds: list[float] = field(default_factory=list)
+    """Processor seconds of each cycle."""
+    seconds: float = 0.0
+    """Processor seconds of the whole replay."""
+    ended_at: float = 0.0
+    """Virtual seconds since the trace began."""

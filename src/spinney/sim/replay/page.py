@@ -1,0 +1,121 @@
+"""The report as one HTML page that needs nothing else: tables, and plots drawn as SVG."""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from html import escape
+from typing import Final
+
+from spinney.sim.replay.comparing import GROUP_COLUMNS, GroupLine, Line, Run, figure_lines, group_lines
+from spinney.sim.replay.figures import Figures, Point
+
+_COLOURS: Final = ("#2563eb", "#dc2626", "#059669", "#d97706", "#7c3aed", "#0891b2")
+_WIDTH, _HEIGHT, _LEFT, _BOTTOM = 760, 260, 56, 34
+_STYLE: Final = """
+:root { color-scheme: light dark }
+body { font: 15px/1.5 system-ui, sans-serif; max-width: 62rem; margin: 2rem auto; padding: 0 1rem }
+table { border-collapse: collapse; margin: 1rem 0; font-variant-numeric: tabular-nums }
+th, td { text-align: right; padding: .2rem .8rem; border-bottom: 1px solid #8884 }
+th:first-child, td:first-child { text-align: left }
+svg { width: 100%; height: auto; font-size: 11px } svg text { fill: currentColor }
+figcaption { font-weight: 600 } figure { margin: 1.5rem 0 }
+"""
+
+
+def page_of(title: str, notes: Sequence[str], runs: Sequence[Run]) -> str:
+    """Return the page."""
+    configs = list(dict.fromkeys(run.config for run in runs))
+    parts = [
+        "<!doctype html><html lang=en><meta charset=utf-8>",
+        f"<title>{escape(title)}</title><style>{_STYLE}</style><h1>{escape(title)}</h1>",
+        *(f"<p>{escape(note)}</p>" for note in notes),
+        _legend(configs),
+        _plot("GPUs given out against GPUs asked for", "% asked for", "% given out", _curves(runs, _arrived)),
+        _plot("GPUs given out over time", "hours", "%", _curves(runs, _occupancy)),
+        _plot("Jobs that wait over time", "hours", "jobs", _curves(runs, _waiting)),
+        _table("Figures", configs, figure_lines(runs)),
+        _groups("By size", group_lines(runs, lambda each: each.by_size)),
+        _groups("By queue", group_lines(runs, lambda each: each.by_queue)),
+        _groups("By kind", group_lines(runs, lambda each: each.by_kind)),
+        "</html>",
+    ]
+    return "\n".join(parts)
+
+
+def _arrived(figures: Figures) -> list[Point]:
+    return figures.arrived
+
+
+def _occupancy(figures: Figures) -> list[Point]:
+    return figures.occupancy
+
+
+def _waiting(figures: Figures) -> list[Point]:
+    return figures.waiting
+
+
+def _curves(runs: Sequence[Run], read: Callable[[Figures], list[Point]]) -> dict[str, list[Point]]:
+    """Return one curve per configuration: that of its first seed."""
+    found: dict[str, list[Point]] = {}
+    for run in runs:
+        found.setdefault(run.config, read(run.figures))
+    return found
+
+
+def _legend(configs: Iterable[str]) -> str:
+    return "<p>" + " ".join(
+        f'<span style="color:{_COLOURS[place % len(_COLOURS)]}">&#9632; {escape(name)}</span>'
+        for place, name in enumerate(configs)
+    )
+
+
+def _plot(title: str, across: str, up: str, curves: Mapping[str, Sequence[Point]]) -> str:
+    points = [point for curve in curves.values() for point in curve]
+    right = max((point.x for point in points), default=1.0) or 1.0
+    top = max((point.y for point in points), default=1.0) or 1.0
+    width, height = _WIDTH - _LEFT - 12, _HEIGHT - _BOTTOM - 12
+
+    def place(point: Point) -> str:
+        return f"{_LEFT + width * point.x / right:.1f},{12 + height * (1 - point.y / top):.1f}"
+
+    drawn = [
+        f'<polyline fill="none" stroke="{_COLOURS[number % len(_COLOURS)]}" stroke-width="1.5" '
+        f'points="{" ".join(map(place, curve))}"/>'
+        for number, curve in enumerate(curves.values())
+    ]
+    ticks = []
+    for part in range(5):
+        x, y = _LEFT + width * part / 4, 12 + height * (1 - part / 4)
+        ticks += [
+            f'<line x1="{_LEFT}" x2="{_LEFT + width}" y1="{y:.1f}" y2="{y:.1f}" stroke="#8884"/>',
+            f'<text x="{_LEFT - 6}" y="{y + 4:.1f}" text-anchor="end">{top * part / 4:,.4g}</text>',
+            f'<text x="{x:.1f}" y="{_HEIGHT - 18}" text-anchor="middle">{right * part / 4:,.4g}</text>',
+        ]
+    names = (
+        f'<text x="{_LEFT + width}" y="{_HEIGHT - 4}" text-anchor="end">{escape(across)}</text>'
+        f'<text x="{_LEFT}" y="9">{escape(up)}</text>'
+    )
+    return (
+        f'<figure><figcaption>{escape(title)}</figcaption><svg viewBox="0 0 {_WIDTH} {_HEIGHT}" role="img">'
+        f"{''.join(ticks)}{''.join(drawn)}{names}</svg></figure>"
+    )
+
+
+def _table(title: str, configs: Sequence[str], lines: Iterable[Line]) -> str:
+    head = "".join(f"<th>{escape(name)}</th>" for name in ("", *configs))
+    rows = "".join(
+        f"<tr><td>{escape(line.name)}</td>"
+        + "".join(f"<td>{line.estimates.get(config, '-')}</td>" for config in configs)
+        + "</tr>"
+        for line in lines
+    )
+    return f"<h2>{escape(title)}</h2><table><tr>{head}</tr>{rows}</table>"
+
+
+def _groups(title: str, lines: Iterable[GroupLine]) -> str:
+    head = "".join(f"<th>{escape(name)}</th>" for name in ("", "configuration", *GROUP_COLUMNS))
+    rows = "".join(
+        f"<tr><td>{escape(line.name)}</td><td>{escape(line.config)}</td>"
+        + "".join(f"<td>{each}</td>" for each in line.estimates)
+        + "</tr>"
+        for line in lines
+    )
+    return f"<h2>{escape(title)}</h2><table><tr>{head}</tr>{rows}</table>"

@@ -1,0 +1,78 @@
+"""Traces from files: which reader a file belongs to, told by its form or by the user."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final, get_args
+
+from spinney.sim.replay.formats.dlrm import Role, read_dlrm
+from spinney.sim.replay.formats.openb import read_openb
+from spinney.sim.replay.formats.philly import Layout, read_philly
+from spinney.sim.replay.formats.recorded import is_recorded, read_recorded
+from spinney.sim.replay.formats.swf import read_swf
+from spinney.sim.replay.formats.tables import InvalidTrace, header_of
+from spinney.sim.replay.trace import Trace
+
+
+@dataclass(frozen=True, kw_only=True)
+class Wanted:
+    """What of a trace is wanted, as far as its format lets one choose."""
+
+    nodes: Path | None = None
+    seed: int | None = None
+    experiment: str | None = None
+    begin: str | None = None
+    until: str | None = None
+    node_count: int | None = None
+
+
+Reader = Callable[[Path, Wanted], Trace]
+
+
+def _philly(path: Path, wanted: Wanted) -> Trace:
+    layout = _chosen(wanted, get_args(Layout))
+    return read_philly(path, wanted.nodes, layout=layout, begin=wanted.begin, until=wanted.until)  # type: ignore[arg-type]
+
+
+def _dlrm(path: Path, wanted: Wanted) -> Trace:
+    return read_dlrm(path, wanted.nodes, role=_chosen(wanted, get_args(Role)), count=wanted.node_count)  # type: ignore[arg-type]
+
+
+READERS: Final[Mapping[str, Reader]] = {
+    "openb": lambda path, wanted: read_openb(path, wanted.nodes, wanted.seed),
+    "philly": _philly,
+    "dlrm": _dlrm,
+    "swf": lambda path, wanted: read_swf(path, wanted.nodes),
+    "recorded": lambda path, wanted: read_recorded(path),
+}
+"""By the name of the format; another format is one more function here."""
+
+
+def read_trace(path: Path, wanted: Wanted, form: str | None = None) -> Trace:
+    """Read a trace; its format is recognised unless ``form`` names it. Raises :class:`InvalidTrace`."""
+    return READERS[form or recognised(path)](path, wanted)
+
+
+def recognised(path: Path) -> str:
+    """Return the format of a file; raises :class:`InvalidTrace` for one that is none of those known."""
+    if is_recorded(path):
+        return "recorded"
+    header = header_of(path)
+    columns = set(header.split(","))
+    if {"num_gpu", "gpu_milli"} <= columns:
+        return "openb"
+    if {"duration", "num_gpus", "cluster"} <= columns:
+        return "philly"
+    if {"instance_sn", "max_instance_per_node"} <= columns:
+        return "dlrm"
+    if header.startswith(";"):
+        return "swf"
+    known = ", ".join(sorted(READERS))
+    raise InvalidTrace(f"{path}: is a trace of no known format; name one of {known} with --format")
+
+
+def _chosen(wanted: Wanted, known: tuple[str, ...]) -> str:
+    name = wanted.experiment or known[0]
+    if name not in known:
+        raise InvalidTrace(f"there is no experiment {name!r} for this trace; there are {', '.join(known)}")
+    return name

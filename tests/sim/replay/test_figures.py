@@ -1,0 +1,69 @@
+"""The figures of a replay, on histories small enough to do in one's head."""
+
+from dataclasses import replace
+
+import pytest
+
+from spinney.sim.replay import Ask, Job, Machine, Trace
+from spinney.sim.replay.comparing import Estimate
+from spinney.sim.replay.figures import figures_of
+from spinney.sim.replay.fragmentation import FreeSpace, fragmentation
+from tests.sim.replay.building import a_job, a_trace, machines, replayed
+
+
+def test_wait_completion_and_use() -> None:
+    """Waits count from submission, use is GPU seconds over those there, sizes are told apart."""
+    trace = a_trace(
+        a_job("first", 0, gpus=8, duration=50, queue="a"),
+        a_job("second", 10, gpus=4, duration=30, queue="b"),
+        nodes=machines(1),
+    )
+    found = figures_of(replace(trace, window=(0.0, 80.0)), replayed(trace))
+
+    assert found.by_queue["b"].wait.mean == 40
+    assert found.by_queue["b"].completion.mean == 70
+    assert found.by_size["5-8 GPUs"].wait.mean == 0
+    assert found.used == pytest.approx(100 * (8 * 50 + 4 * 30) / (8 * 80))
+    assert (found.jobs, found.started, found.waited, found.evictions) == (2, 2, 1, 0)
+
+
+def test_lost_hours_are_those_that_were_undone() -> None:
+    """An eviction after ten seconds on eight GPUs loses 80 GPU seconds."""
+    greedy = [a_job(f"greedy-{number}", 0, gpus=8, duration=100, queue="greedy") for number in range(2)]
+    trace = replace(a_trace(*greedy, a_job("owner", 10, gpus=8, queue="owner")), quotas={"greedy": 8, "owner": 8})
+    found = figures_of(trace, replayed(trace))
+
+    assert found.evictions == 1
+    assert found.lost_gpu_hours == pytest.approx(80 / 3600)
+
+
+def test_allocation_is_that_of_placed_pods() -> None:
+    """Three shares of 0.6 on two GPUs: two are placed, so 60 % are given out."""
+    jobs = tuple(Job(f"j{number}", 0.0, Ask(gpus=1, milli=600)) for number in range(3))
+    trace = Trace("test", machines(1, gpus=2), jobs, offered_once=True)
+    found = figures_of(trace, replayed(trace))
+
+    assert found.allocated == pytest.approx(60)
+    assert found.arrived[-1].x == pytest.approx(90)
+    assert found.fragmentation == pytest.approx(40)
+
+
+def test_fragmentation_as_defined() -> None:
+    """What a pod without GPUs, a missing model, too little CPU, or too small a rest makes useless is counted."""
+    space = FreeSpace.empty((Machine("a", 8000, 0, 2, model="T4"), Machine("b", 1000, 0, 1, model="V100")))
+    space.take(0, Ask(gpus=1, milli=700), (0,))  # 300 and 1000 free on a, 1000 on b
+
+    assert fragmentation(space, [(Ask(cpu=1), 1)]) == pytest.approx(2.3)
+    assert fragmentation(space, [(Ask(gpus=1, milli=500), 1)]) == pytest.approx(0.3)
+    assert fragmentation(space, [(Ask(cpu=4000, gpus=1, milli=500), 1)]) == pytest.approx(1.3)
+    assert fragmentation(space, [(Ask(gpus=1, milli=200, models=frozenset({"V100"})), 1)]) == pytest.approx(1.3)
+    assert fragmentation(space, [(Ask(gpus=2), 1), (Ask(gpus=1, milli=300), 3)]) == pytest.approx(2.3 / 4)
+
+
+def test_confidence_over_seeds() -> None:
+    """Two values have the margin of Student's distribution with one degree of freedom; one value has none."""
+    two = Estimate.of([1.0, 3.0])
+
+    assert two.mean == 2
+    assert two.margin == pytest.approx(12.706)
+    assert str(Estimate.of([2.5])) == "2.50"

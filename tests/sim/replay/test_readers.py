@@ -1,0 +1,181 @@
+"""Readers of traces, on small tables of our own in the forms that others publish."""
+
+import gzip
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from spinney.api.core import NODE, POD, Container, Node, NodeStatus, Pod, PodSpec, PodStatus, ResourceRequirements
+from spinney.api.meta import Metadata
+from spinney.sim.replay.formats.tables import InvalidTrace
+from spinney.sim.replay.reading import Wanted, read_trace, recognised
+from spinney.sim.snapshot import ClusterSnapshot
+from spinney.sim.snapshot_files import write_snapshot
+
+_NODES = "sn,cpu_milli,memory_mib,gpu,model\nnode-a,64000,262144,2,T4\nnode-b,32000,131072,8,V100\n"
+_PODS = """name,cpu_milli,memory_mib,num_gpu,gpu_milli,gpu_spec
+p0,4000,1024,1,470,
+p1,8000,2048,2,1000,T4|V100
+p2,12000,512,0,0,
+"""
+
+
+def openb(directory: Path) -> Path:
+    """Write a list of pods with nodes and order beside it."""
+    (directory / "openb_nodes.csv").write_text(_NODES)
+    (directory / "openb_order_small.csv").write_text("42,43\n2,0\n0,1\n0,\n")
+    pods = directory / "openb_pods_small.csv"
+    pods.write_text(_PODS)
+    return pods
+
+
+def test_openb_arrives_in_the_order_of_its_seed(tmp_path: Path) -> None:
+    """Rows come as the seed's column says; the second arrival of a row is a clone."""
+    trace = read_trace(openb(tmp_path), Wanted(seed=42))
+
+    assert [job.name for job in trace.jobs] == ["p2", "p0", "p0-tuned-0"]
+    assert [job.name for job in read_trace(openb(tmp_path), Wanted(seed=43)).jobs] == ["p0", "p1"]
+    assert trace.offered_once
+    assert [machine.gpus for machine in trace.machines] == [2, 8]
+
+
+def test_openb_asks_for_shares_models_and_nothing(tmp_path: Path) -> None:
+    """Thousandths of one GPU, whole GPUs of some models, and no GPU at all are told apart."""
+    by_name = {job.name: job for job in read_trace(openb(tmp_path), Wanted(seed=43)).jobs}
+
+    assert (by_name["p0"].ask.gpus, by_name["p0"].ask.milli) == (1, 470)
+    assert by_name["p1"].ask.models == {"T4", "V100"}
+    assert by_name["p1"].gpu_milli == 2000
+
+
+@pytest.mark.parametrize(
+    ("wanted", "complaint"), [(Wanted(seed=7), "there are 42, 43"), (Wanted(experiment="none"), "")]
+)
+def test_a_seed_that_is_not_there_is_named(tmp_path: Path, wanted: Wanted, complaint: str) -> None:
+    """The error says which seeds there are; what a format does not know of is no error."""
+    if complaint:
+        with pytest.raises(InvalidTrace, match=complaint):
+            read_trace(openb(tmp_path), wanted)
+    else:
+        assert read_trace(openb(tmp_path), wanted).jobs
+
+
+def philly(directory: Path) -> Path:
+    """Write jobs of two virtual clusters."""
+    (directory / "philly_vcs.csv").write_text("vc,node num\nvc1,8\nvc2,4\n")
+    path = directory / "philly.csv.gz"
+    with gzip.open(path, "wt") as file:
+        file.write("job,timestamp,duration,num_gpus,cluster\n")
+        file.write("3,2017-10-02 00:00:00,60,16,vc1\n1,2017-10-01 00:00:30,10,1,vc1\n")
+        file.write("2,2017-10-01 00:01:00,20,12,vc2\n4,2017-11-01 00:00:00,20,1,vc2\n5,2017-10-01 00:02:00,1,1,gone\n")
+    return path
+
+
+@pytest.mark.parametrize(("layout", "nodes", "quota"), [("full", 12, 64), ("half", 6, 32), ("shared", 3, 16)])
+def test_philly_has_three_layouts(tmp_path: Path, layout: str, nodes: int, quota: int) -> None:
+    """Pools of all or half the nodes, or one of a quarter; queues are guaranteed what is theirs."""
+    trace = read_trace(philly(tmp_path), Wanted(experiment=layout, begin="2017-10-01", until="2017-11-01"))
+
+    assert len(trace.machines) == nodes
+    assert trace.quotas["vc1"] == quota
+    assert {job.ask.pool for job in trace.jobs} == ({""} if layout == "shared" else {"vc1", "vc2"})
+
+
+def test_philly_makes_gangs_of_large_jobs(tmp_path: Path) -> None:
+    """16 GPUs are two pods of 8, 12 are three of 4; jobs are those of the window, with times from its beginning."""
+    trace = read_trace(philly(tmp_path), Wanted(begin="2017-10-01", until="2017-11-01"))
+
+    assert [(job.name, job.submitted, job.pods, job.ask.gpus) for job in trace.jobs] == [
+        ("job-1", 30, 1, 1),
+        ("job-2", 60, 3, 4),
+        ("job-3", 86400, 2, 8),
+    ]
+    assert trace.notes == ("1 jobs of virtual clusters without nodes were left out",)
+
+
+def test_dlrm_instances_live_as_the_trace_says(tmp_path: Path) -> None:
+    """One role at a time; what was there before comes first; limits per node are kept."""
+    path = tmp_path / "dlrm.csv"
+    path.write_text(
+        "instance_sn,role,app_name,cpu_request,gpu_request,rdma_request,memory_request,max_instance_per_node,"
+        "creation_time,scheduled_time,deletion_time\n"
+        "i1,HN,a,12,1,25,120.0,8,50,60,90\ni0,HN,a,12,1,25,120.0,8,,,80\nc0,CN,b,64,0,0,10.0,-1,,,\n"
+    )
+    trace = read_trace(path, Wanted(experiment="HN", node_count=3))
+
+    assert [(job.name, job.submitted, job.ends) for job in trace.jobs] == [("i0", 0, 80), ("i1", 50, 90)]
+    assert trace.jobs[0].ask.most_per_node == 8
+    assert len(trace.machines) == 3
+    assert read_trace(path, Wanted(experiment="CN")).jobs[0].ask.most_per_node == 0
+
+
+def test_swf_is_read_with_its_header(tmp_path: Path) -> None:
+    """Processors are GPUs of equal nodes; jobs that never ran are left out and counted."""
+    path = tmp_path / "small.swf"
+    rest = " -1 -1 -1 -1 -1 -1 1 -1 -1 -1"
+    path.write_text(
+        "; MaxNodes: 4\n; MaxProcs: 32\n"
+        f"1 0 5 100 4 -1 -1 4{rest}\n2 10 5 50 16 -1 -1 16{rest}\n3 20 -1 -1 1 -1 -1 1{rest}\n"
+    )
+    trace = read_trace(path, Wanted())
+
+    assert [(job.pods, job.ask.gpus, job.duration) for job in trace.jobs] == [(1, 4, 100), (2, 8, 50)]
+    assert (len(trace.machines), trace.gpus) == (4, 32)
+    assert len(trace.notes) == 1
+
+
+def test_a_recording_is_strung_together(tmp_path: Path) -> None:
+    """A gang lasts from the snapshot that has its pods on nodes to the first that lacks them; nodes that go, fail."""
+    begin = datetime(2026, 3, 1, tzinfo=UTC)
+
+    def taken(minute: int, nodes: list[str], pods: dict[str, str]) -> None:
+        moment = begin + timedelta(minutes=minute)
+        snapshot = ClusterSnapshot(
+            objects={
+                NODE: tuple(
+                    Node(
+                        metadata=Metadata(name=name),
+                        status=NodeStatus(allocatable={"cpu": "8", "memory": "64Gi", "nvidia.com/gpu": "4"}),
+                    )
+                    for name in nodes
+                ),
+                POD: tuple(_pod(name, node, begin + timedelta(minutes=1)) for name, node in pods.items()),
+            },
+            taken=moment,
+        )
+        write_snapshot(snapshot, tmp_path / f"{minute:03d}.json.gz")
+
+    taken(0, ["a", "b"], {})
+    taken(2, ["a", "b"], {"p": ""})
+    taken(3, ["a", "b"], {"p": "a", "q": ""})
+    taken(9, ["a"], {"q": "a"})
+
+    trace = read_trace(tmp_path, Wanted())
+
+    assert [(job.name, job.submitted, job.duration, job.ask.gpus) for job in trace.jobs] == [
+        ("default-p", 60, 360, 2),
+        ("default-q", 60, None, 2),
+    ]
+    assert [(each.machine, each.begins, each.ends) for each in trace.outages] == [("b", 540, None)]
+
+
+def _pod(name: str, node: str, created: datetime) -> Pod:
+    requests = {"cpu": "1", "memory": "1Gi", "nvidia.com/gpu": "2"}
+    return Pod(
+        metadata=Metadata(name=name, namespace="default", uid=name, creation_timestamp=created),
+        spec=PodSpec(
+            node_name=node, containers=(Container(name="main", resources=ResourceRequirements(requests=requests)),)
+        ),
+        status=PodStatus(phase="Running" if node else "Pending"),
+    )
+
+
+def test_what_is_no_trace_is_refused(tmp_path: Path) -> None:
+    """An unknown table is refused with the formats there are; a missing column is named."""
+    unknown = tmp_path / "table.csv"
+    unknown.write_text("a,b\n1,2\n")
+    with pytest.raises(InvalidTrace, match="no known format"):
+        recognised(unknown)
+    with pytest.raises(InvalidTrace, match="no column 'name'"):
+        read_trace(unknown, Wanted(nodes=openb(tmp_path).with_name("openb_nodes.csv")), "openb")
