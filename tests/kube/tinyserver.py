@@ -9,6 +9,7 @@ from pathlib import Path
 
 from aiohttp import web
 
+from spinney.runtime.serving import stop_serving
 from tests.kube.certificates import Authority, Pair
 
 Answer = Callable[[web.BaseRequest], Awaitable[web.StreamResponse]]
@@ -82,7 +83,7 @@ async def serving(
     try:
         yield server
     finally:
-        await runner.cleanup()
+        await stop_serving(runner)
 
 
 @asynccontextmanager

@@ -12,6 +12,7 @@ from aiohttp import web
 from spinney.api.struct import JSON
 from spinney.runtime import Runtime
 from spinney.runtime.certificates import serving_certificate
+from spinney.runtime.serving import stop_serving
 from spinney.server import ApiServer, ServerOptions
 from spinney.server.admission.calling import CallFailed
 from tests.server.api import CONFIG_MAPS, MERGE, PODS, Api, a_config_map, a_pod, an_api
@@ -201,4 +202,4 @@ async def test_webhooks_over_tls() -> None:
             assert untrusted.status == 500
             assert "cannot be reached" in untrusted.body["message"]
     finally:
-        await runner.cleanup()
+        await stop_serving(runner)

@@ -95,12 +95,12 @@ class HttpTransport:
         credential = await self._credentials.credential()
         response = await self._open(wanted, credential)
         if response.status == 401 and self._credentials.reject(credential):
-            response.close()
+            _cut(response)
             response = await self._open(wanted, await self._credentials.credential())
         try:
             yield HttpStream(response, self._where(wanted))
         finally:
-            response.close()
+            _cut(response)
 
     async def close(self) -> None:
         """Close every connection."""
@@ -215,6 +215,14 @@ def translated(where: str) -> Iterator[None]:
         raise ConnectionTimedOut(f"{where}: no complete answer in time") from problem
     except aiohttp.ClientError as problem:
         raise ConnectionFailed(f"{where}: the connection broke: {_say(problem)}") from problem
+
+
+def _cut(response: aiohttp.ClientResponse) -> None:
+    """End a stream and its connection at once: a farewell over TLS would wait for the server's."""
+    connection = response.connection
+    if connection is not None and connection.transport is not None:
+        connection.transport.abort()
+    response.close()
 
 
 def _say(problem: Exception) -> str:

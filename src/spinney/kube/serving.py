@@ -15,6 +15,7 @@ from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.exposition import CONTENT_TYPE_LATEST
 
 from spinney.kube.errors import KubeError
+from spinney.runtime.serving import stop_serving
 
 Check = Callable[[], str | None]
 """Returns None when all is well, else what is wrong."""
@@ -79,7 +80,7 @@ class HealthServer:
     async def stop(self) -> None:
         """Stop serving."""
         if self._runner is not None:
-            await self._runner.cleanup()
+            await stop_serving(self._runner)
 
     async def _answer(self, request: web.BaseRequest) -> web.Response:
         match request.path.rstrip("/"):

@@ -26,6 +26,7 @@ from spinney.kube.client import Client
 from spinney.kube.errors import Forbidden, NotFound
 from spinney.operator.admission import AUTHORIZE, DEFAULT_SET, VALIDATE_SET, VALIDATE_TOPOLOGY, Admission
 from spinney.runtime.certificates import ServingCertificate
+from spinney.runtime.serving import stop_serving
 
 log = structlog.get_logger()
 
@@ -79,7 +80,7 @@ class WebhookServer:
             log.info("webhooks served", port=port)
             yield port
         finally:
-            await runner.cleanup()
+            await stop_serving(runner)
 
     def _choose(self, connection: ssl.SSLObject, name: str | None, listening: ssl.SSLContext) -> None:
         connection.context = self._context

@@ -17,6 +17,7 @@ import structlog
 from aiohttp import web
 
 from spinney.runtime.certificates import ServingCertificate, serving_certificate
+from spinney.runtime.serving import stop_serving
 from spinney.server.authentication.impersonation import SEPARATOR
 from spinney.server.authentication.tokens import InvalidToken
 from spinney.server.authentication.user import ANONYMOUS, User
@@ -138,7 +139,7 @@ class HttpServer:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         assert self._runner is not None
-        await self._runner.cleanup()
+        await stop_serving(self._runner)
 
     async def _handle(self, request: web.BaseRequest) -> web.StreamResponse:
         if self._active >= self._listening.max_requests:
