@@ -22,6 +22,13 @@ from spinney.runtime import Runtime, VirtualTimeLoop
 from spinney.server import ApiServer
 from spinney.sim.transport import InProcessTransport
 from spinney.testing.controlplane import ControlPlane, GoMissing
+from tests import descriptors
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Have every test checked for what it leaves open."""
+    config.pluginmanager.register(descriptors, "descriptors")
+
 
 # No example is judged by how long it took: machines differ. CI tries the same examples each time.
 settings.register_profile("developer", deadline=None, suppress_health_check=[HealthCheck.too_slow])
