@@ -135,7 +135,7 @@ class Bench:
         self.queue = SchedulingQueue(
             self.runtime.clock,
             self.profile.queue_sort,
-            pre_enqueue=self.profile.pre_enqueue,
+            pre_enqueue=lambda _: self.profile.pre_enqueue,
             hints=self.profile.hints(),
         )
         self.scheduler = Scheduler(

@@ -73,7 +73,7 @@ def clock() -> HandClock:
 
 @pytest.fixture
 def queue(clock: HandClock) -> SchedulingQueue:
-    return SchedulingQueue(clock, ByPriority(), pre_enqueue=[Gates()], hints=HINTS)
+    return SchedulingQueue(clock, ByPriority(), pre_enqueue=lambda _: [Gates()], hints=HINTS)
 
 
 def popped(queue: SchedulingQueue) -> list[str]:
@@ -268,7 +268,7 @@ def test_a_pod_that_could_not_be_asked_about_rests_and_says_so(clock: HandClock)
     """A PreEnqueue plugin that raises keeps the pod out for a while; the fault is told, others go on."""
     told: list[str] = []
     queue = SchedulingQueue(
-        clock, ByPriority(), pre_enqueue=[Broken()], failed=lambda queued, error: told.append(str(error))
+        clock, ByPriority(), pre_enqueue=lambda _: [Broken()], failed=lambda queued, error: told.append(str(error))
     )
     queue.add(a_pod("a"))
 

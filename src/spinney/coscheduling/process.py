@@ -49,6 +49,7 @@ from spinney.coscheduling.framework import (
     Status,
     room_freed,
 )
+from spinney.coscheduling.framework.points import PreEnqueue
 from spinney.coscheduling.framework.status import PluginFailed
 from spinney.coscheduling.group import Group
 from spinney.coscheduling.group_status import GroupConditions, ScheduleStart
@@ -194,13 +195,18 @@ class CoschedulerProcess:
         return SchedulingQueue(
             self._runtime.clock,
             profiles[0].queue_sort,
-            pre_enqueue=list({plugin.name: plugin for each in profiles for plugin in each.pre_enqueue}.values()),
+            pre_enqueue=self._pre_enqueue,
             hints=hints,
             backoff=BackoffTimes(configuration.pod_initial_backoff_seconds, configuration.pod_max_backoff_seconds),
             wake=self._woken.set,
             faults=profiles[0].faults,
             failed=self._could_not_ask,
         )
+
+    def _pre_enqueue(self, pod: Pod) -> Sequence[PreEnqueue]:
+        """Return what may keep a pod out of the queue: the plugins of its own profile."""
+        profile = self._profiles.get(pod.spec.scheduler_name)
+        return profile.pre_enqueue if profile is not None else ()
 
     def _could_not_ask(self, queued: QueuedPod, error: PluginFailed) -> None:
         record = self.cluster.pod(PodKey(*queued.key))
@@ -374,8 +380,7 @@ class CoschedulerProcess:
         if group is None or group.complete:
             return
         for record in group.pending():
-            profile = self._profiles.get(record.pod.spec.scheduler_name)
-            for plugin in profile.pre_enqueue if profile is not None else ():
+            for plugin in self._pre_enqueue(record.pod):
                 status = plugin.pre_enqueue(record.pod)
                 if not status.ok:
                     self._reports.held(record, status.message)

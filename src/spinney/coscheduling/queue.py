@@ -51,7 +51,7 @@ class SchedulingQueue:
         clock: Clock,
         sort: QueueSort,
         *,
-        pre_enqueue: Sequence[PreEnqueue] = (),
+        pre_enqueue: Callable[[Pod], Sequence[PreEnqueue]] = lambda _pod: (),
         hints: Mapping[str, tuple[EventHint, ...]] | None = None,
         backoff: BackoffTimes = BackoffTimes(),  # noqa: B008 - a frozen value
         wake: Callable[[], None] = lambda: None,
@@ -60,7 +60,7 @@ class SchedulingQueue:
     ) -> None:
         self._clock = clock
         self._sort = sort
-        self._pre_enqueue = tuple(pre_enqueue)
+        self._pre_enqueue = pre_enqueue
         self._hints = dict(hints or {})
         self._backoff_times = backoff
         self._wake = wake
@@ -235,7 +235,7 @@ class SchedulingQueue:
     # -- moving between places ---------------------------------------------------------------------------------------
 
     def _enqueue(self, queued: QueuedPod) -> None:
-        for plugin in self._pre_enqueue:
+        for plugin in self._pre_enqueue(queued.pod):
             try:
                 status = self._faults.ask(plugin.name, "preEnqueue", partial(plugin.pre_enqueue, queued.pod), a_status)
             except PluginFailed as error:
