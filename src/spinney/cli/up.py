@@ -44,6 +44,11 @@ from spinney.cli.options import KUBECONFIG, TEXT_FILE, done_by, plugin_option
     show_default=True,
     help="Whether everybody may do everything, or roles and bindings decide.",
 )
+@click.option(
+    "--workloads/--no-workloads",
+    default=True,
+    help="Make pods of Deployments, StatefulSets and Jobs; leave that off for a controller manager of your own.",
+)
 @click.option("-v", "--verbose", count=True, help="Say more; twice for everything.")
 @done_by("spinney.cli.bodies.up:up")
 def up() -> None:

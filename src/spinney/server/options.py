@@ -30,6 +30,7 @@ class ServerOptions:
     data_directory: Path | None = None  # None: nothing outlives the process
     authorization: AuthorizationMode = "AlwaysAllow"  # or by roles, with the roles every cluster begins with
     track_all_managers: bool = False  # record managedFields from the first write, not from the first apply
+    inert: Mapping[str, str] = field(default_factory=dict)  # "cronjobs.batch" -> what to say when one is created
     service_addresses: Mapping[str, str] = field(default_factory=dict)  # "namespace/name" -> "host:port" for webhooks
 
     def __post_init__(self) -> None:

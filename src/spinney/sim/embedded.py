@@ -7,7 +7,7 @@ without the server (:class:`Stack`) run against any API server.
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field, replace
 
 from spinney.backends.coscheduling import CoschedulingConfig
@@ -40,6 +40,7 @@ from spinney.scheduler.plugin import PluginRegistry
 from spinney.scheduler.process import SchedulerProcess
 from spinney.server import ApiServer, ServerOptions
 from spinney.sim.transport import InProcessTransport
+from spinney.workloads import Workloads
 
 _WEBHOOKS = ServicePlace("grove-operator", "kube-system")
 
@@ -82,6 +83,7 @@ class StackOptions:
     plugins: PluginRegistry | None = None  # None: what is built in and installed
     framework_plugins: FrameworkRegistry | None = None
     grouper: GrouperConfiguration | None = None  # None: pods of ordinary workloads are placed one by one
+    workloads: bool = False  # True: Deployments, StatefulSets and Jobs become pods; a real cluster does that itself
 
     @classmethod
     def whole(cls, nodes: ClusterSpec) -> "StackOptions":
@@ -96,6 +98,7 @@ class StackOptions:
             ),
             coscheduler=_COSCHEDULER,
             grouper=GrouperConfiguration(GROUPER, built_in(), EVERY_BACKEND),
+            workloads=True,
         )
 
 
@@ -151,6 +154,7 @@ class Stack:
         self.fleet = Fleet(nodes, options.nodes, runtime=nodes.runtime)
         self.operator = Operator(connect("grove-operator"), options.operator)
         self.schedulers = Schedulers(connect, options)
+        self.workloads = Workloads(connect("kube-controller-manager")) if options.workloads else None
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator["Stack"]:
@@ -159,7 +163,11 @@ class Stack:
         A part that fails ends the block with its error; leaving the block stops the parts in reverse order.
         """
         await install_crds(self.client)
-        async with self.fleet.running(), _running(self.operator), _running(self.schedulers):
+        async with AsyncExitStack() as parts:
+            await parts.enter_async_context(self.fleet.running())
+            for part in (self.operator, self.schedulers, self.workloads):
+                if part is not None:
+                    await parts.enter_async_context(_running(part))
             yield self
 
 
@@ -201,7 +209,7 @@ class EmbeddedCluster:
 
 
 @asynccontextmanager
-async def _running(part: Operator | Schedulers) -> AsyncIterator[None]:
+async def _running(part: Operator | Schedulers | Workloads) -> AsyncIterator[None]:
     async with asyncio.TaskGroup() as tasks:
         running = tasks.create_task(part.run(), name=type(part).__name__)
         ready = tasks.create_task(part.manager.wait_until_ready())

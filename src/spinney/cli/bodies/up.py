@@ -3,6 +3,7 @@
 import asyncio
 import shlex
 from contextlib import AsyncExitStack
+from dataclasses import replace
 from pathlib import Path
 
 import click
@@ -23,6 +24,7 @@ from spinney.server.options import AuthorizationMode
 from spinney.server.store import ChangeNotKept, JournalUnusable
 from spinney.sim.embedded import EmbeddedCluster, StackOptions
 from spinney.sim.shapes import TOPOLOGY, InvalidShape, gpu_cluster, parse_shape, topology_binding
+from spinney.workloads import NOT_RUN
 
 _IN_MEMORY = ServerOptions()
 
@@ -37,14 +39,20 @@ def up(
     configs: tuple[Path, ...],
     plugins: tuple[PluginText, ...],
     authorization: AuthorizationMode,
+    workloads: bool,
     verbose: int,
 ) -> None:
     """Run an embedded cluster until Ctrl-C."""
     log_to_stderr(verbose)
     spec = _described(nodes, cluster_file)
     directory = data_dir.expanduser() if data_dir else None
-    options = embedded_settings(spec, configs, policies_of(plugins))
-    server = ServerOptions(data_directory=directory, authorization=authorization, track_all_managers=True)
+    options = replace(embedded_settings(spec, configs, policies_of(plugins)), workloads=workloads)
+    server = ServerOptions(
+        data_directory=directory,
+        authorization=authorization,
+        track_all_managers=True,
+        inert=NOT_RUN if workloads else {},
+    )
     until_interrupted(run(options, server=server, port=port, kubeconfig=kubeconfig.expanduser()))
 
 

@@ -103,6 +103,8 @@ async def admit(context: Context, attributes: Attributes, options: WriteOptions)
     if not attributes.subresource:
         attributes.warnings += kind.behaviour.warnings(obj)
         attributes.warnings += warnings_about(kind.storage, obj, attributes.old)
+        if attributes.operation == "CREATE" and (inert := context.options.inert.get(kind.storage)):
+            attributes.warnings.append(inert)
 
 
 def check_unknown_fields(context: Context, attributes: Attributes, options: WriteOptions) -> None:

@@ -1,0 +1,61 @@
+"""The controllers of workloads in one process: caches, queues and who wakes whom."""
+
+from spinney.api.core import POD, Pod
+from spinney.api.resource import Resource
+from spinney.kube.client import Client
+from spinney.kube.expectations import Expectations
+from spinney.kube.manager import Manager
+from spinney.kube.mapping import to_controller_of
+from spinney.kube.reconciling import a_controller
+from spinney.workloads.deployment import Deployments
+from spinney.workloads.job import Jobs
+from spinney.workloads.objects import BY_OWNER, DEPLOYMENT, JOB, REPLICA_SET, STATEFUL_SET, Workload, owner
+from spinney.workloads.replica_set import ReplicaSets
+from spinney.workloads.stateful_set import StatefulSets
+from spinney.workloads.upkeep import Upkeep
+
+WORKERS = 4
+
+
+class Workloads:
+    """Runs the controllers of ReplicaSets, Deployments, StatefulSets and Jobs until stopped."""
+
+    def __init__(self, client: Client, manager: Manager | None = None) -> None:
+        self.manager = manager or Manager(client, client.runtime)
+        pods = self.manager.cache(POD, Pod, indexes={BY_OWNER: owner})
+        sets = self.manager.cache(REPLICA_SET, Workload, indexes={BY_OWNER: owner})
+        deployments = self.manager.cache(DEPLOYMENT, Workload)
+        stateful_sets = self.manager.cache(STATEFUL_SET, Workload)
+        jobs = self.manager.cache(JOB, Workload)
+
+        def upkeep(resource: Resource) -> Upkeep:
+            expectations = Expectations(client.runtime)
+            pods.subscribe(expectations.observe)
+            return Upkeep(client, resource, pods, expectations)
+
+        replica_sets = ReplicaSets(sets, upkeep(REPLICA_SET))
+        for name, resource, cache, reconcile in (
+            ("replicaset", REPLICA_SET, sets, replica_sets.reconcile),
+            (
+                "statefulset",
+                STATEFUL_SET,
+                stateful_sets,
+                StatefulSets(stateful_sets, client, upkeep(STATEFUL_SET)).reconcile,
+            ),
+            ("job", JOB, jobs, Jobs(jobs, client, upkeep(JOB)).reconcile),
+        ):
+            controller = a_controller(self.manager, name, reconcile, workers=WORKERS)
+            controller.watch(cache)
+            controller.watch(pods, to_controller_of(resource))
+        rollouts = Deployments(deployments, sets, client, upkeep(DEPLOYMENT))
+        controller = a_controller(self.manager, "deployment", rollouts.reconcile, workers=WORKERS)
+        controller.watch(deployments)
+        controller.watch(sets, to_controller_of(DEPLOYMENT))
+
+    async def run(self) -> None:
+        """Keep workloads until :meth:`stop`."""
+        await self.manager.run()
+
+    def stop(self) -> None:
+        """Ask for a graceful stop."""
+        self.manager.stop()

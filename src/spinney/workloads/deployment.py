@@ -1,0 +1,154 @@
+"""Deployment: a ReplicaSet for each template it has had, and the way from one to the next."""
+
+from dataclasses import dataclass
+
+from spinney.api.struct import JSON
+from spinney.kube.cache import WatchCache
+from spinney.kube.client import Client
+from spinney.kube.controller import Requeue
+from spinney.kube.errors import AlreadyExists
+from spinney.kube.keys import Key
+from spinney.kube.reconciling import Unread, delete_exactly
+from spinney.workloads.objects import (
+    BY_OWNER,
+    DEPLOYMENT,
+    REPLICA_SET,
+    Since,
+    Workload,
+    condition,
+    owner_reference,
+    resolved,
+    template_hash,
+)
+from spinney.workloads.upkeep import Upkeep
+
+HASH = "pod-template-hash"
+_HISTORY = 10
+
+
+@dataclass(frozen=True)
+class Deployments:
+    """Keeps the ReplicaSets of Deployments."""
+
+    deployments: WatchCache[Workload]
+    sets: WatchCache[Workload]
+    client: Client
+    upkeep: Upkeep
+
+    async def reconcile(self, key: Key) -> Requeue | None:
+        """Bring the newest ReplicaSet up and the others down, within what the strategy allows."""
+        found = self.deployments.get(key)
+        if found is None or found.metadata.deleting:
+            return None
+        owned = self.sets.index(BY_OWNER, found.metadata.uid)
+        newest = next((each for each in owned if each.metadata.labels.get(HASH) == template_hash(found)), None)
+        if newest is None:
+            if not found.spec.get("paused"):
+                await self._create(found)
+            return None  # its event goes on from here
+        others = [each for each in owned if each is not newest]
+        for each, replicas in wanted(found, newest, others).items():
+            chosen = next(one for one in owned if one.metadata.name == each)
+            if chosen.replicas != replicas:
+                patch = {"metadata": {"uid": chosen.metadata.uid}, "spec": {"replicas": replicas}}
+                await self.client.patch(REPLICA_SET, each, patch, found.metadata.namespace, type=Unread)
+        await self._forget(found, others)
+        await self.upkeep.report(found, _status(found, newest, owned, self.upkeep.now()))
+        return None
+
+    async def _create(self, found: Workload) -> None:
+        label = {HASH: template_hash(found)}
+        template: JSON = found.spec["template"]
+        metadata = template.get("metadata") or {}
+        labels = {**(metadata.get("labels") or {}), **label}
+        selector: JSON = found.spec["selector"]
+        manifest = {
+            "metadata": {
+                "name": f"{found.metadata.name}-{label[HASH]}",
+                "namespace": found.metadata.namespace,
+                "labels": labels,
+                "ownerReferences": [owner_reference(DEPLOYMENT, found)],
+            },
+            "spec": {
+                "replicas": 0,
+                "selector": {**selector, "matchLabels": {**(selector.get("matchLabels") or {}), **label}},
+                "template": {**template, "metadata": {**metadata, "labels": labels}},
+            },
+        }
+        try:
+            await self.client.create(REPLICA_SET, manifest, found.metadata.namespace, type=Unread)
+        except AlreadyExists:
+            return  # the cache is about to show it
+
+    async def _forget(self, found: Workload, others: list[Workload]) -> None:
+        """Delete the oldest ReplicaSets without pods, beyond those that are kept for a way back."""
+        kept = int(found.spec.get("revisionHistoryLimit", _HISTORY))
+        empty = [each for each in others if not each.replicas and not each.status.get("replicas")]
+        empty.sort(key=lambda each: (str(each.metadata.creation_timestamp), each.metadata.name))
+        for each in empty[: max(len(empty) - kept, 0)]:
+            await delete_exactly(self.client, REPLICA_SET, each)
+
+
+def wanted(found: Workload, newest: Workload, others: list[Workload]) -> dict[str, int]:
+    """Return the next number of replicas of each ReplicaSet, by name."""
+    desired = found.replicas
+    if found.spec.get("paused"):
+        return {newest.metadata.name: newest.replicas}
+    strategy = found.spec.get("strategy") or {}
+    if strategy.get("type") == "Recreate":
+        left = any(each.replicas or each.status.get("replicas") for each in others)
+        down = {each.metadata.name: 0 for each in others}
+        return down | {newest.metadata.name: newest.replicas if left else desired}
+    rolling = strategy.get("rollingUpdate") or {}
+    surge = resolved(rolling.get("maxSurge"), desired, up=True)
+    unavailable = resolved(rolling.get("maxUnavailable"), desired, up=False)
+    if not surge and not unavailable:
+        unavailable = 1
+    total = newest.replicas + sum(each.replicas for each in others)
+    up = min(desired, newest.replicas + max(desired + surge - total, 0)) if newest.replicas < desired else desired
+    # Numbers that were asked for, not counted: a count may be about pods that are on their way out.
+    may_go = max(total - (desired - unavailable) - max(newest.replicas - _ready(newest), 0), 0)
+    result = {newest.metadata.name: up}
+    for each in sorted(others, key=lambda one: (_ready(one) >= one.replicas, one.metadata.name)):
+        gone = min(each.replicas, may_go)
+        may_go -= gone
+        result[each.metadata.name] = each.replicas - gone
+    return result
+
+
+def _ready(found: Workload) -> int:
+    return int(found.status.get("readyReplicas", 0))
+
+
+def _status(found: Workload, newest: Workload, owned: list[Workload], now: str) -> JSON:
+    def total(field: str) -> int:
+        return sum(int(each.status.get(field, 0)) for each in owned)
+
+    desired, available = found.replicas, total("availableReplicas")
+    updated = int(newest.status.get("replicas", 0))
+    enough = available >= desired - resolved(
+        ((found.spec.get("strategy") or {}).get("rollingUpdate") or {}).get("maxUnavailable"), desired, up=False
+    )
+    done = updated >= desired and available >= desired and total("replicas") == updated
+    since = Since(now, found.status.get("conditions") or ())
+    name = newest.metadata.name
+    progress = f'ReplicaSet "{name}" has successfully progressed.' if done else f'ReplicaSet "{name}" is progressing.'
+    return {
+        "replicas": total("replicas"),
+        "updatedReplicas": updated,
+        "readyReplicas": total("readyReplicas"),
+        "availableReplicas": available,
+        "unavailableReplicas": max(desired - available, 0),
+        "conditions": [
+            condition(
+                "Available",
+                enough,
+                "MinimumReplicasAvailable" if enough else "MinimumReplicasUnavailable",
+                "Deployment has minimum availability." if enough else "Deployment does not have minimum availability.",
+                since=since,
+            ),
+            condition(
+                "Progressing", True, "NewReplicaSetAvailable" if done else "ReplicaSetUpdated", progress, since=since
+            ),
+        ],
+    }

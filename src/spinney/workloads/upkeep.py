@@ -1,0 +1,80 @@
+"""What the controllers share: pods made and deleted without ever counting one twice, and statuses that say so."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from spinney.api.core import POD, Pod
+from spinney.api.resource import Resource
+from spinney.api.struct import JSON
+from spinney.api.time import timestamp
+from spinney.kube.cache import WatchCache
+from spinney.kube.client import Client
+from spinney.kube.errors import Conflict, NotFound
+from spinney.kube.expectations import Expectations
+from spinney.kube.keys import Key, key_of
+from spinney.kube.reconciling import Created, Unread, write_each
+from spinney.workloads.objects import BY_OWNER, JOB, Workload
+
+
+@dataclass(frozen=True)
+class Upkeep:
+    """Reads and writes the pods of the workloads of one kind."""
+
+    client: Client
+    resource: Resource
+    pods: WatchCache[Pod]
+    expectations: Expectations
+
+    def of(self, found: Workload) -> list[Pod]:
+        """Return the pods a workload controls, in order of name."""
+        return self.pods.index(BY_OWNER, found.metadata.uid)
+
+    def now(self) -> str:
+        """Return the time, as objects write it."""
+        return timestamp(self.client.runtime.clock.now())
+
+    async def create(self, found: Workload, manifests: Iterable[JSON]) -> None:
+        """Create pods for a workload."""
+
+        async def one(manifest: JSON) -> None:
+            with self.expectations.creating(key_of(found)) as creation:
+                made = await self.client.create(POD, manifest, found.metadata.namespace, type=Created)
+                creation.created(made.metadata.uid)
+
+        await write_each(manifests, one)
+
+    async def delete(self, found: Workload, pods: Iterable[Pod]) -> None:
+        """Delete pods of a workload; one that is gone is fine."""
+
+        async def one(pod: Pod) -> None:
+            uid = pod.metadata.uid or ""
+            try:
+                with self.expectations.deleting(key_of(found), uid):
+                    await self.client.delete(POD, pod.metadata.name, pod.metadata.namespace, uid=uid)
+            except (NotFound, Conflict):
+                return
+
+        await write_each((pod for pod in pods if not pod.metadata.deleting), one)
+
+    async def report(self, found: Workload, status: JSON) -> None:
+        """Write a workload's status if it differs from what is there."""
+        if self.resource is not JOB:  # whose status has no generation
+            status = {"observedGeneration": found.metadata.generation, **status}
+        changed = {key: value for key, value in status.items() if (found.status.get(key) or None) != (value or None)}
+        if not changed:
+            return
+        try:
+            await self.client.patch(
+                self.resource,
+                found.metadata.name,
+                {"metadata": {"uid": found.metadata.uid}, "status": changed},
+                found.metadata.namespace,
+                subresource="status",
+                type=Unread,
+            )
+        except (NotFound, Conflict):
+            return  # it is gone, or another of its name is there: the event of that wakes the controller
+
+    def is_behind(self, key: Key) -> bool:
+        """Tell whether the cache has not yet shown what was written; its event wakes the controller."""
+        return not self.expectations.satisfied(key)
