@@ -3,10 +3,14 @@ SHELL := /bin/bash
 .DEFAULT_GOAL := help
 
 PYTHON ?= python3
-VENV   := .venv
+# What pins the versions that are installed: the lock, or `make lowest`.
+CONSTRAINT ?= requirements.lock
+VENV   ?= .venv
 BIN    := $(VENV)/bin
-STAMP  := $(VENV)/.installed-$(shell cat pyproject.toml requirements.lock Makefile | cksum | cut -d' ' -f1)
-REAL   := $(VENV)/.real-$(shell cat pyproject.toml requirements.lock Makefile | cksum | cut -d' ' -f1)
+INPUTS := $(shell cat pyproject.toml requirements.lock Makefile | cksum | cut -d' ' -f1)
+STAMP  := $(VENV)/.installed-$(INPUTS)
+REAL   := $(VENV)/.real-$(INPUTS)
+RELEASE := $(VENV)/.release-$(INPUTS)
 
 .PHONY: help
 help:  ## list these targets
@@ -17,11 +21,15 @@ $(STAMP):
 	@test -x $(BIN)/python || { echo "creating $(VENV)"; $(PYTHON) -m venv $(VENV); }
 	@echo "installing Spinney and its tools into $(VENV)"
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --upgrade 'pip>=25.1'
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint requirements.lock --editable '.[cel]' --group dev
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint $(CONSTRAINT) --editable '.[cel]' --group dev
 	@rm -f $(VENV)/.installed-*; touch $@
 
+$(RELEASE): $(STAMP)
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint $(CONSTRAINT) --group release
+	@rm -f $(VENV)/.release-*; touch $@
+
 $(REAL): $(STAMP)
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint requirements.lock --group real
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint $(CONSTRAINT) --group real
 	@rm -f $(VENV)/.real-*; touch $@
 
 .PHONY: install
@@ -31,13 +39,25 @@ install: $(STAMP)  ## create .venv and install Spinney into it
 demo: $(STAMP)  ## bring a gang up on the embedded cluster and show it
 	@$(BIN)/spinney demo
 
+TESTS ?= tests
+
 .PHONY: test
 test: $(STAMP)  ## the test suite, on the embedded cluster
-	$(BIN)/pytest -q -m "not real" -n auto
+	$(BIN)/pytest -q -m "not real" -n auto $(TESTS)
 
 .PHONY: test-cases
 test-cases: $(STAMP)  ## the behaviour cases in the folder that SPINNEY_CASES names
 	$(BIN)/pytest -q tests/sim/cases/test_files.py
+
+SEARCHES := SPINNEY_STORMS=200 SPINNEY_MUTATIONS=20000 SPINNEY_WORLDS=2000 SPINNEY_HISTORIES=500 SPINNEY_GROUPS=10000
+
+.PHONY: searches
+searches: $(STAMP)  ## what the suite samples, searched for hours: faults, mutations, worlds, histories
+	$(SEARCHES) $(BIN)/pytest -q -m "not real" -n auto -o timeout=0 tests/operator/test_faults.py \
+	  tests/operator/test_mutated_workloads.py tests/operator/test_mutated_workloads_updates.py \
+	  tests/coscheduling/test_composite_preemption.py tests/coscheduling/test_nothing_sleeps.py \
+	  tests/coscheduling/test_forgetting.py
+	SPINNEY_E2E_EVERY_BACKEND=1 $(BIN)/pytest -q -m "not real" -n auto -o timeout=0 tests/e2e
 
 .PHONY: lint
 lint: $(STAMP)  ## ruff, and the import contract between the rooms
@@ -78,12 +98,55 @@ docs: $(STAMP)  ## regenerate docs/reference and the chart from the code
 crds: $(STAMP)  ## regenerate the CRD manifests from the types
 	$(BIN)/spinney crds --of all --output deploy/crds
 
+LOCK := $(BIN)/uv pip compile --quiet --upgrade --universal --no-emit-index-url --no-header --python-version 3.11
+
 .PHONY: lock
-lock: $(STAMP)  ## refresh requirements.lock from the ranges in pyproject.toml
+lock: $(STAMP)  ## refresh the three lock files from the ranges in pyproject.toml
 	$(BIN)/python -m pip install --quiet uv
-	$(BIN)/uv pip compile --quiet --upgrade --universal --no-emit-index-url --no-header --python-version 3.11 \
-	  --group dev --group real --all-extras pyproject.toml --output-file requirements.lock
+	$(LOCK) --group dev --group real --group release --all-extras pyproject.toml --output-file requirements.lock
+	$(LOCK) --constraint requirements.lock --generate-hashes --extra cel pyproject.toml --output-file requirements.image.lock
+	$(LOCK) --constraint requirements.lock --generate-hashes --group build --output-file requirements.build.lock
+
+.PHONY: lowest
+lowest:  ## the suite with the lowest versions that pyproject.toml allows, in .venv-lowest
+	@$(PYTHON) hack/lowest.py > .lowest.lock
+	@$(MAKE) --no-print-directory VENV=.venv-lowest CONSTRAINT=.lowest.lock test
+
+.PHONY: coverage
+coverage: $(RELEASE)  ## the test suite, and which lines it never ran
+	$(BIN)/coverage erase
+	$(BIN)/coverage run -m pytest -q -m "not real" -n auto
+	$(BIN)/coverage combine --quiet
+	$(BIN)/coverage report
+
+.PHONY: package
+package: $(RELEASE)  ## build what is published, into dist, and check it
+	rm -rf dist
+	$(BIN)/python -m build --no-isolation --outdir dist .
+	$(BIN)/twine check --strict dist/*.whl dist/*.tar.gz
+
+.PHONY: version-check
+version-check:  ## say whether TAG is the version of the package and of the chart
+	@for file in 'pyproject.toml:version = "$(TAG:v%=%)"' 'deploy/helm/spinney/Chart.yaml:version: $(TAG:v%=%)' \
+	  'CHANGELOG.md:## $(TAG:v%=%)'; do \
+	  grep -q "^$${file#*:}" "$${file%%:*}" || { echo "$${file%%:*} does not say: $${file#*:}"; exit 1; }; done
+
+.PHONY: sbom
+sbom: $(RELEASE)  ## list what is in the image, into dist/sbom.cyclonedx.json
+	@mkdir -p dist
+	$(BIN)/cyclonedx-py requirements --pyproject pyproject.toml --output-reproducible \
+	  --output-file dist/sbom.cyclonedx.json requirements.image.lock
+
+.PHONY: audit
+audit: $(RELEASE)  ## look for known weaknesses of what is in the image
+	$(BIN)/python hack/audit.py requirements.image.lock
+
+ACTIONLINT := github.com/rhysd/actionlint/cmd/actionlint@v1.7.7
+
+.PHONY: workflows
+workflows:  ## check the GitHub workflows with actionlint (needs Go)
+	go run $(ACTIONLINT) -color
 
 .PHONY: clean
-clean:  ## remove .venv and caches
-	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis
+clean:  ## remove .venv, caches and what was built
+	rm -rf $(VENV) .venv-lowest .lowest.lock dist .mypy_cache .ruff_cache .pytest_cache .hypothesis
