@@ -124,10 +124,14 @@ class Learned(Generic[A]):
 
     def refresh(self) -> bool:
         """Forget what no longer holds; return whether everything does."""
-        moment, state = self._moment() if self._moment is not None else 0, self._reach.state()
-        if moment == self._last_moment and state == self._state and state is not None and self._size <= _LARGEST:
+        if self._moment is not None and self._moment() != self._last_moment:
+            self._last_moment, self._state = self._moment(), None
+            self._forget()
+            return False
+        state = self._reach.state()
+        if state is not None and state == self._state and self._size <= _LARGEST:
             return True
-        self._last_moment, self._state = moment, state
+        self._state = state
         self._forget()
         return False
 
@@ -154,6 +158,10 @@ class Learned(Generic[A]):
 
     def same_everywhere(self, task: PodInfo, row: int) -> _Answer[A] | None:
         """Return the answer about a task if it is the same for all nodes, and is known without asking about each."""
+        if self.listens:
+            notes, end = self._watched(task, row)  # what it answers now is forgotten with the next placement
+            by_node = any(isinstance(fact, NodeFact) for fact in notes.read)
+            return None if by_node or isinstance(end, _Moving) else end
         found = self._branch(self._top, _ROOT, task, row)
         while isinstance(found, _Question) and isinstance(found.fact, PodFact):
             found = self._branch(found, found.fact.of(task), task, row)
@@ -242,17 +250,8 @@ class Learned(Generic[A]):
             return self._failed(error)
 
     def _learn(self, task: PodInfo, row: int | None) -> None:
-        """Ask with views that note what is read, and add the branch."""
-        notes = Notes(task, -1 if row is None else row, self._reasons)
-        job = JobView(task.job, notes)
-        node = None if row is None else NodeView(self._nodes.info(row), self._nodes, notes)
-        end: _Branch
-        try:
-            end = _Answer(self._call(TaskView(task, job, notes), job, node))
-        except Exception:  # noqa: BLE001 - it is asked again, with the real objects, and fails for everybody to see
-            end = _Moving(with_node_only=False)
-        if notes.moves or notes.moves_with_node:
-            end = _Moving(with_node_only=not notes.moves)
+        """Ask, and add the branch."""
+        notes, end = self._watched(task, row)
         question, value = self._top, _ROOT
         for fact, read in notes.read.items():
             following = question.branches.get(value)
@@ -268,6 +267,19 @@ class Learned(Generic[A]):
             question.known[row], question.answers[row] = True, end.value
         else:
             question.branches[value] = end
+
+    def _watched(self, task: PodInfo, row: int | None) -> tuple[Notes, _Answer[A] | _Moving]:
+        """Ask with views that note what is read; return the notes, and the answer if it depends on nothing else."""
+        notes = Notes(task, -1 if row is None else row, self._reasons)
+        job = JobView(task.job, notes)
+        node = None if row is None else NodeView(self._nodes.info(row), self._nodes, notes)
+        try:
+            answer = _Answer(self._call(TaskView(task, job, notes), job, node))
+        except Exception:  # noqa: BLE001 - it is asked again, with the real objects, and fails for everybody to see
+            return notes, _Moving(with_node_only=False)
+        if notes.moves or notes.moves_with_node:
+            return notes, _Moving(with_node_only=not notes.moves)
+        return notes, answer
 
     def _question(self, fact: Fact) -> _Question:
         if fact is not facts.WHOLE_NODE:

@@ -91,7 +91,7 @@ def reach_of(fn: Callable[..., Any]) -> Reach | None:
 
 def copy_of(value: object) -> object:
     """Return plain data in a form that later changes do not reach; raises :class:`NotUnderstood` for other things."""
-    return _copied(value, iter(range(_LARGEST)))
+    return value if type(value) in _ATOMS else _copied(value, iter(range(_LARGEST)))
 
 
 def _kept(value: object) -> object:

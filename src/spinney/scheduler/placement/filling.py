@@ -20,7 +20,7 @@ import numpy as np
 from spinney.api.labels import HOSTNAME
 from spinney.cluster.journal import Rows
 from spinney.cluster.resources import Vector
-from spinney.scheduler.nodes import NodeSet, Scores
+from spinney.scheduler.nodes import NodeInfo, NodeSet, Scores
 from spinney.scheduler.placement.apart import only_apart
 from spinney.scheduler.placement.devices import choose_devices
 from spinney.scheduler.placement.judging import Candidates, RuleSet
@@ -85,7 +85,8 @@ def _place_alike(
         # What nodes say with more on them may depend on more about the first task.
         rows = rows[: session.judge.alike(alike, 0, row)]
     if _goes_in_steps(session, rules):
-        return _place_in_steps(session, statement, alike, rows, nodes)
+        plan = [(task, session.nodes.info(row)) for task, row in zip(alike, rows, strict=False)]
+        return _place_in_steps(session, statement, plan, nodes, rules)
     return _place_together(statement, alike, rows, in_order=in_order), False
 
 
@@ -109,21 +110,22 @@ def _alike(session: Session, tasks: Sequence[PodInfo], start: int, row: int, rul
 
 
 def _place_in_steps(
-    session: Session, statement: Statement, tasks: Sequence[PodInfo], rows: Sequence[int], nodes: NodeSet
+    session: Session, statement: Statement, plan: Sequence[tuple[PodInfo, NodeInfo]], nodes: NodeSet, rules: RuleSet
 ) -> tuple[int, bool]:
     """Place tasks one after the other where they were planned to go, until somebody answers otherwise by then.
 
     Return how many were placed, and whether the next one was refused.
     """
-    for position, (task, place) in enumerate(zip(tasks, rows, strict=False)):
-        if position and session.pre_predicate(task) is not None:
+    asked = session.pre_predicates
+    for position, (task, node) in enumerate(plan):
+        if position and asked.tell_apart and asked.refusal(task) is not None:
             return position, True
-        if position and not session.judge.still_alike(task, place):
+        if position and not session.judge.still_alike(task, node.row, rules):
             candidates = session.judge.candidates(task, nodes)
             placed = _place_best(session, statement, task, candidates, pipeline_only=False)
             return position + placed, not placed
-        statement.allocate(task, session.nodes.info(place))
-    return len(rows), False
+        statement.allocate(task, node)
+    return len(plan), False
 
 
 def _place_together(statement: Statement, tasks: Sequence[PodInfo], rows: Sequence[int], *, in_order: bool) -> int:

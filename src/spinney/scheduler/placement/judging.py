@@ -179,14 +179,20 @@ class Judge:
             rows, score = rows[fits], (score + extra)[fits]
         return Candidates(rows, judged.now[rows], score)
 
+    @property
+    def _tells_apart(self) -> bool:
+        """Tell whether a rule may have a say about one pod, and none about another that makes the same request."""
+        return self._is_particular or self._nodes.rule_carriers > 0
+
     def alike(self, tasks: Sequence[PodInfo], start: int, row: int) -> int:
         """Return how many tasks from ``start`` on get the answers that the first of them was given.
 
-        All are of one pod set and request class. ``row`` is any candidate.
+        All are of one pod set and request class. ``row`` is any candidate. What is answered by plugins that listen to
+        placements is only known when its turn comes.
         """
         first = self.rules(tasks[start])
-        learned = list(first.learned)
-        apart = self._is_particular or self._nodes.rule_carriers > 0
+        learned = [each for each in first.learned if not each.listens]
+        apart = self._tells_apart
         if not learned and not apart:
             return len(tasks) - start
         end = start + 1
@@ -199,9 +205,11 @@ class Judge:
             end += 1
         return end - start
 
-    def still_alike(self, task: PodInfo, row: int) -> bool:
-        """Tell whether ``task`` gets the answers that were given last, though something was placed since."""
-        return all(each.refresh() or each.answers_alike_anew(task, row) for each in self.rules(task).learned)
+    def still_alike(self, task: PodInfo, row: int, rules: RuleSet) -> bool:
+        """Tell whether ``rules`` answer about ``task`` as they did last, though something was placed since."""
+        if self._tells_apart and self.rules(task) is not rules:
+            return False
+        return all(each.refresh() or each.answers_alike_anew(task, row) for each in rules.learned)
 
     def ask_again(self, task: PodInfo, rows: Rows) -> tuple[Mask, Scores]:
         """Return verdicts on ``rows`` as they are at this moment, and scores where a task may go; nothing is kept."""
