@@ -18,6 +18,7 @@ from spinney.scheduler.events import CapacityVerdict
 from spinney.scheduler.failing import InvalidAnswer
 from spinney.scheduler.fairshare import Amounts
 from spinney.scheduler.nodes import NodeSet, Scores
+from spinney.scheduler.tasks import PodInfo
 
 _NUMBERS: Final = frozenset("fiub")
 _SHOWN: Final = 60
@@ -133,6 +134,19 @@ def annotations(answer: Any) -> Mapping[str, str]:
     """Return annotations."""
     if not isinstance(answer, Mapping) or not all(isinstance(each, str) for pair in answer.items() for each in pair):
         raise InvalidAnswer(shown(answer), "a mapping of text to text")
+    return answer
+
+
+def victims(answer: Any) -> Sequence[PodInfo] | None:
+    """Return tasks that would have to go, or ``None`` where there are no more of them."""
+    if answer is None:
+        return None
+    expected = "scenarios, each a sequence of tasks"
+    if not isinstance(answer, Sequence):
+        raise InvalidAnswer(shown(answer), expected)
+    for each in answer:
+        if not isinstance(each, PodInfo):
+            raise InvalidAnswer(f"a scenario with {shown(each)} in it", expected)
     return answer
 
 

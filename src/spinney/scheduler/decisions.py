@@ -12,7 +12,6 @@ import structlog
 from spinney.gangs.tree import GroupSet, Member
 from spinney.scheduler import answers
 from spinney.scheduler.events import WITHIN_CAPACITY, BatchEvent, CapacityVerdict, Event, Scenario
-from spinney.scheduler.failing import Failures
 from spinney.scheduler.fairshare import Amounts, Queue
 from spinney.scheduler.fairshare.bounds import Lot, least_of
 from spinney.scheduler.hooks import Hook, Order, QueueTurn
@@ -47,8 +46,6 @@ class Decisions(Registration):
     def __init__(self, timings: Timings, *, verbosity: int = 0) -> None:
         super().__init__()
         self.timings = timings
-        self.failures = Failures()
-        """What plugins got wrong in this session."""
         self.verbosity = verbosity
         self.moment = 0
         """Counts what was announced to event handlers: what a plugin that listens has answered holds until the next."""
@@ -150,7 +147,7 @@ class Decisions(Registration):
             for each in sets:
                 try:
                     with self.timings.measure(hook.plugin, "subset_nodes"):
-                        answer = answers.node_sets(hook.fn(job, group, tasks, each))
+                        answer = answers.node_sets(hook.fn(job, group, tuple(tasks), each))
                 except Exception as error:
                     said = self._failed("plugin failed to divide nodes", hook, "subset_nodes", error)
                     raise SubsettingFailed(hook.plugin, said) from error
@@ -178,11 +175,11 @@ class Decisions(Registration):
 
     def is_job_over_capacity(self, job: PodGroupInfo, tasks: Sequence[PodInfo]) -> CapacityVerdict:
         """Judge whether placing ``tasks`` would exceed what the job's queue allows."""
-        return self._first_capacity(self.hooks.job_over_capacity, "job_over_capacity", job, tasks)
+        return self._first_capacity(self.hooks.job_over_capacity, "job_over_capacity", job, tuple(tasks))
 
     def is_non_preemptible_job_over_queue_quota(self, job: PodGroupInfo, tasks: Sequence[PodInfo]) -> CapacityVerdict:
         """Judge whether placing ``tasks`` of a non-preemptible job would exceed a quota."""
-        return self._first_capacity(self.hooks.non_preemptible_over_quota, "over_quota", job, tasks)
+        return self._first_capacity(self.hooks.non_preemptible_over_quota, "over_quota", job, tuple(tasks))
 
     def is_task_allocation_on_node_over_capacity(self, task: PodInfo, node: NodeInfo) -> CapacityVerdict:
         """Judge whether placing ``task`` on ``node`` would exceed what its queue allows."""
@@ -274,7 +271,7 @@ class Decisions(Registration):
         with self.timings.measure(plugin, what):
             try:
                 if many is not None:
-                    many(BatchEvent(tasks[0].job, tasks))
+                    many(BatchEvent(tasks[0].job, tuple(tasks)))
                     return
                 assert single is not None, "one of the two forms is there"
                 for task in tasks:

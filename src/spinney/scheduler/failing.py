@@ -7,11 +7,16 @@ logged, all are counted, and what is told to users names plugin, function and fa
 
 from collections import Counter
 from collections.abc import Callable, Collection
-from typing import Any
+from typing import Any, Final
 
 import structlog
 
 log = structlog.get_logger()
+
+
+TOLD_ELSEWHERE: Final = frozenset({"predicate", "node_order", "gpu_order", "pre_predicate", "subset_nodes"})
+"""Extension points whose failures are part of the reason why a pod found no node."""
+_KEPT: Final = 1000
 
 
 class InvalidAnswer(TypeError):  # noqa: N818 - named for the situation
@@ -27,6 +32,9 @@ class Failures:
     def __init__(self) -> None:
         self.counts: Counter[tuple[str, str]] = Counter()
         """How often plugins failed, by plugin and extension point."""
+        self.total = 0
+        """How often plugins failed."""
+        self._lately: list[tuple[int, str]] = []
         self._first: dict[tuple[str, str, str], str] = {}
 
     def add(self, event: str, plugin: str, hook: str, fn: Callable[..., Any], error: Exception, **fields: Any) -> str:
@@ -38,10 +46,22 @@ class Failures:
         fault = str(error) if isinstance(error, InvalidAnswer) else f"raised {type(error).__name__}: {error}"
         said = f"{function} {fault}"
         self.counts[plugin, hook] += 1
+        self.total += 1
+        if hook not in TOLD_ELSEWHERE and len(self._lately) < _KEPT:
+            self._lately.append((self.total, f"plugin {plugin} failed at {hook}: {said}"))
         if (plugin, hook, function) not in self._first:
             self._first[plugin, hook, function] = said
             log.exception(event, plugin=plugin, hook=hook, function=function, error=str(error), **fields)
         return said
+
+    def since(self, total: int) -> list[str]:
+        """Return what plugins got wrong since so many failures, each once, apart from what reasons tell by themselves.
+
+        What is told is forgotten.
+        """
+        found = dict.fromkeys(said for number, said in self._lately if number > total)
+        self._lately.clear()
+        return list(found)
 
     def told(self, hooks: Collection[str]) -> dict[str, str]:
         """Return what plugins got wrong at some extension points, by plugin."""

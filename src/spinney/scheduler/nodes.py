@@ -189,13 +189,22 @@ class NodeInfo:
 
     __slots__ = ("_nodes", "name", "node", "row")
 
+    _nodes: Nodes
+    name: str
+    node: NodeObject
+    row: int
+
     def __init__(self, nodes: Nodes, row: int) -> None:
         node = nodes.table.nodes[row]
         assert node is not None, "rows of a session are nodes"
-        self._nodes = nodes
-        self.row = row
-        self.name = nodes.table.names[row]
-        self.node = NodeObject(node)
+        keep = object.__setattr__
+        keep(self, "_nodes", nodes)
+        keep(self, "row", row)
+        keep(self, "name", nodes.table.names[row])
+        keep(self, "node", NodeObject(node))
+
+    def __setattr__(self, name: str, value: object) -> None:
+        raise AttributeError(f"a node is what the cluster says; {name} of {self.name} cannot be set")
 
     def __repr__(self) -> str:
         return f"NodeInfo({self.name})"
@@ -279,10 +288,18 @@ class NodeSet(Sequence[NodeInfo]):
 
     __slots__ = ("_nodes", "rows")
 
+    _nodes: Nodes
+    rows: Rows
+    """Rows of the session's node table. Cannot be written to."""
+
     def __init__(self, nodes: Nodes, rows: Rows) -> None:
-        self._nodes = nodes
-        self.rows = rows
-        """Rows of the session's node table. Not to be written to."""
+        rows.setflags(write=False)
+        keep = object.__setattr__
+        keep(self, "_nodes", nodes)
+        keep(self, "rows", rows)
+
+    def __setattr__(self, name: str, value: object) -> None:
+        raise AttributeError(f"a set of nodes cannot be changed; make another one instead of setting its {name}")
 
     def __len__(self) -> int:
         return len(self.rows)

@@ -2,9 +2,11 @@
 
 from collections.abc import Callable, Collection
 from datetime import datetime
-from typing import TypeVar, Unpack
+from typing import Final, TypeVar, Unpack
 
+from spinney.scheduler import answers
 from spinney.scheduler.events import EventHandler
+from spinney.scheduler.failing import Failures
 from spinney.scheduler.hooks import (
     BindMutateFn,
     CanReclaimFn,
@@ -40,8 +42,12 @@ from spinney.scheduler.hooks import (
     TaskKey,
     VictimFilterFn,
 )
+from spinney.scheduler.tasks import PodInfo
 
 F = TypeVar("F")
+
+
+APPLIES_TO: Final = "applies_to"
 
 
 class Registration:
@@ -49,6 +55,8 @@ class Registration:
 
     def __init__(self) -> None:
         self.hooks = Hooks()
+        self.failures = Failures()
+        """What plugins got wrong in this session."""
         self.opening = "session"
         """The plugin whose ``on_session_open`` is running."""
         self.opening_alike = False
@@ -236,4 +244,20 @@ class Registration:
         return Hook(self.opening, fn, alike=self.opening_alike)
 
     def _rule(self, fn: F, *, columns: bool, promises: ColumnPromises | NodePromises) -> NodeRule[F]:
+        condition = promises.get("applies_to")
+        if condition is not None:
+            promises = promises.copy()
+            promises["applies_to"] = self._guarded(self.opening, condition)
         return NodeRule(plugin=self.opening, fn=fn, columns=columns, alike=self.opening_alike, **promises)
+
+    def _guarded(self, plugin: str, condition: Callable[[PodInfo], bool]) -> Callable[[PodInfo], bool]:
+        """Return a condition that says that its rule applies where it cannot tell."""
+
+        def applies(task: PodInfo) -> bool:
+            try:
+                return answers.truth(condition(task))
+            except Exception as error:  # noqa: BLE001 - the rule then has its say
+                self.failures.add("plugin condition failed, so its rule applies", plugin, APPLIES_TO, condition, error)
+                return True
+
+        return applies

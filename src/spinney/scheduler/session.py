@@ -41,7 +41,7 @@ from spinney.scheduler.placement.judging import Judge
 from spinney.scheduler.placement.pre_predicates import PrePredicates
 from spinney.scheduler.placement.succession import Succession
 from spinney.scheduler.plugin import Constraint, Plugin, PluginRegistry
-from spinney.scheduler.results import Bind, Eviction, FitError, Pipeline
+from spinney.scheduler.results import PLUGIN_ERROR, Bind, Eviction, FitError, Pipeline
 from spinney.scheduler.setbacks import Setbacks
 from spinney.scheduler.statement import Statement, UnsoundSession
 from spinney.scheduler.tasks import NOWHERE, REQUEST, STATUS, PodInfo
@@ -384,6 +384,14 @@ class Session(Decisions):
             structs.replace(eviction, moves_to="") if eviction.pod == task.key else eviction
             for eviction in self.evictions
         ]
+
+    def record_failures(self, job: PodGroupInfo, since: int) -> None:
+        """Remember on a job what plugins got wrong while it was tried, since so many failures of the session."""
+        if self.failures.total > since:
+            for said in self.failures.since(since):
+                error = FitError(PLUGIN_ERROR, said)
+                if error not in self.fit_errors.get(job.key, ()):
+                    self.record_fit_error(job, error)
 
     def record_fit_error(self, job: PodGroupInfo, error: FitError) -> None:
         """Remember why a job could not be placed."""

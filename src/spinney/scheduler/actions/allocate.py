@@ -29,13 +29,17 @@ class Allocate:
                     session.record_fit_error(job, error.about(job))
                 continue
             placed: bool | None = None
+            failures = session.failures.total
             with session.bulkhead(job.key, "placing"):
                 placed = _allocate(session, job)
+                if not placed:
+                    session.record_failures(job, failures)
             if placed and failed is not None:
                 failed.decided()
             if placed and job.pending:
                 order.push(job)
-            elif placed is False and failed is not None:
+            elif placed is False and failed is not None and session.failures.total == failures:
+                # What failed may have failed about this job alone.
                 failed.add(job)
 
 
@@ -46,6 +50,8 @@ def _allocate(session: Session, job: PodGroupInfo) -> bool:
     if not place_job(session, statement, job, session.nodes.all):
         statement.discard()
         return False
+    if not len(statement):
+        raise RuntimeError("nothing was placed, though nothing was refused; was the list of its pods changed?")
     if job.should_pipeline:
         statement.convert_all_allocated_to_pipelined(job)
     statement.commit()

@@ -1,14 +1,14 @@
 """Scenarios that plugins propose to the search for victims."""
 
 from collections.abc import Iterator, Sequence
+from typing import Final
 
-import structlog
-
+from spinney.scheduler import answers
 from spinney.scheduler.jobs import PodGroupInfo
 from spinney.scheduler.session import Session
 from spinney.scheduler.tasks import PodInfo
 
-log = structlog.get_logger()
+GENERATOR: Final = "scenario_generator"
 
 
 def generated_scenarios(session: Session, job: PodGroupInfo) -> Iterator[Sequence[PodInfo]]:
@@ -17,11 +17,12 @@ def generated_scenarios(session: Session, job: PodGroupInfo) -> Iterator[Sequenc
         proposals: Iterator[Sequence[PodInfo]] | None = None
         while True:
             try:
-                with session.timings.measure(hook.plugin, "scenario_generator"):
+                with session.timings.measure(hook.plugin, GENERATOR):
                     proposals = iter(hook.fn(session, job)) if proposals is None else proposals
-                    victims = next(proposals, None)
-            except Exception:
-                log.exception("scenario generator failed", plugin=hook.plugin, generator=name, job=str(job.key))
+                    victims = answers.victims(next(proposals, None))
+            except Exception as error:  # noqa: BLE001 - it has nothing more to say
+                fields = {"generator": name, "job": str(job.key)}
+                session.failures.add("scenario generator failed", hook.plugin, GENERATOR, hook.fn, error, **fields)
                 break
             if victims is None:
                 break

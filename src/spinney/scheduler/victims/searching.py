@@ -74,15 +74,20 @@ def search_victims(session: Session, rule: VictimRule, pending: Sequence[PodGrou
 
 def _search(session: Session, search: "Search", failed: FailedSearches | None, job: PodGroupInfo) -> None:
     """Search victims for one job, unless that failed before for one just like it."""
+    failures = session.failures.total
     if not search.rule.may_search(session, job):
+        session.record_failures(job, failures)
         return
     known = failed.find(job) if failed is not None else None
     if known is not None:
         session.victim_reports.setdefault(job.key, []).extend(session.victim_reports.get(known, ())[-1:])
-    elif search.solve(job):
+        return
+    if search.solve(job):
         session.fit_errors.pop(job.key, None)
         session.victim_reports.pop(job.key, None)
-    elif failed is not None and search.rule.remark(session, job) is None:
+        return
+    session.record_failures(job, failures)
+    if failed is not None and session.failures.total == failures and search.rule.remark(session, job) is None:
         failed.add(job)
 
 
