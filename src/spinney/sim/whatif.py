@@ -9,6 +9,7 @@ its base gang is placed), and stops when a cycle changes nothing.
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, Final, TypeVar
 
 import msgspec
@@ -20,6 +21,7 @@ from spinney.api.labels import BASE_POD_GANG, POD_CLIQUE, POD_GANG_GATE
 from spinney.api.labels import POD_GANG as GANG_LABEL
 from spinney.api.podgang import INITIALIZED, POD_GANG, PodGang
 from spinney.api.resource import Resource
+from spinney.api.resource_claims import RESOURCE_CLAIM
 from spinney.binding.shared_devices import group_labels
 from spinney.cluster.pods import GPU_GROUP_LABEL, PodKey, PodRecord
 from spinney.cluster.statuses import ACTIVE_ALLOCATED, PodStatus
@@ -32,6 +34,7 @@ from spinney.scheduler.plugin import PluginRegistry
 from spinney.scheduler.results import Bind, CycleResult, Eviction
 from spinney.scheduler.scheduler import Scheduler
 from spinney.scheduler.sources import OPTIONAL_KINDS
+from spinney.sim.claims import as_it_is, give_up_devices
 from spinney.sim.kube_rules import KubeRules
 from spinney.sim.loading import SESSION_NAMES, inventory_of
 from spinney.sim.snapshot import ClusterSnapshot, identity, resource_of
@@ -126,6 +129,7 @@ class Simulation:
             msgspec.structs.replace(config, scheduler_names=names), self.inventory, runtime=runtime, registry=registry
         )
         self._kube: KubeRules | None = None
+        self.inventory.cluster.subscribe(partial(give_up_devices, self.inventory.claims))
 
     # -- the cluster -------------------------------------------------------------------------------------------------
 
@@ -159,10 +163,12 @@ class Simulation:
         self._kube = None
 
     def current(self) -> ClusterSnapshot:
-        """Return the cluster as the simulation has changed it: pods are where they were put."""
+        """Return the cluster as the simulation has changed it: pods are where they were put, with their devices."""
         objects = {resource: tuple(found.values()) for resource, found in self._objects.items()}
-        pods = tuple(_as_it_is(record) for record in self.inventory.cluster.pods())
-        return replace(self._base, objects={**objects, POD: pods})
+        records = {record.uid: record for record in self.inventory.cluster.pods()}
+        pods = tuple(map(_as_it_is, records.values()))
+        claims = tuple(as_it_is(each, self.inventory.claims, records) for each in objects.get(RESOURCE_CLAIM, ()))
+        return replace(self._base, objects={**objects, POD: pods, **({RESOURCE_CLAIM: claims} if claims else {})})
 
     def serves(self, record: PodRecord) -> bool:
         """Tell whether the session scheduler places a pod."""
