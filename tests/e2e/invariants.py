@@ -2,7 +2,7 @@
 
 The log is replayed in the order of its revisions:
 
-* a pod is created with its gate; the gate goes only while its gang is Initialized and refers to it;
+* a pod is created with its gate; the gate goes only once its gang has been Initialized, and while it refers to it;
 * a gang becomes Initialized only when it refers to as many living pods as each of its PodCliques asks for;
 * a pod is created only while its PodClique has fewer living pods than replicas: there is no surge (a change of replicas
   counts from when the operator has observed it);
@@ -21,6 +21,7 @@ from spinney.api.core import Node, Pod
 from spinney.api.grove import PodClique
 from spinney.api.podgang import INITIALIZED, PodGang
 from spinney.api.quantity import milli
+from spinney.operator.gates import was_initialized
 from tests.e2e.chronicle import Happening
 
 
@@ -84,7 +85,7 @@ class Replay:
         gang: PodGang = each.object
         was = before is not None and is_true(before.status.conditions, INITIALIZED)
         now = is_true(gang.status.conditions, INITIALIZED)
-        if was and not now:
+        if was and not was_initialized(gang):
             self.complete.discard(each.name)
         if now and not was and not each.inherited:
             self._check_complete(each.revision, gang)
@@ -130,7 +131,7 @@ class Replay:
 
     def _check_release(self, revision: int, pod: Pod) -> None:
         name, gang = pod.metadata.name, self.gangs.get(pod.metadata.labels[marks.POD_GANG])
-        if gang is None or not is_true(gang.status.conditions, INITIALIZED):
+        if gang is None or not was_initialized(gang):
             self._report(revision, f"pod {name} was released while its gang was not Initialized")
         elif not any(name == each.name for group in gang.spec.pod_groups for each in group.pod_references):
             self._report(revision, f"pod {name} was released and its gang does not refer to it")

@@ -146,7 +146,7 @@ class Witness:
         if gang is None:
             self.violations.append(f"pod {name} was released without a gang")
             return
-        if not _is_true(gang, "Initialized"):
+        if not _was_initialized(gang):
             self.violations.append(f"pod {name} was released while its gang was not Initialized")
         if name not in _references(gang):
             self.violations.append(f"pod {name} was released and its gang does not refer to it")
@@ -315,6 +315,12 @@ def ready_status() -> JSON:
 
 def _alive(pod: JSON) -> bool:
     return "deletionTimestamp" not in pod["metadata"]
+
+
+def _was_initialized(gang: JSON) -> bool:
+    """Tell whether all pods of a gang have been there; one that scales out refers to each before its gate goes."""
+    found = [each for each in gang.get("status", {}).get("conditions", ()) if each["type"] == "Initialized"]
+    return any(each["status"] == "True" or each["reason"] == "PodsMissing" for each in found)
 
 
 def _is_true(found: JSON, condition: str) -> bool:

@@ -29,6 +29,8 @@ READY: Final = "Ready"
 UNHEALTHY: Final = "Unhealthy"
 DISRUPTION_TARGET: Final = "DisruptionTarget"
 
+PODS_MISSING: Final = "PodsMissing"
+"""Why a gang is not Initialized that has been before: it scales out, or a pod of it is being replaced."""
 CONSTRAINT_NOT_HONOURED: Final = "ConstraintNotHonoured"
 """Why a gang is not scheduled: it requires what the scheduler that runs does not keep, as it is configured."""
 

@@ -17,6 +17,7 @@ from spinney.api.meta import Condition
 from spinney.api.podgang import (
     BACKEND_READY,
     INITIALIZED,
+    PODS_MISSING,
     READY,
     SCHEDULED,
     UNHEALTHY,
@@ -26,7 +27,7 @@ from spinney.api.podgang import (
     written,
 )
 from spinney.operator.clique_status import POD_CLIQUE_SCHEDULED, was_well_before
-from spinney.operator.gates import backend_ready_message
+from spinney.operator.gates import backend_ready_message, was_initialized
 from spinney.operator.group_status import is_breached
 from spinney.operator.pod_states import is_active, is_ready, is_scheduled
 from spinney.operator.topologies import Untranslatable
@@ -83,16 +84,17 @@ def missing(gang: PodGang, members: Members) -> str | None:
 
 
 def initialized(gang: PodGang, members: Members, held: Sequence[Untranslatable], *, former_life: bool) -> Condition:
-    """Return the condition Initialized: once True it stays, except when the gang is recycled."""
-    if is_true(gang.status.conditions, INITIALIZED) and not former_life:
-        condition = find_condition(gang.status.conditions, INITIALIZED)
-        assert condition is not None
-        return condition
-    waiting = held[0].reason if held else missing(gang, members)
+    """Return the condition Initialized: whether every pod exists and is referred to.
+
+    ``PodsMissing`` says of a gang that has been Initialized that it scales out, or that a pod of it is replaced.
+    """
+    before = was_initialized(gang) and not former_life
+    waiting = held[0].reason if held and not before else missing(gang, members)
     if former_life:
         waiting = "the gang is being recycled"
     if waiting is not None:
-        return Condition(type=INITIALIZED, status="False", reason="PodsPending", message=waiting)
+        reason = PODS_MISSING if before else "PodsPending"
+        return Condition(type=INITIALIZED, status="False", reason=reason, message=waiting)
     return Condition(type=INITIALIZED, status="True", reason="Ready", message="every pod exists and is referred to")
 
 

@@ -10,10 +10,10 @@ until then that PodClique creates nothing.
 
 from collections.abc import Callable, Iterable
 
-from spinney.api.conditions import find_condition, is_true
+from spinney.api.conditions import find_condition
 from spinney.api.core import Pod
 from spinney.api.grove import PodClique
-from spinney.api.podgang import BACKEND_READY, INITIALIZED, PodGang
+from spinney.api.podgang import BACKEND_READY, INITIALIZED, PODS_MISSING, PodGang
 from spinney.operator import gangs, incarnations
 from spinney.operator.pod_states import has_gate, is_active
 
@@ -31,11 +31,21 @@ def is_backend_ready(gang: PodGang) -> bool:
     return condition is not None and condition.status == "True" and condition.message == backend_ready_message(gang)
 
 
+def was_initialized(gang: PodGang) -> bool:
+    """Say whether all pods of a gang have been there in this life, though some may be missing again.
+
+    A gang that scales out, or of which a pod is replaced, is not Initialized until it refers to all of them; what it
+    refers to goes on meanwhile.
+    """
+    condition = find_condition(gang.status.conditions, INITIALIZED)
+    return condition is not None and (condition.status == "True" or condition.reason == PODS_MISSING)
+
+
 def may_create_pods(clique: PodClique, gang: PodGang | None, *, backend_ready: Callable[[PodGang], bool]) -> bool:
     """Say whether pods of a PodClique may be created now."""
     if gang is None or gang.metadata.deleting or not backend_ready(gang):
         return False
-    return not is_true(gang.status.conditions, INITIALIZED) or incarnations.belongs(clique, gang)
+    return not was_initialized(gang) or incarnations.belongs(clique, gang)
 
 
 def is_scheduled(gang: PodGang, cliques: Callable[[str], PodClique | None]) -> bool:
@@ -57,7 +67,7 @@ def releasable(
     clique: PodClique, gang: PodGang | None, pods: Iterable[Pod], *, base_scheduled: bool, may_release: MayRelease
 ) -> list[Pod]:
     """Return the gated pods of a PodClique whose gate may be opened now, by name."""
-    if gang is None or gang.metadata.deleting or not base_scheduled or not is_true(gang.status.conditions, INITIALIZED):
+    if gang is None or gang.metadata.deleting or not base_scheduled or not was_initialized(gang):
         return []
     if not incarnations.belongs(clique, gang):
         return []

@@ -11,11 +11,10 @@ from dataclasses import dataclass, replace
 import structlog
 
 from spinney.api import labels as marks
-from spinney.api.conditions import is_true
 from spinney.api.core import POD, Pod
 from spinney.api.grove import POD_CLIQUE, PodClique, PodCliqueSet, PodCliqueStatus
 from spinney.api.meta import owner_reference
-from spinney.api.podgang import BACKEND_READY, INITIALIZED, PodGang
+from spinney.api.podgang import BACKEND_READY, PodGang
 from spinney.api.struct import JSON
 from spinney.api.time import to_seconds
 from spinney.backends.interface import SchedulerBackend
@@ -147,8 +146,14 @@ class PodCliqueController:
         staying = [pod for pod in scene.pods if pod.metadata.uid not in doomed]
         granted = self._growth.pods(clique, scene.layout, scene.place, there=sum(map(is_active, staying)))
         await self._claims.keep(scene.layout.pcs, owner, claims_of_clique(scene.place, range(granted)))
-        await self._create_missing(scene, staying, granted)
+        failure: Exception | None = None
+        try:
+            await self._create_missing(scene, staying, granted)
+        except Exception as error:  # noqa: BLE001 - raised below: pods that are there do not wait for those that are not
+            failure = error
         refused = await self._open_gates(scene)
+        if failure is not None:
+            raise failure
         status = self._status(scene, update)
         coming_up = _is_coming_up(scene.clique, status)
         left = self._held_back.seconds_left(key, scene.layout.replicas) if coming_up else 0.0
@@ -373,7 +378,7 @@ def _failed(found: Iterable[Pod]) -> list[Pod]:
 def _same_for_cliques(old: PodGang, new: PodGang) -> bool:
     if old.metadata.deletion_timestamp != new.metadata.deletion_timestamp or _spoken(old) != _spoken(new):
         return False
-    if not is_true(new.status.conditions, INITIALIZED):
+    if not gates.was_initialized(new):
         return True  # until then nobody goes by what it refers to
     return old.spec == new.spec and old.metadata.annotations == new.metadata.annotations
 

@@ -46,6 +46,7 @@ from spinney.operator.caches import BY_SET, BY_TOPOLOGY, Caches
 from spinney.operator.departures import Departures
 from spinney.operator.gang_status import BackendAnswer, Members
 from spinney.operator.gangs import GangPlan
+from spinney.operator.gates import was_initialized
 from spinney.operator.growth import Growth
 from spinney.operator.incarnations import Life
 from spinney.operator.labels import mirrored
@@ -171,7 +172,7 @@ class PodGangController:
         spec = content.spec
         if content.held:
             spec = gangs.with_constraints_of(spec, gang.spec)
-        initialized = is_true(gang.status.conditions, INITIALIZED) and not life.starts_over
+        initialized = was_initialized(gang) and not life.starts_over
         complete = gang_status.missing(msgspec.structs.replace(gang, spec=spec), members) is None
         if not initialized and (life.survived or not complete):
             # Until the gang is complete its references are written once, not with every pod.
@@ -191,7 +192,7 @@ class PodGangController:
     # -- writing -------------------------------------------------------------------------------------------------------
 
     async def _bring_up_to_date(self, key: Key, gang: PodGang, desired: Desired, members: Members) -> PodGang:
-        if desired.life.starts_over and is_true(gang.status.conditions, INITIALIZED):
+        if desired.life.starts_over and was_initialized(gang):
             log.info("gang is recycled", gang=str(key))
             gang = await self._write_status(key, gang, self._status(gang, desired, members, None))
         lost = self._lost.get(key, frozenset())
@@ -297,7 +298,7 @@ class PodGangController:
 
     def _patience(self, key: Key) -> float:
         gang = self._caches.gangs.get(key)
-        settled = gang is not None and is_true(gang.status.conditions, INITIALIZED)
+        settled = gang is not None and was_initialized(gang)
         return STATUS_GATHERING_SECONDS if settled else GATHERING_SECONDS
 
     def _gangs_of_set(self, change: Change[PodCliqueSet]) -> Iterable[Key]:

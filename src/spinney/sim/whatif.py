@@ -14,12 +14,11 @@ from typing import Any, Final, TypeVar
 
 import msgspec
 
-from spinney.api.conditions import is_true
 from spinney.api.core import NODE, POD, Pod, PodCondition, PodSpec
 from spinney.api.core import PodStatus as ApiStatus
 from spinney.api.labels import BASE_POD_GANG, POD_CLIQUE, POD_GANG_GATE
 from spinney.api.labels import POD_GANG as GANG_LABEL
-from spinney.api.podgang import INITIALIZED, POD_GANG, PodGang
+from spinney.api.podgang import POD_GANG, PodGang
 from spinney.api.resource import Resource
 from spinney.api.resource_claims import RESOURCE_CLAIM
 from spinney.binding.shared_devices import group_labels
@@ -28,6 +27,7 @@ from spinney.cluster.statuses import ACTIVE_ALLOCATED, PodStatus
 from spinney.explain import Explanation
 from spinney.gangs.membership import membership
 from spinney.gangs.tree import DEFAULT_POD_SET, Gang, GangKey
+from spinney.operator.gates import was_initialized
 from spinney.runtime import Runtime
 from spinney.scheduler.config import SchedulerConfig
 from spinney.scheduler.plugin import PluginRegistry
@@ -236,7 +236,7 @@ class Simulation:
         for record in gated:
             gang = gangs.get((record.namespace, record.labels.get(GANG_LABEL, "")))
             base = gang.metadata.labels.get(BASE_POD_GANG) if gang is not None else None
-            if gang is None or not is_true(gang.status.conditions, INITIALIZED):
+            if gang is None or not was_initialized(gang):
                 continue
             if base is None or is_scheduled(gangs.get((record.namespace, base))):
                 self._change(record.pod, spec={"scheduling_gates": ()})
