@@ -162,6 +162,13 @@ EVENTS: Final = (
         "The same, for one replica of a scaling group.",
     ),
     Event(
+        "ReplicasKept",
+        "Warning",
+        OPERATOR,
+        "PodCliqueSet",
+        "`replicas` was changed in the template of a clique or scaling group: what exists keeps its size; scale that.",
+    ),
+    Event(
         "BackendNotEnabled",
         "Warning",
         OPERATOR,

@@ -263,3 +263,22 @@ def test_the_old_spelling_is_warned_about() -> None:
     assert pod_clique_set_warnings(pcs, POLICY) == [
         "spec.template.topologyConstraint.packDomain is deprecated: use pack.required"
     ]
+
+
+def test_replicas_of_what_exists_are_said_to_stay() -> None:
+    """A change of replicas in the template is accepted, as in Grove, and the user is told how to scale what exists."""
+    old = {**a_pair(), "metadata": {"name": "model"}}
+    old["spec"]["replicas"] = 1
+    new = copy.deepcopy(old)
+    template("cliques", 0, "spec", "replicas", to=4)(new)
+    template("podCliqueScalingGroups", 0, "replicas", to=3)(new)
+
+    assert faults(old, lambda manifest: manifest.update(new)) == []
+    clique, group = pod_clique_set_warnings(defaulted(new), POLICY, defaulted(old))
+    assert clique.startswith(f"{C}[0].spec.replicas: the change from 2 to 4 counts for what is made from now on")
+    assert clique.endswith("kubectl scale podclique model-0-a --replicas=4")
+    assert group.startswith(f"{G}[0].replicas: the change from 2 to 3 ")
+    assert group.endswith("kubectl scale podcliquescalinggroup model-0-g --replicas=3")
+
+    old["spec"]["replicas"] = new["spec"]["replicas"] = 0
+    assert pod_clique_set_warnings(defaulted(new), POLICY, defaulted(old)) == []

@@ -2,7 +2,8 @@
 
 from spinney.api import labels as marks
 from spinney.api.autoscaling import HORIZONTAL_POD_AUTOSCALER
-from spinney.api.core import POD, SECRET, SERVICE, SERVICE_ACCOUNT
+from spinney.api.conditions import find_condition
+from spinney.api.core import EVENT, POD, RESOURCE_QUOTA, SECRET, SERVICE, SERVICE_ACCOUNT
 from spinney.api.grove import (
     EXPLICIT,
     POD_CLIQUE,
@@ -12,9 +13,10 @@ from spinney.api.grove import (
     PodClique,
     PodCliqueSet,
 )
-from spinney.api.podgang import POD_GANG
+from spinney.api.podgang import INITIALIZED, POD_GANG
 from spinney.api.rbac import ROLE, ROLE_BINDING
 from spinney.api.resource import Resource
+from spinney.operator.pod_states import has_gate
 from spinney.runtime import run_virtual
 from spinney.testing.builders import a_clique, a_pod_clique_set, a_scaling_group
 from tests.operator.harness import World, a_world
@@ -51,6 +53,56 @@ def test_scaling_a_set_out_and_in() -> None:
             assert await world.names(POD_CLIQUE_SCALING_GROUP) == ["model-0-sg"]
             await scale(world, POD_CLIQUE_SET, "model", 0)
             assert await world.pods() == []
+
+    run_virtual(story())
+
+
+def test_a_gang_is_not_initialized_while_pods_of_it_are_missing() -> None:
+    """A clique that cannot scale out says so on its gang; its other pods are replaced meanwhile as ever."""
+
+    async def story() -> None:
+        async with a_world() as world:
+            await world.apply(a_pod_clique_set("model", [a_clique("a", 2, minimum=1)]))
+            await world.settle()
+            quota = {"metadata": {"name": "two", "namespace": "test"}, "spec": {"hard": {"pods": "2"}}}
+            await world.client.create(RESOURCE_QUOTA, quota)
+            await scale(world, POD_CLIQUE, "model-0-a", 4)
+
+            async def initialized() -> tuple[str, str, str]:
+                condition = find_condition((await world.gang("model-0")).status.conditions, INITIALIZED)
+                assert condition is not None
+                return condition.status, condition.reason, condition.message
+
+            assert await initialized() == ("False", "PodsMissing", "2 of 4 pods of PodClique model-0-a exist")
+            first = (await world.pods())[0].metadata
+            await world.client.delete(POD, first.name, "test")
+            await world.settle(60)
+            assert first.uid not in {pod.metadata.uid for pod in await world.pods()}
+            assert [has_gate(pod) for pod in await world.pods()] == [False, False]
+
+            await world.client.delete(RESOURCE_QUOTA, "two", "test")
+            await world.settle(120)
+            assert len(await world.pods()) == 4
+            assert (await initialized())[:2] == ("True", "Ready")
+
+    run_virtual(story())
+
+
+def test_replicas_changed_in_the_template_are_not_silently_ignored() -> None:
+    """PodCliques that exist keep their size, as with Grove; an event on the set says so, and how to scale them."""
+
+    async def story() -> None:
+        async with a_world() as world:
+            await world.apply(a_pod_clique_set("model", [a_clique("a", 2, minimum=1)]))
+            await world.settle()
+            await world.apply(a_pod_clique_set("model", [a_clique("a", 4, minimum=1)]))
+            await world.settle()
+            assert len(await world.pods()) == 2
+            told = [
+                event for event in (await world.client.list(EVENT, "test")).items if event["reason"] == "ReplicasKept"
+            ]
+            assert [event["involvedObject"]["name"] for event in told] == ["model"]
+            assert "kubectl scale podclique model-0-a --replicas=4" in told[0]["message"]
 
     run_virtual(story())
 

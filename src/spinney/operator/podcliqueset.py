@@ -25,6 +25,7 @@ from spinney.api.grove import (
 )
 from spinney.api.meta import OwnerReference, owner_reference
 from spinney.api.podgang import POD_GANG, PodGang
+from spinney.api.schema.validate_update import kept_replicas
 from spinney.api.struct import JSON
 from spinney.api.time import timestamp, to_seconds
 from spinney.backends import additions
@@ -125,12 +126,14 @@ class PodCliqueSetController:
         self._synced: dict[Key, object] = {}
         self._touched: dict[Key, int] = {}
         self._capabilities = SetCapabilities(wake=lambda key: None)
+        self._kept: dict[Key, list[str]] = {}
 
     def register(self, manager: Manager, *, workers: int) -> Controller:
         """Run under a manager: woken by sets, by everything made for them, and by topologies."""
         reports = ErrorReports(self._client, self._events, POD_CLIQUE_SET, self._caches.sets.get)
         controller = a_controller(manager, "podcliqueset", reports.of(self.reconcile), workers=workers)
         controller.watch(self._caches.sets)
+        self._caches.sets.subscribe(self._note_kept_replicas)
         controller.watch(self._caches.bindings, self._sets_of_topology)
         self._capabilities = SetCapabilities(wake=controller.enqueue)
         manager.add_runnable("questions to backends about sets", self._capabilities.run)
@@ -151,6 +154,7 @@ class PodCliqueSetController:
         if cached is None:
             self._latest.forget(key)
             self._capabilities.forget(key)
+            self._kept.pop(key, None)
             self._synced.pop(key, None)
             self._touched.pop(key, None)
             return None
@@ -161,6 +165,8 @@ class PodCliqueSetController:
         scene = await self._scene(key, pcs)
         if scene is None:
             return None
+        for text in self._kept.pop(key, ()):
+            self._events.event(reference(POD_CLIQUE_SET, pcs), "Warning", "ReplicasKept", text)
         verdict = termination.of_set(scene.layout, scene.observed, _delay(pcs), self._clock.now())
         for i in verdict.recycle:
             await self._recycle(scene, i)
@@ -386,6 +392,12 @@ class PodCliqueSetController:
         key = Key(change.key.namespace, name or "")
         if self._caches.sets.get(key) is not None:
             self._touched[key] = self._touched.get(key, 0) + 1
+
+    def _note_kept_replicas(self, change: Change[PodCliqueSet]) -> None:
+        """Note that somebody has changed replicas in a template, which does nothing to what exists."""
+        old, new = change.old, change.new
+        if old is not None and new is not None and old.metadata.generation != new.metadata.generation:
+            self._kept[change.key] = kept_replicas(new, old)
 
     def _patience(self, key: Key) -> float:
         pcs = self._caches.sets.get(key)

@@ -43,7 +43,7 @@ from spinney.api.schema.validate_topology import (
     validate_shape,
     validate_topology_update,
 )
-from spinney.api.schema.validate_update import validate_immutability
+from spinney.api.schema.validate_update import kept_replicas, validate_immutability
 
 DEFAULT_SCHEDULER: Final = "default-scheduler"
 MNNVL_OPT_OUT: Final = "none"
@@ -111,6 +111,7 @@ def pod_clique_set_warnings(pcs: PodCliqueSet, policy: AdmissionPolicy, old: Pod
         where = _TEMPLATE.child("cliques").index(i).child("spec", "podSpec")
         warnings += pod_spec_warnings(clique.spec.pod_spec, where)
     former = old.spec.template if old is not None else None
+    warnings += kept_replicas(pcs, old) if old is not None else []
     return warnings + carried_warnings(pcs.spec.template, former, _TEMPLATE)
 
 

@@ -7,6 +7,7 @@ from spinney.api.grove import (
     EXPLICIT,
     IN_ORDER,
     PodCliqueScalingGroupConfig,
+    PodCliqueSet,
     PodCliqueSetTemplateSpec,
     PodCliqueTemplateSpec,
 )
@@ -25,6 +26,39 @@ def validate_immutability(
     )
     errors += immutable(path.child("resourceSharing"), new.resource_sharing, old.resource_sharing)
     return errors + _cliques(new, old, path.child("cliques")) + _groups(new, old, path.child("podCliqueScalingGroups"))
+
+
+def kept_replicas(new: PodCliqueSet, old: PodCliqueSet) -> list[str]:
+    """Return the changes of replicas in the template that do nothing to what exists, each with what to do instead.
+
+    As in Grove, ``replicas`` of a PodClique or scaling group belongs to whoever scales it once it exists.
+    """
+    if not old.spec.replicas:
+        return []
+    path, template, former = FieldPath("spec.template"), new.spec.template, old.spec.template
+    stem = f"{new.metadata.name}-0-"
+    homes = {name: f"{group.name}-0-" for group in template.pod_clique_scaling_groups for name in group.clique_names}
+    sizes = {clique.name: clique.spec.replicas for clique in former.cliques}
+    warnings = []
+    for i, clique in enumerate(template.cliques):
+        where = path.child("cliques").index(i).child("spec", "replicas")
+        example = f"podclique {stem}{homes.get(clique.name, '')}{clique.name}"
+        warnings += _kept(where, sizes.get(clique.name), clique.spec.replicas, example)
+    sizes = {group.name: group.replicas for group in former.pod_clique_scaling_groups}
+    for i, group in enumerate(template.pod_clique_scaling_groups):
+        where = path.child("podCliqueScalingGroups").index(i).child("replicas")
+        example = f"podcliquescalinggroup {stem}{group.name}"
+        warnings += _kept(where, sizes.get(group.name), group.replicas, example)
+    return warnings
+
+
+def _kept(where: FieldPath, before: int | None, after: int | None, example: str) -> list[str]:
+    if before is None or after is None or before == after:
+        return []
+    return [
+        f"{where}: the change from {before} to {after} counts for what is made from now on; what exists keeps its "
+        f"size, scale it itself: kubectl scale {example} --replicas={after}"
+    ]
 
 
 def _cliques(new: PodCliqueSetTemplateSpec, old: PodCliqueSetTemplateSpec, path: FieldPath) -> list[FieldError]:
