@@ -56,7 +56,6 @@ ScenarioValidatorFn = Callable[[Scenario], bool | str]
 LossBoundFn = Callable[[PodGroupInfo, Mapping[str, Lot]], Amounts | None]
 QueueAmountsFn = Callable[[str], Amounts]
 BindMutateFn = Callable[[PodInfo, str], Mapping[str, str]]
-NumaPlacementFn = Callable[[PodInfo, NodeInfo], Sequence[int]]
 InvariantFn = Callable[[PodInfo], str | None]
 ScenarioGeneratorFactory = Callable[["Session", PodGroupInfo], Iterable[Sequence[PodInfo]]]
 """Makes scenarios for a pending job: each the tasks that would have to go, in the order in which to try them."""
@@ -197,7 +196,6 @@ class Hooks:
         self.queue_fair_share: list[Hook[QueueAmountsFn]] = []
         self.events: list[Hook[EventHandler]] = []
         self.bind_mutations: list[Hook[BindMutateFn]] = []
-        self.numa_placement: list[Hook[NumaPlacementFn]] = []
         self.scenario_generators: dict[str, Hook[ScenarioGeneratorFactory]] = {}
         self.http_handlers: dict[str, Hook[HttpHandler]] = {}
 

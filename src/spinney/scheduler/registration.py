@@ -28,7 +28,6 @@ from spinney.scheduler.hooks import (
     NodePreOrderFn,
     NodePromises,
     NodeRule,
-    NumaPlacementFn,
     Order,
     PredicateColumns,
     PredicateFn,
@@ -228,11 +227,6 @@ class Registration:
     def add_bind_request_mutate_fn(self, fn: BindMutateFn) -> None:
         """Add annotations to a bind; where plugins name the same one, the later wins."""
         self.hooks.bind_mutations.append(self._hook(fn))
-
-    def add_numa_placement_fn(self, fn: NumaPlacementFn) -> None:
-        """Predict the NUMA zones of a task on a node. Only the first registered is kept."""
-        if not self.hooks.numa_placement:
-            self.hooks.numa_placement.append(self._hook(fn))
 
     def add_http_handler(self, path: str, handler: HttpHandler) -> None:
         """Serve a path of the scheduler's endpoint for as long as this session is the newest."""
