@@ -8,6 +8,7 @@ import msgspec
 import pytest
 
 from spinney.backends.documents import InvalidDocument, decode, parse
+from spinney.backends.kube import KubeSchedulerConfig
 
 
 class Inner(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
@@ -44,6 +45,20 @@ def test_an_unknown_key_is_found_wherever_it_stands(path: str) -> None:
     assert [str(problem) for problem in caught.value.problems] == [
         f"file:1: {path}.sise: unknown key; did you mean 'size'?"
     ]
+
+
+@pytest.mark.parametrize("path", WAYS)
+def test_a_null_is_as_good_as_absent(path: str) -> None:
+    """As everywhere in Kubernetes, a field that is null has its default."""
+    assert decode(Outer, parse(WAYS[path] % "size: null, waitFor: null", "file")) == decode(
+        Outer, parse(WAYS[path] % "", "file")
+    )
+
+
+def test_gang_scheduling_may_be_null() -> None:
+    """The setting is a pointer in the draft document: null leaves it at its default."""
+    for text in ("GangScheduling: null", "gangScheduling: null", "{}"):
+        assert decode(KubeSchedulerConfig, parse(text, "file")) == KubeSchedulerConfig()
 
 
 @pytest.mark.parametrize("path", WAYS)

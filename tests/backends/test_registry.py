@@ -150,6 +150,18 @@ def test_the_registry_is_initialised_once() -> None:
     run_virtual(story())
 
 
+def test_kube_scheduler_is_found_by_either_name() -> None:
+    """``kube-scheduler`` and ``default-scheduler`` are one backend, which is always there."""
+
+    async def story() -> None:
+        registry = Registry()
+        await registry.initialize(every_backend(), None, Profiles())  # type: ignore[arg-type]
+        assert registry.get("kube-scheduler") is registry.get("default-scheduler") is registry.get_default()
+        assert registry.names() == ["default-scheduler"]
+
+    run_virtual(story())
+
+
 def test_a_backend_that_cannot_be_made_names_its_profile() -> None:
     """A constructor that raises is reported as a failed initialisation, with the profile and its line."""
 

@@ -201,7 +201,10 @@ def _positions(node: yaml.Node, path: tuple[Step, ...]) -> Iterator[tuple[tuple[
 
 
 def _walk(kind: msgspec.inspect.Type, value: Any, path: tuple[Step, ...], report: Any) -> Any:
-    """Return ``value`` with durations parsed, reporting keys that ``kind`` does not have."""
+    """Return ``value`` with durations parsed, reporting keys that ``kind`` does not have.
+
+    A null is left out, as Kubernetes does: the field then has its default.
+    """
     kind = _bare(kind)
     if isinstance(kind, msgspec.inspect.StructType) and isinstance(value, Mapping):
         known = {each.encode_name: each.type for each in kind.fields}
@@ -213,7 +216,7 @@ def _walk(kind: msgspec.inspect.Type, value: Any, path: tuple[Step, ...], report
                 report((*path, str(key)), f"unknown key; {nearest(str(key), list(known))}")
             elif name in found:
                 report((*path, str(key)), f"is another spelling of {name!r}, which is given too")
-            else:
+            elif part is not None or _takes_null(known[name]):
                 found[name] = _walk(known[name], part, (*path, str(key)), report)
         return found
     if isinstance(kind, msgspec.inspect.ListType | msgspec.inspect.VarTupleType) and isinstance(value, list):
@@ -227,6 +230,13 @@ def _walk(kind: msgspec.inspect.Type, value: Any, path: tuple[Step, ...], report
             report(path, f"found {value!r}, expected a duration such as 15s or 4h30m")
             return parse_duration("0s")
     return value
+
+
+def _takes_null(kind: msgspec.inspect.Type) -> bool:
+    if isinstance(kind, msgspec.inspect.Metadata):
+        return _takes_null(kind.type)
+    kinds = kind.types if isinstance(kind, msgspec.inspect.UnionType) else (kind,)
+    return any(isinstance(each, msgspec.inspect.NoneType | msgspec.inspect.AnyType) for each in kinds)
 
 
 def _bare(kind: msgspec.inspect.Type) -> msgspec.inspect.Type:

@@ -20,6 +20,7 @@ class Registry:
 
     def __init__(self) -> None:
         self._backends: Mapping[str, SchedulerBackend] | None = None
+        self._aliases: Mapping[str, str] = {}
         self._default = ""
 
     async def initialize(self, catalogue: Catalogue, context: BackendContext, profiles: Profiles) -> None:
@@ -30,11 +31,14 @@ class Registry:
         for profile in profiles.enabled:
             backends[profile.name] = await _initialized(catalogue, context, profile)
         self._backends = backends
+        self._aliases = {
+            alias: name for name, each in backends.items() for alias in each.aliases if alias not in backends
+        }
         self._default = profiles.default
 
     def get(self, name: str) -> SchedulerBackend | None:
-        """Return the enabled backend of that exact name, else ``None``."""
-        return self._ready.get(name)
+        """Return the enabled backend of that name, or of that other name (``kube-scheduler``), else ``None``."""
+        return self._ready.get(self._aliases.get(name, name))
 
     def get_default(self) -> SchedulerBackend:
         """Return the backend of workloads that name none."""
