@@ -308,6 +308,17 @@ class NodeTable:
         copy._rank_is_stale = False
         return copy
 
+    def read_only(self) -> "NodeTable":
+        """Return this table to look at: it follows what happens here, but its arrays cannot be written to."""
+        self.rank  # noqa: B018 - brought up to date here, for it cannot be there
+        view = object.__new__(NodeTable)
+        view.__dict__.update(self.__dict__)
+        for name in (*_MATRICES, *_FLAGS, *_NUMBERS):
+            array = getattr(self, name).view()
+            array.setflags(write=False)
+            view.__dict__[name] = array
+        return view
+
     def restrict(self, mask: Mask) -> None:
         """Leave only the rows of ``mask`` alive: for whoever looks at this copy the other nodes do not exist."""
         self.alive &= mask

@@ -297,18 +297,19 @@ class Judge:
     def _refused_by_plugins(self, state: CycleState, record: PodRecord, view: ClusterView) -> tuple[Refusal, ...]:
         refusals: list[Refusal] = []
         faults = self._profile.faults
+        table = view.table.read_only() if self._profile.filters else view.table
         for plugin in self._profile.filters:
             try:
                 if faults.ask(plugin.name, "filter", partial(plugin.concerns, state, record.pod), a_truth):
-                    ask = partial(plugin.refusals, state, record.pod, view.table)
-                    refusals += faults.ask(plugin.name, "filter", ask, partial(read_refusals, table=view.table))
+                    ask = partial(plugin.refusals, state, record.pod, table)
+                    refusals += faults.ask(plugin.name, "filter", ask, partial(read_refusals, table=table))
             except PluginFailed as error:
                 state.write(FILTER_FAILED, error)
                 refusals.append(Refusal.final(plugin.name, str(error), view.table.alive.copy()))
         return tuple(refusals)
 
     def _plugin_scores(self, state: CycleState, record: PodRecord, mask: Mask) -> Scores:
-        table = self._cluster.table
+        table = self._cluster.table.read_only()
         total = np.zeros(table.capacity, dtype=np.int64)
         for plugin, weight in self._profile.scores:
             ask = partial(plugin.score, state, record.pod, table, mask)

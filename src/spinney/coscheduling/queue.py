@@ -64,7 +64,7 @@ class SchedulingQueue:
         self._hints = dict(hints or {})
         self._backoff_times = backoff
         self._wake = wake
-        self._faults = faults if faults is not None else Faults()
+        self.faults = faults if faults is not None else Faults()
         self._failed = failed
         self._active = _KeyedHeap()
         self._backing_off = _KeyedHeap()
@@ -237,7 +237,7 @@ class SchedulingQueue:
     def _enqueue(self, queued: QueuedPod) -> None:
         for plugin in self._pre_enqueue(queued.pod):
             try:
-                status = self._faults.ask(plugin.name, "preEnqueue", partial(plugin.pre_enqueue, queued.pod), a_status)
+                status = self.faults.ask(plugin.name, "preEnqueue", partial(plugin.pre_enqueue, queued.pod), a_status)
             except PluginFailed as error:
                 self._stay_out(queued, error)
                 return
@@ -260,12 +260,12 @@ class SchedulingQueue:
         """Return a pod's place in the order; one whose sort key cannot be had comes after all others."""
         sort = self._sort
         with suppress(PluginFailed):
-            key = self._faults.ask(sort.name, "queueSort", partial(sort.sort_key, queued), _a_key)
+            key = self.faults.ask(sort.name, "queueSort", partial(sort.sort_key, queued), _a_key)
             return _Place((0, *key), queued.first_queued, self._incomparable)
         return _Place((1,), queued.first_queued, self._incomparable)
 
     def _incomparable(self, error: Exception) -> None:
-        self._faults.note(self._sort.name, "queueSort", error)
+        self.faults.note(self._sort.name, "queueSort", error)
 
     def _enqueue_after_rest(self, queued: QueuedPod) -> None:
         rested = queued.queued + self._backoff_times.after(queued.attempts) if queued.attempts else 0.0
@@ -326,7 +326,7 @@ class SchedulingQueue:
     def _wakes(self, plugin: str, hint: EventHint, queued: QueuedPod, event: ClusterEvent) -> bool:
         """Tell whether an event may help a pod; if the hint cannot tell, the pod is tried."""
         try:
-            return self._faults.ask(plugin, "events", partial(hint.wakes, queued.pod, event), a_truth)
+            return self.faults.ask(plugin, "events", partial(hint.wakes, queued.pod, event), a_truth)
         except PluginFailed:
             return True
 
