@@ -43,7 +43,7 @@ TESTS ?= tests
 
 .PHONY: test
 test: $(STAMP)  ## the test suite, on the embedded cluster
-	$(BIN)/pytest -q -m "not real" -n auto $(TESTS)
+	$(BIN)/pytest -q -m "not real and not node" -n auto $(TESTS)
 
 .PHONY: test-cases
 test-cases: $(STAMP)  ## the behaviour cases in the folder that SPINNEY_CASES names
@@ -82,6 +82,11 @@ controlplane: $(REAL)  ## build what the real suite runs on: Kubernetes 1.35, 1.
 .PHONY: test-real
 test-real: $(REAL)  ## the suites that claim Kubernetes behaviour, on a real control plane
 	$(BIN)/pytest -q -m real -n 2 --dist loadfile
+
+.PHONY: e2e-node
+e2e-node: $(REAL)  ## what ships, on a real Kubernetes node: image, chart and manifests (needs root)
+	@hack/real-node check
+	$(BIN)/pytest -q -m node tests/node
 
 BENCHMARKS := objects runtime nodes server scheduler operator coscheduling cli
 

@@ -166,8 +166,16 @@ async def register(client: Client, place: ServicePlace, authority: bytes, *, aut
         manifest["metadata"]["ownerReferences"] = owners
         await client.apply(resource, manifest, field_manager=FIELD_MANAGER)
     if not authorizer:
-        with contextlib.suppress(NotFound):
-            await client.delete(VALIDATING_WEBHOOK_CONFIGURATION, AUTHORIZER)
+        await _unregister_authorizer(client)
+
+
+async def _unregister_authorizer(client: Client) -> None:
+    try:
+        await client.delete(VALIDATING_WEBHOOK_CONFIGURATION, AUTHORIZER)
+    except NotFound:
+        return
+    except Forbidden as error:  # rights of an older installation; where it was never on, nothing is left behind
+        log.warning("whether an authorizer is still registered cannot be found out", error=str(error))
 
 
 async def _owners(client: Client) -> list[JSON]:

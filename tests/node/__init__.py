@@ -1,0 +1,1 @@
+"""What ships, on a real node: the image, the chart, the printed manifests."""
