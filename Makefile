@@ -120,7 +120,7 @@ lowest:  ## the suite with the lowest versions that pyproject.toml allows, in .v
 .PHONY: coverage
 coverage: $(RELEASE)  ## the test suite, and which lines it never ran
 	$(BIN)/coverage erase
-	$(BIN)/coverage run -m pytest -q -m "not real" -n auto
+	$(BIN)/coverage run -m pytest -q -m "not real and not node" -n auto
 	$(BIN)/coverage combine --quiet
 	$(BIN)/coverage report
 

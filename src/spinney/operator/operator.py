@@ -85,8 +85,13 @@ class Settings:
             group_workers=controllers.pod_clique_scaling_group.concurrent_syncs or cls.group_workers,
             gang_workers=controllers.pod_gang.concurrent_syncs or cls.gang_workers,
             operator_user=user if written.authorizer.enabled else None,
-            exempt_users=written.authorizer.exempt_service_account_user_names,
+            exempt_users=(*written.authorizer.exempt_service_account_user_names, *_scheduler_beside(user)),
         )
+
+
+def _scheduler_beside(user: str | None) -> tuple[str, ...]:
+    """Return who the session scheduler of the same installation is, which writes shared devices on pods."""
+    return () if user is None else (f"{user.rpartition(':')[0]}:spinney-scheduler",)
 
 
 class Operator:
