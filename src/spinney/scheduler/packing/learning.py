@@ -25,13 +25,15 @@ class Knowledge:
 
     workload: Workload
     values: Values
+    placed: int
+    """How many pods were placed when it was learned."""
     sessions: int = 0
     """How many sessions have used it."""
 
     def holds_for(self, placed: int) -> bool:
         """Tell whether it still holds when ``placed`` pods are placed."""
-        changes = abs(placed - self.workload.placed)
-        return self.sessions < _LONGEST and changes < max(_FEWEST_CHANGES, self.workload.placed // _CHANGED_PART)
+        changes = abs(placed - self.placed)
+        return self.sessions < _LONGEST and changes < max(_FEWEST_CHANGES, self.placed // _CHANGED_PART)
 
     def says_the_same_as(self, other: "Knowledge") -> bool:
         """Tell whether nodes are scored the same by it as by ``other``."""
@@ -43,14 +45,14 @@ class Knowledge:
         )
 
 
-def learn(placed: Counter[RequestClass], nodes: Nodes, device_memory: int) -> Knowledge:
+def learn(asked: Counter[RequestClass], placed: int, nodes: Nodes, device_memory: int) -> Knowledge:
     """Look at the workload and at the free space of devices."""
-    workload = workload_of(placed, device_memory)
+    workload = workload_of(asked, device_memory)
     if not workload.has_shares:
-        return Knowledge(workload, AT_FACE_VALUE)
+        return Knowledge(workload, AT_FACE_VALUE, placed)
     rows = nodes.all.rows
     table = nodes.table
     spaces = nodes.ledger.shared.kept_later(rows)
     free = np.bincount(np.clip(spaces[spaces >= 0] * LEVELS // DEVICE, 0, LEVELS), minlength=LEVELS + 1)
     free[LEVELS] += int(np.maximum(table.idle[rows, GPU] + table.releasing[rows, GPU], 0).sum())
-    return Knowledge(workload, values_of_space(workload.sizes, free))
+    return Knowledge(workload, values_of_space(workload.sizes, free), placed)

@@ -1,7 +1,7 @@
 """What pods ask for: how large shares of a GPU are, and how much CPU and memory comes with one.
 
-Learned from the pods that are placed and from nothing else, so it needs no history and follows the workload by itself.
-Those that wait are not looked at: where a pod goes does not depend on who comes after it.
+Learned from the pods that are there and from nothing else, so it needs no history and follows the workload by itself.
+Those that wait are not looked at unless one asks for it: where a pod goes then does not depend on who comes after it.
 """
 
 from collections import Counter
@@ -33,8 +33,6 @@ Ratios = npt.NDArray[np.float64]
 class Workload:
     """What pods ask for."""
 
-    placed: int
-    """How many pods were placed by then."""
     sizes: Mapping[int, int]
     """How many devices, or shares of one, are asked for, by hundredths of a device."""
     cpu: Ratios
@@ -53,21 +51,21 @@ class Workload:
         return any(size < LEVELS for size in self.sizes)
 
 
-def placed_of(holdings: Iterable[Holdings]) -> Counter[RequestClass]:
-    """Return how many pods of each request class are placed, of all queues."""
-    placed: Counter[RequestClass] = Counter()
+def asked_of(holdings: Iterable[Holdings], *, waiting_too: bool = False) -> Counter[RequestClass]:
+    """Return how many pods of each request class are placed, of all queues; those that wait are counted on request."""
+    asked: Counter[RequestClass] = Counter()
     for each in holdings:
         for kind, count in each.items():
-            if kind.charged:
-                placed[kind.request] += count
-    return placed
+            if kind.charged or waiting_too:
+                asked[kind.request] += count
+    return asked
 
 
-def workload_of(placed: Counter[RequestClass], device_memory: int) -> Workload:
-    """Return what placed pods ask for; shares given in memory are taken on devices of ``device_memory`` MiB."""
+def workload_of(asked: Counter[RequestClass], device_memory: int) -> Workload:
+    """Return what pods ask for; shares given in memory are taken on devices of ``device_memory`` MiB."""
     sizes: Counter[int] = Counter()
     needs: list[tuple[float, float, float]] = []
-    for request, count in placed.items():
+    for request, count in asked.items():
         gpus = gpus_of(request, device_memory)
         if gpus <= 0:
             continue
@@ -79,7 +77,6 @@ def workload_of(placed: Counter[RequestClass], device_memory: int) -> Workload:
         needs.append((request.requests[CPU] / gpus, request.requests[MEMORY] / gpus, gpus * count))
     table = np.array(needs, dtype=np.float64).reshape(-1, 3)
     return Workload(
-        placed=placed.total(),
         sizes=dict(sizes),
         cpu=_quantiles(table[:, 0], table[:, 2]),
         memory=_quantiles(table[:, 1], table[:, 2]),

@@ -12,6 +12,7 @@ from spinney.scheduler.plugins.elastic import Elastic
 from spinney.scheduler.plugins.gpuorder import GpuPack, GpuSpread
 from spinney.scheduler.plugins.gpusharingorder import GpuSharingOrder
 from spinney.scheduler.plugins.kubeflow import Kubeflow
+from spinney.scheduler.plugins.largestfirst import LargestFirst
 from spinney.scheduler.plugins.nodeavailability import NodeAvailability
 from spinney.scheduler.plugins.nodeplacement import NodePlacement
 from spinney.scheduler.plugins.nominatednode import NominatedNode
@@ -30,6 +31,7 @@ BUILT_IN: Final[Mapping[str, Builder]] = MappingProxyType(
     {
         "podaffinity": PodAffinity,
         "packing": Packing,
+        "largestfirst": LargestFirst,
         "predicates": Predicates,
         "proportion": ProportionPlugin,
         "priority": Priority,

@@ -11,8 +11,12 @@ filling one after the other packs better than going by the last thousandth. Pods
 fill the fullest first.
 """
 
+from collections.abc import Mapping
+from dataclasses import replace
+from types import MappingProxyType
 from typing import Final
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
 
@@ -21,13 +25,13 @@ from spinney.cluster.devices import DEVICE
 from spinney.cluster.journal import Rows
 from spinney.cluster.resources import CPU, GPU, MEMORY
 from spinney.scheduler import scores
-from spinney.scheduler.arguments import NoArguments
+from spinney.scheduler.arguments import read_arguments
 from spinney.scheduler.events import BatchEvent, EventHandler
 from spinney.scheduler.jobs import PodGroupInfo
 from spinney.scheduler.nodes import NodeInfo, NodeSet, Scores
 from spinney.scheduler.packing.learning import Knowledge, learn
 from spinney.scheduler.packing.stranding import Amounts, stranded_gpus
-from spinney.scheduler.packing.workload import LEVELS, gpus_of, placed_of
+from spinney.scheduler.packing.workload import LEVELS, asked_of, gpus_of
 from spinney.scheduler.placement.devices import WHOLE_DEVICE
 from spinney.scheduler.plugin import Plugin
 from spinney.scheduler.plugins.resourcetype import needs_no_gpu
@@ -51,20 +55,31 @@ Columns = npt.NDArray[np.float64]
 """GPUs (parts of shared ones included), CPU and memory that are free, and GPUs that are stranded, ``[what, node]``."""
 
 
+class Learning(msgspec.Struct, frozen=True, rename="camel"):
+    """Whom to learn from."""
+
+    learn_from_waiting: bool = False
+    """Look at pods that wait, too, not only at those that are placed."""
+
+
 class Packing(Plugin):
     """Scores nodes, and the devices of a node, by what is lost there."""
 
     name = "packing"
-    arguments_type = NoArguments
+    arguments_type = Learning
     treats_alike = True
+
+    def __init__(self, arguments: Mapping[str, str] = MappingProxyType({})) -> None:
+        super().__init__(arguments)
+        self._waiting_too = read_arguments(Learning, arguments).learn_from_waiting
 
     def on_session_open(self, session: Session) -> None:
         """Register the scores."""
         self._session = session
         self._nodes = session.nodes
         self._table = session.nodes.table
-        self._counts = placed_of(session.snapshot.gangs.holdings.values())
-        self._placed = self._counts.total()
+        self._counts = asked_of(session.snapshot.gangs.holdings.values(), waiting_too=self._waiting_too)
+        self._placed = asked_of(session.snapshot.gangs.holdings.values()).total()
         self._memory = session.device_sizes.smallest
         everything = session.nodes.all.rows
         offered = self._table.allocatable
@@ -88,9 +103,9 @@ class Packing(Plugin):
         """Take up what an earlier session has learned, if it still holds."""
         known = self._session.memory.get(self.name)
         if isinstance(known, Knowledge) and known.holds_for(self._placed):
-            self._use(Knowledge(known.workload, known.values, known.sessions + 1))
+            self._use(replace(known, sessions=known.sessions + 1))
         else:
-            self._use(learn(self._counts, self._nodes, self._memory))
+            self._use(learn(self._counts, self._placed, self._nodes, self._memory))
 
     def _use(self, known: Knowledge) -> None:
         self._known = self._session.memory[self.name] = known
@@ -99,11 +114,12 @@ class Packing(Plugin):
 
     def _count(self, event: BatchEvent, sign: int) -> None:
         """Follow what is placed in this session; learn anew when that is much."""
-        self._counts[event.tasks[0].request] += sign * len(event.tasks)
+        if not self._waiting_too:
+            self._counts[event.tasks[0].request] += sign * len(event.tasks)
         self._placed += sign * len(event.tasks)
         if sign > 0 and not self._known.holds_for(self._placed):
             before = self._known
-            self._use(learn(self._counts, self._nodes, self._memory))
+            self._use(learn(self._counts, self._placed, self._nodes, self._memory))
             if not self._known.says_the_same_as(before):
                 self._session.scores_changed()
 

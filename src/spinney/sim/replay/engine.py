@@ -8,6 +8,7 @@ Policies take part as plugins of the configuration; a plugin that says when time
 (``session.wake_at``) is given a cycle then, as in production.
 """
 
+import gc
 import heapq
 import random
 from collections.abc import Callable
@@ -36,6 +37,8 @@ from spinney.sim.stepping import EPOCH, SteppedClock
 
 _MOST_CYCLES: Final = 50
 """Cycles at one moment; what is evicted and placed in turns for longer waits for the next event."""
+_SESSIONS_KEPT: Final = 64
+"""A session is garbage when its cycle ends, in loops that only the collector finds: it is called after so many."""
 
 
 def suited(config: SchedulerConfig, trace: Trace) -> SchedulerConfig:
@@ -263,6 +266,8 @@ class Replay:
             began = self._stopwatch()
             result = self.scheduler.run_cycle()
             self.history.cycle_seconds.append(self._stopwatch() - began)
+            if len(self.history.cycle_seconds) % _SESSIONS_KEPT == 0:
+                gc.collect(1)
             self._carry_out(result, now)
             if not result.evictions or not self._waiting:
                 break

@@ -1,0 +1,1 @@
+"""Published traces of GPU clusters through the scheduler; every figure with the published one beside it."""

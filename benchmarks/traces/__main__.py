@@ -1,0 +1,46 @@
+"""``python -m benchmarks.traces DIRECTORY``: every figure on published traces, with the published ones beside it.
+
+    python -m benchmarks.traces DIRECTORY [--only PART] [--seeds 10] [--write]
+
+DIRECTORY holds the traces, which are not part of Spinney. Parts: openb (all pod lists there), queue (the whole queue at
+once), racks (gangs that need a rack), philly (October: full, half, shared), dlrm. ``--write`` puts the tables into
+docs/performance.md.
+"""
+
+import argparse
+from pathlib import Path
+
+import structlog
+
+from benchmarks.traces import dlrm, openb, philly, racks
+from benchmarks.traces.tables import write
+
+PARTS = ("openb", "queue", "racks", "philly", "dlrm")
+
+
+def main() -> None:
+    """Run the parts that are wanted."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("directory", type=Path)
+    parser.add_argument("--only", action="append", choices=PARTS, help="may be repeated")
+    parser.add_argument("--seeds", type=int, default=10, help="how many of the published seeds, from 42")
+    parser.add_argument("--write", action="store_true", help="write the tables to docs/performance.md")
+    options = parser.parse_args()
+    structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(40))
+    seeds = list(range(42, 42 + options.seeds))
+    measures = {
+        "openb": lambda: openb.measure(options.directory, seeds),
+        "queue": lambda: openb.measure_queue(options.directory, seeds),
+        "racks": lambda: racks.measure(options.directory, seeds),
+        "philly": lambda: philly.measure(options.directory, ["full", "half", "shared"]),
+        "dlrm": lambda: dlrm.measure(options.directory, [("HN", 485), ("HN", 475), ("CN", 2100)]),
+    }
+    for part in options.only or PARTS:
+        print(f"-- {part}")
+        tables = list(measures[part]())
+        if options.write:
+            write(part, tables)
+
+
+if __name__ == "__main__":
+    main()

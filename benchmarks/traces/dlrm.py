@@ -1,0 +1,50 @@
+"""Alibaba's recommendation services: who waits and how many nodes are in use, beside best fit."""
+
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+from benchmarks.traces.tables import Table
+from spinney.scheduler.config import SchedulerConfig
+from spinney.sim.replay import Replay
+from spinney.sim.replay.checking import problems_of
+from spinney.sim.replay.engine import suited
+from spinney.sim.replay.figures import figures_of
+from spinney.sim.replay.formats.dlrm import Role, read_dlrm
+
+BEST_FIT: Final[dict[tuple[Role, int], tuple[object, ...]]] = {
+    ("HN", 485): (0, 0, 449.6, 483),
+    ("HN", 475): (51, 5, 449.5, 475),
+    ("CN", 2100): (749, 298, 1803.0, 2100),
+}
+
+
+def measure(directory: Path, wanted: list[tuple[Role, int]]) -> Iterator[Table]:
+    """Replay each role on so many nodes."""
+    path = next(directory.glob("dlrm2025.csv*"))
+    table = Table(
+        "Instances of recommendation services (Alibaba 2025), as the experiment is defined; best fit by a small event "
+        "simulator.",
+        ["role", "nodes", "placement", "waited", "never ran", "nodes in use, mean", "peak", "CPU s"],
+    )
+    for role, count in wanted:
+        trace = read_dlrm(path, None, role=role, count=count)
+        history = Replay(
+            trace, suited(SchedulerConfig(actions=("allocate",)), trace), stopwatch=time.process_time
+        ).run()
+        if problems := problems_of(trace, history):
+            raise SystemExit(problems[0])
+        found = figures_of(trace, history)
+        table.add(role, f"{count:,}", "best fit", *BEST_FIT.get((role, count), ("-",) * 4), "")
+        table.add(
+            role,
+            f"{count:,}",
+            "**Spinney**",
+            found.waited,
+            found.jobs - found.started,
+            f"{found.nodes_in_use:.1f}",
+            found.most_nodes_in_use,
+            f"{found.seconds:.0f}",
+        )
+    yield table

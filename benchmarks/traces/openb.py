@@ -1,0 +1,106 @@
+"""openb: GPUs given out at 130 % asked for, one pod at a time in the published order, beside the published policies."""
+
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from statistics import fmean, stdev
+
+from benchmarks.traces.tables import Table
+from spinney.scheduler.config import KAI_PLUGINS, PluginOption, SchedulerConfig
+from spinney.sim.replay import Replay
+from spinney.sim.replay.checking import problems_of
+from spinney.sim.replay.engine import suited
+from spinney.sim.replay.figures import Figures, figures_of
+from spinney.sim.replay.formats.openb import read_openb
+from spinney.sim.replay.formats.tables import rows_of
+from spinney.sim.replay.trace import Job, Trace
+
+PACKING = SchedulerConfig()
+KAI = SchedulerConfig(plugins=tuple(PluginOption(name) for name in KAI_PLUGINS))
+WHOLE_QUEUE = SchedulerConfig(
+    plugins=(
+        PluginOption("largestfirst"),
+        *(
+            PluginOption(each.name, {"learnFromWaiting": "true"}) if each.name == "packing" else each
+            for each in SchedulerConfig().plugins
+        ),
+    )
+)
+
+
+def measure(directory: Path, seeds: list[int]) -> Iterator[Table]:
+    """Replay every list there is."""
+    published = _published(directory)
+    table = Table(
+        "GPU allocation in % of 6,212 GPUs at 130 % asked for; mean ± standard deviation over "
+        f"{len(seeds)} seeds. Pods one at a time in the published order; no moving, no retry, nobody left out "
+        "who had room (checked). Published: *Beware of Fragmentation* (ATC'23).",
+        [
+            "pod list",
+            "BestFit, published",
+            "FGD, published",
+            "Spinney",
+            "fragmentation: FGD",
+            "Spinney",
+            "pods left out",
+            "CPU s",
+        ],
+    )
+    for path in sorted(directory.glob("openb_pods_*.csv*")):
+        name = path.name.removeprefix("openb_pods_").split(".")[0]
+        found = [_run(read_openb(path, None, seed), PACKING) for seed in seeds]
+        best, fgd = published.get((name, "BestFit")), published.get((name, "FGD"))
+        table.add(
+            name,
+            _spread([each[0] for each in best or []]),
+            _spread([each[0] for each in fgd or []]),
+            f"**{_spread([each.allocated for each in found])}**",
+            _spread([each[1] for each in fgd or []]),
+            _spread([each.fragmentation for each in found]),
+            f"{fmean(each.jobs - each.started for each in found):,.0f}",
+            f"{fmean(each.seconds for each in found):.1f}",
+        )
+    yield table
+
+
+def measure_queue(directory: Path, seeds: list[int]) -> Iterator[Table]:
+    """Let all pods wait at once."""
+    table = Table(
+        "The whole queue is there to choose from: all pods of openb default arrive at the same moment, in one cycle; "
+        "still no moving. `largestfirst` orders jobs by size, and packing learns from those that wait.",
+        ["configuration", "GPU allocation %", "fragmentation %"],
+    )
+    path = next(directory.glob("openb_pods_default.csv*"))
+    traces = [_at_once(read_openb(path, None, seed)) for seed in seeds]
+    for name, config in (("packing", PACKING), ("largestfirst + packing", WHOLE_QUEUE)):
+        found = [_run(trace, config, check=False) for trace in traces]
+        table.add(name, _spread([each.allocated for each in found]), _spread([each.fragmentation for each in found]))
+    yield table
+
+
+def _at_once(trace: Trace) -> Trace:
+    return trace.with_jobs(tuple(Job(job.name, 0.0, job.ask, kind=job.kind) for job in trace.jobs))
+
+
+def _run(trace: Trace, config: SchedulerConfig, *, check: bool = True) -> Figures:
+    history = Replay(trace, suited(config, trace), stopwatch=time.process_time).run()
+    problems = problems_of(trace, history) if check else []
+    if problems:
+        raise SystemExit(f"{trace.name}: {problems[0]}")
+    return figures_of(trace, history)
+
+
+def _published(directory: Path) -> dict[tuple[str, str], list[tuple[float, float]]]:
+    found: dict[tuple[str, str], list[tuple[float, float]]] = {}
+    path = next(iter(directory.glob("openb_published.csv*")), None)
+    for row in rows_of(path, "list", "policy") if path is not None else ():
+        found.setdefault((row["list"], row["policy"]), []).append(
+            (float(row["allocation"]), float(row["fragmentation"]))
+        )
+    return found
+
+
+def _spread(values: list[float]) -> str:
+    if not values:
+        return "-"
+    return f"{fmean(values):.2f} ±{stdev(values):.2f}" if len(values) > 1 else f"{values[0]:.2f}"

@@ -1,0 +1,34 @@
+"""largestfirst: jobs that ask for more GPUs go first, then those with more CPU.
+
+A full queue packs best from the largest down, as the small ones fill what the large ones leave. It also lets small jobs
+wait for as long as large ones keep coming: for batches that are submitted as a whole, not for people who wait.
+"""
+
+from spinney.cluster.classes import RequestClass
+from spinney.cluster.resources import CPU
+from spinney.scheduler.arguments import NoArguments
+from spinney.scheduler.jobs import PodGroupInfo
+from spinney.scheduler.packing.workload import gpus_of
+from spinney.scheduler.plugin import Plugin
+from spinney.scheduler.session import Session
+
+
+class LargestFirst(Plugin):
+    """Orders jobs by what their pods ask for together."""
+
+    name = "largestfirst"
+    arguments_type = NoArguments
+    treats_alike = True
+
+    def on_session_open(self, session: Session) -> None:
+        """Register the order."""
+        memory = session.device_sizes.smallest
+
+        def size(request: RequestClass) -> tuple[float, int]:
+            return gpus_of(request, memory), int(request.requests[CPU])
+
+        def key(job: PodGroupInfo) -> tuple[float, int]:
+            sizes = [(size(request), count) for request, count in job.asked.items()]
+            return -sum(each[0] * count for each, count in sizes), -sum(each[1] * count for each, count in sizes)
+
+        session.add_job_order_key(key)
