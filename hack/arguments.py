@@ -51,6 +51,12 @@ ARGUMENTS: Final = (
         "nodeplacement", "gpu", "binpack", "Pods with GPUs go to the fullest node, or with `spread` the emptiest."
     ),
     Argument(
+        "packing",
+        "learnFromWaiting",
+        "false",
+        "Learn what pods ask for from those that wait, too, not only from those that are placed.",
+    ),
+    Argument(
         "proportion",
         "kValue",
         "1",
