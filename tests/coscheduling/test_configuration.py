@@ -6,7 +6,11 @@ from typing import Any
 
 import pytest
 
-from spinney.api.core import Pod
+from spinney.api.core import Pod, PodResourceClaim, PodSchedulingGroup
+from spinney.api.meta import ObjectMeta
+from spinney.api.workload_v1alpha1 import GangPolicy
+from spinney.api.workload_v1alpha2 import SchedulingConstraints, SchedulingPolicy, TopologyKey
+from spinney.api.workload_v1beta1 import PodGroup, PodGroupSpec
 from spinney.coscheduling.configuration import InvalidConfiguration, load_configuration, parse_configuration
 from spinney.coscheduling.framework import (
     CycleState,
@@ -17,8 +21,11 @@ from spinney.coscheduling.framework import (
     Status,
 )
 from spinney.coscheduling.plugins import BUILT_IN
+from spinney.coscheduling.plugins.unkept import KEEPERS
+from spinney.kube.cache import Change
+from spinney.kube.keys import Key
 
-from .bench import Bench
+from .bench import NAMESPACE, Bench, a_node, a_pod
 
 pytestmark = pytest.mark.parametrize("cluster_name", ["embedded"], indirect=True)
 
@@ -117,6 +124,27 @@ async def test_disabling_and_weighing(cluster_name: str) -> None:
     assert weights["NodeAffinity"] == 9
     assert weights["TaintToleration"] == 3
     assert "ImageLocality" not in weights
+
+
+async def test_promises_that_no_plugin_keeps_are_not_broken(cluster_name: str) -> None:
+    """Without the plugin that keeps a minimum, a domain or a claim such pods wait and say so; others are bound."""
+    constraints = SchedulingConstraints(topology=(TopologyKey(key="rack"),))
+    spec = PodGroupSpec(
+        scheduling_policy=SchedulingPolicy(gang=GangPolicy(min_count=1)), scheduling_constraints=constraints
+    )
+    group = PodGroup(metadata=ObjectMeta(name="near", namespace=NAMESPACE), spec=spec)
+    sort = {"enabled": [{"name": "PrioritySort"}], "disabled": [{"name": "Coscheduling"}]}
+    for plugin, point in KEEPERS.items():
+        gone = {"disabled": [{"name": plugin}]}
+        bench = Bench(plugins={point: gone, **({"queueSort": sort} if plugin == "Coscheduling" else {})})
+        bench.put(a_node("n1", labels={"rack": "r"}), a_pod("single"))
+        bench.intake.native_group(Change(Key(NAMESPACE, "near"), None, group, "1"))
+        claims = (PodResourceClaim(name="gpu", resource_claim_name="gpu"),)
+        membership = PodSchedulingGroup(pod_group_name="near")
+        bench.put(a_pod("member", scheduling_group=membership, resource_claims=claims))
+        await bench.run()
+        assert sorted(bench.binds) == ["single"]
+        assert f"the profile has no plugin {plugin}; enable it" in str(bench.refused["member"])
 
 
 async def test_everything_can_be_disabled_but_a_binder_is_needed(cluster_name: str) -> None:

@@ -30,6 +30,7 @@ from spinney.coscheduling.framework.handle import Handle
 from spinney.coscheduling.framework.points import FrameworkPlugin
 from spinney.coscheduling.framework.profile import POINTS, InvalidProfile, PluginLists, Profile, serves
 from spinney.coscheduling.framework.registry import PluginRegistry, UnknownPlugin
+from spinney.coscheduling.plugins.unkept import KEEPERS, Unkept
 
 MULTI_POINT: Final = "multiPoint"
 ALL: Final = "*"
@@ -178,6 +179,9 @@ def make_profile(
         raise InvalidConfiguration(
             f"profile {chosen.scheduler_name}: pluginConfig names {unused[0]}, which is not enabled"
         )
+    missing = [name for name, point in KEEPERS.items() if name not in {each.name for each in lists[point]}]
+    if missing:
+        lists["preFilter"] = (Unkept(handle, missing), *lists["preFilter"])
     try:
         return Profile(chosen.scheduler_name, PluginLists(lists, weights))
     except InvalidProfile as error:
