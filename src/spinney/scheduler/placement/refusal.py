@@ -34,7 +34,8 @@ def refusal_of(session: Session, pod_set: PodSet, task: PodInfo, found: int, nod
     place = _alike(task.job, pod_set, task.request.number).index(task)
 
     def about(other: PodInfo) -> str:
-        why = session.pre_predicates.said(other) or _text(session, other, counts or _counted(session, other, nodes))
+        why = session.pre_predicates.said(other) if counts is None else None
+        why = why or _text(session, other, counts or _counted(session, other, nodes))
         if below:
             where = "" if pod_set.name == DEFAULT_POD_SET else f" of sub-group {pod_set.name}"
             return f"Resources were found for {found} pods{where} while {pod_set.min_member} are required. {why}"
