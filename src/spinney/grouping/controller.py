@@ -30,8 +30,10 @@ from spinney.kube.events import EventRecorder, reference
 from spinney.kube.keys import Key
 from spinney.kube.reconciling import Latest, Unread, delete_exactly, write_each
 
-STATUS_SECONDS: Final = 1.0
+STATUS_SECONDS: Final = 5.0
 """How long changes of pods are gathered before the gang's status says so."""
+INCOMPLETE_SECONDS: Final = 1.0
+"""How long a new gang waits for the pods that it needs before it is written down."""
 EMPTY_SECONDS: Final = 5.0
 """How long a gang without pods is kept: a workload that restarts makes them anew."""
 
@@ -60,6 +62,8 @@ class GroupingController:
     _complaints: dict[Key, str] = field(default_factory=dict)
     _empty_since: dict[Key, float] = field(default_factory=dict)
     _status_due: dict[Key, float] = field(default_factory=dict)
+    _waiting_since: dict[Key, float] = field(default_factory=dict)
+    _needed: dict[Key, int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.client = self.client.trusting()
@@ -74,6 +78,8 @@ class GroupingController:
         self._empty_since.pop(key, None)
         if found is not None and found.metadata.deleting:
             return None
+        if found is None and (left := self._patience(key, len(pods))) > 0:
+            return Requeue(after=left)
         first = min(pods, key=lambda pod: (pod.metadata.deleting, pod.metadata.name))
         try:
             grouping, _ = await self.intake.described(first, pods)
@@ -111,6 +117,9 @@ class GroupingController:
     async def _together(
         self, key: Key, found: PodGang | None, gang: GangDescription, pods: Sequence[Pod], backend: SchedulerBackend
     ) -> Requeue | None:
+        self._needed[key] = podgangs.needed(gang)
+        if found is None and (left := self._patience(key, len(pods))) > 0:
+            return Requeue(after=left)
         groups = self._groups(key, pods)
         wanted = podgangs.pod_gang(gang, backend.name, self.intake.configuration.written.queue_label, groups)
         wanted = podgangs.with_floors(wanted, _finished(groups))
@@ -124,6 +133,14 @@ class GroupingController:
         problems = "; ".join(filter(None, (*gang.problems, problem)))
         later = await self._report(key, stored, groups, problems, backend)
         return retry or later
+
+    def _patience(self, key: Key, pods: int) -> float:
+        """Return how much longer a new gang may wait for pods: it is written once, not with every one of them."""
+        if pods >= self._needed.get(key, 0):
+            self._waiting_since.pop(key, None)
+            return 0.0
+        now = self.client.runtime.clock.monotonic()
+        return self._waiting_since.setdefault(key, now) + INCOMPLETE_SECONDS - now
 
     async def _write(self, key: Key, found: PodGang | None, wanted: PodGang) -> PodGang | None:
         """Create the PodGang, or change what differs; ``None``: somebody else was faster, look again."""
@@ -222,6 +239,11 @@ class GroupingController:
     ) -> Requeue | None:
         """Write the status, not more often than once in a while."""
         clock = self.client.runtime.clock
+        now = clock.monotonic()
+        left = self._status_due.setdefault(key, now + STATUS_SECONDS) - now
+        if left > 0:
+            return Requeue(after=left)
+        del self._status_due[key]
         wanted = statuses.status(
             gang,
             groups,
@@ -231,13 +253,7 @@ class GroupingController:
             now=clock.now(),
         )
         if wanted == gang.status:
-            self._status_due.pop(key, None)
             return None
-        now = clock.monotonic()
-        left = self._status_due.setdefault(key, now + STATUS_SECONDS) - now
-        if left > 0:
-            return Requeue(after=left)
-        del self._status_due[key]
         metadata = {"uid": gang.metadata.uid, "resourceVersion": gang.metadata.resource_version}
         patch = {"metadata": metadata, "status": msgspec.to_builtins(wanted)}
         try:
@@ -267,6 +283,8 @@ class GroupingController:
         self._complaints.pop(key, None)
         self._empty_since.pop(key, None)
         self._status_due.pop(key, None)
+        self._waiting_since.pop(key, None)
+        self._needed.pop(key, None)
 
 
 def _finished(groups: Mapping[str, Sequence[Pod]]) -> dict[str, int]:

@@ -2,10 +2,11 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, Literal
 
 import structlog
 
+from spinney.api import labels as marks
 from spinney.api.core import CONFIG_MAP, NAMESPACE, POD, Pod
 from spinney.api.grove import ClusterTopologyBinding, PodCliqueSet
 from spinney.api.meta import ObjectMeta
@@ -19,7 +20,7 @@ from spinney.backends.interface import BackendContext, SchedulerBackend
 from spinney.backends.profiles import ALWAYS_ENABLED
 from spinney.backends.registry import Registry
 from spinney.grouping.configuration import LoadedConfiguration
-from spinney.grouping.controller import GroupingController
+from spinney.grouping.controller import STATUS_SECONDS, GroupingController
 from spinney.grouping.intake import Intake
 from spinney.grouping.membership import Membership
 from spinney.grouping.owner_cache import OwnerCache
@@ -32,8 +33,23 @@ from spinney.kube.keys import Key
 from spinney.kube.manager import Manager
 
 COMPONENT: Final = "spinney-grouper"
-GATHERING_SECONDS: Final = 0.02
+GATHERING_SECONDS: Final = 0.05
 """How long changes of a gang's pods are gathered: they come in bursts."""
+
+_FINISHED: Final = ("Succeeded", "Failed")
+_MARKS: Final = frozenset(
+    {
+        marks.GROUPED,
+        marks.POD_GANG,
+        marks.POD_CLIQUE,
+        marks.KAI_SUB_GROUP,
+        marks.KAI_POD_GROUP,
+        marks.KAI_SKIP_POD_GROUPER,
+        marks.VOLCANO_GROUP,
+        marks.LEGACY_GROUP,
+        marks.COSCHEDULING_GROUP,
+    }
+)
 
 log = structlog.get_logger()
 
@@ -153,10 +169,13 @@ class Grouper:
         old, new = change.old, change.new
         if old is not None and new is not None and _belongs_alike(old, new):
             place = self._membership.place(change.key)
-            if place is not None and _counts_differently(old, new):
-                self._gang_queue.enqueue_after(place.gang, GATHERING_SECONDS)
+            if place is not None and (moved := _counts_differently(old, new)):
+                self._gang_queue.enqueue_after(place.gang, GATHERING_SECONDS if moved == "floor" else STATUS_SECONDS)
             return
-        if self._membership.place(change.key) is not None or (new is not None and self._intake.serves(new)):
+        served = new is not None and self._intake.serves(new)
+        if new is not None and served and old is None and self._intake.take_in(change.key, new):
+            return
+        if served or self._membership.place(change.key) is not None:
             self._pod_queue.enqueue(change.key)
 
     def _owner_changed(self, change: Change[Owner]) -> None:
@@ -223,17 +242,21 @@ def _belongs_alike(old: Pod, new: Pod) -> bool:
     before, after = old.metadata, new.metadata
     return (
         before.uid == after.uid
-        and before.labels == after.labels
-        and before.annotations == after.annotations
         and before.owner_references == after.owner_references
+        and _without_marks(before.labels) == _without_marks(after.labels)
+        and _without_marks(before.annotations) == _without_marks(after.annotations)
     )
 
 
-def _counts_differently(old: Pod, new: Pod) -> bool:
-    """Tell whether a pod counts differently for its gang: placed, ready, finished, or on its way out."""
-    return (
-        old.spec.node_name != new.spec.node_name
-        or old.status.phase != new.status.phase
-        or old.metadata.deleting != new.metadata.deleting
-        or old.status.conditions != new.status.conditions
-    )
+def _without_marks(texts: Mapping[str, str]) -> Mapping[str, str]:
+    """Return labels or annotations without those by which a pod says that it has been grouped."""
+    return {key: text for key, text in texts.items() if key not in _MARKS} if _MARKS & texts.keys() else texts
+
+
+def _counts_differently(old: Pod, new: Pod) -> Literal["floor", "status"] | None:
+    """Tell what of a gang a changed pod may change: what it needs, or only how far it has come."""
+    if old.metadata.deleting != new.metadata.deleting or old.status.phase != new.status.phase in _FINISHED:
+        return "floor"
+    if (old.spec.node_name, old.status.conditions) != (new.spec.node_name, new.status.conditions):
+        return "status"
+    return None

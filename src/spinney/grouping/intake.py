@@ -1,6 +1,6 @@
 """Pods into places: which gang each pod of a served scheduler belongs to, and what happens when no rule applies."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -29,6 +29,9 @@ REFUSED: Final = "GroupingRefused"
 PATIENCE_SECONDS: Final = 5.0
 """How long an owner may be missing before the pod says so: watches take a moment."""
 
+MOST_SEEN: Final = 10_000
+"""How many likenesses of pods are remembered."""
+
 ALONE: Final = Rule(kind="*", one_per="pod")
 """The rule of pods that are gangs of their own because their kind's rule cannot be applied."""
 
@@ -48,6 +51,8 @@ class Intake:
     membership: Membership
     wake: Callable[[Key], None]
     """Asks for a look at a gang."""
+    _seen: dict[Hashable, Member] = field(default_factory=dict)
+    """Places by what they follow from: pods of one workload are often alike."""
     _said: dict[Key, str] = field(default_factory=dict)
     _waiting_since: dict[Key, float] = field(default_factory=dict)
     _fallen_back: dict[Key, Rule] = field(default_factory=dict)
@@ -59,6 +64,8 @@ class Intake:
             self._forget(key)
             return None
         self._fallen_back.pop(key, None)
+        if self.take_in(key, pod):
+            return None
         try:
             grouping, chain = await self.described(pod)
         except Refused as error:
@@ -68,8 +75,25 @@ class Intake:
             return None
         self._said.pop(key, None)
         self._waiting_since.pop(key, None)
-        self._put(key, grouping, chain)
+        place = self._put(key, grouping, chain)
+        if self._depends_on_kind_only(grouping):
+            while len(self._seen) >= MOST_SEEN:
+                del self._seen[next(iter(self._seen))]
+            self._seen[_likeness(pod, chain)] = place
         return None
+
+    def take_in(self, key: Key, pod: Pod) -> bool:
+        """Give a pod its place at once, if one like it has been seen; ``False``: it has to be looked at."""
+        if key in self._fallen_back or key in self._said:
+            return False
+        try:
+            chain = climb(pod, self.owners.find)
+        except (NotFetched, Refused):
+            return False
+        place = self._seen.get(_likeness(pod, chain))
+        if place is not None:
+            self._settle(key, place)
+        return place is not None
 
     def serves(self, pod: Pod) -> bool:
         """Tell whether a pod is the grouper's: of a served scheduler, selected, and not grouped by anybody else."""
@@ -155,14 +179,22 @@ class Intake:
             return "", default
         return chosen.rule.kind, chosen.rule.fallback or default
 
-    def _put(self, key: Key, grouping: Grouping, chain: tuple[Owner, ...]) -> None:
+    def _depends_on_kind_only(self, grouping: Grouping) -> bool:
+        """Tell whether a pod with the same owners and labels has the same place."""
+        return not is_single(grouping) and grouping.gang.rule.counts is None
+
+    def _put(self, key: Key, grouping: Grouping, chain: tuple[Owner, ...]) -> Member:
         owners = tuple(owner.metadata.uid for owner in chain if owner.metadata.uid)
         gang = Key(key.namespace, podgangs.gang_name(grouping.gang))
         place = Member(gang, podgangs.group_name(grouping.sub_group), owners, is_single(grouping))
+        self._settle(key, place)
+        return place
+
+    def _settle(self, key: Key, place: Member) -> None:
         left = self.membership.put(key, place)
         if left is not None:
             self.wake(left)
-        self.wake(gang)
+        self.wake(place.gang)
 
     def _forget(self, key: Key) -> None:
         self._said.pop(key, None)
@@ -199,6 +231,13 @@ _CONSEQUENCES: Final[Mapping[Fallback, str]] = {
     "Alone": "the pod is scheduled on its own",
     "Default": "the pod is grouped by its owner, one pod at a time",
 }
+
+
+def _likeness(pod: Pod, chain: tuple[Owner, ...]) -> Hashable:
+    """Return what the place of a pod follows from, unless it is a gang of its own."""
+    owners = tuple((owner.metadata.uid, owner.metadata.resource_version) for owner in chain)
+    labels, annotations = pod.metadata.labels, pod.metadata.annotations
+    return owners, pod.metadata.namespace, tuple(labels.items()), tuple(annotations.items())
 
 
 def is_single(grouping: Grouping) -> bool:

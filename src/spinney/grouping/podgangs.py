@@ -92,6 +92,14 @@ def pod_gang(
     return PodGang(metadata=metadata, spec=spec)
 
 
+def needed(description: GangDescription) -> int:
+    """Return how many pods a gang cannot do without."""
+    shape = description.shape
+    if shape.min_member is not None:
+        return shape.min_member
+    return sum(group.min_member or 0 for group in shape.sub_groups if group.counts)
+
+
 def alone_labels(description: GangDescription, queue_label: str) -> dict[str, str]:
     """Return the labels of a pod that is a gang of its own: how it stands is said on the pod itself."""
     found = description.attributes

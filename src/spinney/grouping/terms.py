@@ -13,6 +13,7 @@ and is no whole number is :class:`Refused`.
 import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Any, Final
 
 import msgspec
@@ -87,7 +88,8 @@ class Path(Term, frozen=True):
     def value(self, scope: Scope) -> int | None:
         if self.steps == ("replicas",):
             return scope.replicas
-        return next((whole_number(each, self.text) for each in self.found(scope)), None)
+        found = next(look_up(scope.content, self.steps, scope.each), None)
+        return found if found is None or type(found) is int else whole_number(found, self.text)
 
 
 class Annotation(Term, frozen=True):
@@ -231,6 +233,7 @@ def spelled(steps: Steps) -> str:
 # -- parsing ---------------------------------------------------------------------------------------------------------
 
 
+@cache
 def parse_path(text: str) -> Path:
     """Parse a path; raises :class:`InvalidTerm`."""
     found = parse(text)
