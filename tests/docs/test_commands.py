@@ -43,7 +43,7 @@ ELSEWHERE = {
     r"(\.venv/bin/)?spinney up\b.*": "runs for the whole page; tests/cli/test_up.py starts it",
     r"python -m benchmarks\..*": "benchmarks, which 'make bench' runs",
     r"pip install .*": "needs a package index; tests/backends/test_third_party_install.py installs it",
-    r"spinney (operator|scheduler|coscheduler|grouper) (?!.*--check).*": "runs until it is stopped; its own tests start it",
+    r"spinney (operator|scheduler|coscheduler|grouper) (?!.*--check).*": "runs until stopped; its own tests start it",
     r"kubectl --token .*": "needs a cluster with --authorization RBAC; the tests of access control refuse it",
     r"helm .*": "needs Helm; tests/deploy renders and installs the chart",
     r"(docker|podman) .*": "needs containers",
