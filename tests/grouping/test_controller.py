@@ -177,3 +177,21 @@ async def test_bare_pods_with_our_label_start_as_one(cluster: Cluster) -> None:
         assert world.placed() == []
         await world.pod("c", **marks)
         await world.until(lambda: len(world.placed()) == 3)
+
+
+async def test_an_applied_job_comes_up_as_a_gang(cluster: Cluster) -> None:
+    """A Job whose controller makes its pods starts whole or not at all, and its pods end with it."""
+    limits = {"limits": {"nvidia.com/gpu": "8"}}
+    pod = {
+        "restartPolicy": "Never",
+        "schedulerName": "spinney-scheduler",
+        "containers": [{"name": "c", "image": "i", "resources": limits}],
+    }
+    async with a_world(cluster, workloads=True) as world:
+        for name, pods in (("big", 6), ("small", 3)):
+            spec = {"parallelism": pods, "completions": pods, "template": {"spec": pod}}
+            await world.owner(JOB, name, spec, annotations={"kai.scheduler/batch-min-member": str(pods)})
+        await world.until(lambda: len(world.placed("small")) == 3)
+        await world.settle()
+        assert world.placed("big") == []
+        assert world.floors("big") == {"default": 6}

@@ -107,16 +107,24 @@ def a_pod(
 
 @asynccontextmanager
 async def a_world(
-    cluster: Cluster, *, configuration: str = "kind: GrouperConfiguration", every_backend: bool = False
+    cluster: Cluster,
+    *,
+    configuration: str = "kind: GrouperConfiguration",
+    every_backend: bool = False,
+    workloads: bool = False,
 ) -> AsyncIterator[World]:
-    """Run scheduler and grouper on four nodes of 8 GPUs each; with every backend, all that ``spinney up`` runs."""
+    """Run scheduler and grouper on four nodes of 8 GPUs each; with every backend, what ``spinney up`` runs.
+
+    With ``workloads`` Jobs make their pods themselves; else the test does it.
+    """
     nodes = gpu_cluster(4, 8)
     options = StackOptions(
         nodes=nodes,
         scheduler=SchedulerConfig(wait_for_grouper=True),
         grouper=replace(check(configuration), profiles=OUR_BACKENDS),
     )
-    stack = Stack(cluster.connect, StackOptions.whole(nodes) if every_backend else options)
+    chosen = StackOptions.whole(nodes) if every_backend else options
+    stack = Stack(cluster.connect, replace(chosen, workloads=workloads))
     async with stack.running():
         pods = WatchCache(cluster.client, POD, Pod, runtime=cluster.runtime)
         gangs = WatchCache(cluster.client, POD_GANG, PodGang, runtime=cluster.runtime)
