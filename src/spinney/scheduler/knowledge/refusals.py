@@ -23,8 +23,8 @@ class Reasons(NamedTuple):
 def reasons_of(fn: Callable[..., Any]) -> Reasons | None:
     """Return where a function makes the reasons it gives; ``None`` if it gives none, or is no plain function."""
     inner = fn.__func__ if isinstance(fn, MethodType) else fn
-    if not isinstance(inner, FunctionType):
-        return None
+    if not isinstance(inner, FunctionType) or inner.__code__.co_exceptiontable:
+        return None  # a function that catches what making a text raises may go on and accept
     code = inner.__code__
     found = list(dis.get_instructions(code))
     offsets = frozenset(offset for place in range(len(found)) for offset in _text(found, place))
@@ -50,9 +50,14 @@ def _text(found: Sequence[dis.Instruction], place: int) -> Iterator[int]:
 
 def _ends(found: Sequence[dis.Instruction], place: int) -> bool:
     """Tell whether a function ends with what stands on top of its stack before ``place``."""
-    following = [each.opname for each in found[place : place + 3]]
-    if following[:1] == ["RETURN_VALUE"]:
-        return True
-    while following and following[0] in _CALLS:
-        following.pop(0)
-    return len(following) < 3 and following[:1] == ["RAISE_VARARGS"]
+    called = False
+    while place < len(found):
+        following = found[place]
+        if following.opname == "JUMP_FORWARD":
+            place = next(number for number, each in enumerate(found) if each.offset == following.argval)
+        elif following.opname in _CALLS:
+            called = True
+            place += 1
+        else:
+            return following.opname == ("RAISE_VARARGS" if called else "RETURN_VALUE")
+    return False
