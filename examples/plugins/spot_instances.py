@@ -42,5 +42,4 @@ class SpotInstances(Plugin):
             return 0.0 if is_spot(node) else chosen.non_spot_score
 
         session.add_predicate_fn(predicate)
-        # A label does not change as pods are placed, so the score never falls.
-        session.add_node_order_fn(score, monotone=True)
+        session.add_node_order_fn(score)

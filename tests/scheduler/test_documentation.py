@@ -2,8 +2,11 @@
 
 import re
 from pathlib import Path
+from typing import Any
 
+from spinney import scheduler
 from spinney.scheduler import Session
+from tests.scheduler.building import a_node, a_scheduler, an_inventory, placements, put_job
 
 DOCUMENT = Path(__file__).parents[2] / "docs" / "plugins.md"
 
@@ -31,3 +34,13 @@ def test_every_extension_point_is_documented() -> None:
     spelled_out = text.replace("`..._deserved_...`", "`add_get_queue_deserved_resources_fn`")
     missing = [name for name in dir(Session) if name.startswith("add_") and f"`{name}`" not in spelled_out]
     assert missing == []
+
+
+def test_the_limit_that_is_shown_holds() -> None:
+    """The plugin with an event handler places three pods of a namespace."""
+    names: dict[str, Any] = dict(vars(scheduler))
+    exec(blocks("When a plugin is asked")[0], names)
+    inventory = an_inventory(a_node("n0"))
+    put_job(inventory, "job", 5, minimum=1)
+
+    assert len(placements(a_scheduler(inventory, names["NamespaceLimit"]))) == 3
