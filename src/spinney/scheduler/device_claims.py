@@ -61,6 +61,8 @@ class ClaimedDevices:
 
     def can_serve(self, keys: Sequence[ClaimKey], node: str) -> bool:
         """Tell whether claims hold devices of a node, or can be given what they ask for there."""
+        if any(key not in self.book.claims for key in keys):
+            return False
         claims = [self.book.claims[key] for key in keys]
         if any(claim.allocated and claim.node != node for claim in claims):
             return False

@@ -29,6 +29,7 @@ Floats = npt.NDArray[np.float64]
 Mask = npt.NDArray[np.bool_]
 
 _BOUNDLESS = np.iinfo(np.int64).max // 4
+_MOST = 1 << 57  # larger amounts count as this, which is more than any cluster has: sums of many queues stay exact
 _UNITS: Ints = np.array(UNITS, dtype=np.int64)
 _PULL = 1000  # weights count to a thousandth; whole numbers keep the division exact
 _HEAVIEST = 10_000.0
@@ -63,7 +64,7 @@ def divide(division: Division) -> list[Amounts]:
     parent = np.array(division.tree.parent, dtype=np.int64)
 
     rows = np.array(division.tree.roots, dtype=np.int64)
-    amounts = np.array([division.total.astuple()], dtype=np.int64)
+    amounts = _array([division.total])
     while rows.size:
         parents, group = np.unique(parent[rows], return_inverse=True)
         if parents[0] >= 0:
@@ -199,7 +200,7 @@ def _whole(values: Floats) -> Ints:
 
 
 def _array(amounts: Sequence[Amounts]) -> Ints:
-    return np.array([each.astuple() for each in amounts], dtype=np.int64)
+    return np.array([[min(each, _MOST) for each in of_one.astuple()] for of_one in amounts], dtype=np.int64)
 
 
 def _bounds(amounts: Sequence[Amounts]) -> Ints:
