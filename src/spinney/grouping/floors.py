@@ -122,15 +122,23 @@ def _check_required(rule: Rule, scope: Scope) -> None:
 # -- roles -------------------------------------------------------------------------------------------------------------
 
 
-def _instances(subject: Subject, *, keep_empty: bool) -> list[RoleInstance]:
-    found: list[RoleInstance] = []
-    for role in subject.rule.roles:
-        scope = subject.scope
+def role_instances(rule: Rule, scope: Scope) -> Iterator[tuple[RoleInstance, Scope]]:
+    """Yield the roles of a workload, each with what its terms are evaluated in."""
+    for role in rule.roles:
         elements: list[Any] = [None] if not role.each else _path(role.each).found(scope)
         for index, each in enumerate(elements):
-            instance = _instance(role, replace(scope, each=each), index)
-            if instance is not None and (keep_empty or role.alone or instance.replicas * instance.groups > 0):
-                found.append(instance)
+            own = replace(scope, each=each)
+            instance = _instance(role, own, index)
+            if instance is not None:
+                yield instance, own
+
+
+def _instances(subject: Subject, *, keep_empty: bool) -> list[RoleInstance]:
+    found = [
+        instance
+        for instance, _ in role_instances(subject.rule, subject.scope)
+        if keep_empty or instance.role.alone or instance.replicas * instance.groups > 0
+    ]
     return [replace(each, counts=_counts(each, found, subject)) if each.starts_later else each for each in found]
 
 

@@ -52,6 +52,12 @@ def _faults(rule: Rule) -> Iterator[tuple[tuple[Step, ...], str]]:
             term(text)
         except InvalidTerm as error:
             yield path, str(error)
+    for number, made in enumerate(rule.makes):
+        for field, text in (("each", made.each or "each"), ("count", made.count), ("template", made.template)):
+            try:
+                term(text)
+            except InvalidTerm as error:
+                yield ("makes", number, field), str(error)
     names = {role.name for role in rule.roles}
     rests = [number for number, role in enumerate(rule.roles) if role.pods == "rest"]
     for number in rests[1:]:

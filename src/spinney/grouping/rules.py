@@ -69,6 +69,26 @@ class Segments(Struct, frozen=True, kw_only=True):
     """Paths and values with which the leader stands beside the segments instead."""
 
 
+class Makes(Struct, frozen=True, kw_only=True):
+    """Pods that a workload makes from one template; for ``spinney simulate``, which has no controllers."""
+
+    each: str = ""
+    """A path; there are such pods for each element found."""
+    count: TextTerm = 1
+    """How many."""
+    template: str
+    """The path of the pod template."""
+
+
+class Copies(Struct, frozen=True, kw_only=True):
+    """A workload that is several equal ones."""
+
+    count: TextTerm = 1
+    """How many there are."""
+    label: str
+    """The pod label with the number of each."""
+
+
 class Role(Struct, frozen=True, kw_only=True):
     """Pods of a workload that are alike: a sub-group."""
 
@@ -96,6 +116,8 @@ class Role(Struct, frozen=True, kw_only=True):
     """The role may be cut into segments."""
     alone: bool = False
     """Each pod is a gang of its own."""
+    makes: tuple[str, ...] = ()
+    """Where its pod template is, the first path that is there; by default `template`. For `spinney simulate`."""
 
 
 class Rule(Struct, frozen=True, kw_only=True):
@@ -141,6 +163,10 @@ class Rule(Struct, frozen=True, kw_only=True):
     """The sub-groups; absent: all pods are alike."""
     root: tuple[TextTerm, ...] = ()
     """How many roles must be satisfied: the first term that is there, or `all` of those that have started."""
+    makes: tuple[Makes, ...] = ()
+    """The pods that the workload makes, if there are no roles; for `spinney simulate`."""
+    copies: Copies | None = None
+    """The workload is several equal ones; for `spinney simulate`."""
     fallback: Fallback | None = None
     """What happens when the rule cannot be applied; by default as the configuration says."""
 

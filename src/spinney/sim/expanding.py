@@ -1,9 +1,10 @@
-"""What a workload file comes to in a simulation: PodCliqueSets become PodGangs and pods, the rest is taken as it is.
+"""What a workload file comes to in a simulation: workloads become PodGangs and pods, the rest is taken as it is.
 
 PodCliqueSets go through the operator's own pure core: the same layout, gangs and pod manifests that the controllers
 write, without a server in between. Gangs are complete at once, so their pods are released; those of a scaled gang keep
 their gate until the base gang is placed, and those of a gang whose required topology cannot be translated keep it for
-good, with the reason in the gang's ``Initialized`` condition.
+good, with the reason in the gang's ``Initialized`` condition. Jobs, JobSets and other workloads are expanded by the
+grouper's rules (:mod:`.workload_files`).
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -23,11 +24,14 @@ from spinney.api.schema.defaults import default_pod_clique_set
 from spinney.api.schema.validate_pod_clique_set import AdmissionPolicy, validate_pod_clique_set
 from spinney.api.struct import JSON, convert
 from spinney.backends import every_backend
+from spinney.grouping.rules import Rule
+from spinney.grouping.terms import Refused
 from spinney.operator import gangs, podcliques, pods
 from spinney.operator.configuration import InitContainer
 from spinney.operator.hashes import template_hashes
 from spinney.operator.layout import Layout
 from spinney.operator.topologies import Topology, topology_name
+from spinney.sim import workload_files
 from spinney.sim.snapshot import BY_NAME, KINDS, Objects, projected
 from spinney.sim.snapshot_files import completed
 
@@ -78,6 +82,10 @@ def expand(manifests: Iterable[JSON], surroundings: Surroundings) -> list[Any]:
     """
     expanded: list[Any] = []
     for number, written in enumerate(manifests):
+        rule = workload_files.rule_for(written)
+        if rule is not None:
+            expanded += _workload(written, rule, surroundings, surroundings.now + timedelta(microseconds=number))
+            continue
         resource = _resource(written)
         manifest = _placed(written, resource, surroundings.namespace)
         born = surroundings.now + timedelta(microseconds=number)
@@ -88,12 +96,30 @@ def expand(manifests: Iterable[JSON], surroundings: Surroundings) -> list[Any]:
     return expanded
 
 
+def _workload(written: JSON, rule: Rule, surroundings: Surroundings, born: datetime) -> list[Any]:
+    """Return the pods and gangs of a workload of any kind that has a rule."""
+    metadata = {"namespace": surroundings.namespace, **(written.get("metadata") or {})}
+
+    def decoded(manifest: JSON) -> Pod:
+        pod: Pod = _aged(_decoded(POD, manifest), surroundings, born)
+        return pod
+
+    try:
+        classes = set(surroundings.priorities)
+        return list(workload_files.grouped({**written, "metadata": metadata}, rule, decoded, classes, born))
+    except Refused as error:
+        raise InvalidWorkload(f"{written.get('kind')} {_name(written)}: {error}") from error
+
+
 def _resource(manifest: JSON) -> Resource:
     named = (str(manifest.get("apiVersion")), str(manifest.get("kind")))
     resource = BY_NAME.get(named)
     if resource is None:
         kinds = ", ".join(sorted({each.kind for each in KINDS}))
-        raise InvalidWorkload(f"{' '.join(named)}: cannot be simulated; a workload file may hold {kinds}")
+        raise InvalidWorkload(
+            f"{' '.join(named)}: cannot be simulated; a workload file may hold {kinds}, and workloads whose rule says "
+            "which pods they make, such as Job, JobSet or PyTorchJob"
+        )
     return resource
 
 

@@ -37,6 +37,8 @@ class GangLine(Struct, frozen=True, kw_only=True):
     nodes: tuple[str, ...] = ()
     spread: str = ""
     """How many nodes it is on, and how many domains of each level of the cluster's topology."""
+    workload: str = ""
+    """What the grouper made it for, such as Job/train."""
     reason: str = ""
     """What its scheduler last said, or which gates hold it."""
 
@@ -48,9 +50,11 @@ def gang_lines(snapshot: ClusterSnapshot, *, singles: bool = False) -> list[Gang
     labels = {node.metadata.name: node.metadata.labels for node in snapshot.nodes}
     levels = _levels(snapshot, snapshot.nodes)
     said = {podgang.key_of(gang): _scheduled_message(gang) for gang in snapshot.of(POD_GANG, PodGang)}
+    made_for = {podgang.key_of(gang): podgang.workload(gang) for gang in snapshot.of(POD_GANG, PodGang)}
+    by_name = {(key.namespace, key.name): each for key, each in made_for.items() if each is not None}
     translated = {(key.namespace, key.name) for key in found if key.source == "kai" and found[key].pods}
     return [
-        _line(key, members, labels, levels, said.get(key, ""))
+        _line(key, members, (labels, levels), said.get(key, ""), by_name.get((key.namespace, key.name)))
         for key, members in sorted(found.items(), key=lambda item: (item[0].namespace, item[0].name, item[0].source))
         if (singles or key.source != bare.SOURCE)
         # A gang that KAI places is also there as the PodGroup its pods name: that one has the pods.
@@ -61,9 +65,9 @@ def gang_lines(snapshot: ClusterSnapshot, *, singles: bool = False) -> list[Gang
 def _line(
     key: GangKey,
     members: GangMembers,
-    labels: Mapping[str, Mapping[str, str]],
-    levels: Sequence[tuple[str, str]],
+    surroundings: tuple[Mapping[str, Mapping[str, str]], Sequence[tuple[str, str]]],
     said: str,
+    workload: podgang.Workload | None,
 ) -> GangLine:
     records = [record for _, record in members.pods.values()]
     placed = [record for record in records if record.status in ACTIVE_ALLOCATED]
@@ -80,7 +84,8 @@ def _line(
         ready=sum(record.pod.is_true("Ready") for record in records),
         state=_state(records),
         nodes=nodes,
-        spread=_spread(nodes, labels, levels),
+        spread=_spread(nodes, *surroundings),
+        workload=str(workload) if workload is not None else "",
         reason=said or _reason(records),
     )
 

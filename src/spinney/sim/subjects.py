@@ -93,6 +93,8 @@ def find(
     ``queues`` are further queues that can be asked about: those that gangs name and that have no object.
     Raises :class:`UnknownKind`, :class:`NoSuchSubject` or :class:`AmbiguousSubject`.
     """
+    if (made := _made_for(snapshot, text, namespace)) is not None:
+        return made
     word, name = _parse(text)
     words = _words(word) if word else tuple(_WORDS)
     known = dict.fromkeys(_candidates(snapshot, words))
@@ -108,6 +110,25 @@ def find(
     if len(distinct) > 1:
         raise AmbiguousSubject(name, distinct)
     return distinct[0]
+
+
+def _made_for(snapshot: "ClusterSnapshot", text: str, namespace: str | None) -> Subject | None:
+    """Return the gang that was made for a workload of a user's kind, such as ``job/train``; ``None`` if none was."""
+    from spinney.api.podgang import PodGang  # noqa: PLC0415 - shells that complete a name do not wait for it
+    from spinney.gangs.sources.podgang import workload  # noqa: PLC0415
+
+    kind, slash, name = text.rpartition("/")
+    if not slash or kind.lower() in _WORDS or kind.lower() in _OTHER_WORDS:
+        return None
+    found = [
+        Subject("podgang", gang.metadata.namespace or "", gang.metadata.name)
+        for gang in snapshot.of(POD_GANG, PodGang)
+        if (made := workload(gang)) is not None and made.is_called(kind, name)
+    ]
+    here = [each for each in found if namespace in (None, each.namespace)]
+    if len(here) > 1:
+        raise AmbiguousSubject(text, here)
+    return here[0] if here else None
 
 
 def _parse(text: str) -> tuple[str, str]:

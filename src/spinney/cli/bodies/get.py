@@ -15,6 +15,7 @@ from spinney.cli.gpus import cpu_on
 from spinney.cli.options import meant
 from spinney.cli.output import columns, echo, print_data, room_for, shortened
 from spinney.cli.reading import print_unseen, snapshot_of
+from spinney.gangs.sources.podgang import Workload
 from spinney.sim.gang_table import GangLine, gang_lines
 from spinney.sim.loading import inventory_of
 from spinney.sim.snapshot import ClusterSnapshot
@@ -44,7 +45,7 @@ def get(
             lines = [
                 each
                 for each in gang_lines(snapshot, singles=singles)
-                if _matches(each.namespace, each.name, here, name)
+                if _matches(each.namespace, each.name, here, name) or _is_of(each, here, name)
             ]
             if name is not None and not lines:
                 raise click.ClickException(_missing("gang", name, here, [each.name for each in gang_lines(snapshot)]))
@@ -58,6 +59,15 @@ def get(
 
 def _matches(namespace: str, name: str, here: str | None, wanted: str | None) -> bool:
     return (here is None or namespace == here) and (wanted is None or name == wanted)
+
+
+def _is_of(line: GangLine, here: str | None, wanted: str | None) -> bool:
+    """Tell whether a gang was made for the workload that somebody names: train, or job/train."""
+    if wanted is None or not line.workload or here not in (None, line.namespace):
+        return False
+    kind, _, name = wanted.rpartition("/")
+    own = Workload(*line.workload.split("/", 1))
+    return own.is_called(kind or own.kind, name)
 
 
 def _print(data: object, table: tuple[list[str], list[list[object]]], output: str, what: str) -> None:
@@ -80,6 +90,9 @@ def _gang_rows(lines: list[GangLine], *, wide: bool, everywhere: bool) -> tuple[
         [each.name, each.minimum, f"{each.placed}/{each.pods}", f"{each.ready}/{each.pods}", each.state, each.spread]
         for each in lines
     ]
+    if any(each.workload for each in lines):
+        headings = ["NAME", "OF", *headings[1:]]
+        rows = [[row[0], each.workload, *row[1:]] for row, each in zip(rows, lines, strict=True)]
     if wide:
         headings += ["KIND", "SCHEDULER", "QUEUE", "NODES"]
         rows = [

@@ -2,7 +2,7 @@
 
 import sys
 import traceback
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -10,6 +10,7 @@ from typing import Any
 import click
 
 from spinney.api.core import NODE
+from spinney.api.podgang import POD_GANG, PodGang
 from spinney.api.struct import JSON
 from spinney.cli.choosing import DEFAULT_NAMESPACE, ClusterChoice
 from spinney.cli.contenders import contenders
@@ -17,6 +18,7 @@ from spinney.cli.output import columns, echo, print_data, progress, shortened
 from spinney.cli.plugin_files import PluginText, session_policies
 from spinney.cli.reading import print_unseen, snapshot_of
 from spinney.explain.amounts import counted
+from spinney.gangs.sources import podgang
 from spinney.gangs.tree import GangKey
 from spinney.runtime import Runtime
 from spinney.scheduler.config import InvalidConfiguration
@@ -36,6 +38,8 @@ class Run:
 
     name: str
     outcome: Outcome
+    workloads: Mapping[GangKey, podgang.Workload]
+    """What gangs were made for, where the grouper made them."""
 
 
 def simulate(
@@ -65,13 +69,18 @@ def simulate(
     running = list(contenders(matching_profile(taken), configs, plugins, policies))
     runtime = Runtime.system()
     cluster = _with_workload(taken, files, here, runtime)
+    workloads = {
+        podgang.key_of(gang): made
+        for gang in cluster.of(POD_GANG, PodGang)
+        if (made := podgang.workload(gang)) is not None
+    }
     runs = []
     try:
         with progress("simulating", steps=len(running)) as say, watching() as faults:
             for name, config, registry in running:
                 say(f"simulating {name}")
                 simulation = Simulation(cluster, config, runtime=runtime, registry=registry)
-                runs.append(Run(name, simulation.run(cycles)))
+                runs.append(Run(name, simulation.run(cycles), workloads))
     except (UnknownPlugin, InvalidConfiguration) as error:
         raise click.ClickException(str(error)) from error
     except Exception as error:
@@ -129,7 +138,7 @@ def _print_run(run: Run, *, wide: bool, named: bool) -> None:
     if not gangs:
         echo("nothing is pending, so there is nothing to place")
         return
-    rows = [_row(gang, outcome, waiting.get(gang), wide=wide) for gang in sorted(gangs)]
+    rows = [_row(gang, run, waiting.get(gang), wide=wide) for gang in sorted(gangs)]
     echo(columns(["GANG", "KIND", "PLACED", "PENDING", "WHERE, OR WHY NOT"], rows))
     for eviction in outcome.evictions:
         for_whom = f" for {eviction.beneficiary}" if eviction.beneficiary is not None else ""
@@ -140,7 +149,8 @@ def _print_run(run: Run, *, wide: bool, named: bool) -> None:
     echo(f"\n{placed} placed, {pending} pending after {took}{ended}")
 
 
-def _row(gang: GangKey, outcome: Outcome, waiting: Waiting | None, *, wide: bool) -> list[object]:
+def _row(gang: GangKey, run: Run, waiting: Waiting | None, *, wide: bool) -> list[object]:
+    outcome, made = run.outcome, run.workloads.get(gang)
     nodes: dict[str, int] = {}
     for pod, node in outcome.placed.items():
         if outcome.gangs[pod] == gang:
@@ -149,7 +159,8 @@ def _row(gang: GangKey, outcome: Outcome, waiting: Waiting | None, *, wide: bool
     said = waiting.message if waiting is not None else ""
     text = "; ".join(filter(None, (where, said)))
     pending = len(waiting.pods) if waiting is not None else 0
-    return [gang, gang.source, sum(nodes.values()), pending, text if wide else shortened(text, _REASON_WIDTH)]
+    named = (gang, gang.source) if made is None else (f"{gang.namespace}/{made.name}", made.kind)
+    return [*named, sum(nodes.values()), pending, text if wide else shortened(text, _REASON_WIDTH)]
 
 
 def _print_differences(before: Run, after: Run) -> None:

@@ -62,6 +62,8 @@ def why(
     if output != "text":
         print_data({"answer": answer, "unseen": snapshot.unseen}, output)
         return
+    if found.word == "podgang" and found.name not in subject:
+        echo(f"{subject} is {found}")
     for line in _lines(answer, ""):
         echo(line)
     if verbose:

@@ -8,7 +8,7 @@ A gang that the grouper made of a workload has no operator to recycle it, and ma
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Final
+from typing import Final, NamedTuple
 
 from spinney.api.kai import TOPOLOGY
 from spinney.api.labels import (
@@ -18,6 +18,7 @@ from spinney.api.labels import (
     MIN_GROUPS,
     POD_CLIQUE,
     POD_GANG,
+    TOP_OWNER,
     TOPOLOGY_NAME,
 )
 from spinney.api.podgang import GangTopologyConstraint, PodGang
@@ -47,6 +48,30 @@ def membership(record: PodRecord) -> tuple[GangKey, str] | None:
 def key_of(pod_gang: PodGang) -> GangKey:
     """Return what identifies the gang of a PodGang."""
     return GangKey(SOURCE, pod_gang.metadata.namespace or "", pod_gang.metadata.name)
+
+
+class Workload(NamedTuple):
+    """The object of a user's that a gang was made for."""
+
+    kind: str
+    name: str
+
+    def __str__(self) -> str:
+        return f"{self.kind}/{self.name}"
+
+    def is_called(self, kind: str, name: str) -> bool:
+        """Tell whether somebody means this one: its kind in any case, singular or plural."""
+        words = {self.kind.lower(), f"{self.kind.lower()}s"}
+        return self.name == name and kind.lower().split(".")[0] in words
+
+
+def workload(pod_gang: PodGang) -> Workload | None:
+    """Return what the grouper made a PodGang for; ``None`` for one that somebody else made."""
+    if GROUPED not in pod_gang.metadata.labels:
+        return None
+    text = pod_gang.metadata.annotations.get(TOP_OWNER, "")
+    said = dict(line.split(": ", 1) for line in text.splitlines() if ": " in line)
+    return Workload(said["kind"], said["name"]) if {"kind", "name"} <= said.keys() else None
 
 
 def gang(pod_gang: PodGang, context: SourceContext) -> Gang:

@@ -1,0 +1,78 @@
+"""The pods that a workload makes, as its rule says: for simulations, which have no controllers of workloads."""
+
+import copy
+from collections.abc import Iterator, Mapping
+
+from spinney.api.struct import JSON
+from spinney.grouping.floors import RoleInstance, role_instances
+from spinney.grouping.rules import Rule, term
+from spinney.grouping.terms import Refused, Scope, needed, parse_path
+
+
+def pods_made(manifest: JSON, rule: Rule) -> list[JSON]:
+    """Return the manifests of a workload's pods; raises :class:`Refused` if the rule does not say what they are."""
+    scope = Scope({"spec": manifest.get("spec") or {}, "status": {}}, annotation=_annotations(manifest).get)
+    copies = 1 if rule.copies is None else needed(term(rule.copies.count), scope)
+    found: list[JSON] = []
+    for number in range(copies):
+        suffix = f"-{number}" if rule.copies is not None else ""
+        labels = {rule.copies.label: str(number)} if rule.copies is not None else {}
+        for name, template, own in _made(rule, scope):
+            found.append(_pod(manifest, f"{name}{suffix}-{len(found)}", template, {**labels, **own}))
+    if not found:
+        kind, name = manifest.get("kind"), manifest["metadata"]["name"]
+        raise Refused(f"{kind} {name}: the rule of its kind does not say which pods it makes; expected 'makes' in it")
+    return found
+
+
+def _made(rule: Rule, scope: Scope) -> Iterator[tuple[str, JSON, dict[str, str]]]:
+    """Yield name, template and labels of each pod."""
+    for made in rule.makes:
+        elements = parse_path(made.each).found(scope) if made.each else [None]
+        for each in elements:
+            own = Scope(scope.content, each, annotation=scope.annotation)
+            template: JSON = next(iter(parse_path(made.template).found(own)), {})
+            for _ in range(needed(term(made.count), own)):
+                yield "", template, {}
+    for instance, own in role_instances(rule, scope):
+        paths = instance.role.makes or ((instance.role.template,) if instance.role.template else ())
+        templates = [found for path in paths for found in parse_path(path).found(own)]
+        if templates and not instance.role.alone:
+            for labels in _labels(instance):
+                yield f"-{instance.name}", templates[0], labels
+
+
+def _labels(instance: RoleInstance) -> Iterator[dict[str, str]]:
+    """Yield the labels of each pod of a role, by which its rule recognises it."""
+    role, labels = instance.role, dict(instance.labels or {})
+    first = 1 if role.segments is not None and role.segments.leader else 0
+    for group in range(instance.groups):
+        for index in range(instance.replicas):
+            found = dict(labels)
+            if role.split is not None:
+                found[role.split.by] = str(group)
+            if role.segments is not None:
+                found[role.segments.index] = str(index + first)
+            yield found
+
+
+def _pod(manifest: JSON, suffix: str, template: Mapping[str, JSON], labels: Mapping[str, str]) -> JSON:
+    metadata, own = manifest["metadata"], copy.deepcopy(dict(template.get("metadata") or {}))
+    owner = {
+        "apiVersion": manifest["apiVersion"],
+        "kind": manifest["kind"],
+        "name": metadata["name"],
+        "uid": metadata.get("uid") or f"simulated-{metadata['name']}",
+        "controller": True,
+    }
+    own |= {
+        "name": f"{metadata['name']}{suffix}",
+        "namespace": metadata.get("namespace"),
+        "labels": {**(own.get("labels") or {}), **labels},
+        "ownerReferences": [owner],
+    }
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": own, "spec": copy.deepcopy(template.get("spec") or {})}
+
+
+def _annotations(manifest: JSON) -> Mapping[str, str]:
+    return manifest["metadata"].get("annotations") or {}
