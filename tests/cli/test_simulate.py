@@ -76,7 +76,10 @@ def test_a_cluster_is_read_when_no_file_is_given(served: ServedCluster, tmp_path
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
-        ("kind: Deployment\napiVersion: apps/v1\nmetadata: {name: web}\n", "apps/v1 Deployment: cannot be simulated"),
+        (
+            "kind: Deployment\napiVersion: apps/v1\nmetadata: {name: web}\n",
+            "Deployment web: spec.template: not there, expected a pod template",
+        ),
         ("replicas: 3\n", "expected Kubernetes objects"),
         ("a: [1\n", "YAML"),
         (as_yaml(a_training_job("bad", workers=-1)), "PodCliqueSet bad: spec.template.cliques[0]"),

@@ -31,7 +31,9 @@ def _made(rule: Rule, scope: Scope) -> Iterator[tuple[str, JSON, dict[str, str]]
         elements = parse_path(made.each).found(scope) if made.each else [None]
         for each in elements:
             own = Scope(scope.content, each, annotation=scope.annotation)
-            template: JSON = next(iter(parse_path(made.template).found(own)), {})
+            template: JSON | None = next(iter(parse_path(made.template).found(own)), None)
+            if template is None:
+                raise Refused(f"{made.template}: not there, expected a pod template")
             for _ in range(needed(term(made.count), own)):
                 yield "", template, {}
     for instance, own in role_instances(rule, scope):
