@@ -341,9 +341,9 @@ class NodeCondition(Struct, frozen=True, kw_only=True):
 
 
 class ContainerImage(Struct, frozen=True, kw_only=True):
-    """An image a node already has."""
+    """An image a node already has; one that lost its last tag has no names, which Kubernetes writes as null."""
 
-    names: tuple[str, ...] = ()
+    names: tuple[str, ...] | None = ()
     size_bytes: int = 0
 
 

@@ -18,10 +18,10 @@ import structlog
 from aiohttp import web
 
 from spinney.api.admission import MUTATING_WEBHOOK_CONFIGURATION, VALIDATING_WEBHOOK_CONFIGURATION
-from spinney.api.meta import owner_reference
-from spinney.api.rbac import CLUSTER_ROLE, Role
+from spinney.api.meta import Metadata, owner_reference
+from spinney.api.rbac import CLUSTER_ROLE
 from spinney.api.resource import Resource
-from spinney.api.struct import JSON, to_json
+from spinney.api.struct import JSON, convert, to_json
 from spinney.kube.client import Client
 from spinney.kube.errors import Forbidden, NotFound
 from spinney.operator.admission import AUTHORIZE, DEFAULT_SET, VALIDATE_SET, VALIDATE_TOPOLOGY, Admission
@@ -180,10 +180,10 @@ async def _unregister_authorizer(client: Client) -> None:
 
 async def _owners(client: Client) -> list[JSON]:
     try:
-        role = await client.get(CLUSTER_ROLE, OPERATOR_ROLE, type=Role)
+        role = await client.get(CLUSTER_ROLE, OPERATOR_ROLE)
     except (NotFound, Forbidden):  # installed in another way, which removes them in another way
         return []
-    return [to_json(owner_reference(CLUSTER_ROLE, role.metadata, block=False))]
+    return [to_json(owner_reference(CLUSTER_ROLE, convert(Metadata, role["metadata"]), block=False))]
 
 
 def _rule(group: str, version: str, resources: list[str], operations: list[str]) -> JSON:

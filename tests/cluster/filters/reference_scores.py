@@ -182,9 +182,11 @@ def image_locality(scene: Scene, pod: Pod, nodes: list[Node]) -> dict[str, int]:
     for node in nodes:
         present = 0
         for container in pod.spec.containers:
-            having = [n for n in scene.nodes.values() if any(container.image in i.names for i in n.status.images)]
+            having = [
+                n for n in scene.nodes.values() if any(container.image in (i.names or ()) for i in n.status.images)
+            ]
             if node in having:
-                size = next(i.size_bytes for i in node.status.images if container.image in i.names)
+                size = next(i.size_bytes for i in node.status.images if container.image in (i.names or ()))
                 present += int(Fraction(size * len(having), len(scene.nodes)))
         most = 1000 * MIB * len(pod.spec.containers)
         scores[node.metadata.name] = 100 * (min(max(present, 23 * MIB), most) - 23 * MIB) // (most - 23 * MIB)

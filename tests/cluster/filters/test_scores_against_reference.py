@@ -56,7 +56,8 @@ def test_vectors_agree_with_nodes(name: str, seed: int) -> None:
     world = a_world(random)
     for node in world.nodes:
         if random.random() < 0.5:
-            node["status"]["images"] = [{"names": ["registry.example/app:1"], "sizeBytes": 700 * 1024 * 1024}]
+            untagged = {"names": None, "sizeBytes": 1}  # as a kubelet writes an image that lost its last tag
+            node["status"]["images"] = [untagged, {"names": ["registry.example/app:1"], "sizeBytes": 700 * 1024 * 1024}]
     nodes, placed = nodes_of(world), pods_of(world.placed)
     view, scene = a_view(nodes, placed), Scene({n.metadata.name: n for n in nodes}, tuple(placed), NAMESPACES)
     feasible = [node for node in nodes if random.random() < 0.8]

@@ -49,7 +49,7 @@ def _size(table: NodeTable, row: int, image: str) -> int:
     node = table.nodes[row]
     if node is None:
         return 0
-    return next((found.size_bytes for found in node.status.images if image in found.names), 0)
+    return next((found.size_bytes for found in node.status.images if image in (found.names or ())), 0)
 
 
 def _tagged(image: str) -> str:
