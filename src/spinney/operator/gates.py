@@ -16,6 +16,7 @@ from spinney.api.grove import PodClique
 from spinney.api.podgang import BACKEND_READY, INITIALIZED, PODS_MISSING, PodGang
 from spinney.operator import gangs, incarnations
 from spinney.operator.pod_states import has_gate, is_active
+from spinney.operator.pod_states import is_scheduled as is_placed
 
 MayRelease = Callable[[Pod, PodGang], bool]
 
@@ -55,6 +56,18 @@ def is_scheduled(gang: PodGang, cliques: Callable[[str], PodClique | None]) -> b
         if clique is None or clique.status.scheduled_replicas < group.min_replicas:
             return False
     return bool(gang.spec.pod_groups)
+
+
+def has_lost_minimum(
+    gang: PodGang, cliques: Callable[[str], PodClique | None], pods: Callable[[PodClique], Iterable[Pod]]
+) -> bool:
+    """Say whether pods of a gang have gone that the status of their PodCliques, which lags behind, still counts."""
+    for group in gang.spec.pod_groups:
+        clique = cliques(group.name)
+        there = pods(clique) if clique is not None else ()
+        if sum(is_active(pod) and is_placed(pod) for pod in there) < group.min_replicas:
+            return True
+    return False
 
 
 def referenced(clique: PodClique, gang: PodGang) -> set[str]:

@@ -7,6 +7,7 @@ is repeated finds the pod already there (:mod:`spinney.operator.pod_names`).
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 import structlog
 
@@ -14,7 +15,7 @@ from spinney.api import labels as marks
 from spinney.api.core import POD, Pod
 from spinney.api.grove import POD_CLIQUE, PodClique, PodCliqueSet, PodCliqueStatus
 from spinney.api.meta import owner_reference
-from spinney.api.podgang import BACKEND_READY, PodGang
+from spinney.api.podgang import BACKEND_READY, INITIALIZED, PodGang
 from spinney.api.struct import JSON
 from spinney.api.time import to_seconds
 from spinney.backends.interface import SchedulerBackend
@@ -257,16 +258,17 @@ class PodCliqueController:
                     self._expectations.observe(Change(scene.key, pod, None, ""))
 
     async def _open_gates(self, scene: Scene) -> bool:
-        """Open the gates that may be opened; says whether that was refused because the gang is on its way out."""
+        """Open the gates that may be opened; says whether to look again: the gang, or pods of its base, are going."""
         gang = scene.gang
         if gang is None or scene.backend is None:
             return False
         base_scheduled = True
         if scene.place.base_gang is not None:
             base = self._caches.gangs.get(Key(scene.key.namespace, scene.place.base_gang))
-            base_scheduled = base is not None and gates.is_scheduled(
-                base, lambda name: self._caches.clique(scene.key.namespace, name)
-            )
+            cliques = partial(self._caches.clique, scene.key.namespace)
+            base_scheduled = base is not None and gates.is_scheduled(base, cliques)
+            if base is not None and base_scheduled and gates.has_lost_minimum(base, cliques, self._caches.pods_of):
+                return any(map(has_gate, scene.pods))
         released = gates.releasable(
             scene.clique,
             gang,
@@ -383,10 +385,12 @@ def _same_for_cliques(old: PodGang, new: PodGang) -> bool:
     return old.spec == new.spec and old.metadata.annotations == new.metadata.annotations
 
 
-def _spoken(gang: PodGang) -> dict[str, tuple[str, str]]:
+def _spoken(gang: PodGang) -> tuple[bool, dict[str, tuple[str, str]]]:
     """Return what of a gang's conditions its PodCliques wait for."""
-    return {
-        each.type: (each.status, each.message if each.type == BACKEND_READY else "") for each in gang.status.conditions
+    return gates.was_initialized(gang), {
+        each.type: (each.status, each.message if each.type == BACKEND_READY else "")
+        for each in gang.status.conditions
+        if each.type != INITIALIZED
     }
 
 
