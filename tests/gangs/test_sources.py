@@ -109,6 +109,10 @@ def test_kai_sub_groups_form_a_tree() -> None:
         ((kai.SubGroup(name="a"), kai.SubGroup(name="a")), "same name"),
         ((kai.SubGroup(name="a", parent="ghost"),), "ghost"),
         ((kai.SubGroup(name="a", parent="b"), kai.SubGroup(name="b", parent="a")), "cycle"),
+        (
+            tuple(kai.SubGroup(name=f"s{n}", parent=f"s{n - 1}" if n else None) for n in range(5000)),
+            "nested deeper than",
+        ),
     ],
 )
 def test_sub_groups_that_form_no_tree_are_a_problem(sub_groups: tuple[kai.SubGroup, ...], problem: str) -> None:

@@ -7,13 +7,24 @@ from random import Random
 
 import pytest
 
+from spinney.gangs.tree import GroupSet, PodSet
 from spinney.runtime import InlineExecutor, Runtime
 from spinney.scheduler import Plugin, PodGroupInfo, Session
 from spinney.scheduler.config import SchedulerConfig
 from spinney.scheduler.fairshare import Amounts
 from spinney.scheduler.results import CycleResult
 from spinney.scheduler.scheduler import Scheduler
-from tests.scheduler.building import NOW, StandingClock, a_node, a_scheduler, an_inventory, put_job
+from tests.scheduler.building import (
+    NOW,
+    StandingClock,
+    a_gang,
+    a_node,
+    a_pod,
+    a_scheduler,
+    an_inventory,
+    put_gang,
+    put_job,
+)
 from tests.scheduler.victims.worlds import Job, World, build
 
 
@@ -191,3 +202,14 @@ def test_keys_that_do_not_compare_count_as_equal() -> None:
 
     assert len(result.binds) == 5
     assert result.failures["keys", "job_order"] >= 1
+
+
+def test_a_gang_of_very_many_parts_is_placed() -> None:
+    """A gang may have more sub-groups than Python can nest calls."""
+    count = 1200
+    inventory = an_inventory(*(a_node(f"n{number}", gpus=count) for number in range(12)))
+    root = GroupSet("", tuple(PodSet(f"s{number}", 1) for number in range(count)))
+    pods = (a_pod(f"p{number}", gang="wide", pod_set=f"s{number}", cpu="1m") for number in range(count))
+    put_gang(inventory, a_gang("wide", root=root), pods)
+
+    assert len(a_scheduler(inventory).run_cycle().binds) == count

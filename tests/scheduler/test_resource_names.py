@@ -71,3 +71,17 @@ def test_a_pod_is_placed_once_a_node_offers_what_it_named_first() -> None:
     assert names(scheduler.run_cycle()) == set(), "three of the four are taken"
     inventory.delete(running)
     assert names(scheduler.run_cycle()) == {"early-0"}
+
+
+def test_a_node_that_comes_back_with_more_has_each_pod_booked_once() -> None:
+    """A pod whose node was gone is counted once when the node is back and offers for the first time what it asked."""
+    inventory = an_inventory(a_node("n1"))
+    running = asking(a_pod("running", node="n1"), {"amd.com/gpu": "3"})
+    inventory.apply(running)
+    inventory.delete(a_node("n1"))
+    inventory.apply(offering(a_node("n1"), {"amd.com/gpu": "4"}))
+
+    table = inventory.cluster.table
+    assert table.axis.amounts(table.used[table.row("n1")]) == {"cpu": 1000, "pods": 1, "amd.com/gpu": 3}
+    inventory.delete(running)
+    assert not table.used.any()

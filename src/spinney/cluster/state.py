@@ -113,11 +113,11 @@ class ClusterState:
         self.table.put(node)
         for record in sharers:
             self._book(record)
-        if offered:
-            self._first_offered(name, offered)
         if new:
             for record in self._waiting.pop(name, {}).values():
                 self._book(record)
+        if offered:  # once all that is on the node is booked, as it was known so far
+            self._first_offered(name, offered)
 
     def delete_node(self, name: str) -> None:
         """Take out a node; pods that are still on it wait for it to come back, or to be deleted."""

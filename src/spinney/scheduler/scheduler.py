@@ -30,6 +30,8 @@ from spinney.scheduler.timing import Timings
 
 log = structlog.get_logger()
 
+EXPLAIN_SECONDS: Final = 10.0
+"""For all refused jobs of a cycle; those whose turn does not come are told the reason without the look at nodes."""
 OPEN_AGAIN_SECONDS: Final = 10.0
 """After which a plugin that failed to open is tried again, if nothing happens before."""
 
@@ -137,11 +139,13 @@ class Scheduler:
             return [Unschedulable(key, tuple(errors)) for key, errors in session.fit_errors.items()]
         explainer = Explainer(session)
         refused = []
+        deadline = session.monotonic() + EXPLAIN_SECONDS
         with session.timings.measure("explain", "refused"):
             for key in list(session.fit_errors):
                 explanation = None
-                with session.bulkhead(key, "explaining"):
-                    explanation = explainer.explain(session.job(key), session.fit_errors[key])
+                if session.monotonic() < deadline:
+                    with session.bulkhead(key, "explaining"):
+                        explanation = explainer.explain(session.job(key), session.fit_errors[key])
                 refused.append(Unschedulable(key, tuple(session.fit_errors[key]), explanation))
         return refused
 

@@ -22,6 +22,9 @@ from spinney.gangs.sources.context import (
 from spinney.gangs.tree import DEFAULT_POD_SET, Gang, GangKey, GroupSet, Member, PodSet, TopologyConstraint, single
 
 SOURCE: Final = "kai"
+_NAMED: Final = 5
+DEEPEST: Final = 64
+"""How many levels of sub-groups there may be: a tree is walked from its root, call by call."""
 
 
 def membership(record: PodRecord) -> tuple[GangKey, str] | None:
@@ -78,28 +81,33 @@ def _tree(group: PodGroup) -> GroupSet:
         floor = 1 if spec.min_member is None else spec.min_member
         return single(PodSet(DEFAULT_POD_SET, floor), topology=topology)
     names = [sub_group.name for sub_group in spec.sub_groups]
+    known = frozenset(names)
     if len(set(names)) < len(names):
         raise InvalidTree("spec.subGroups: two of them have the same name")
     children: dict[str, list[SubGroup]] = {}
     for sub_group in spec.sub_groups:
         parent = sub_group.parent or ""
-        if parent and parent not in names:
+        if parent and parent not in known:
             raise InvalidTree(f"spec.subGroups[{sub_group.name}].parent: no sub-group is named {parent!r}")
         children.setdefault(parent, []).append(sub_group)
     placed: list[str] = []
 
-    def grow(sub_group: SubGroup) -> Member:
+    def grow(sub_group: SubGroup, depth: int) -> Member:
+        if depth > DEEPEST:
+            raise InvalidTree(
+                f"spec.subGroups[{sub_group.name}]: nested deeper than {DEEPEST} levels, which is too deep"
+            )
         placed.append(sub_group.name)
-        below = tuple(grow(child) for child in children.get(sub_group.name, ()))
+        below = tuple(grow(child, depth + 1) for child in children.get(sub_group.name, ()))
         own = constraint(sub_group.topology_constraint)
         if below:
             return GroupSet(sub_group.name, below, sub_group.min_sub_group, own)
         return PodSet(sub_group.name, 1 if sub_group.min_member is None else sub_group.min_member, own)
 
-    members = tuple(grow(sub_group) for sub_group in children.get("", ()))
+    members = tuple(grow(sub_group, 1) for sub_group in children.get("", ()))
     if len(placed) < len(names):
         lost = sorted(set(names) - set(placed))
-        raise InvalidTree(f"spec.subGroups: the parents of {', '.join(lost)} form a cycle")
+        raise InvalidTree(f"spec.subGroups: the parents of {', '.join(lost[:_NAMED])} form a cycle")
     return GroupSet("", members, spec.min_sub_group, topology)
 
 

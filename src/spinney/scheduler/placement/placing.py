@@ -27,6 +27,7 @@ from spinney.scheduler.session import Session
 from spinney.scheduler.statement import Statement
 from spinney.scheduler.tasks import NUMBER, PodInfo, by_request
 
+_NO_MORE: Final = object()
 REVISIONS: Final = 128
 """How many choices of a node set a search may revisit."""
 
@@ -129,12 +130,23 @@ def _placements(attempt: Attempt, member: Member, by_set: dict[str, list[PodInfo
 def _together(
     attempt: Attempt, members: Sequence[Member], by_set: dict[str, list[PodInfo]], nodes: NodeSet
 ) -> Iterator[None]:
-    """Place all members in one way after the other; a greedy attempt takes the first way of each."""
+    """Place all members in one way after the other; a greedy attempt takes the first way of each.
+
+    Not by calling itself: a group may have more members than calls can be nested.
+    """
     if not members:
         yield
         return
-    for _ in _placements(attempt, members[0], by_set, nodes):
-        yield from _together(attempt, members[1:], by_set, nodes)
+    ways = [_placements(attempt, members[0], by_set, nodes)]
+    while ways:
+        if next(ways[-1], _NO_MORE) is _NO_MORE:
+            ways.pop()
+        elif len(ways) < len(members):
+            ways.append(_placements(attempt, members[len(ways)], by_set, nodes))
+            continue
+        else:
+            yield
+        # Another way of the member before, or of the last, revises a choice.
         attempt.revisions -= 1
         if attempt.revisions < 0:
             return

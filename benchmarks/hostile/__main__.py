@@ -1,0 +1,95 @@
+"""What objects cost that are valid and meant badly: time and memory of the session scheduler.
+
+    python -m benchmarks.hostile [--only selectors,sub-groups] [--scale 1.0] [--nodes 200]
+
+One tenant creates a hundred thousand pods that have nothing in common (node selectors, labels, tolerations, names of
+resources), a gang of fifty thousand pods, a PodGroup of ten thousand sub-groups, a topology of a thousand levels.
+Beside it waits one ordinary gang. A row says how long it took to take the objects in, how long the first cycle ran and
+one after it in which nothing is new, what the objects and the cycles held at most, and whether the ordinary gang was
+placed. Each row is measured in a process of its own.
+"""
+
+import argparse
+import json
+import resource
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from time import perf_counter
+
+import structlog
+from rich.console import Console
+from rich.table import Table
+
+from benchmarks.hostile.objects import SCENARIOS, an_ordinary_gang, nodes
+from spinney.scheduler import Inventory, Scheduler, SchedulerConfig
+
+MEBIBYTE = 1 << 10  # getrusage counts in KiB
+
+
+def measured(scenario: str, scale: float, count: int) -> dict[str, object]:
+    """Return the figures of one scenario, in this process."""
+    structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(50))
+    inventory = Inventory()
+    objects: Callable[[float], Iterator[object]] = SCENARIOS[scenario]
+    for each in nodes(count, scenario):
+        inventory.apply(each)  # type: ignore[arg-type]
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    started = perf_counter()
+    for each in objects(scale):
+        inventory.apply(each)  # type: ignore[arg-type]
+    for each in an_ordinary_gang():
+        inventory.apply(each)  # type: ignore[arg-type]
+    taken_in = perf_counter() - started
+    scheduler = Scheduler(SchedulerConfig(), inventory)
+    started = perf_counter()
+    first = scheduler.run_cycle()
+    cycle = perf_counter() - started
+    started = perf_counter()
+    scheduler.run_cycle()
+    again = perf_counter() - started
+    held = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before
+    reasons = sorted({refused.errors[0].reason for refused in first.unschedulable})
+    return {
+        "taken_in": taken_in,
+        "first": cycle,
+        "again": again,
+        "mebibytes": held // MEBIBYTE,
+        "bound": len(first.binds),
+        "refused": len(first.unschedulable),
+        "reasons": reasons[:3],
+        "ordinary": sum(bind.gang.name == "ordinary" for bind in first.binds) == 2,
+    }
+
+
+def main() -> None:
+    """Measure every scenario and print the table."""
+    options = argparse.ArgumentParser(prog="python -m benchmarks.hostile", description=__doc__)
+    options.add_argument("--only", default=",".join(SCENARIOS), help="scenarios, comma-separated")
+    options.add_argument("--scale", type=float, default=1.0)
+    options.add_argument("--nodes", type=int, default=200)
+    options.add_argument("--one", help=argparse.SUPPRESS)
+    chosen = options.parse_args()
+    if chosen.one is not None:
+        sys.stdout.write(json.dumps(measured(chosen.one, chosen.scale, chosen.nodes)))
+        return
+    table = Table("objects", "taken in", "first cycle", "next cycle", "memory", "bound", "refused", "ordinary gang")
+    for scenario in chosen.only.split(","):
+        command = [sys.executable, "-m", "benchmarks.hostile", "--one", scenario]
+        command += ["--scale", str(chosen.scale), "--nodes", str(chosen.nodes)]
+        found = json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
+        table.add_row(
+            scenario,
+            f"{found['taken_in']:.1f} s",
+            f"{found['first']:.2f} s",
+            f"{found['again']:.2f} s",
+            f"{found['mebibytes']} MiB",
+            str(found["bound"]),
+            f"{found['refused']} {', '.join(found['reasons'])}",
+            "placed" if found["ordinary"] else "WAITS",
+        )
+    Console(width=140).print(table)
+
+
+if __name__ == "__main__":
+    main()

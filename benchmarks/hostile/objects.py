@@ -1,0 +1,112 @@
+"""Objects that nothing forbids and nobody needs."""
+
+from collections.abc import Callable, Iterator
+from typing import Any, Final
+
+from spinney.api import kai
+from spinney.api.core import Node, Pod
+from spinney.api.struct import convert
+
+PODS: Final = 100_000
+GANG: Final = 50_000
+SUB_GROUPS: Final = 10_000
+LEVELS: Final = 1_000
+_SCHEDULER: Final = "spinney-scheduler"
+
+
+def nodes(count: int, scenario: str) -> Iterator[Node]:
+    """Return ordinary nodes; those of a topology have a label for each of its levels."""
+    levels = {f"example.com/level-{level}": "all" for level in range(LEVELS)} if scenario == "levels" else {}
+    for number in range(count):
+        name = f"n{number:04d}"
+        yield convert(
+            Node,
+            {
+                "metadata": {"name": name, "labels": {"kubernetes.io/hostname": name, **levels}},
+                "status": {"allocatable": {"cpu": "64", "memory": "512Gi", "pods": "500", "nvidia.com/gpu": "8"}},
+            },
+        )
+
+
+def an_ordinary_gang() -> Iterator[Any]:
+    """Return somebody else's gang of two pods."""
+    yield _group("ordinary", {"minMember": 2})
+    for number in range(2):
+        yield a_pod(f"ordinary-{number}", gang="ordinary", requests={"cpu": "1", "nvidia.com/gpu": "1"})
+
+
+def a_pod(
+    name: str,
+    *,
+    gang: str = "",
+    requests: dict[str, str] | None = None,
+    labels: dict[str, str] | None = None,
+    **spec: Any,
+) -> Pod:
+    """Return a pending pod."""
+    metadata = {"name": name, "namespace": "team", "uid": name, "labels": labels or {}}
+    if gang:
+        metadata["annotations"] = {"pod-group-name": gang}
+    container = {"name": "main", "resources": {"requests": requests or {"cpu": "1m"}}}
+    return convert(
+        Pod, {"metadata": metadata, "spec": {"schedulerName": _SCHEDULER, "containers": [container], **spec}}
+    )
+
+
+def _selectors(scale: float) -> Iterator[Any]:
+    for number in range(round(PODS * scale)):
+        yield a_pod(f"p{number}", nodeSelector={f"example.com/key-{number}": "value"})
+
+
+def _labels(scale: float) -> Iterator[Any]:
+    for number in range(round(PODS * scale)):
+        yield a_pod(f"p{number}", labels={f"example.com/key-{number}": "value"})
+
+
+def _tolerations(scale: float) -> Iterator[Any]:
+    for number in range(round(PODS * scale)):
+        yield a_pod(f"p{number}", tolerations=[{"key": f"example.com/key-{number}", "operator": "Exists"}])
+
+
+def _resources(scale: float) -> Iterator[Any]:
+    for number in range(round(PODS * scale)):
+        yield a_pod(f"p{number}", requests={"cpu": "1m", f"example.com/resource-{number}": "1"})
+
+
+def _gang(scale: float) -> Iterator[Any]:
+    size = round(GANG * scale)
+    yield _group("large", {"minMember": size})
+    for number in range(size):
+        yield a_pod(f"p{number}", gang="large")
+
+
+def _sub_groups(scale: float) -> Iterator[Any]:
+    count = round(SUB_GROUPS * scale)
+    yield _group("wide", {"minMember": count, "subGroups": [{"name": f"s{n}", "minMember": 1} for n in range(count)]})
+    for number in range(count):
+        yield a_pod(f"p{number}", gang="wide", labels={"kai.scheduler/subgroup-name": f"s{number}"})
+
+
+def _levels(scale: float) -> Iterator[Any]:
+    levels = [{"nodeLabel": f"example.com/level-{level}"} for level in range(round(LEVELS * scale))]
+    yield convert(kai.Topology, {"metadata": {"name": "deep"}, "spec": {"levels": levels}})
+    constraint = {"topology": "deep", "requiredTopologyLevel": levels[-1]["nodeLabel"]}
+    for gang in range(10):
+        yield _group(f"deep-{gang}", {"minMember": 4, "topologyConstraint": constraint})
+        for number in range(4):
+            yield a_pod(f"deep-{gang}-{number}", gang=f"deep-{gang}")
+
+
+def _group(name: str, spec: dict[str, Any]) -> kai.PodGroup:
+    return convert(kai.PodGroup, {"metadata": {"name": name, "namespace": "team", "uid": name}, "spec": spec})
+
+
+SCENARIOS: Final[dict[str, Callable[[float], Iterator[Any]]]] = {
+    "selectors": _selectors,
+    "labels": _labels,
+    "tolerations": _tolerations,
+    "resources": _resources,
+    "gang": _gang,
+    "sub-groups": _sub_groups,
+    "levels": _levels,
+}
