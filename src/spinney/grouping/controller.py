@@ -106,7 +106,7 @@ class GroupingController:
 
     async def _stand_alone(self, pod: Pod, gang: GangDescription) -> None:
         """Say on a pod that it is a gang of its own, and how it stands; what it says itself stays."""
-        if marks.GROUPED in pod.metadata.labels:
+        if marks.GROUPED in pod.metadata.labels or _has_ended(pod):
             return
         wanted = podgangs.alone_labels(gang, self.intake.configuration.written.queue_label)
         lacking = {key: value for key, value in wanted.items() if not pod.metadata.labels.get(key)}
@@ -182,7 +182,7 @@ class GroupingController:
         lacking: list[tuple[Pod, JSON]] = []
         for pod in pods:
             place = self.intake.membership.place(_key(pod))
-            if place is None or place.gang != key or pod.metadata.deleting:
+            if place is None or place.gang != key or _has_ended(pod):
                 continue
             wanted = selecting.gang_labels(key.name, place.group)
             if not selecting.labels_match(pod.metadata.labels, wanted):
@@ -285,6 +285,11 @@ class GroupingController:
         self._status_due.pop(key, None)
         self._waiting_since.pop(key, None)
         self._needed.pop(key, None)
+
+
+def _has_ended(pod: Pod) -> bool:
+    """Tell whether a pod has done its part, or is on its way out: nobody schedules it any more."""
+    return pod.metadata.deleting or pod.status.phase in ("Succeeded", "Failed")
 
 
 def _finished(groups: Mapping[str, Sequence[Pod]]) -> dict[str, int]:

@@ -92,6 +92,10 @@ _NOT_OURS: Final[Sequence[tuple[Reason, Callable[[Case], bool]]]] = (
         lambda case: case.check == "use_sub_groups" or _has_older_group(case),
     ),
     (
+        Reason("1", "a pass is the controller's, and is tried on a cluster; its conditions are asked one by one"),
+        lambda case: case.check == "reconcile",
+    ),
+    (
         Reason("12", "the gang is a PodGang; a backend writes PodGroups, each in its scheduler's own way"),
         lambda case: case.check in _OF_POD_GROUPS,
     ),
