@@ -88,6 +88,13 @@ e2e-node: $(REAL)  ## what ships, on a real Kubernetes node: image, chart and ma
 	@hack/real-node check
 	$(BIN)/pytest -q -m node tests/node
 
+SEEDS ?= 1000
+FROM  ?= 0
+
+.PHONY: storms
+storms: $(STAMP)  ## everything fails at once, SEEDS times from seed FROM; prints the line that replays a failure
+	$(BIN)/python -m tests.storms --seeds $(SEEDS) --from $(FROM)
+
 BENCHMARKS := objects runtime nodes server scheduler operator coscheduling cli
 
 .PHONY: bench

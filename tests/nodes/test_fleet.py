@@ -197,6 +197,14 @@ async def test_a_removed_node_leaves_nobody_waiting(cluster: Cluster) -> None:
         assert held_by(fleet._kubelets._waiting) == before
 
 
+async def test_a_pod_bound_to_a_node_that_is_gone_goes_too(cluster: Cluster) -> None:
+    """A scheduler that did not know yet binds to a removed node; the pod is taken away, so that another is made."""
+    async with a_fleet(cluster) as fleet:
+        await fleet.remove("n0")
+        await cluster.client.create(POD, a_pod_manifest("late"), cluster.namespace)
+        await until_gone(cluster, "late")
+
+
 async def test_deleted_pods_go_after_their_stop_time(cluster: Cluster) -> None:
     """A pod that is deleted stays, terminating, for the time it takes to stop, and then is gone."""
     async with a_fleet(cluster, pods={"stop": "300ms"}):

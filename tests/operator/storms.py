@@ -42,7 +42,7 @@ from spinney.operator.configuration import check
 from spinney.operator.operator import Operator, Settings
 from spinney.runtime import Runtime
 from spinney.server import ApiServer
-from spinney.sim.transport import InProcessStream, InProcessTransport
+from spinney.sim.transport import Answering, InProcessStream, InProcessTransport
 from spinney.testing.builders import a_clique, a_pod_clique_set, a_pod_spec, a_scaling_group
 from tests.operator.harness import Witness, World, follow, place_pods
 
@@ -100,7 +100,7 @@ class Weather:
 class StormyTransport:
     """The line of one life of an operator, which may end at a request. Mutable."""
 
-    def __init__(self, server: ApiServer, weather: Weather) -> None:
+    def __init__(self, server: Answering, weather: Weather) -> None:
         self._behind = InProcessTransport(server)
         self._weather = weather
         self._left: int | None = None

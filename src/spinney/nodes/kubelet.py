@@ -52,6 +52,7 @@ class Kubelets:
         self._times = times
         self._runtime = runtime
         self._addresses = Addresses()
+        self._scrapped: set[str] = set()
         self._waiting: dict[Clique, dict[Key, int]] = {}  # who waits for how many ready pods of a clique
         self.pods: WatchCache[BoundPod] = WatchCache(
             client,
@@ -76,9 +77,11 @@ class Kubelets:
             self.controller.enqueue(key)
 
     def vacate(self, node: SimulatedNode) -> None:
-        """Have the pods of a node that is gone for good wait for nobody any more."""
+        """Have the pods of a node that is gone for good wait for nobody any more; one that is bound there goes, too."""
         for key, tenant in node.tenants.items():
             self._wait_for(key, tenant, ())
+        self._scrapped.add(node.name)
+        self.look_again(node.name)
 
     # -- what events change -------------------------------------------------------------------------------------------
 
@@ -108,6 +111,12 @@ class Kubelets:
     async def _reconcile(self, key: Key) -> Requeue | None:
         pod = self.pods.get(key)
         node = self._nodes.get(pod.spec.node_name) if pod is not None else None
+        if pod is not None and node is None and pod.spec.node_name in self._scrapped:
+            # A scheduler that did not know yet has bound it; a cluster's pod garbage collection takes it away.
+            await unless_gone(
+                self._client.delete(POD, key.name, key.namespace, grace_period_seconds=0, uid=pod.metadata.uid)
+            )
+            return None
         if pod is None or node is None:
             return None
         if (taint := failure_taint(node)) is not None:

@@ -7,16 +7,26 @@ that what happens under virtual time happens in one order.
 import asyncio
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
+from typing import Protocol
 
 from spinney.kube.errors import ConnectionRefused, ConnectionTimedOut
 from spinney.kube.transport import Response
-from spinney.server import ApiServer, Request
+from spinney.server import Request
+from spinney.server import Response as Answer
+
+
+class Answering(Protocol):
+    """Whoever answers requests: an :class:`~spinney.server.ApiServer`, or what stands in front of one."""
+
+    async def handle(self, request: Request) -> Answer:
+        """Return the answer to a request."""
+        ...
 
 
 class InProcessTransport:
-    """Carries a client's requests to an :class:`ApiServer` in this process; fills ``kube.transport.Transport``."""
+    """Carries a client's requests to a server in this process; fills ``kube.transport.Transport``."""
 
-    def __init__(self, server: ApiServer) -> None:
+    def __init__(self, server: Answering) -> None:
         self._server = server
         self._closed = False
 

@@ -1,0 +1,163 @@
+"""Processes that die: an API server that comes back from its journal, and parts of the stack that are started again.
+
+Each part has a runtime of its own, whose wall clock jumps; durations are everybody's, since time passes for all.
+"""
+
+import asyncio
+import random
+from collections.abc import AsyncIterator, Callable
+from contextlib import AsyncExitStack
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from functools import partial
+from pathlib import Path
+from typing import Protocol
+
+from spinney.backends.registry import InitializationFailed
+from spinney.kube.client import Client
+from spinney.kube.errors import ConnectionFailed, ConnectionRefused, KubeError
+from spinney.runtime import InlineExecutor, Runtime, VirtualClock
+from spinney.server import ApiServer, Request, Response, ServerOptions
+from spinney.server.store import Collection, Event
+from tests.operator.storms import StormyTransport, Weather
+
+_MAY_END = (KubeError, InitializationFailed)
+"""What ends a process that cannot begin; whoever runs it starts it again."""
+
+Listener = Callable[[Collection, Event], None]
+
+
+class JumpingClock(VirtualClock):
+    """A clock whose wall time somebody sets. Mutable."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.offset = timedelta()
+
+    def now(self) -> datetime:
+        return super().now() + self.offset
+
+
+def a_runtime(seed: int, part: str) -> tuple[Runtime, JumpingClock]:
+    """Return the runtime of one part, and its clock."""
+    clock = JumpingClock()
+    return Runtime(clock, random.Random(f"{seed} {part}"), InlineExecutor()), clock
+
+
+class MortalServer:
+    """An API server on a data directory that can be killed and started again. Mutable.
+
+    A request under way when it is killed has no answer, whether or not it was carried out; watches break.
+    """
+
+    def __init__(self, runtime: Runtime, directory: Path, listener: Listener) -> None:
+        self._runtime = runtime
+        self._options = ServerOptions(data_directory=directory)
+        self._listener = listener
+        self._parts = AsyncExitStack()
+        self._down = asyncio.Event()
+        self.server: ApiServer | None = None
+        self.kills = 0
+
+    async def start(self) -> None:
+        """Start, with everything that was acknowledged."""
+        self.server = ApiServer(self._runtime, self._options)
+        self.server.context.store.listen(self._listener)
+        self._down = asyncio.Event()
+        self._parts = AsyncExitStack()
+        await self._parts.enter_async_context(self.server.running())
+
+    async def kill(self) -> None:
+        """Die at once."""
+        assert self.server is not None, "what does not run cannot die"
+        dying, self.server = self.server, None
+        self.kills += 1
+        self._down.set()
+        await self._parts.aclose()
+        dying.close()
+
+    async def handle(self, request: Request) -> Response:
+        """Answer a request, unless the server is down or dies meanwhile."""
+        server, down = self.server, self._down
+        if server is None:
+            raise ConnectionRefused(f"{request.method} {request.path}: the server is down")
+        answer = await server.handle(request)
+        if down.is_set():
+            raise ConnectionFailed(f"{request.method} {request.path}: the server died")
+        if isinstance(answer.body, bytes):
+            return answer
+        return Response(answer.status, answer.headers, _until(down, answer.body))
+
+
+async def _until(down: asyncio.Event, body: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+    ending = asyncio.ensure_future(down.wait())
+    try:
+        while True:
+            chunk = asyncio.ensure_future(anext(body, None))
+            await asyncio.wait({chunk, ending}, return_when=asyncio.FIRST_COMPLETED)
+            if not chunk.done():
+                chunk.cancel()
+                await asyncio.wait({chunk})
+                raise ConnectionFailed("the server died")
+            if (found := chunk.result()) is None:
+                return
+            yield found
+    finally:
+        ending.cancel()
+
+
+class Part(Protocol):
+    """Something that runs until it is cancelled."""
+
+    async def run(self) -> None:
+        """Run."""
+
+
+@dataclass
+class Lives:
+    """A part of the stack that is started again whenever it died. Mutable."""
+
+    name: str
+    seed: int
+    server: MortalServer
+    weather: Weather
+    make: Callable[[Callable[[str], Client]], Part]
+    lines: list[StormyTransport] = field(default_factory=list)
+    clock: JumpingClock = field(default_factory=JumpingClock)
+    kills: int = 0
+    ends: int = 0
+    _killed: asyncio.Event = field(default_factory=asyncio.Event)
+
+    async def run(self) -> None:
+        """Live one life after the other until cancelled."""
+        for life in range(1_000_000):
+            runtime, clock = a_runtime(self.seed, f"{self.name} {life}")
+            clock.offset, self.clock = self.clock.offset, clock
+            self._killed, self.lines = asyncio.Event(), []
+            running = asyncio.create_task(self.make(partial(self._connect, runtime)).run())
+            killed = asyncio.create_task(self._killed.wait())
+            try:
+                await asyncio.wait({running, killed}, return_when=asyncio.FIRST_COMPLETED)
+            finally:
+                for line in self.lines:
+                    line.dead.set()
+                for task in (running, killed):
+                    task.cancel()
+                ended = await asyncio.gather(running, killed, return_exceptions=True)
+            if not self._killed.is_set():
+                self.ends += 1
+                if not isinstance(ended[0], _MAY_END):
+                    raise AssertionError(f"{self.name} ended by itself: {ended[0]!r}") from ended[0]
+            await asyncio.sleep(0.1 + self.weather.chance.random() * 5)
+
+    def kill(self) -> None:
+        """End the present life; nothing it asked for is answered any more."""
+        self.kills += 1
+        for line in self.lines:
+            line.dead.set()
+        self._killed.set()
+
+    def _connect(self, runtime: Runtime, name: str) -> Client:
+        line = StormyTransport(self.server, self.weather)
+        self.lines.append(line)
+        return Client(line, runtime, field_manager=name)
