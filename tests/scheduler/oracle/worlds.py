@@ -1,5 +1,9 @@
-"""Random small clusters with queues, running and waiting gangs, made from a seed."""
+"""Random small clusters with queues, running and waiting gangs, made from a seed.
 
+Gangs are drawn from a few kinds, so that many ask for the same and differ in names and labels only.
+"""
+
+from dataclasses import dataclass
 from random import Random
 
 from spinney.gangs.tree import DEFAULT_POD_SET, Gang, GangKey, GroupSet, PodSet, TopologyConstraint, single
@@ -10,6 +14,29 @@ from tests.scheduler.building import RACK, ZONE, a_node, a_pod, an_inventory, pu
 
 QUEUES = ("a", "b", "c")
 NAMESPACES = ("red", "blue")
+
+
+@dataclass(frozen=True)
+class Kind:
+    """What gangs of one kind have in common; sizes of pods are in GPUs."""
+
+    queue: str
+    namespace: str
+    priority: int
+    preemptible: bool
+    sets: tuple[tuple[str, int, PodSet], ...]
+    constraint: TopologyConstraint | None
+
+    def gang(self, name: str, root: GroupSet) -> Gang:
+        """Return a gang of this kind."""
+        return Gang(
+            key=GangKey("kai", self.namespace, name),
+            root=root,
+            uid=name,
+            queue=self.queue,
+            priority=self.priority,
+            preemptible=self.preemptible,
+        )
 
 
 def a_world(seed: int) -> Inventory:
@@ -34,27 +61,32 @@ def a_world(seed: int) -> Inventory:
         parent = "department" if name != "c" and chance.random() < 0.5 else None
         quota = Amounts(gpu=chance.choice((0, total // 4, total // 2)))
         inventory.put_queue(Queue(name=name, parent=parent, quota=quota, created=float(2 + number)))
+    kinds = [_a_kind(chance) for _ in range(chance.randint(1, 3))]
     left = dict(enumerate(shapes))
-    for number in range(chance.randint(0, 5)):
-        _put_running(inventory, chance, f"run{number}", left)
-    for number in range(chance.randint(1, 5)):
-        _put_waiting(inventory, chance, f"job{number}")
+    for number in range(chance.randint(0, 6)):
+        _put_running(inventory, chance, f"run{number}", chance.choice(kinds), left)
+    for number in range(chance.randint(1, 6)):
+        _put_waiting(inventory, chance, f"job{number}", chance.choice(kinds))
     return inventory
 
 
-def _a_gang(chance: Random, name: str, root: GroupSet, namespace: str) -> Gang:
-    return Gang(
-        key=GangKey("kai", namespace, name),
-        root=root,
-        uid=name,
+def _a_kind(chance: Random) -> Kind:
+    sets = []
+    for index in range(chance.choice((1, 1, 1, 2))):
+        size, count = chance.choice(("0", "1", "1", "1", "2", "0.5")), chance.randint(1, 5)
+        sets.append((size, count, PodSet(f"s{index}", chance.randint(1, count), _a_constraint(chance))))
+    return Kind(
         queue=chance.choice(QUEUES),
+        namespace=chance.choice(NAMESPACES),
         priority=chance.choice((10, 50, 50, 90)),
         preemptible=chance.random() < 0.8,
+        sets=tuple(sets),
+        constraint=_a_constraint(chance),
     )
 
 
-def _put_running(inventory: Inventory, chance: Random, name: str, left: dict[int, int]) -> None:
-    pods, namespace = [], chance.choice(NAMESPACES)
+def _put_running(inventory: Inventory, chance: Random, name: str, kind: Kind, left: dict[int, int]) -> None:
+    pods = []
     for index in range(chance.randint(1, 3)):
         free = [node for node, gpus in left.items() if gpus]
         if not free:
@@ -67,38 +99,35 @@ def _put_running(inventory: Inventory, chance: Random, name: str, left: dict[int
                 gang=name,
                 gpus=1,
                 node=f"n{node}",
-                namespace=namespace,
+                namespace=kind.namespace,
                 labels={"role": "leader" if not index else "worker"},
                 terminating=chance.random() < 0.1,
             )
         )
     if pods:
         root = single(PodSet(DEFAULT_POD_SET, chance.randint(1, len(pods))))
-        put_gang(inventory, _a_gang(chance, name, root, namespace), pods)
+        put_gang(inventory, kind.gang(name, root), pods)
 
 
-def _put_waiting(inventory: Inventory, chance: Random, name: str) -> None:
-    namespace, sets, pods = chance.choice(NAMESPACES), [], []
-    for index in range(chance.choice((1, 1, 1, 2))):
-        pod_set = f"s{index}"
-        size, count = chance.choice(("0", "1", "1", "1", "2", "0.5")), chance.randint(1, 5)
+def _put_waiting(inventory: Inventory, chance: Random, name: str, kind: Kind) -> None:
+    pods = []
+    for size, count, pod_set in kind.sets:
         share = {"gpu-fraction": size} if "." in size else {}
-        sets.append(PodSet(pod_set, chance.randint(1, count), _a_constraint(chance)))
         leader = chance.randrange(count)
         pods += [
             a_pod(
-                f"{name}-{index}-{each}",
+                f"{name}-{pod_set.name}-{each}",
                 gang=name,
-                pod_set=pod_set,
+                pod_set=pod_set.name,
                 gpus=0 if share else int(size),
                 annotations=share,
-                namespace=namespace,
+                namespace=kind.namespace,
                 labels={"role": "leader" if each == leader else "worker", "team": chance.choice("uv")},
             )
             for each in range(count)
         ]
-    root = GroupSet("", tuple(sets), None, _a_constraint(chance))
-    put_gang(inventory, _a_gang(chance, name, root, namespace), pods)
+    root = GroupSet("", tuple(pod_set for _, _, pod_set in kind.sets), None, kind.constraint)
+    put_gang(inventory, kind.gang(name, root), pods)
 
 
 def _a_constraint(chance: Random) -> TopologyConstraint | None:
