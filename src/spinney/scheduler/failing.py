@@ -44,11 +44,11 @@ class Failures:
         """
         function = getattr(fn, "__qualname__", type(fn).__qualname__).replace(".<locals>", "")
         fault = str(error) if isinstance(error, InvalidAnswer) else f"raised {type(error).__name__}: {error}"
-        said = f"{function} {fault}"
+        said = f"{function} {fault} (at {hook})"
         self.counts[plugin, hook] += 1
         self.total += 1
         if hook not in TOLD_ELSEWHERE and len(self._lately) < _KEPT:
-            self._lately.append((self.total, f"plugin {plugin} failed at {hook}: {said}"))
+            self._lately.append((self.total, f"plugin {plugin} failed: {said}"))
         if (plugin, hook, function) not in self._first:
             self._first[plugin, hook, function] = said
             log.exception(event, plugin=plugin, hook=hook, function=function, error=str(error), **fields)
