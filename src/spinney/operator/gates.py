@@ -4,8 +4,8 @@
 * A gate is opened only when the gang is ``Initialized`` and refers to the pod; in a scaled gang only when the base gang
   of the replica is scheduled; and then only if the backend agrees.
 
-A gang that is Initialized but has not taken note of a PodClique is about to be recycled, or is about to learn of it:
-until then that PodClique creates nothing.
+A gang that has its PodCliques on record but not this one is about to be recycled, or is about to learn of it: until
+then that PodClique creates nothing. Its pods would belong to what the backend made for a former life.
 """
 
 from collections.abc import Callable, Iterable
@@ -46,7 +46,7 @@ def may_create_pods(clique: PodClique, gang: PodGang | None, *, backend_ready: C
     """Say whether pods of a PodClique may be created now."""
     if gang is None or gang.metadata.deleting or not backend_ready(gang):
         return False
-    return not was_initialized(gang) or incarnations.belongs(clique, gang)
+    return not incarnations.is_recorded(gang) or incarnations.belongs(clique, gang)
 
 
 def is_scheduled(gang: PodGang, cliques: Callable[[str], PodClique | None]) -> bool:

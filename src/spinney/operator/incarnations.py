@@ -70,6 +70,11 @@ def life(gang: PodGang, cliques: Iterable[PodClique]) -> Life:
     return Life(incarnation, Record(asked, present or record.cliques))
 
 
+def is_recorded(gang: PodGang) -> bool:
+    """Say whether a gang has its PodCliques on record: from its first references on."""
+    return bool(Record.of(gang).cliques)
+
+
 def belongs(clique: PodClique, gang: PodGang) -> bool:
     """Say whether the gang has taken note of this very PodClique."""
     return _short(clique) in Record.of(gang).cliques
