@@ -116,8 +116,10 @@ GROUPER: Final = (
     Right("", ("pods",), (*READ, "patch")),
     Right("scheduler.grove.io", ("podgangs",), (*READ, "create", "patch", "delete")),
     Right("scheduler.grove.io", ("podgangs/status",), ("patch",)),
+    Right("scheduler.grove.io", ("podgangs/finalizers",), ("update",)),  # what backends make blocks its deletion
     Right("grove.io", ("clustertopologybindings",), READ),
     Right("scheduling.k8s.io", ("priorityclasses",), READ),
+    Right("apiextensions.k8s.io", ("customresourcedefinitions",), ("get",)),
     EVENTS,
 )
 

@@ -1,0 +1,107 @@
+"""What is written for a gang: a PodGang that our scheduler and every backend read alike."""
+
+from typing import Any
+
+from spinney.api import labels as marks
+from spinney.api.podgang import PodGang
+from spinney.api.struct import JSON
+from spinney.gangs.sources import podgang as source
+from spinney.gangs.sources.context import SourceContext
+from spinney.gangs.tree import Gang, satisfied
+from spinney.grouping import podgangs
+from spinney.grouping.owners import Owner
+from tests.grouping.builders import a_pod, an_owner, grouped
+
+
+def written(owner: Owner, **labels: str) -> PodGang:
+    """Return the PodGang of a workload."""
+    return podgangs.pod_gang(grouped(a_pod(labels=labels), owner).gang, "spinney-scheduler", marks.KAI_QUEUE, {})
+
+
+def read(gang: PodGang) -> Gang:
+    """Return a PodGang as our scheduler reads it."""
+    return source.gang(gang, SourceContext())
+
+
+def a_job_set(**metadata: Any) -> Owner:
+    """Return a JobSet of three replicated jobs with two pods each."""
+
+    def job(name: str) -> JSON:
+        return {"name": name, "template": {"spec": {"parallelism": 2}}}
+
+    return an_owner("jobset.x-k8s.io/v1/JobSet", spec={"replicatedJobs": [job("a"), job("b"), job("c")]}, **metadata)
+
+
+JOB_SET_LABELS = {"jobset.sigs.k8s.io/replicatedjob-name": "a", "jobset.sigs.k8s.io/job-index": "0"}
+
+
+def test_two_of_three_replicated_jobs_are_enough_where_that_is_asked() -> None:
+    """The floor in replicated jobs reaches the scheduler: any two of them satisfy the gang, one and a half do not."""
+    gang = read(written(a_job_set(annotations={"kai.scheduler/batch-min-member": "2"}), **JOB_SET_LABELS))
+    placed = {"a-replica-0": 2, "c-replica-0": 2, "b-replica-0": 0}
+    assert satisfied(gang.root, lambda pod_set: placed[pod_set.name])
+    placed["c-replica-0"] = 1
+    assert not satisfied(gang.root, lambda pod_set: placed[pod_set.name])
+
+
+def test_all_replicated_jobs_are_needed_by_default() -> None:
+    """Without the annotation two of three are not enough."""
+    gang = read(written(a_job_set(), **JOB_SET_LABELS))
+    assert not satisfied(gang.root, lambda pod_set: 0 if pod_set.name.startswith("b") else 2)
+
+
+def test_a_segment_keeps_its_leader_and_workers_in_one_domain() -> None:
+    """The constraint of a segment holds for the parts that it has."""
+    annotations = {"kai.scheduler/topology": "dc", "kai.scheduler/segment-topology-required-placement": "rack"}
+    spec = {
+        "leaderWorkerTemplate": {
+            "size": 5,
+            "subGroupPolicy": {"subGroupSize": 2},
+            "workerTemplate": {"metadata": {"annotations": annotations}},
+        }
+    }
+    labels = {"leaderworkerset.sigs.k8s.io/worker-index": "0"}
+    made = written(an_owner("leaderworkerset.x-k8s.io/v1/LeaderWorkerSet", spec=spec), **labels)
+    (segment,) = made.spec.topology_constraint_group_configs
+    assert segment.pod_group_names == ("leader", "workers")
+    assert segment.topology_constraint is not None
+    assert {group.name: group.min_replicas for group in made.spec.pod_groups} == {
+        "segment-1": 2,
+        "leader": 1,
+        "workers": 2,
+    }
+    assert made.metadata.annotations[marks.KAI_TOPOLOGY] == "dc"
+
+
+def test_names_are_made_valid_and_what_they_were_is_kept() -> None:
+    """A Ray group may be called anything; a group of pods may not."""
+    spec = {"workerGroupSpecs": [{"groupName": "GPU_workers", "replicas": 2}]}
+    made = written(an_owner("ray.io/v1/RayCluster", "r" * 60, spec=spec), **{"ray.io/group": "GPU_workers"})
+    name = made.spec.pod_groups[1].name
+    assert name.startswith("gpu-workers-")
+    assert made.metadata.annotations[marks.ORIGINAL_NAMES] == f'{{"{name}":"GPU_workers"}}'
+    assert len(made.metadata.name) <= 63
+
+
+def test_labels_by_which_others_find_their_objects_are_not_inherited() -> None:
+    """A Job that is part of something is not taken for a PodCliqueSet's."""
+    labels = {"app.kubernetes.io/part-of": "set", "grove.io/podclique": "x", "team": "red"}
+    made = written(an_owner("batch/v1/Job", labels=labels))
+    assert made.metadata.labels["team"] == "red"
+    assert not {"app.kubernetes.io/part-of", "grove.io/podclique"} & made.metadata.labels.keys()
+
+
+def test_pods_that_have_succeeded_are_not_needed_again() -> None:
+    """Four are needed, three have done their part: one is enough; and never none while one was needed."""
+    made = written(an_owner("batch/v1/Job", annotations={"kai.scheduler/min-member": "4"}))
+    floors = [podgangs.with_floors(made, {"default": done}).spec.pod_groups[0].min_replicas for done in (0, 3, 4, 9)]
+    assert floors == [4, 1, 1, 1]
+
+
+def test_a_workloads_gang_is_evicted_by_the_scheduler_when_it_stays_broken() -> None:
+    """No operator recycles it, so the scheduler looks after it, with the grace that the workload asks for."""
+    asked = {"kai.scheduler/staleness-grace-period": "5m"}
+    gang = read(written(an_owner("batch/v1/Job", annotations=asked)))
+    assert not gang.owned_by_operator
+    assert gang.staleness_grace is not None
+    assert gang.staleness_grace.total_seconds() == 300

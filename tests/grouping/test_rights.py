@@ -1,0 +1,97 @@
+"""The grouper does its work with the rights that are granted for its enabled rules, and with no others."""
+
+import asyncio
+from collections.abc import Mapping
+from contextlib import AbstractAsyncContextManager
+from typing import Any
+
+from spinney.api.core import NAMESPACE, POD, Pod
+from spinney.api.podgang import POD_GANG, PodGang
+from spinney.api.rbac import CLUSTER_ROLE, CLUSTER_ROLE_BINDING
+from spinney.backends import every_backend
+from spinney.cli.rights import grouper_rights, rules
+from spinney.grouping.configuration import check
+from spinney.grouping.grouper import Grouper
+from spinney.kube.cache import WatchCache
+from spinney.kube.client import Client
+from spinney.kube.crds import install_crds
+from spinney.kube.transport import Response, StreamingResponse
+from spinney.runtime import Runtime
+from spinney.server import ApiServer, ServerOptions
+from spinney.sim.transport import InProcessTransport
+from tests.grouping.test_controller import A_JOB
+from tests.grouping.world import JOB, a_pod, reference
+
+WHO = "grouper"
+CONFIGURATION = """
+kind: GrouperConfiguration
+scheduler: {profiles: [{name: kai-scheduler, default: true}, {name: spinney-scheduler}]}
+"""
+
+
+class _As:
+    """A transport that speaks for somebody."""
+
+    def __init__(self, transport: InProcessTransport) -> None:
+        self._transport = transport
+
+    async def request(self, method: str, path: str, *, headers: Mapping[str, str] = {}, **more: Any) -> Response:
+        """Send one request."""
+        return await self._transport.request(method, path, headers={**headers, "Impersonate-User": WHO}, **more)
+
+    def stream(
+        self, method: str, path: str, *, headers: Mapping[str, str] = {}, **more: Any
+    ) -> AbstractAsyncContextManager[StreamingResponse]:
+        """Stream one request."""
+        return self._transport.stream(method, path, headers={**headers, "Impersonate-User": WHO}, **more)
+
+    async def close(self) -> None:
+        """Close the transport behind."""
+        await self._transport.close()
+
+
+async def grouped_names(without: str) -> set[str]:
+    """Return the owners of the PodGangs that a grouper with its own rights makes for a Job and its pods."""
+    runtime = Runtime.virtual(seed=1)
+    server = ApiServer(runtime, ServerOptions(authorization="RBAC"))
+    client = Client(InProcessTransport(server), runtime)
+    async with server.running():
+        await install_crds(client)
+        await client.create(NAMESPACE, {"metadata": {"name": "test"}})
+        granted = check(f"{CONFIGURATION}without: [{without}]\n" if without else CONFIGURATION)
+        role = {"metadata": {"name": WHO}, "rules": rules(grouper_rights(granted, every_backend()))}
+        await client.create(CLUSTER_ROLE, role)
+        binding = {
+            "metadata": {"name": WHO},
+            "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": WHO},
+            "subjects": [{"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": WHO}],
+        }
+        await client.create(CLUSTER_ROLE_BINDING, binding)
+        # The rules are all there, also where the right to read a kind is not.
+        grouper = Grouper(Client(_As(InProcessTransport(server)), runtime, field_manager=WHO), check(CONFIGURATION))
+        running = asyncio.create_task(grouper.run())
+        made = await client.create(JOB, {"metadata": {"name": "job"}, "spec": A_JOB}, "test")
+        pods = WatchCache(client, POD, Pod, runtime=runtime)
+        watching = asyncio.create_task(pods.run())
+        changed = asyncio.Event()
+        pods.subscribe(lambda change: changed.set())
+        await client.create(POD, a_pod("job-0", reference(JOB, made), scheduler="kai-scheduler"), "test")
+        async with asyncio.timeout(60):
+            while not any("pod-group-name" in pod.metadata.annotations for key in pods if (pod := pods.get(key))):
+                changed.clear()
+                await changed.wait()
+        gangs = await client.list(POD_GANG, "test", type=PodGang)
+        grouper.stop()
+        watching.cancel()
+        await asyncio.gather(running, watching, return_exceptions=True)
+        return {owner.kind for gang in gangs.items for owner in gang.metadata.owner_references}
+
+
+async def test_it_works_with_exactly_its_rights() -> None:
+    """A Job's pods are grouped under the printed rights, the PodGroup of the scheduler's included."""
+    assert await grouped_names(without="") == {"Job"}
+
+
+async def test_an_owner_that_may_not_be_read_is_not_needed() -> None:
+    """Without the right to read Jobs the last owner that can be read counts: the pod itself."""
+    assert await grouped_names(without="batch/Job") == {"Pod"}
