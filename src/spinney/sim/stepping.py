@@ -13,13 +13,16 @@ class SteppedClock(Clock):
 
     def __init__(self, start: datetime = EPOCH) -> None:
         self._now = start
+        self._seconds = (start - EPOCH).total_seconds()
 
     def now(self) -> datetime:
         return self._now
 
     def monotonic(self) -> float:
-        return (self._now - EPOCH).total_seconds()
+        return self._seconds
 
     def move_to(self, moment: datetime) -> None:
         """Let time pass until ``moment``."""
-        self._now = max(self._now, moment)
+        if moment > self._now:
+            self._now = moment
+            self._seconds = (moment - EPOCH).total_seconds()

@@ -40,14 +40,14 @@ class Knowledge:
         mine, others = self.workload, other.workload
         return (
             np.array_equal(self.values, other.values)
-            and np.array_equal(mine.cpu, others.cpu)
-            and np.array_equal(mine.memory, others.memory)
+            and np.array_equal(mine.columns, others.columns)
+            and np.array_equal(mine.ratios, others.ratios)
         )
 
 
 def learn(asked: Counter[RequestClass], placed: int, nodes: Nodes, device_memory: int) -> Knowledge:
     """Look at the workload and at the free space of devices."""
-    workload = workload_of(asked, device_memory)
+    workload = workload_of(asked, device_memory, nodes.table.idle.shape[1])
     if not workload.has_shares:
         return Knowledge(workload, AT_FACE_VALUE, placed)
     rows = nodes.all.rows

@@ -1,4 +1,4 @@
-"""What pods ask for: how large shares of a GPU are, and how much CPU and memory comes with one.
+"""What pods ask for: how large shares of a GPU are, and how much of other resources comes with one.
 
 Learned from the pods that are there and from nothing else, so it needs no history and follows the workload by itself.
 Those that wait are not looked at unless one asks for it: where a pod goes then does not depend on who comes after it.
@@ -7,7 +7,6 @@ Those that wait are not looked at unless one asks for it: where a pod goes then 
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Final
 
 import numpy as np
@@ -15,18 +14,19 @@ import numpy.typing as npt
 
 from spinney.cluster.classes import RequestClass
 from spinney.cluster.devices import DEVICE
-from spinney.cluster.resources import CPU, MEMORY
+from spinney.cluster.resources import GPU, PODS
 from spinney.gangs.book import Holdings
 
 LEVELS: Final = 100
 """Free space of a device is looked at in hundredths."""
 QUANTILES: Final = 8
-"""How many ratios of CPU and memory to GPU stand for all that pods ask for."""
+"""How many ratios of a resource to GPUs stand for all that pods ask for."""
 
-_NOTHING: Final = 1.0
-"""The least ratio: one millicore, or one byte, for each GPU."""
+_LEAST: Final = 1e-6
+"""The least ratio, so that nothing is divided by zero."""
 
 Ratios = npt.NDArray[np.float64]
+Columns = npt.NDArray[np.intp]
 
 
 @dataclass(frozen=True)
@@ -35,15 +35,15 @@ class Workload:
 
     sizes: Mapping[int, int]
     """How many devices, or shares of one, are asked for, by hundredths of a device."""
-    cpu: Ratios
-    """Millicores for each GPU, at evenly spaced quantiles; empty if no pod asks for GPUs."""
-    memory: Ratios
-    """Bytes for each GPU, likewise."""
+    columns: Columns
+    """The resources that are asked for together with GPUs: CPU, memory, and whatever else nodes offer."""
+    ratios: Ratios
+    """How much of each for one GPU, at evenly spaced quantiles, ``[resource, quantile]``."""
 
-    @cached_property
+    @property
     def needs_company(self) -> bool:
-        """Tell whether GPUs are asked for together with CPU or memory; if not, none can be stranded."""
-        return bool(len(self.cpu)) and (float(self.cpu[-1]) > _NOTHING or float(self.memory[-1]) > _NOTHING)
+        """Tell whether GPUs are asked for together with anything else; if not, none can be stranded."""
+        return len(self.columns) > 0
 
     @property
     def has_shares(self) -> bool:
@@ -61,26 +61,40 @@ def asked_of(holdings: Iterable[Holdings], *, waiting_too: bool = False) -> Coun
     return asked
 
 
-def workload_of(asked: Counter[RequestClass], device_memory: int) -> Workload:
-    """Return what pods ask for; shares given in memory are taken on devices of ``device_memory`` MiB."""
+def workload_of(asked: Counter[RequestClass], device_memory: int, width: int) -> Workload:
+    """Return what pods ask for of the first ``width`` resources.
+
+    Shares given in memory are taken on devices of ``device_memory`` MiB.
+    """
     sizes: Counter[int] = Counter()
-    needs: list[tuple[float, float, float]] = []
+    everything = np.setdiff1d(np.arange(width), [PODS, GPU])
+    needs: list[Ratios] = []
+    weights: list[float] = []
     for request, count in asked.items():
         gpus = gpus_of(request, device_memory)
-        if gpus <= 0:
+        if gpus <= 0 or count <= 0:
             continue
         if request.share is None:
             sizes[LEVELS] += request.gpus * count
         else:
             size = min(-(-request.share.parts_on(device_memory) * LEVELS // DEVICE), LEVELS)
             sizes[size] += request.share.devices * count
-        needs.append((request.requests[CPU] / gpus, request.requests[MEMORY] / gpus, gpus * count))
-    table = np.array(needs, dtype=np.float64).reshape(-1, 3)
-    return Workload(
-        sizes=dict(sizes),
-        cpu=_quantiles(table[:, 0], table[:, 2]),
-        memory=_quantiles(table[:, 1], table[:, 2]),
-    )
+        needs.append(needs_of(request, everything) / gpus)
+        weights.append(gpus * count)
+    if not needs:
+        return Workload(dict(sizes), np.empty(0, dtype=np.intp), np.empty((0, QUANTILES)))
+    table = np.array(needs)
+    wanted = np.flatnonzero(table.any(axis=0))
+    ratios = [_quantiles(table[:, place], np.array(weights)) for place in wanted.tolist()]
+    return Workload(dict(sizes), everything[wanted], np.array(ratios).reshape(-1, QUANTILES))
+
+
+def needs_of(request: RequestClass, columns: Columns) -> Ratios:
+    """Return how much a pod asks for of some resources."""
+    found = np.zeros(len(columns))
+    known = columns < len(request.requests)
+    found[known] = request.requests[columns[known]]
+    return found
 
 
 def gpus_of(request: RequestClass, device_memory: int) -> float:
@@ -92,10 +106,8 @@ def gpus_of(request: RequestClass, device_memory: int) -> float:
 
 def _quantiles(values: Ratios, weights: Ratios) -> Ratios:
     """Return evenly spaced quantiles of ``values`` by weight."""
-    if not len(values):
-        return np.empty(0)
     order = np.argsort(values, kind="stable")
     reached = np.cumsum(weights[order])
     wanted = reached[-1] * (np.arange(QUANTILES) + 0.5) / QUANTILES
-    found: Ratios = np.maximum(values[order][np.searchsorted(reached, wanted)], _NOTHING)
+    found: Ratios = np.maximum(values[order][np.searchsorted(reached, wanted)], _LEAST)
     return found

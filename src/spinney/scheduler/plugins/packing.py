@@ -2,7 +2,7 @@
 
 A node loses by a pod in three ways, each counted in GPUs, and the node that loses least wins:
 
-* GPUs are *stranded*: too little CPU or memory is left beside them for the pods that ask for GPUs;
+* GPUs are *stranded*: too little CPU, memory or whatever else is left beside them for the pods that ask for GPUs;
 * the rest of a shared GPU fits nothing that is asked for (:mod:`~spinney.scheduler.packing.leftovers`);
 * an emptier node is broken into: a little, so that whole nodes stay for those that need them.
 
@@ -23,7 +23,7 @@ import numpy.typing as npt
 from spinney.cluster.classes import RequestClass
 from spinney.cluster.devices import DEVICE
 from spinney.cluster.journal import Rows
-from spinney.cluster.resources import CPU, GPU, MEMORY
+from spinney.cluster.resources import CPU, GPU
 from spinney.scheduler import scores
 from spinney.scheduler.arguments import read_arguments
 from spinney.scheduler.events import BatchEvent, EventHandler
@@ -31,7 +31,7 @@ from spinney.scheduler.jobs import PodGroupInfo
 from spinney.scheduler.nodes import NodeInfo, NodeSet, Scores
 from spinney.scheduler.packing.learning import Knowledge, learn
 from spinney.scheduler.packing.stranding import Amounts, stranded_gpus
-from spinney.scheduler.packing.workload import LEVELS, asked_of, gpus_of
+from spinney.scheduler.packing.workload import LEVELS, asked_of, gpus_of, needs_of
 from spinney.scheduler.placement.devices import WHOLE_DEVICE
 from spinney.scheduler.plugin import Plugin
 from spinney.scheduler.plugins.resourcetype import needs_no_gpu
@@ -47,12 +47,11 @@ _OPENING: Final = 0.01
 _EQUAL: Final = 0.01
 """Nodes that differ by less than about this count as equal."""
 
-_COLUMNS: Final = np.array([CPU, MEMORY, GPU])
-_GPUS, _CPU, _MEMORY, _STRANDED = range(4)
-"""Rows of :data:`Columns`."""
+_GPUS, _STRANDED, _OTHERS = range(3)
+"""Rows of :data:`Columns`; from the last on there is one for each resource that is asked for with GPUs."""
 
 Columns = npt.NDArray[np.float64]
-"""GPUs (parts of shared ones included), CPU and memory that are free, and GPUs that are stranded, ``[what, node]``."""
+"""GPUs that are free, parts of shared ones included; GPUs that are stranded; free others: ``[what, node]``."""
 
 
 class Learning(msgspec.Struct, frozen=True, rename="camel"):
@@ -128,11 +127,11 @@ class Packing(Plugin):
     def _fullness(self, task: PodInfo, job: PodGroupInfo, nodes: NodeSet) -> Scores:
         del job
         rows = nodes.rows
-        free = self._follow()[:, rows]
-        lost = _FREE_GPU * (free[_GPUS] - task.request.gpus)
+        lost = _FREE_GPU * (self._follow()[_GPUS, rows] - task.request.gpus)
         if needs_no_gpu(task):
+            free = self._table.idle[rows, CPU] + self._table.releasing[rows, CPU]
             without = self._table.allocatable[rows, GPU] == 0
-            lost = np.where(without, np.clip(free[_CPU] / self._largest_cpu, 0.0, 1.0), lost)
+            lost = np.where(without, np.clip(free / self._largest_cpu, 0.0, 1.0), lost)
             found: Scores = -self._scale * lost
             return found
         return self._score(lost)
@@ -157,12 +156,10 @@ class Packing(Plugin):
     def _stranding(self, task: PodInfo, job: PodGroupInfo, nodes: NodeSet) -> Scores:
         del job
         request = task.request
-        gpus, cpu, memory, stranded = self._follow()[:, nodes.rows]
-        needs = request.requests
-        after = stranded_gpus(
-            self._known.workload, gpus - self._gpus(request), cpu - needs[CPU], memory - needs[MEMORY]
-        )
-        return self._score(after - stranded)
+        workload, free = self._known.workload, self._follow()[:, nodes.rows]
+        needs = needs_of(request, workload.columns)
+        after = stranded_gpus(workload, free[_GPUS] - self._gpus(request), free[_OTHERS:] - needs[:, None])
+        return self._score(after - free[_STRANDED])
 
     def _device(self, task: PodInfo, node: NodeInfo, gpu: str) -> float:
         share = task.request.share
@@ -185,8 +182,8 @@ class Packing(Plugin):
             return False
         demanding = self._demanding.get(request.number)
         if demanding is None:
-            gpus, needs = self._gpus(request), request.requests
-            demanding = needs[CPU] > gpus * workload.cpu[0] or needs[MEMORY] > gpus * workload.memory[0]
+            needs = needs_of(request, workload.columns)
+            demanding = bool((needs > self._gpus(request) * workload.ratios[:, 0]).any())
             self._demanding[request.number] = demanding
         if demanding:
             return True
@@ -198,7 +195,7 @@ class Packing(Plugin):
         """Return what is free and stranded by node, brought up to date where something changed."""
         usage = self._table.usage
         if self._free is None:
-            self._free = np.zeros((4, self._table.capacity))
+            self._free = np.zeros((_OTHERS + len(self._known.workload.columns), self._table.capacity))
             self._write(self._free, self._nodes.all.rows)
         elif self._position != usage.position:
             dirty = usage.since(self._position)
@@ -207,13 +204,13 @@ class Packing(Plugin):
 
     def _write(self, free: Columns, rows: Rows) -> None:
         """Look at some nodes again."""
-        table = self._table
-        amounts = table.free_at(_COLUMNS, rows)
+        table, workload = self._table, self._known.workload
         parts = self._nodes.ledger.shared.kept_later(rows).clip(0).sum(axis=1)
-        free[_GPUS, rows] = amounts[2].clip(0) + parts / DEVICE
-        free[_CPU, rows], free[_MEMORY, rows] = amounts[0], amounts[1]
-        if self._known.workload.needs_company:
-            free[_STRANDED, rows] = stranded_gpus(self._known.workload, free[_GPUS, rows], amounts[0], amounts[1])
+        free[_GPUS, rows] = (table.idle[rows, GPU] + table.releasing[rows, GPU]).clip(0) + parts / DEVICE
+        if workload.needs_company:
+            others = table.free_at(workload.columns, rows).astype(np.float64)
+            free[_OTHERS:, rows] = others
+            free[_STRANDED, rows] = stranded_gpus(workload, free[_GPUS, rows], others)
         self._position = table.usage.position
 
     def _gpus(self, request: RequestClass) -> float:

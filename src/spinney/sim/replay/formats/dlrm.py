@@ -18,6 +18,8 @@ NODES: Final[Mapping[Role, int]] = {"HN": 485, "CN": 2100}
 _GIB: Final = 1024
 _SIZES: Final[Mapping[Role, tuple[int, int, int]]] = {"HN": (128_000, 1024 * _GIB, 8), "CN": (192_000, 1536 * _GIB, 0)}
 _RDMA: Final = 200
+_SHORTEST: Final = 0.001
+"""What an instance lives that the trace lets live no time at all: it is placed, and ends."""
 
 
 def read_dlrm(path: Path, nodes: Path | None, *, role: Role = "HN", count: int | None = None) -> Trace:
@@ -51,7 +53,7 @@ def _job(row: Mapping[str, str], path: Path) -> Job:
         others=((RDMA, rdma),) if rdma else (),
         most_per_node=max(most, 0),
     )
-    ends = max(number(row, "deletion_time", path), created) if row["deletion_time"] else None
+    ends = max(number(row, "deletion_time", path), created + _SHORTEST) if row["deletion_time"] else None
     return Job(
         name=row["instance_sn"],
         submitted=created,

@@ -1,0 +1,48 @@
+"""A comparison in one call, for notebooks and scripts: a trace, some configurations, and a report that draws itself."""
+
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from spinney.scheduler.config import SchedulerConfig
+from spinney.sim.replay.checking import problems_of
+from spinney.sim.replay.comparing import Run, figure_lines
+from spinney.sim.replay.engine import Replay, suited
+from spinney.sim.replay.figures import figures_of
+from spinney.sim.replay.page import page_of
+from spinney.sim.replay.trace import Trace
+
+
+class WrongPlacement(AssertionError):  # noqa: N818 - named for the situation
+    """A replay put a pod where it does not fit; the text says which and where."""
+
+
+@dataclass(frozen=True)
+class Report:
+    """What replays of one trace came to. In a notebook it shows as the page that ``spinney replay -o html`` writes."""
+
+    trace: Trace
+    runs: tuple[Run, ...]
+
+    def figure(self, name: str) -> dict[str, float]:
+        """Return one figure by configuration, the mean over seeds; the names are those of the report."""
+        lines = {line.name: line for line in figure_lines(self.runs)}
+        if name not in lines:
+            raise KeyError(f"there is no figure {name!r}; there are {', '.join(lines)}")
+        return {config: estimate.mean for config, estimate in lines[name].estimates.items()}
+
+    def _repr_html_(self) -> str:
+        """Return the page."""
+        return page_of(self.trace.name, self.trace.notes, self.runs)
+
+
+def compare(trace: Trace, configs: Mapping[str, SchedulerConfig], *, seeds: Sequence[int] = (0,)) -> Report:
+    """Replay a trace under each configuration; raises :class:`WrongPlacement` if a placement does not hold."""
+    runs: list[Run] = []
+    for seed in seeds:
+        for name, config in configs.items():
+            history = Replay(trace, suited(config, trace), seed=seed, stopwatch=time.process_time).run()
+            if problems := problems_of(trace, history):
+                raise WrongPlacement(problems[0])
+            runs.append(Run(name, seed, figures_of(trace, history)))
+    return Report(trace, tuple(runs))

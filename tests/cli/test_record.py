@@ -1,0 +1,30 @@
+"""``spinney record`` writes what happens on a cluster, and ``spinney replay`` takes it up again."""
+
+from pathlib import Path
+
+from click.testing import CliRunner
+
+from spinney.cli import main
+from tests.cli.clusters import ServedCluster
+from tests.cli.workloads import a_training_job, until_refused
+
+
+def test_a_cluster_is_recorded_and_replayed(served: ServedCluster, tmp_path: Path) -> None:
+    """Snapshots are kept where they differ; a replay of them has the cluster's nodes and its gang."""
+    served.call(lambda client: until_refused(client, a_training_job("waits", workers=3)))
+    week = tmp_path / "week"
+    written = served.spinney("record", str(week), "--every", "50ms", "--for", "60ms")
+
+    assert written.exit_code == 0
+    assert len(list(week.glob("*.json.gz"))) >= 1
+    replayed = CliRunner().invoke(main, ["replay", str(week)])
+    assert replayed.exit_code == 0, replayed.output
+    assert "1 jobs on 4 nodes" in replayed.output
+
+
+def test_a_rhythm_that_is_none_is_refused(served: ServedCluster, tmp_path: Path) -> None:
+    """--every takes a duration above zero."""
+    answer = served.spinney("record", str(tmp_path / "week"), "--every", "often")
+
+    assert answer.exit_code == 2
+    assert "expected a duration" in answer.output
