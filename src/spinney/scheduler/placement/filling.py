@@ -120,7 +120,7 @@ def _place_in_steps(
     for position, (task, node) in enumerate(plan):
         if position and asked.tell_apart and asked.refusal(task) is not None:
             return position, True
-        if position and not session.judge.still_alike(task, node.row, rules):
+        if position and not session.judge.still_alike(task, plan[0][0], node.row, rules):
             candidates = session.judge.candidates(task, nodes)
             placed = _place_best(session, statement, task, candidates, pipeline_only=False)
             return position + placed, not placed

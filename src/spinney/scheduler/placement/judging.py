@@ -179,10 +179,16 @@ class Judge:
             rows, score = rows[fits], (score + extra)[fits]
         return Candidates(rows, judged.now[rows], score)
 
-    @property
-    def _tells_apart(self) -> bool:
-        """Tell whether a rule may have a say about one pod, and none about another that makes the same request."""
-        return self._is_particular or self._nodes.rule_carriers > 0
+    def _have_same_rules(self, task: PodInfo, other: PodInfo, rules: RuleSet) -> bool:
+        """Tell whether ``rules``, those of ``other``, are those of ``task``, which makes the same request.
+
+        Rules that treat alike pods alike have a say about both, but that placed pods may have rules about their labels.
+        """
+        if not self._is_particular:
+            labels = task.record.pod.metadata.labels
+            if not self._nodes.rule_carriers or labels == other.record.pod.metadata.labels:
+                return True
+        return self.rules(task) is rules
 
     def alike(self, tasks: Sequence[PodInfo], start: int, row: int) -> int:
         """Return how many tasks from ``start`` on get the answers that the first of them was given.
@@ -192,22 +198,21 @@ class Judge:
         """
         first = self.rules(tasks[start])
         learned = [each for each in first.learned if not each.listens]
-        apart = self._tells_apart
-        if not learned and not apart:
+        if not learned and not self._is_particular and not self._nodes.rule_carriers:
             return len(tasks) - start
         end = start + 1
         while end < len(tasks):
             task = tasks[end]
-            if apart and self.rules(task) is not first:
+            if not self._have_same_rules(task, tasks[start], first):
                 break
             if not all(each.answers_alike(task, row) for each in learned):
                 break
             end += 1
         return end - start
 
-    def still_alike(self, task: PodInfo, row: int, rules: RuleSet) -> bool:
-        """Tell whether ``rules`` answer about ``task`` as they did last, though something was placed since."""
-        if self._tells_apart and self.rules(task) is not rules:
+    def still_alike(self, task: PodInfo, first: PodInfo, row: int, rules: RuleSet) -> bool:
+        """Tell whether ``rules`` answer about ``task`` as they did about ``first``, though others were placed since."""
+        if not self._have_same_rules(task, first, rules):
             return False
         return all(each.refresh() or each.answers_alike_anew(task, row) for each in rules.learned)
 
