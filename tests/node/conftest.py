@@ -48,8 +48,11 @@ def cluster(machine: Machine) -> Iterator[Machine]:
         for kind in ("podcliquesets", "clustertopologybindings"):
             machine.kubectl("delete", kind, "--all", "--all-namespaces", "--ignore-not-found", "--timeout=120s")
     machine.helm("uninstall", "spinney", "--namespace", SYSTEM, "--ignore-not-found", "--wait")
-    for kind in ("deployments", "clusterroles", "clusterrolebindings", "validatingwebhookconfigurations"):
+    for kind in ("deployments", "clusterroles", "clusterrolebindings"):
         machine.kubectl("delete", kind, "--all-namespaces", "--selector", "app.kubernetes.io/part-of=spinney")
+    for kind in ("validating", "mutating"):
+        for name in machine.kubectl("get", f"{kind}webhookconfigurations", "--output", "name").split():
+            machine.kubectl("wait", name, "--for=delete", "--timeout=120s")
     machine.kubectl("delete", "namespace", SYSTEM, TEAM, "--timeout=120s")
     machine.kubectl("delete", "crds", "--ignore-not-found", *GROVE)
 

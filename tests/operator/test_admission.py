@@ -469,6 +469,27 @@ def test_certificates_are_shared_and_renewed() -> None:
     run_virtual(story())
 
 
+async def test_a_server_that_leaves_keeps_no_connection() -> None:
+    """Answers of a process that was asked to stop end their connection, so that the next review goes elsewhere."""
+    runtime = Runtime.system()
+    operator = Operator(Client(InProcessTransport(ApiServer(runtime)), runtime), Settings())
+    certificate = new_certificate(("localhost",), datetime.now(UTC))
+    context = ssl.create_default_context(cadata=certificate.authority.decode())
+    left: list[bool] = []
+    server = WebhookServer(operator.admission, certificate, host="localhost", leaving=lambda: bool(left))
+    asked = {"uid": "7", "kind": {"version": "v1", "kind": "Pod"}, "resource": {"version": "v1", "resource": "pods"}}
+    review = {"request": {**asked, "operation": "DELETE"}}
+    async with server.serving() as port, aiohttp.ClientSession() as session:
+        url = f"https://localhost:{port}/webhooks/authorizer-webhook"
+        async with session.post(url, json=review, ssl=context) as answer:
+            assert answer.headers.get("connection", "").lower() != "close"
+        left.append(True)
+        async with session.post(url, json=review, ssl=context) as answer:
+            assert answer.status == 200
+            assert answer.headers["connection"].lower() == "close"
+    runtime.executor.close()
+
+
 async def test_reviews_are_answered_over_tls() -> None:
     """The server answers a review over HTTPS with a certificate its authority vouches for."""
     runtime = Runtime.system()

@@ -137,6 +137,11 @@ class Manager:
         """Ask for a graceful stop; :meth:`run` returns when it is complete."""
         self._stopping.set()
 
+    @property
+    def stopping(self) -> bool:
+        """Tell whether a stop was asked for."""
+        return self._stopping.is_set()
+
     def stop_on_signals(self) -> None:
         """Have SIGTERM and SIGINT ask for a graceful stop; the kubelet sends the first before it kills."""
         loop = asyncio.get_running_loop()

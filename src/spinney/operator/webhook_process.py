@@ -6,6 +6,7 @@ is presented one look after its authority was registered, for API servers learn 
 former one, whose authority is still in the bundle, goes on.
 """
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
@@ -29,12 +30,19 @@ class WebhookProcess:
     """Serves admission beside the controllers, on every replica, whoever leads. Mutable: learns its port."""
 
     def __init__(
-        self, admission: Admission, client: Client, configuration: OperatorConfiguration, *, namespace: str
+        self,
+        admission: Admission,
+        client: Client,
+        configuration: OperatorConfiguration,
+        *,
+        namespace: str,
+        leaving: Callable[[], bool] = lambda: False,
     ) -> None:
         self._admission = admission
         self._client = client
         self._configuration = configuration
         self._namespace = namespace
+        self._leaving = leaving
         self.port: int | None = None
         self._registered = False
 
@@ -48,7 +56,9 @@ class WebhookProcess:
         """Serve until cancelled."""
         webhooks = self._configuration.server.webhooks
         presented = await self._certificate()
-        server = WebhookServer(self._admission, presented, host=webhooks.bind_address, port=webhooks.port)
+        server = WebhookServer(
+            self._admission, presented, host=webhooks.bind_address, port=webhooks.port, leaving=self._leaving
+        )
         async with server.serving() as self.port:
             await self._register(presented)
             self._registered = True

@@ -8,7 +8,7 @@ signed the present certificate.
 import base64
 import contextlib
 import ssl
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -53,10 +53,19 @@ class ServicePlace:
 class WebhookServer:
     """Serves admission reviews over HTTPS. Mutable: the certificate may be replaced while it serves."""
 
-    def __init__(self, admission: Admission, certificate: ServingCertificate, *, host: str = "", port: int = 0) -> None:
+    def __init__(
+        self,
+        admission: Admission,
+        certificate: ServingCertificate,
+        *,
+        host: str = "",
+        port: int = 0,
+        leaving: Callable[[], bool] = lambda: False,
+    ) -> None:
         self._admission = admission
         self._context = certificate.context()
         self._host = host or None
+        self._leaving = leaving
         self._port = port
 
     def present(self, certificate: ServingCertificate) -> None:
@@ -90,7 +99,10 @@ class WebhookServer:
             answer = await self._admission.answer(request.path, await request.read())
         except msgspec.DecodeError as error:
             return web.Response(status=400, text=f"not an AdmissionReview: {error}")
-        return web.Response(body=answer, content_type="application/json")
+        response = web.Response(body=answer, content_type="application/json")
+        if self._leaving():
+            response.force_close()  # whoever asks next connects anew, to a replica that stays
+        return response
 
 
 def certificate_in(directory: Path) -> ServingCertificate:

@@ -25,14 +25,14 @@ kind: OperatorConfiguration
 {{ .Values.webhooks.certificate.secretName | default "grove-webhook-server-cert" }}
 {{- end -}}
 {{- define "spinney.grove-operatorConfigMap" -}}
-grove-operator-cm-{{ include "spinney.operatorConfiguration" . | sha256sum | trunc 8 }}
+grove-operator-config-{{ include "spinney.operatorConfiguration" . | sha256sum | trunc 8 }}
 {{- end -}}
 {{- define "spinney.spinney-schedulerConfigMap" -}}
-spinney-scheduler-cm-{{ (toYaml (merge (deepCopy .Values.scheduler.config) (ternary (dict "waitForGrouper" true) dict .Values.grouper.enabled))) | sha256sum | trunc 8 }}
+spinney-scheduler-config-{{ (toYaml (merge (deepCopy .Values.scheduler.config) (ternary (dict "waitForGrouper" true) dict .Values.grouper.enabled))) | sha256sum | trunc 8 }}
 {{- end -}}
 {{- define "spinney.spinney-coschedulerConfigMap" -}}
-spinney-coscheduler-cm-{{ (toYaml .Values.coscheduler.config) | sha256sum | trunc 8 }}
+spinney-coscheduler-config-{{ (toYaml .Values.coscheduler.config) | sha256sum | trunc 8 }}
 {{- end -}}
 {{- define "spinney.spinney-grouperConfigMap" -}}
-spinney-grouper-cm-{{ (toYaml (merge (deepCopy .Values.grouper.config) (dict "apiVersion" "grouper.spinney.dev/v1alpha1" "kind" "GrouperConfiguration" "scheduler" (dig "scheduler" dict .Values.config)))) | sha256sum | trunc 8 }}
+spinney-grouper-config-{{ (toYaml (merge (deepCopy .Values.grouper.config) (dict "apiVersion" "grouper.spinney.dev/v1alpha1" "kind" "GrouperConfiguration" "scheduler" (dig "scheduler" dict .Values.config)))) | sha256sum | trunc 8 }}
 {{- end -}}

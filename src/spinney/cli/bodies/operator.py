@@ -88,7 +88,9 @@ async def _run(loaded: LoadedConfiguration, kubeconfig: Path | None) -> None:
     if namespace is None:
         log.warning("webhooks are not served: this process does not run in a cluster")
     else:
-        webhooks = WebhookProcess(running.admission, client, loaded.written, namespace=namespace)
+        webhooks = WebhookProcess(
+            running.admission, client, loaded.written, namespace=namespace, leaving=lambda: manager.stopping
+        )
         manager.add_runnable("webhooks", webhooks.run, needs_lease=False)
         manager.check_ready("webhooks", webhooks.unready)
     served = loaded.written.server.metrics

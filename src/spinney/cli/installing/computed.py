@@ -152,11 +152,14 @@ DEPLOYS_GROUPER: Final = Value("grouper.enabled")
 
 
 def named_for(name: str, content: Computed) -> Computed:
-    """Return a name that changes with what it names, so that a change rolls the process that reads it."""
+    """Return a name that changes with what it names, so that a change rolls the process that reads it.
+
+    It is none that an older chart gave: what has such a name is immutable, and may differ in a line end.
+    """
     return _defined(
         f"{name}ConfigMap",
-        f"{name}-cm-{{{{ {content.helm} | sha256sum | trunc 8 }}}}",
-        lambda setting: f"{name}-cm-{hashlib.sha256(content.of(setting).encode()).hexdigest()[:8]}",
+        f"{name}-config-{{{{ {content.helm} | sha256sum | trunc 8 }}}}",
+        lambda setting: f"{name}-config-{hashlib.sha256(content.of(setting).encode()).hexdigest()[:8]}",
     )
 
 

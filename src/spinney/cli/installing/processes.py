@@ -148,11 +148,12 @@ class Process:
                 Each(f"{values}.extraEnv"),
             ],
             "ports": [{"name": name, "containerPort": port} for name, port in self.ports.items()],
-            "livenessProbe": {
+            "startupProbe": {
                 "httpGet": {"path": "/livez", "port": self.health},
-                "initialDelaySeconds": 10,
-                "timeoutSeconds": 5,
+                "periodSeconds": 5,
+                "failureThreshold": 60,
             },
+            "livenessProbe": {"httpGet": {"path": "/livez", "port": self.health}, "timeoutSeconds": 5},
             "readinessProbe": {
                 "httpGet": {"path": "/readyz", "port": self.health},
                 "periodSeconds": 5,
