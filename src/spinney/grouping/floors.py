@@ -15,7 +15,7 @@ from spinney.grouping.attributes import MIN_MEMBER
 from spinney.grouping.owners import Owner
 from spinney.grouping.rules import Role, Rule, TextTerm, term, text_value
 from spinney.grouping.segments import segmented
-from spinney.grouping.shapes import Shape, SubGroup, pod_number, role_topology
+from spinney.grouping.shapes import MOST_PARTS, Shape, SubGroup, pod_number, role_topology
 from spinney.grouping.terms import Path, Refused, Scope, needed, parse_path
 
 _ALWAYS_FIRST: Final[TextTerm] = f"annotation {MIN_MEMBER}"
@@ -161,6 +161,8 @@ def _instance(role: Role, scope: Scope, index: int) -> RoleInstance | None:
     for what, number in ((role.replicas, replicas), (role.floor, floor), (role.split and role.split.count, groups)):
         if number < 0:
             raise Refused(f"role {name}: {what}: comes to {number}, expected at least 0")
+    if groups > MOST_PARTS:
+        raise Refused(f"role {name}: {groups} groups, expected at most {MOST_PARTS}")
     return RoleInstance(
         role, name, labels, replicas, floor, groups, starts_later=_starts_later(role, scope, index), template=template
     )
@@ -170,9 +172,9 @@ def _template(role: Role, scope: Scope) -> Mapping[str, str] | None:
     """Return the annotations of a role's pod template; ``None`` if the rule names no template."""
     if not role.template:
         return None
-    found = next(iter(_path(role.template).found(scope)), None)
-    metadata = found.get("metadata") if isinstance(found, Mapping) else None
-    return (metadata or {}).get("annotations") or {}
+    steps = (*_path(role.template).steps, "metadata", "annotations")
+    found = next(iter(Path(steps).found(scope)), None)
+    return {key: str(text) for key, text in found.items()} if isinstance(found, Mapping) else {}
 
 
 def _starts_later(role: Role, scope: Scope, index: int) -> bool:

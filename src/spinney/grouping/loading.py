@@ -6,7 +6,7 @@ from importlib.resources import files
 
 from spinney.api.struct import Struct
 from spinney.backends.documents import Document, InvalidDocument, Problem, Step, decode, parse
-from spinney.grouping.rules import Role, Rule, RuleSet, term, texts_of
+from spinney.grouping.rules import Role, Rule, RuleSet, TextTerm, term, texts_of
 from spinney.grouping.terms import InvalidTerm
 
 
@@ -52,12 +52,7 @@ def _faults(rule: Rule) -> Iterator[tuple[tuple[Step, ...], str]]:
             term(text)
         except InvalidTerm as error:
             yield path, str(error)
-    for number, made in enumerate(rule.makes):
-        for field, text in (("each", made.each or "each"), ("count", made.count), ("template", made.template)):
-            try:
-                term(text)
-            except InvalidTerm as error:
-                yield ("makes", number, field), str(error)
+    yield from _text_faults(rule)
     names = {role.name for role in rule.roles}
     rests = [number for number, role in enumerate(rule.roles) if role.pods == "rest"]
     for number in rests[1:]:
@@ -66,11 +61,43 @@ def _faults(rule: Rule) -> Iterator[tuple[tuple[Step, ...], str]]:
         yield from ((("roles", number, *path), message) for path, message in _role_faults(role, names))
 
 
+def _text_faults(rule: Rule) -> Iterator[tuple[tuple[Step, ...], str]]:
+    """Return what is wrong with names, places of names, and what a workload makes."""
+    if fault := _unfilled(rule.name, owner="", uid="", label=""):
+        yield ("name",), fault
+    paths: list[tuple[tuple[Step, ...], TextTerm]] = []
+    for number, made in enumerate(rule.makes):
+        where = ("makes", number)
+        paths += [((*where, "count"), made.count), ((*where, "template"), made.template)]
+        paths += [((*where, "each"), made.each)] if made.each else []
+    for number, text in enumerate(rule.priority_from):
+        paths += [(("priorityFrom", number), text)] if not text.startswith("label ") else []
+    for number, text in enumerate(rule.counts.name if rule.counts is not None else ()):
+        paths += [(("counts", "name", number), text)] if not text.startswith("label ") else []
+    for path, written in paths:
+        try:
+            term(written)
+        except InvalidTerm as error:
+            yield path, str(error)
+
+
+def _unfilled(text: str, **places: str) -> str:
+    """Return what is wrong with a text that has places in braces; nothing if all can be filled in."""
+    try:
+        text.format(**places)
+    except (KeyError, IndexError, ValueError):
+        known = ", ".join(f"{{{name}}}" for name in places)
+        return f"found {text!r}; the places in it may be {known}"
+    return ""
+
+
 def _role_faults(role: Role, names: set[str]) -> Iterator[tuple[tuple[Step, ...], str]]:
     if not role.pods:
         yield ("pods",), "names no label; expected labels and values, or rest"
     if role.segments is not None and role.segments.leader and role.segments.leader not in names:
         yield ("segments", "leader"), f"no role is named {role.segments.leader!r}"
+    if role.segments is not None and (fault := _unfilled(role.segments.name, role="", index="")):
+        yield ("segments", "name"), fault
     if role.segments is not None and role.split is not None:
         yield ("segments",), "a role is split, or has segments, not both"
     for place, after in enumerate(role.after):

@@ -8,17 +8,15 @@ segments; those beyond its floor are not needed.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final, Protocol
+from typing import Protocol
 
 from spinney.api import labels as marks
 from spinney.api.core import Pod
 from spinney.gangs.tree import TopologyConstraint
 from spinney.grouping.attributes import SEGMENT_PREFERRED_LEVEL, SEGMENT_REQUIRED_LEVEL, SEGMENT_SIZE
 from spinney.grouping.rules import Role, Segments, term
-from spinney.grouping.shapes import SubGroup, pod_number
+from spinney.grouping.shapes import MOST_PARTS, SubGroup, pod_number
 from spinney.grouping.terms import Refused, Scope, parse_path, whole_number
-
-MOST_SEGMENTS: Final = 10_000
 
 
 class Counted(Protocol):
@@ -60,8 +58,8 @@ def segmented(pod: Pod, scope: Scope, roles: Sequence[Counted], cut: Counted, ow
         return None
     if not 1 < size <= most:
         raise Refused(f"segment size: found {size}, expected more than 1 and at most {most}, the pods there are")
-    if most / size > MOST_SEGMENTS:
-        raise Refused(f"segment size: {size} makes more than {MOST_SEGMENTS} segments of {most} pods")
+    if most / size > MOST_PARTS:
+        raise Refused(f"segment size: {size} makes more than {MOST_PARTS} segments of {most} pods")
     if own is cut and index is None:
         raise Refused(f"label {segments.index} of the pod: not there, expected the number of the pod")
     cutting = _Cutting(cut, segments, size, _topology(pod, scope, cut.template or {}))

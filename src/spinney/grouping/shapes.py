@@ -2,12 +2,16 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Final
 
 from spinney.api import labels as marks
 from spinney.api.core import Pod
 from spinney.gangs.tree import TopologyConstraint
 from spinney.grouping.attributes import PREFERRED_LEVEL, REQUIRED_LEVEL
 from spinney.grouping.terms import Refused, whole_number
+
+MOST_PARTS: Final = 10_000
+"""How many parts a role may be split or cut into."""
 
 
 @dataclass(frozen=True)

@@ -150,7 +150,8 @@ def _segment_sizes(case: Case) -> Iterator[str]:
 
 
 def _odd_segment_size(case: Case) -> bool:
-    pods = sum(_at(case, "spec.pytorchReplicaSpecs.Worker.replicas")) + sum(_at(case, "spec.leaderWorkerTemplate.size"))
+    counts = (*_at(case, "spec.pytorchReplicaSpecs.Worker.replicas"), *_at(case, "spec.leaderWorkerTemplate.size"))
+    pods = sum(each for each in counts if isinstance(each, int))
     sizes = [size for size in _segment_sizes(case) if size]
     return any(not size.isdecimal() or not 1 < int(size) <= pods for size in sizes)
 
@@ -168,7 +169,8 @@ def _role_without_count(case: Case) -> bool:
     specs = [
         each for key in ("tf", "xgb", "jax", "mpi", "pytorch", "x") for each in _at(case, f"spec.{key}ReplicaSpecs")
     ]
-    return any(not (role or {}).get("replicas") for each in specs for role in each.values())
+    roles = [role for each in specs if isinstance(each, dict) for role in each.values()]
+    return any(not role or (isinstance(role, dict) and not role.get("replicas")) for role in roles)
 
 
 DEPARTURES: Final = (
