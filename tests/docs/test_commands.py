@@ -37,7 +37,7 @@ PAGES = [
     *(str(path.relative_to(ROOT)) for path in sorted((ROOT / "deploy").rglob("*.md"))),
 ]
 ELSEWHERE = {
-    r"make [a-z -]+": "targets of CI, or of these tests",
+    r"make [a-z0-9 -]+( [A-Z]+=[0-9]+)*": "targets of CI, or of these tests",
     r"bash \.ci/run": "CI itself",
     r"\.venv/bin/pytest .*": "parts of this suite",
     r"(\.venv/bin/)?spinney up\b.*": "runs for the whole page; tests/cli/test_up.py starts it",
