@@ -2,6 +2,7 @@
 
 import json
 import subprocess
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -54,6 +55,23 @@ class Machine:
         file.write_text(yaml.safe_dump(values))
         self.helm("upgrade", "--install", "spinney", str(chart), "--namespace", SYSTEM, "--values", str(file))
         self.rolled_out()
+        self.reviewed()
+
+    def reviewed(self) -> None:
+        """Wait until a write reaches the webhooks.
+
+        A Service answers a moment after its pods are ready, and kube-proxy tells nobody when.
+        """
+        deadline = time.monotonic() + 60
+        probe = {"apiVersion": "grove.io/v1alpha1", "kind": "PodCliqueSet", "metadata": {"name": "probe"}, "spec": {}}
+        while True:
+            said = self.kubectl(
+                "create", "--dry-run=server", "--namespace", TEAM, "-f", "-", given=yaml.safe_dump(probe), fails=True
+            )
+            if "failed calling webhook" not in said:
+                return
+            assert time.monotonic() < deadline, said
+            time.sleep(0.2)
 
     def rolled_out(self) -> None:
         """Wait until every deployment has exactly the replicas it wants, all ready, and those before are gone."""

@@ -7,6 +7,7 @@ import random
 import signal
 import stat
 import sys
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -369,8 +370,13 @@ async def test_a_kubeconfig_outlives_a_restart(tmp_path: Path) -> None:
 async def test_an_identity_that_cannot_be_read_is_not_replaced(tmp_path: Path, name: str) -> None:
     """A damaged key, token or authority stops the start and says what to do; nobody is locked out silently."""
     (tmp_path / name).write_bytes(b"rubbish")
+
+    def start() -> None:
+        with closing(ApiServer(Runtime.system(), ServerOptions(data_directory=tmp_path))) as server:
+            HttpServer(server)
+
     with pytest.raises(IdentityUnusable, match=name):
-        HttpServer(ApiServer(Runtime.system(), ServerOptions(data_directory=tmp_path)))
+        start()
 
 
 async def test_a_full_disk_still_starts(tmp_path: Path) -> None:

@@ -61,6 +61,7 @@ class ApiServer:
     ) -> None:
         self.options = options or ServerOptions()
         self.runtime = runtime
+        tokens = token_issuer(self.options.data_directory)  # may refuse to start, so before the journal is opened
         self._journal = Journal(self.options.data_directory / "journal") if self.options.data_directory else None
         store = Store(history=self.options.history, journal=self._journal)
         registry = Registry([*builtin_kinds(self.options.gangs), definition_kind()])
@@ -69,7 +70,6 @@ class ApiServer:
         self._webhooks = Webhooks(runtime, store, registry, webhooks or HttpsCaller(self.options.service_addresses))
         authorizer: Authorizer = Rbac(store) if self.options.authorization == "RBAC" else AlwaysAllow()
         quotas = QuotaKeeping(store, runtime.clock)
-        tokens = token_issuer(self.options.data_directory)
         self.context = Context(
             runtime=runtime,
             options=self.options,

@@ -11,6 +11,7 @@ import sys
 import traceback
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from importlib.machinery import SourceFileLoader
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -134,9 +135,17 @@ def with_framework_policies(
     return config, registry
 
 
+class _Uncached(SourceFileLoader):
+    """Loads a file as it is now: bytecode from before an edit within the same second is never taken for it."""
+
+    def path_stats(self, path: str) -> Mapping[str, Any]:
+        raise OSError(f"{path} is read each time")
+
+
 def _module(path: Path) -> ModuleType:
     """Run a file as a module."""
-    spec = importlib.util.spec_from_file_location(f"policy_{path.stem}", path)
+    name = f"policy_{path.stem}"
+    spec = importlib.util.spec_from_file_location(name, path, loader=_Uncached(name, str(path)))
     if spec is None or spec.loader is None:
         raise InvalidPolicy(f"{path}: is no Python file; expected a .py file with a class that extends Plugin")
     module = importlib.util.module_from_spec(spec)

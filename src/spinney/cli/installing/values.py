@@ -2,6 +2,7 @@
 
 import copy
 from importlib.resources import files
+from inspect import cleandoc
 from typing import Annotated, Any, Final, Literal
 
 import msgspec
@@ -203,6 +204,8 @@ def _strict(part: Any) -> Any:
     if not isinstance(part, dict):
         return part
     found = {key: _strict(value) for key, value in part.items() if key not in ("format", "default", "properties")}
+    if isinstance(found.get("description"), str):
+        found["description"] = cleandoc(found["description"])  # as compilers from 3.13 on leave a docstring
     if "properties" in part:
         found["properties"] = {name: _strict(value) for name, value in part["properties"].items()}
         found["additionalProperties"] = False

@@ -162,6 +162,8 @@ class _Walk:
     ) -> None:
         """Look at every instruction; ``own`` is the object that a method belongs to, ``fast`` where it is a local."""
         found = list(dis.get_instructions(code))
+        # From 3.13 on, handing a cell to an inner function reads as loading a local; the inner code is looked at below.
+        fast = {name: owner for name, owner in fast.items() if name not in code.co_cellvars}
         for place, each in enumerate(found):
             said = each.argval
             if each.opname in _WRITES or (each.opname in _READ and said in _CHANGING):
