@@ -123,12 +123,16 @@ class ControlPlane:
     @contextmanager
     def scheduler(self, configuration: JSON | None = None) -> Iterator[None]:
         """Run kube-scheduler for the time of the ``with`` block, with this KubeSchedulerConfiguration."""
-        process = self._start_scheduler(configuration if configuration is not None else {})
+        ports = Ports()
         try:
-            yield
+            process = self._start_scheduler(configuration if configuration is not None else {}, ports)
+            try:
+                yield
+            finally:
+                self._processes.remove(process)
+                process.stop()
         finally:
-            self._processes.remove(process)
-            process.stop()
+            ports.release()
 
     def log(self, program: str) -> str:
         """Return what a program (``kube-apiserver``, ...) has logged so far."""
@@ -239,6 +243,7 @@ class ControlPlane:
             "kube-controller-manager",
             self._binaries.kube_controller_manager,
             kubeconfig,
+            self._ports,
             kubeconfig=kubeconfig,
             feature_gates=gang_api(MINORS[-1]).feature_gates,  # it is always of the newest minor
             controllers=",".join(["*", *(f"-{name}" for name in _CONTROLLERS_OFF)]),
@@ -252,7 +257,7 @@ class ControlPlane:
             namespace_sync_period="30s",
         )
 
-    def _start_scheduler(self, configuration: JSON) -> Process:
+    def _start_scheduler(self, configuration: JSON, ports: Ports) -> Process:
         kubeconfig = self.kubeconfig_for("system:kube-scheduler")
         complete = {
             "apiVersion": "kubescheduler.config.k8s.io/v1",
@@ -272,13 +277,14 @@ class ControlPlane:
             "kube-scheduler",
             self._binaries.kube_scheduler,
             kubeconfig,
+            ports,
             feature_gates=self.gangs.feature_gates,
             config=path,
         )
 
-    def _launch_component(self, name: str, binary: Path, identity: Path, /, **flags: object) -> Process:
+    def _launch_component(self, name: str, binary: Path, identity: Path, ports: Ports, /, **flags: object) -> Process:
         """Start a client of the API server that serves its own health, and wait for that."""
-        port = self._ports.take()
+        port = ports.take()
         certificate, key = self._authority.serving(name, ["localhost", _LOOPBACK])
         process = self._launch(
             name,
