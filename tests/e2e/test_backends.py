@@ -14,7 +14,10 @@ from spinney.operator.operator import Settings
 from tests.e2e.backends import BACKENDS, LEFT_OUT, THOROUGH, WITH_TOPOLOGY
 
 HERE = Path(__file__).parent
-SCENARIO = re.compile(r"test_(?P<file>\w+)\.py::test_(?P<name>\w+)\[embedded-(?P<backend>[\w-]+)\]")
+SCENARIO = re.compile(
+    r"test_(?P<file>\w+)\.py::test_(?P<name>\w+)\[(?:embedded-(?P<backend>[\w-]+)|(?P<before>[\w-]+)-embedded)\]"
+)
+"""A scenario in pytest's list; which of cluster and backend comes first is pytest's affair."""
 
 GROVES = [
     *(f"gang_scheduling/gs{n}_*" for n in range(1, 13)),
@@ -52,7 +55,7 @@ def collected() -> dict[str, set[str]]:
     found: dict[str, set[str]] = {}
     for match in map(SCENARIO.search, listed.splitlines()):
         if match is not None:
-            found.setdefault(f"{match['file']}/{match['name']}", set()).add(match["backend"])
+            found.setdefault(f"{match['file']}/{match['name']}", set()).add(match["backend"] or match["before"])
     return found
 
 
