@@ -31,11 +31,8 @@ class Jobs:
 
     async def reconcile(self, key: Key) -> Requeue | None:
         """Start what is due, end what is over, and count."""
-        found = self.jobs.get(key)
+        found = self.upkeep.due(self.jobs, key)
         if found is None:
-            self.upkeep.expectations.forget(key)
-            return None
-        if found.metadata.deleting or self.upkeep.is_behind(key):
             return None
         if finished(found):
             return await self._expire(found)

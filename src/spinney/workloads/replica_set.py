@@ -18,11 +18,8 @@ class ReplicaSets:
 
     async def reconcile(self, key: Key) -> Requeue | None:
         """Create what is missing, delete what is too much, and count."""
-        found = self.sets.get(key)
+        found = self.upkeep.due(self.sets, key)
         if found is None:
-            self.upkeep.expectations.forget(key)
-            return None
-        if found.metadata.deleting or self.upkeep.is_behind(key):
             return None
         active = [pod for pod in self.upkeep.of(found) if is_active(pod)]
         missing = found.replicas - len(active)

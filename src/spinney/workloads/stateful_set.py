@@ -29,11 +29,8 @@ class StatefulSets:
 
     async def reconcile(self, key: Key) -> Requeue | None:
         """Take the next step: one pod at a time, or all at once where the set allows it."""
-        found = self.sets.get(key)
+        found = self.upkeep.due(self.sets, key)
         if found is None:
-            self.upkeep.expectations.forget(key)
-            return None
-        if found.metadata.deleting or self.upkeep.is_behind(key):
             return None
         pods = {_ordinal(found, pod): pod for pod in self.upkeep.of(found)}
         revision = f"{found.metadata.name}-{template_hash(found)}"

@@ -25,6 +25,18 @@ class Upkeep:
     pods: WatchCache[Pod]
     expectations: Expectations
 
+    def due(self, workloads: WatchCache[Workload], key: Key) -> Workload | None:
+        """Return a workload whose pods may be looked after now.
+
+        ``None``: it is gone or going, or the cache has not yet shown what was written; the event of that wakes the
+        controller.
+        """
+        found = workloads.get(key)
+        if found is None:
+            self.expectations.forget(key)
+            return None
+        return found if not found.metadata.deleting and self.expectations.satisfied(key) else None
+
     def of(self, found: Workload) -> list[Pod]:
         """Return the pods a workload controls, in order of name."""
         return self.pods.index(BY_OWNER, found.metadata.uid)
@@ -74,7 +86,3 @@ class Upkeep:
             )
         except (NotFound, Conflict):
             return  # it is gone, or another of its name is there: the event of that wakes the controller
-
-    def is_behind(self, key: Key) -> bool:
-        """Tell whether the cache has not yet shown what was written; its event wakes the controller."""
-        return not self.expectations.satisfied(key)
