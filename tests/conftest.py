@@ -5,6 +5,7 @@ A test that asks for ``cluster`` runs twice: on the embedded cluster, in process
 """
 
 import asyncio
+import gc
 import os
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from dataclasses import dataclass
@@ -42,6 +43,15 @@ def _logs_as_they_were() -> Iterator[None]:
     before = structlog.get_config()
     yield
     structlog.configure(**before)
+
+
+@pytest.fixture(autouse=True)
+def _garbage_collector_as_it_was() -> Iterator[None]:
+    """Undo what a process under test did to the collector: Hypothesis cannot see the referrers of frozen objects."""
+    thresholds = gc.get_threshold()
+    yield
+    gc.unfreeze()
+    gc.set_threshold(*thresholds)
 
 
 @dataclass(frozen=True)
