@@ -252,9 +252,9 @@ COMPUTED: Final = {
     "spinney.scheduler.pod_group_conditions": {"Unschedulable", "SchedulerError"},  # the verdict's word
     "spinney.binding.evicting": {"Evict", "GangReleased"},  # the disruption's word
     "spinney.coscheduling.group_status": {"Preempting"},  # what the process tells about
-    "spinney.operator.last_errors": {"NameTaken", "MissingTemplate", "TooLarge"},  # the error's name
-    "spinney.operator.podcliqueset": {"NameTaken", "MissingTemplate", "TooLarge"},  # the error's name
-    "spinney.operator.podgang": {"BackendNotEnabled", "SyncFailed"},  # given by the caller
+    "spinney.operator.status.last_errors": {"NameTaken", "MissingTemplate", "TooLarge"},  # the error's name
+    "spinney.operator.controllers.podcliqueset": {"NameTaken", "MissingTemplate", "TooLarge"},  # the error's name
+    "spinney.operator.controllers.podgang": {"BackendNotEnabled", "SyncFailed"},  # given by the caller
 }
 """The reasons that a module records under a name which is not a constant."""
 

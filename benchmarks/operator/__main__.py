@@ -30,7 +30,7 @@ from spinney.kube.client import Client
 from spinney.kube.crds import install_crds
 from spinney.kube.reconciling import COMING_UP_SECONDS_AT_MOST
 from spinney.operator.caches import MANAGED
-from spinney.operator.possessions import KINDS
+from spinney.operator.owned.auxiliary import KINDS
 from spinney.runtime import Runtime
 from spinney.testing.controlplane import BinariesMissing, ControlPlane
 

@@ -6,12 +6,12 @@ from spinney.api.grove import POD_CLIQUE_SET, PodClique, PodCliqueSet
 from spinney.api.meta import ObjectMeta, owner_reference
 from spinney.api.podgang import NamespacedName, PodGang
 from spinney.api.struct import JSON, convert
-from spinney.operator import gangs, names
-from spinney.operator.gangs import GangPlan
-from spinney.operator.layout import Layout
-from spinney.operator.podcliques import desired_clique
-from spinney.operator.pods import pod_manifest
-from spinney.operator.topologies import Topology
+from spinney.operator.desired import gangs, names
+from spinney.operator.desired.gangs import GangPlan
+from spinney.operator.desired.layout import Layout
+from spinney.operator.desired.podcliques import desired_clique
+from spinney.operator.desired.pods import pod_manifest
+from spinney.operator.desired.topologies import Topology
 
 NAMESPACE = "bench"
 SIZE = 2

@@ -14,9 +14,9 @@ from spinney.api.kai import POD_GROUP, TOPOLOGY, PodGroup, Topology
 from spinney.api.podgang import POD_GANG, PodGang
 from spinney.backends import Rejected
 from spinney.backends.kai import KaiScheduler
-from spinney.operator import gangs
-from spinney.operator.layout import Layout
-from spinney.operator.topologies import Topology as TopologyInForce
+from spinney.operator.desired import gangs
+from spinney.operator.desired.layout import Layout
+from spinney.operator.desired.topologies import Topology as TopologyInForce
 from spinney.testing.backends import a_gang, a_pod
 from spinney.testing.builders import a_clique, a_pod_clique_set, a_scaling_group, a_topology
 from tests.backends.bench import asking, stored

@@ -12,9 +12,9 @@ from spinney.api.struct import JSON, convert
 from spinney.backends import BackendUnavailable, Rejected, additions
 from spinney.backends.kube import NO_GANGS, KubeScheduler, KubeSchedulerConfig
 from spinney.backends.native_gangs import NEWEST_FIRST
-from spinney.operator import gangs
-from spinney.operator.layout import Layout
-from spinney.operator.topologies import Topology
+from spinney.operator.desired import gangs
+from spinney.operator.desired.layout import Layout
+from spinney.operator.desired.topologies import Topology
 from spinney.server import ServerOptions
 from spinney.testing.backends import a_gang, a_pod
 from spinney.testing.builders import a_clique, a_pod_clique_set, a_pod_spec, a_scaling_group, a_topology

@@ -28,9 +28,9 @@ from spinney.backends.volcano import Volcano
 from spinney.kube.client import Client
 from spinney.kube.crds import install_crds
 from spinney.kube.events import EventRecorder
-from spinney.operator import gangs
-from spinney.operator.layout import Layout
-from spinney.operator.topologies import Topology
+from spinney.operator.desired import gangs
+from spinney.operator.desired.layout import Layout
+from spinney.operator.desired.topologies import Topology
 from spinney.runtime import Runtime, run_virtual
 from spinney.server import ApiServer
 from spinney.sim.transport import InProcessTransport

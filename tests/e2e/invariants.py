@@ -21,7 +21,7 @@ from spinney.api.core import Node, Pod
 from spinney.api.grove import PodClique
 from spinney.api.podgang import INITIALIZED, PodGang
 from spinney.api.quantity import milli
-from spinney.operator.gates import was_initialized
+from spinney.operator.desired.gates import was_initialized
 from tests.e2e.chronicle import Happening
 
 

@@ -6,8 +6,8 @@ time.
 
 from spinney.api.struct import JSON
 from spinney.kube.client import Client
-from spinney.operator.admission import Admission
-from spinney.operator.webhooks import ServicePlace, register
+from spinney.operator.admission.rules import Admission
+from spinney.operator.admission.webhooks import ServicePlace, register
 from spinney.server.admission.calling import CallFailed
 
 OPERATOR = ServicePlace("grove-operator", "default")

@@ -14,10 +14,10 @@ from spinney.api.struct import JSON
 from spinney.backends.builtin import every_backend
 from spinney.kube.client import Client
 from spinney.kube.errors import ApiError
-from spinney.operator.certificates import new_certificate, provision, service_names
+from spinney.operator.admission.certificates import new_certificate, provision, service_names
+from spinney.operator.admission.webhooks import ServicePlace, WebhookServer, certificate_in, register
 from spinney.operator.configuration import check
 from spinney.operator.operator import Settings
-from spinney.operator.webhooks import ServicePlace, WebhookServer, certificate_in, register
 from spinney.runtime import Runtime
 from spinney.runtime.certificates import ServingCertificate
 from spinney.server import ApiServer, ServerOptions

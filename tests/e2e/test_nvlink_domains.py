@@ -10,7 +10,7 @@ from spinney.api.grove import POD_CLIQUE, POD_CLIQUE_SET, PodCliqueSet
 from spinney.api.struct import JSON
 from spinney.kube.crds import CRD, install_crds
 from spinney.kube.errors import ApiError, NotFound
-from spinney.operator.auxiliary import COMPUTE_DOMAIN
+from spinney.operator.desired.auxiliary import COMPUTE_DOMAIN
 from tests.e2e.harness import Stage, Stages
 from tests.e2e.workloads.nvlink import MIX_GROUPS, comprehensive_mix, gpu_workload
 

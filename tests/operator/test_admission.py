@@ -34,11 +34,11 @@ from spinney.kube.client import Client
 from spinney.kube.crds import install_crds
 from spinney.kube.errors import ApiError, Forbidden, Invalid
 from spinney.kube.keys import Key
-from spinney.operator.admission import DEFAULT_SET, VALIDATE_SET, VALIDATE_TOPOLOGY, Admission
-from spinney.operator.authorization import Authorizer
-from spinney.operator.certificates import new_certificate, provision, service_names
+from spinney.operator.admission.authorization import Authorizer
+from spinney.operator.admission.certificates import new_certificate, provision, service_names
+from spinney.operator.admission.rules import DEFAULT_SET, VALIDATE_SET, VALIDATE_TOPOLOGY, Admission
+from spinney.operator.admission.webhooks import TIMEOUT_SECONDS, ServicePlace, WebhookServer, register
 from spinney.operator.operator import Operator, Settings
-from spinney.operator.webhooks import TIMEOUT_SECONDS, ServicePlace, WebhookServer, register
 from spinney.runtime import Runtime, run_virtual
 from spinney.server import ApiServer
 from spinney.sim.transport import InProcessTransport

@@ -29,7 +29,7 @@ from spinney.api.struct import JSON, encode
 from spinney.backends.profiles import Profile, Profiles
 from spinney.kube.transport import Response
 from spinney.operator.operator import Settings
-from spinney.operator.topology_status import binding_status
+from spinney.operator.status.clustertopologybinding import binding_status
 from spinney.runtime import run_virtual
 from spinney.server import ApiServer
 from spinney.sim.transport import InProcessTransport

@@ -15,7 +15,7 @@ from spinney.backends.interface import Degradation
 from spinney.backends.kube import KubeSchedulerConfig
 from spinney.operator.operator import Settings
 from spinney.operator.pod_states import has_gate
-from spinney.operator.set_status import CAPABILITIES_MET
+from spinney.operator.status.podcliqueset import CAPABILITIES_MET
 from spinney.runtime import run_virtual
 from spinney.testing.builders import a_clique, a_pod_clique_set, a_pod_spec
 from tests.operator.harness import World, a_world

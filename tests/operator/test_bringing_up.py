@@ -10,8 +10,8 @@ from spinney.api.meta import ObjectMeta
 from spinney.api.podgang import BACKEND_READY, INITIALIZED, POD_GANG, PodGang, written
 from spinney.api.resource import Resource
 from spinney.kube.keys import Key
-from spinney.operator.backend_answers import BackendAnswers
-from spinney.operator.releases import Releases
+from spinney.operator.controllers.backend_answers import BackendAnswers
+from spinney.operator.controllers.releases import Releases
 from spinney.runtime import run_virtual
 from spinney.testing.builders import a_clique, a_pod_clique_set
 from tests.operator.harness import World, a_world

@@ -3,7 +3,7 @@
 from datetime import UTC, datetime
 
 from spinney.api.meta import Condition
-from spinney.operator.clique_status import POD_CLIQUE_SCHEDULED, set_since, was_well_before
+from spinney.operator.status.podclique import POD_CLIQUE_SCHEDULED, set_since, was_well_before
 
 CREATED = datetime(2026, 1, 1, 12, 0, 0, tzinfo=UTC)
 SAME_SECOND = datetime(2026, 1, 1, 12, 0, 0, 900_000, tzinfo=UTC)

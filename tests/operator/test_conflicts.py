@@ -16,7 +16,7 @@ from spinney.backends.spinney_scheduler import SpinneyScheduler
 from spinney.kube.client import Client
 from spinney.kube.crds import install_crds
 from spinney.operator.operator import ComputeDomainsMissing, Operator, Settings
-from spinney.operator.set_status import CAPABILITIES_MET
+from spinney.operator.status.podcliqueset import CAPABILITIES_MET
 from spinney.runtime import Runtime, run_virtual
 from spinney.server import ApiServer
 from spinney.sim.transport import InProcessTransport

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spinney.operator.corrections import of_fields, of_members, of_texts
+from spinney.operator.desired.corrections import of_fields, of_members, of_texts
 from spinney.server.patches.json import apply_json_patch
 
 KEYS = st.sampled_from(["a", "a/b", "~c", "example.com/d"])

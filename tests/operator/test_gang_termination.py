@@ -6,7 +6,7 @@ from spinney.api.core import POD, Pod
 from spinney.api.grove import POD_CLIQUE_SCALING_GROUP, PodCliqueScalingGroup, PodCliqueSet
 from spinney.api.podgang import INITIALIZED, PodGang
 from spinney.backends import additions
-from spinney.operator.group_status import GANG_TERMINATION_IN_PROGRESS
+from spinney.operator.status.podcliquescalinggroup import GANG_TERMINATION_IN_PROGRESS
 from spinney.runtime import run_virtual
 from spinney.testing.builders import a_clique, a_pod_clique_set, a_scaling_group
 from tests.operator.harness import World, a_world

@@ -6,7 +6,7 @@ from spinney.api.grove import PodClique, PodCliqueSpec
 from spinney.api.meta import Condition, ObjectMeta
 from spinney.api.podgang import INITIALIZED, PodGang, PodGangSpec, PodGangStatus
 from spinney.backends import additions
-from spinney.operator.gates import may_create_pods
+from spinney.operator.desired.gates import may_create_pods
 from spinney.testing.builders import a_pod_spec
 
 CLIQUE = PodClique(

@@ -7,9 +7,9 @@ from hypothesis import strategies as st
 from spinney.api import labels as marks
 from spinney.api.grove import POD_CLIQUE, POD_CLIQUE_SET, PodCliqueSet, PodCliqueTemplateSpec
 from spinney.backends import additions
-from spinney.operator.hashes import adoption, digest, is_ours, template_hashes
-from spinney.operator.layout import Layout
-from spinney.operator.podcliques import desired_clique
+from spinney.operator.desired.hashes import adoption, digest, is_ours, template_hashes
+from spinney.operator.desired.layout import Layout
+from spinney.operator.desired.podcliques import desired_clique
 from spinney.runtime import run_virtual
 from spinney.testing.builders import a_clique, a_pod_clique_set, a_pod_spec
 from tests.operator.harness import a_world

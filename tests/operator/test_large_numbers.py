@@ -20,9 +20,9 @@ from spinney.api.resource import Resource
 from spinney.api.schema.validate_generated_names import validate_generated_names
 from spinney.api.schema.validate_size import Size, SizeLimits, size_of, validate_size
 from spinney.api.struct import JSON, encode
-from spinney.operator.admission import VALIDATE_SET
-from spinney.operator.gangs import expected_gangs
-from spinney.operator.layout import Layout
+from spinney.operator.admission.rules import VALIDATE_SET
+from spinney.operator.desired.gangs import expected_gangs
+from spinney.operator.desired.layout import Layout
 from spinney.operator.operator import Settings
 from spinney.runtime import run_virtual
 from spinney.testing.builders import a_clique, a_pod_clique_set, a_scaling_group

@@ -21,7 +21,7 @@ from spinney.kube.controller import Reconcile, Requeue
 from spinney.kube.errors import Conflict, Invalid, ServiceUnavailable
 from spinney.kube.events import EventRecorder
 from spinney.kube.keys import Key
-from spinney.operator.last_errors import FAILURES_IN_A_ROW, ErrorReports
+from spinney.operator.status.last_errors import FAILURES_IN_A_ROW, ErrorReports
 from spinney.runtime import Runtime, run_virtual
 from spinney.server import ApiServer
 from spinney.sim.transport import InProcessTransport

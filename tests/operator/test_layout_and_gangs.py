@@ -3,9 +3,9 @@
 import pytest
 
 from spinney.api import labels as marks
-from spinney.operator import gangs, labels, names
-from spinney.operator.layout import Layout
-from spinney.operator.topologies import Topology
+from spinney.operator.desired import gangs, labels, names
+from spinney.operator.desired.layout import Layout
+from spinney.operator.desired.topologies import Topology
 from spinney.testing.builders import a_clique, a_pod_clique_set, a_scaling_group
 
 PCS = a_pod_clique_set(

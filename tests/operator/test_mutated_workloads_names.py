@@ -11,7 +11,7 @@ from spinney.api.grove import POD_CLIQUE, POD_CLIQUE_SCALING_GROUP, POD_CLIQUE_S
 from spinney.api.podgang import POD_GANG
 from spinney.api.schema.defaults import default_pod_clique_set
 from spinney.api.struct import JSON, to_json
-from spinney.operator.admission import VALIDATE_SET
+from spinney.operator.admission.rules import VALIDATE_SET
 from spinney.runtime import run_virtual
 from spinney.testing.builders import a_clique, a_pod_clique_set, a_scaling_group
 from tests.operator.harness import World, a_world

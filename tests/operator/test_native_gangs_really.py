@@ -18,10 +18,10 @@ from spinney.kube.client import Client
 from spinney.kube.crds import install_crds
 from spinney.nodes import ClusterSpec, Fleet
 from spinney.nodes.spec import NodeGroup
-from spinney.operator.clique_status import POD_CLIQUE_SCHEDULED
 from spinney.operator.operator import Operator, Settings
 from spinney.operator.pod_states import has_gate
-from spinney.operator.set_status import CAPABILITIES_MET
+from spinney.operator.status.podclique import POD_CLIQUE_SCHEDULED
+from spinney.operator.status.podcliqueset import CAPABILITIES_MET
 from spinney.runtime import Runtime
 from spinney.testing.builders import a_clique, a_pod_clique_set, a_pod_spec
 from spinney.testing.controlplane import ControlPlane

@@ -8,9 +8,9 @@ from spinney.api import labels as marks
 from spinney.api.grove import EXPLICIT, IN_ORDER, PodCliqueSet
 from spinney.api.meta import OwnerReference
 from spinney.api.struct import JSON
-from spinney.operator import podcliques, pods, startup
 from spinney.operator.configuration import InitContainer
-from spinney.operator.layout import Layout, Place
+from spinney.operator.desired import podcliques, pods, startup
+from spinney.operator.desired.layout import Layout, Place
 from spinney.testing.builders import a_clique, a_pod_clique_set, a_pod_spec, a_scaling_group
 
 OWNER = OwnerReference(api_version="v1", kind="X", name="x", uid="x", controller=True)

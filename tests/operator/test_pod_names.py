@@ -4,7 +4,7 @@ from spinney.api import labels as marks
 from spinney.api.core import Pod
 from spinney.api.grove import PodClique
 from spinney.api.meta import ObjectMeta
-from spinney.operator.pod_names import PodNames
+from spinney.operator.controllers.pod_names import PodNames
 from spinney.testing.builders import a_clique
 
 CLIQUE = PodClique(

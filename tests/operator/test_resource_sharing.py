@@ -12,8 +12,8 @@ from spinney.api.grove import (
     ResourceSharingFilter,
 )
 from spinney.api.resource_claims import RESOURCE_CLAIM, RESOURCE_CLAIM_TEMPLATE
-from spinney.operator import auxiliary, mnnvl
-from spinney.operator.layout import Layout
+from spinney.operator.desired import auxiliary, mnnvl
+from spinney.operator.desired.layout import Layout
 from spinney.runtime import run_virtual
 from spinney.testing.builders import a_clique, a_pod_clique_set, a_pod_spec, a_scaling_group
 from tests.operator.harness import World, a_world

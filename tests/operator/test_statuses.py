@@ -22,14 +22,14 @@ from spinney.api.core import (
 from spinney.api.grove import PodClique, PodCliqueSpec
 from spinney.api.grove_status import PodCliqueUpdateProgress
 from spinney.api.meta import Metadata, ObjectMeta
-from spinney.operator.clique_status import (
+from spinney.operator.pod_states import DuplicateIndex, PodState, deletion_order, free_indexes, state
+from spinney.operator.status.podclique import (
     MIN_AVAILABLE_BREACHED,
     POD_CLIQUE_SCHEDULED,
     clique_status,
     was_well_before,
 )
-from spinney.operator.clique_update import clique_update
-from spinney.operator.pod_states import DuplicateIndex, PodState, deletion_order, free_indexes, state
+from spinney.operator.updates.podclique import clique_update
 
 NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)
 CREATED = NOW - timedelta(hours=1)

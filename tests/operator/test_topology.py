@@ -19,8 +19,8 @@ from spinney.api.podgang import INITIALIZED, GangTopologyConstraint
 from spinney.backends import Profile, Profiles
 from spinney.operator.operator import Settings
 from spinney.operator.pod_states import has_gate
-from spinney.operator.set_status import TOPOLOGY_LEVELS_UNAVAILABLE
-from spinney.operator.topology_status import DRIFT
+from spinney.operator.status.clustertopologybinding import DRIFT
+from spinney.operator.status.podcliqueset import TOPOLOGY_LEVELS_UNAVAILABLE
 from spinney.runtime import run_virtual
 from spinney.testing.builders import a_clique, a_pod_clique_set, a_scaling_group, a_topology
 from tests.operator.harness import SPINNEY, World, a_world

@@ -19,10 +19,10 @@ from spinney.api.core import NAMESPACE, SECRET
 from spinney.api.struct import JSON
 from spinney.backends.builtin import every_backend
 from spinney.kube.client import Client
-from spinney.operator.certificates import new_certificate, provision, service_names
+from spinney.operator.admission.certificates import new_certificate, provision, service_names
+from spinney.operator.admission.serving import LOOK_AGAIN_SECONDS, SERVICE, WebhookProcess
 from spinney.operator.configuration import check
 from spinney.operator.operator import Operator, Settings
-from spinney.operator.webhook_process import LOOK_AGAIN_SECONDS, SERVICE, WebhookProcess
 from spinney.runtime import Runtime
 from spinney.runtime.certificates import LIFETIME, ServingCertificate
 from spinney.runtime.clock import Clock

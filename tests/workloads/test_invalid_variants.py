@@ -18,11 +18,11 @@ from spinney.backends.builtin import every_backend
 from spinney.kube.client import Client
 from spinney.kube.crds import install_crds
 from spinney.kube.errors import ApiError
-from spinney.operator.admission import Admission
-from spinney.operator.certificates import new_certificate
+from spinney.operator.admission.certificates import new_certificate
+from spinney.operator.admission.rules import Admission
+from spinney.operator.admission.webhooks import ServicePlace, WebhookServer, configurations
 from spinney.operator.configuration import check
 from spinney.operator.operator import Operator, Settings
-from spinney.operator.webhooks import ServicePlace, WebhookServer, configurations
 from spinney.runtime import Runtime
 from tests.conftest import Cluster
 from tests.e2e.floor import a_binding

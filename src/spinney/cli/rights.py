@@ -10,7 +10,7 @@ from spinney.api.struct import JSON
 from spinney.backends import Catalogue, Right
 from spinney.grouping.configuration import LoadedConfiguration as GrouperConfiguration
 from spinney.grouping.rules import RuleSet
-from spinney.operator.webhooks import WEBHOOK_CONFIGURATIONS
+from spinney.operator.admission.webhooks import WEBHOOK_CONFIGURATIONS
 
 READ: Final = ("get", "list", "watch")
 OWN: Final = (*READ, "create", "update", "patch", "delete")

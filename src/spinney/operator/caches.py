@@ -20,9 +20,9 @@ from spinney.api.podgang import POD_GANG, PodGang
 from spinney.kube.cache import Change, WatchCache
 from spinney.kube.keys import Key
 from spinney.kube.manager import Manager
-from spinney.operator import topologies
-from spinney.operator.layout import Layout
-from spinney.operator.topologies import Topology
+from spinney.operator.desired import topologies
+from spinney.operator.desired.layout import Layout
+from spinney.operator.desired.topologies import Topology
 
 MANAGED = f"{marks.MANAGED_BY}={marks.MANAGED_BY_GROVE}"
 

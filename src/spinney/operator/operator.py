@@ -16,22 +16,22 @@ from spinney.backends.registry import Registry
 from spinney.kube.client import Client
 from spinney.kube.controller import Controller
 from spinney.kube.manager import Manager
-from spinney.operator.admission import Admission
-from spinney.operator.authorization import Authorizer
-from spinney.operator.auxiliary import COMPUTE_DOMAIN
-from spinney.operator.backend_answers import BackendAnswers
+from spinney.operator.admission.authorization import Authorizer
+from spinney.operator.admission.rules import Admission
 from spinney.operator.caches import Caches
-from spinney.operator.claim_keeping import ClaimKeeper
-from spinney.operator.clustertopologybinding import ClusterTopologyBindingController
 from spinney.operator.configuration import WORKERS, InitContainer, LoadedConfiguration
-from spinney.operator.departures import Departures
-from spinney.operator.growth import Growth
-from spinney.operator.podclique import PodCliqueController
-from spinney.operator.podcliquescalinggroup import PodCliqueScalingGroupController
-from spinney.operator.podcliqueset import PodCliqueSetController
-from spinney.operator.podgang import PodGangController
-from spinney.operator.possessions import Possessions
-from spinney.operator.releases import Releases
+from spinney.operator.controllers.backend_answers import BackendAnswers
+from spinney.operator.controllers.clustertopologybinding import ClusterTopologyBindingController
+from spinney.operator.controllers.departures import Departures
+from spinney.operator.controllers.growth import Growth
+from spinney.operator.controllers.podclique import PodCliqueController
+from spinney.operator.controllers.podcliquescalinggroup import PodCliqueScalingGroupController
+from spinney.operator.controllers.podcliqueset import PodCliqueSetController
+from spinney.operator.controllers.podgang import PodGangController
+from spinney.operator.controllers.releases import Releases
+from spinney.operator.desired.auxiliary import COMPUTE_DOMAIN
+from spinney.operator.owned.auxiliary import Possessions
+from spinney.operator.owned.claims import ClaimKeeper
 
 COMPONENT = "grove-operator"
 _OWN: Final = InitContainer(image="spinney")

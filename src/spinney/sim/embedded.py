@@ -30,9 +30,9 @@ from spinney.kube.client import Client
 from spinney.kube.crds import install_crds
 from spinney.kube.manager import Manager
 from spinney.nodes import ClusterSpec, Fleet
-from spinney.operator.certificates import new_certificate, service_names
+from spinney.operator.admission.certificates import new_certificate, service_names
+from spinney.operator.admission.webhooks import ServicePlace, WebhookServer, register
 from spinney.operator.operator import Operator, Settings
-from spinney.operator.webhooks import ServicePlace, WebhookServer, register
 from spinney.runtime import Runtime
 from spinney.scheduler.config import SchedulerConfig
 from spinney.scheduler.inventory import Inventory

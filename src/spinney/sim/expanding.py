@@ -26,11 +26,11 @@ from spinney.api.struct import JSON, convert
 from spinney.backends import every_backend
 from spinney.grouping.rules import Rule
 from spinney.grouping.terms import Refused
-from spinney.operator import gangs, podcliques, pods
 from spinney.operator.configuration import InitContainer
-from spinney.operator.hashes import template_hashes
-from spinney.operator.layout import Layout
-from spinney.operator.topologies import Topology, topology_name
+from spinney.operator.desired import gangs, podcliques, pods
+from spinney.operator.desired.hashes import template_hashes
+from spinney.operator.desired.layout import Layout
+from spinney.operator.desired.topologies import Topology, topology_name
 from spinney.sim import workload_files
 from spinney.sim.snapshot import BY_NAME, KINDS, Objects, projected
 from spinney.sim.snapshot_files import completed

@@ -27,7 +27,7 @@ from spinney.cluster.statuses import ACTIVE_ALLOCATED, PodStatus
 from spinney.explain import Explanation
 from spinney.gangs.membership import membership
 from spinney.gangs.tree import DEFAULT_POD_SET, Gang, GangKey
-from spinney.operator.gates import was_initialized
+from spinney.operator.desired.gates import was_initialized
 from spinney.runtime import Runtime
 from spinney.scheduler.config import SchedulerConfig
 from spinney.scheduler.plugin import PluginRegistry

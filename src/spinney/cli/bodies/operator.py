@@ -24,9 +24,9 @@ from spinney.kube.lease import LeaderElection, LeaseTimes, process_identity
 from spinney.kube.manager import ComponentFailed, Manager
 from spinney.kube.metrics import KubeMetrics
 from spinney.kube.serving import HealthServer
+from spinney.operator.admission.serving import WebhookProcess
 from spinney.operator.configuration import InitContainer, LoadedConfiguration, check, effective, load, without_effect
 from spinney.operator.operator import ComputeDomainsMissing, Operator, Settings
-from spinney.operator.webhook_process import WebhookProcess
 from spinney.runtime import Runtime, settle_garbage_collector
 
 log = structlog.get_logger()

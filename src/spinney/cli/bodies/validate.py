@@ -40,10 +40,10 @@ from spinney.cli.manifest_fields import builtin_field_problems, field_problems, 
 from spinney.cli.objects import Manifest, read
 from spinney.cli.offline_backends import NeedsCluster, judge
 from spinney.cli.output import echo, print_data
-from spinney.operator.admission import filled
+from spinney.operator.admission.rules import filled
 from spinney.operator.configuration import load
-from spinney.operator.podcliqueset import scheduler_name
-from spinney.operator.topologies import constraints, topology_name
+from spinney.operator.controllers.podcliqueset import scheduler_name
+from spinney.operator.desired.topologies import constraints, topology_name
 from spinney.runtime import Runtime
 from spinney.server.crd.structure import fill_defaults
 from spinney.sim.expanding import UNKNOWN_TOPOLOGY, everything_enabled

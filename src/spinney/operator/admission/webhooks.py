@@ -1,0 +1,214 @@
+"""The webhook server, and the registration of what it answers with the API server.
+
+The server speaks HTTPS with a certificate of its own making (``auto``) or from a directory that somebody else fills
+(``manual``). In ``auto`` mode the configurations are applied by the operator, so that they carry the authority that
+signed the present certificate.
+"""
+
+import base64
+import contextlib
+import ssl
+from collections.abc import AsyncIterator, Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+import msgspec
+import structlog
+from aiohttp import web
+
+from spinney.api.admission import MUTATING_WEBHOOK_CONFIGURATION, VALIDATING_WEBHOOK_CONFIGURATION
+from spinney.api.meta import Metadata, owner_reference
+from spinney.api.rbac import CLUSTER_ROLE
+from spinney.api.resource import Resource
+from spinney.api.struct import JSON, convert, to_json
+from spinney.kube.client import Client
+from spinney.kube.errors import Forbidden, NotFound
+from spinney.operator.admission.rules import AUTHORIZE, DEFAULT_SET, VALIDATE_SET, VALIDATE_TOPOLOGY, Admission
+from spinney.runtime.certificates import ServingCertificate
+from spinney.runtime.serving import stop_serving
+
+log = structlog.get_logger()
+
+FIELD_MANAGER: Final = "spinney-operator"
+DEFAULTING: Final = "podcliqueset-defaulting-webhook"
+VALIDATING: Final = "podcliqueset-validating-webhook"
+TOPOLOGIES: Final = "clustertopology-validating-webhook"
+AUTHORIZER: Final = "authorizer-webhook"
+WEBHOOK_CONFIGURATIONS: Final = (DEFAULTING, VALIDATING, TOPOLOGIES, AUTHORIZER)
+OPERATOR_ROLE: Final = "grove-operator"
+MAX_BODY: Final = 8 * 1024 * 1024
+TIMEOUT_SECONDS: Final = 10
+
+
+@dataclass(frozen=True)
+class ServicePlace:
+    """The Service through which the API server reaches the webhooks."""
+
+    name: str
+    namespace: str
+    port: int = 443
+
+
+class WebhookServer:
+    """Serves admission reviews over HTTPS. Mutable: the certificate may be replaced while it serves."""
+
+    def __init__(
+        self,
+        admission: Admission,
+        certificate: ServingCertificate,
+        *,
+        host: str = "",
+        port: int = 0,
+        leaving: Callable[[], bool] = lambda: False,
+    ) -> None:
+        self._admission = admission
+        self._context = certificate.context()
+        self._host = host or None
+        self._leaving = leaving
+        self._port = port
+
+    def present(self, certificate: ServingCertificate) -> None:
+        """Present another certificate to whoever connects from now on; connections that exist go on."""
+        self._context = certificate.context()
+
+    @contextlib.asynccontextmanager
+    async def serving(self) -> AsyncIterator[int]:
+        """Serve for the time of the block, which is given the port."""
+        application = web.Application(client_max_size=MAX_BODY)
+        for path in (DEFAULT_SET, VALIDATE_SET, VALIDATE_TOPOLOGY, AUTHORIZE):
+            application.router.add_post(path, self._handle)
+        runner = web.AppRunner(application, access_log=None)
+        await runner.setup()
+        listening = self._context
+        listening.sni_callback = self._choose  # called for every handshake, whether or not it names a host
+        site = web.TCPSite(runner, self._host, self._port, ssl_context=listening)
+        try:
+            await site.start()
+            port: int = runner.addresses[0][1]
+            log.info("webhooks served", port=port)
+            yield port
+        finally:
+            await stop_serving(runner)
+
+    def _choose(self, connection: ssl.SSLObject, name: str | None, listening: ssl.SSLContext) -> None:
+        connection.context = self._context
+
+    async def _handle(self, request: web.Request) -> web.Response:
+        try:
+            answer = await self._admission.answer(request.path, await request.read())
+        except msgspec.DecodeError as error:
+            return web.Response(status=400, text=f"not an AdmissionReview: {error}")
+        response = web.Response(body=answer, content_type="application/json")
+        if self._leaving():
+            response.force_close()  # whoever asks next connects anew, to a replica that stays
+        return response
+
+
+def certificate_in(directory: Path) -> ServingCertificate:
+    """Read a certificate that somebody else provides."""
+    authority = directory / "ca.crt"
+    return ServingCertificate(
+        authority.read_bytes() if authority.exists() else b"",
+        (directory / "tls.crt").read_bytes(),
+        (directory / "tls.key").read_bytes(),
+    )
+
+
+def configurations(place: ServicePlace, authority: bytes, *, authorizer: bool) -> list[tuple[Resource, JSON]]:
+    """Return what tells the API server which requests to have reviewed where."""
+    bundle = base64.b64encode(authority).decode()
+
+    def webhook(name: str, path: str, rules: list[JSON], **more: object) -> JSON:
+        service = {"name": place.name, "namespace": place.namespace, "path": path, "port": place.port}
+        return {
+            "name": name,
+            "clientConfig": {"service": service, "caBundle": bundle},
+            "rules": rules,
+            "admissionReviewVersions": ["v1"],
+            "failurePolicy": "Fail",
+            "matchPolicy": "Exact",
+            "sideEffects": "None",
+            "timeoutSeconds": TIMEOUT_SECONDS,
+            **more,
+        }
+
+    sets = [_rule("grove.io", "v1alpha1", ["podcliquesets"], ["CREATE", "UPDATE"])]
+    scales = [_rule("grove.io", "v1alpha1", ["podcliquesets/scale"], ["UPDATE"])]
+    bindings = [_rule("grove.io", "v1alpha1", ["clustertopologybindings"], ["CREATE", "UPDATE"])]
+    mutating, validating = MUTATING_WEBHOOK_CONFIGURATION, VALIDATING_WEBHOOK_CONFIGURATION
+    found = [
+        (mutating, DEFAULTING, webhook("pcs.defaulting.webhooks.grove.io", DEFAULT_SET, sets)),
+        (
+            validating,
+            VALIDATING,
+            webhook("pcs.validating.webhooks.grove.io", VALIDATE_SET, sets + scales),
+        ),
+        (
+            validating,
+            TOPOLOGIES,
+            webhook("clustertopology.validating.webhooks.grove.io", VALIDATE_TOPOLOGY, bindings),
+        ),
+    ]
+    if authorizer:
+        selector = {"matchLabels": {"app.kubernetes.io/managed-by": "grove-operator"}}
+        hook = webhook("authorizer.webhooks.grove.io", AUTHORIZE, _protected(), objectSelector=selector)
+        found.append((validating, AUTHORIZER, hook))
+    return [
+        (
+            resource,
+            {
+                "apiVersion": resource.api_version,
+                "kind": resource.kind,
+                "metadata": {"name": name},
+                "webhooks": [hook],
+            },
+        )
+        for resource, name, hook in found
+    ]
+
+
+async def register(client: Client, place: ServicePlace, authority: bytes, *, authorizer: bool) -> None:
+    """Apply the configurations; an authorizer that is switched off is not left behind, refusing what nobody judges.
+
+    They belong to the operator's ClusterRole, so that whoever uninstalls the operator removes them with it.
+    """
+    owners = await _owners(client)
+    for resource, manifest in configurations(place, authority, authorizer=authorizer):
+        manifest["metadata"]["ownerReferences"] = owners
+        await client.apply(resource, manifest, field_manager=FIELD_MANAGER)
+    if not authorizer:
+        await _unregister_authorizer(client)
+
+
+async def _unregister_authorizer(client: Client) -> None:
+    try:
+        await client.delete(VALIDATING_WEBHOOK_CONFIGURATION, AUTHORIZER)
+    except NotFound:
+        return
+    except Forbidden as error:  # rights of an older installation; where it was never on, nothing is left behind
+        log.warning("whether an authorizer is still registered cannot be found out", error=str(error))
+
+
+async def _owners(client: Client) -> list[JSON]:
+    try:
+        role = await client.get(CLUSTER_ROLE, OPERATOR_ROLE)
+    except (NotFound, Forbidden):  # installed in another way, which removes them in another way
+        return []
+    return [to_json(owner_reference(CLUSTER_ROLE, convert(Metadata, role["metadata"]), block=False))]
+
+
+def _rule(group: str, version: str, resources: list[str], operations: list[str]) -> JSON:
+    return {"apiGroups": [group], "apiVersions": [version], "resources": resources, "operations": operations}
+
+
+def _protected() -> list[JSON]:
+    return [
+        _rule("", "v1", ["secrets", "serviceaccounts", "services"], ["UPDATE", "DELETE"]),
+        _rule("", "v1", ["pods"], ["UPDATE"]),
+        _rule("rbac.authorization.k8s.io", "v1", ["roles", "rolebindings"], ["UPDATE", "DELETE"]),
+        _rule("autoscaling", "v1", ["horizontalpodautoscalers"], ["UPDATE", "DELETE"]),
+        _rule("autoscaling", "v2", ["horizontalpodautoscalers"], ["UPDATE", "DELETE"]),
+        _rule("grove.io", "v1alpha1", ["podcliques", "podcliquescalinggroups"], ["CREATE", "UPDATE", "DELETE"]),
+        _rule("scheduler.grove.io", "v1alpha1", ["podgangs"], ["CREATE", "UPDATE", "DELETE"]),
+    ]

@@ -1,0 +1,1 @@
+"""The controllers, one per kind, and what they share while they run."""

@@ -1,0 +1,410 @@
+"""The PodClique controller: as many pods as asked for, created gated, released when the gate rule says so.
+
+Creation waits for the gang's backend; the gate waits for the gang. Both rules are in
+:mod:`spinney.operator.desired.gates`. A pod's name follows from its PodClique, its index and how many pods of that
+index have come and gone, so a creation that is repeated finds the pod already there
+(:mod:`spinney.operator.controllers.pod_names`).
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+
+import structlog
+
+from spinney.api import labels as marks
+from spinney.api.core import POD, Pod
+from spinney.api.grove import POD_CLIQUE, PodClique, PodCliqueSet, PodCliqueStatus
+from spinney.api.meta import owner_reference
+from spinney.api.podgang import BACKEND_READY, INITIALIZED, PodGang
+from spinney.api.struct import JSON
+from spinney.api.time import to_seconds
+from spinney.backends.interface import SchedulerBackend
+from spinney.backends.registry import Registry
+from spinney.kube.cache import Change
+from spinney.kube.client import Client, PatchKind
+from spinney.kube.controller import Controller, Requeue
+from spinney.kube.errors import AlreadyExists, ApiError, Invalid, NotFound
+from spinney.kube.events import EventRecorder, reference
+from spinney.kube.expectations import Expectations
+from spinney.kube.finalizers import remove_finalizer
+from spinney.kube.keys import Key
+from spinney.kube.manager import Manager
+from spinney.kube.mapping import to_controller_of
+from spinney.kube.reconciling import Created, HeldBack, Latest, Unread, a_controller, gathering, write_each
+from spinney.operator.caches import BY_BASE_GANG, BY_GANG, BY_SET, Caches
+from spinney.operator.configuration import InitContainer
+from spinney.operator.controllers.backend_answers import BackendAnswers
+from spinney.operator.controllers.departures import Departures
+from spinney.operator.controllers.growth import Growth
+from spinney.operator.controllers.pod_names import PodNames
+from spinney.operator.controllers.releases import Releases
+from spinney.operator.desired import gates, pods
+from spinney.operator.desired.claims import claims_of_clique
+from spinney.operator.desired.layout import Layout, Place
+from spinney.operator.owned.claims import ClaimKeeper
+from spinney.operator.pod_states import deletion_order, free_indexes, has_gate, is_active
+from spinney.operator.status.last_errors import ErrorReports
+from spinney.operator.status.podclique import clique_status
+from spinney.operator.status.writing import says_the_same, write_status
+from spinney.operator.updates.podclique import CliqueUpdate, clique_update
+from spinney.operator.updates.podcliqueset import is_on_delete, is_selected
+
+log = structlog.get_logger()
+
+GATHERING_SECONDS = 0.1
+"""How long changes of pods are gathered before their PodClique is looked at: most only change its status."""
+
+
+@dataclass(frozen=True)
+class Scene:
+    """Everything a reconcile of one PodClique looks at."""
+
+    key: Key
+    clique: PodClique
+    layout: Layout
+    place: Place
+    gang: PodGang | None
+    backend: SchedulerBackend | None
+    pods: Sequence[Pod]
+
+
+class PodCliqueController:
+    """Reconciles PodCliques. Mutable: expectations, and the names of pods that came and went."""
+
+    def __init__(
+        self,
+        client: Client,
+        caches: Caches,
+        registry: Registry,
+        events: EventRecorder,
+        claims: ClaimKeeper,
+        *,
+        growth: Growth,
+        waiting: InitContainer,
+        releases: Releases,
+        departures: Departures,
+        answers: BackendAnswers,
+    ) -> None:
+        self._client = client
+        self._trusting = client.trusting()
+        self._clock = client.runtime.clock
+        self._caches = caches
+        self._registry = registry
+        self._events = events
+        self._claims = claims
+        self._growth = growth
+        self._waiting = waiting
+        self._releases = releases
+        self._departures = departures
+        self._answers = answers
+        self._expectations = Expectations(client.runtime)
+        self._latest: Latest[PodClique] = Latest()
+        self._held_back = HeldBack(client.runtime.clock)
+        self._names = PodNames()
+        self._opened: set[str] = set()  # pods released here whose release the cache has not shown yet
+
+    def register(self, manager: Manager, *, workers: int) -> Controller:
+        """Run under a manager: woken by PodCliques, their pods, their gangs and what those wait for."""
+        reports = ErrorReports(self._client, self._events, POD_CLIQUE, self._caches.cliques.get)
+        controller = a_controller(manager, "podclique", reports.of(self.reconcile), workers=workers)
+        self._caches.pods.subscribe(self._observe)
+        self._caches.cliques.subscribe(self._forget)
+        controller.watch(self._caches.cliques, unless=self._latest.is_written)
+        gather = gathering(controller, to_controller_of(POD_CLIQUE), lambda _: GATHERING_SECONDS)
+        self._caches.pods.subscribe(gather)
+        controller.watch(self._caches.gangs, self._cliques_of_gang)
+        self._answers.subscribe(lambda gang: self._wake_cliques(controller, gang))
+        controller.watch(self._caches.cliques, self._scaled_siblings)
+        controller.watch(self._caches.sets, self._cliques_of_set)
+        if self._claims.cache is not None:
+            controller.watch(self._claims.cache, to_controller_of(POD_CLIQUE))
+        return controller
+
+    async def reconcile(self, key: Key) -> Requeue | None:
+        """Bring one PodClique to where it should be."""
+        cached = self._caches.cliques.get(key)
+        if cached is None:
+            self._expectations.forget(key)
+            self._latest.forget(key)
+            self._held_back.forget(key)
+            return None
+        clique = self._latest.of(key, cached)
+        if clique.metadata.deleting:
+            await remove_finalizer(self._client, POD_CLIQUE, clique, marks.POD_CLIQUE_FINALIZER)
+            return None
+        if not self._expectations.satisfied(key):
+            return None
+        scene = self._scene(key, clique)
+        if scene is None:
+            return None
+        update = self._update(scene)
+        if update.progress != clique.status.update_progress:
+            # Which pod an update takes is on record before it goes: whoever comes after a crash must not take another.
+            scene = replace(scene, clique=await self._write_status(scene, self._status(scene, update)))
+        doomed = {pod.metadata.uid: pod for pod in (*update.delete, *_failed(scene.pods), *self._excess(scene, update))}
+        await write_each(doomed.values(), lambda pod: self._delete(scene, pod))
+        owner = owner_reference(POD_CLIQUE, clique.metadata)
+        staying = [pod for pod in scene.pods if pod.metadata.uid not in doomed]
+        granted = self._growth.pods(clique, scene.layout, scene.place, there=sum(map(is_active, staying)))
+        await self._claims.keep(scene.layout.pcs, owner, claims_of_clique(scene.place, range(granted)))
+        failure: Exception | None = None
+        try:
+            await self._create_missing(scene, staying, granted)
+        except Exception as error:  # noqa: BLE001 - raised below: pods that are there do not wait for those that are not
+            failure = error
+        refused = await self._open_gates(scene)
+        if failure is not None:
+            raise failure
+        status = self._status(scene, update)
+        coming_up = _is_coming_up(scene.clique, status)
+        left = self._held_back.seconds_left(key, scene.layout.replicas) if coming_up else 0.0
+        if left > 0:
+            return Requeue(after=left)
+        self._held_back.forget(key)
+        await self._write_status(scene, status)
+        self._growth.told(clique.spec.replicas or 0, granted, scene.layout)
+        return Requeue() if refused else None
+
+    # -- deciding ------------------------------------------------------------------------------------------------------
+
+    def _scene(self, key: Key, clique: PodClique) -> Scene | None:
+        pcs = self._caches.set_of(clique.metadata)
+        if pcs is None:
+            return None
+        layout = self._caches.layout(pcs)
+        place = layout.place(clique.metadata.name, clique.metadata.labels)
+        if place is None:
+            return None
+        gang = self._caches.gangs.get(Key(key.namespace, place.gang))
+        backend = None if gang is None else self._registry.get(gang.metadata.labels.get(marks.SCHEDULER_NAME, ""))
+        return Scene(key, clique, layout, place, gang, backend, self._caches.pods_of(clique))
+
+    def _update(self, scene: Scene) -> CliqueUpdate:
+        pcs = scene.layout.pcs
+        hashes = scene.layout.hashes
+        known = pcs.status.current_generation_hash == hashes.generation
+        current = hashes.cliques[scene.place.template.name] == scene.clique.metadata.labels.get(marks.POD_TEMPLATE_HASH)
+        return clique_update(
+            scene.clique,
+            scene.pods,
+            generation_hash=hashes.generation,
+            # The set says whose turn it is; until it has spoken about this very template it is nobody's.
+            selected=known and current and is_selected(pcs, scene.place.replica),
+            on_delete=is_on_delete(pcs),
+            now=to_seconds(self._clock.now()),
+        )
+
+    def _excess(self, scene: Scene, update: CliqueUpdate) -> list[Pod]:
+        leaving = {pod.metadata.uid for pod in update.delete}
+        staying = [pod for pod in scene.pods if is_active(pod) and pod.metadata.uid not in leaving]
+        surplus = len(staying) - (scene.clique.spec.replicas or 0)
+        if surplus <= 0:
+            return []
+        current = scene.clique.metadata.labels.get(marks.POD_TEMPLATE_HASH, "")
+        partial = scene.backend is not None and scene.backend.capabilities.minimum_members_only
+        return deletion_order(staying, current, minimum=scene.place.minimum if partial else None)[:surplus]
+
+    # -- writing -------------------------------------------------------------------------------------------------------
+
+    async def _create_missing(self, scene: Scene, staying: Sequence[Pod], granted: int) -> None:
+        if (
+            not gates.may_create_pods(scene.clique, scene.gang, backend_ready=self._answers.is_ready)
+            or scene.backend is None
+        ):
+            return
+        wanted = granted - sum(map(is_active, staying))
+        if wanted > 0 and (not self._has_lost_pods(scene) or await self._is_there(scene.clique)):
+            await write_each(free_indexes(staying, wanted), lambda index: self._create(scene, index))
+
+    def _has_lost_pods(self, scene: Scene) -> bool:
+        return self._names.has_lost(scene.clique) or not all(map(is_active, scene.pods))
+
+    async def _is_there(self, clique: PodClique) -> bool:
+        """Ask whether a PodClique still exists: that its pods go may be seen before it is seen that it went, too."""
+        metadata = clique.metadata
+        try:
+            found = await self._client.get(POD_CLIQUE, metadata.name, metadata.namespace, type=PodClique)
+        except NotFound:
+            return False
+        return found.metadata.uid == metadata.uid and not found.metadata.deleting
+
+    async def _create(self, scene: Scene, index: int) -> None:
+        clique, gang, backend = scene.clique, scene.gang, scene.backend
+        assert gang is not None
+        assert backend is not None
+        # A name the gang still refers to is not used again: the reference is to the pod that had it, not to this one.
+        there, referenced = {pod.metadata.name for pod in scene.pods}, gates.referenced(clique, gang)
+        name = self._names.begin(clique, index, there=there, referenced=referenced)
+        manifest = pods.pod_manifest(clique, scene.layout, scene.place, index, name=name, waiting=self._waiting)
+        backend.prepare_pod(manifest, gang)
+        with self._expectations.creating(scene.key) as creation:
+            try:
+                created = await self._client.create(POD, manifest, type=Created)
+            except AlreadyExists:
+                return  # made before, by a request whose answer was lost or whose event is still on its way
+            except ApiError as error:
+                self._events.event(reference(POD_CLIQUE, clique), "Warning", "PodCreateFailed", str(error))
+                raise
+            creation.created(created.metadata.uid)
+            self._names.made(clique, index)
+
+    async def _delete(self, scene: Scene, pod: Pod) -> None:
+        uid = pod.metadata.uid or ""
+        with self._expectations.deleting(scene.key, uid):
+            async with self._departures.taking(pod):
+                try:
+                    await self._client.delete(POD, pod.metadata.name, scene.key.namespace, uid=uid)
+                except NotFound:
+                    self._expectations.observe(Change(scene.key, pod, None, ""))
+
+    async def _open_gates(self, scene: Scene) -> bool:
+        """Open the gates that may be opened; says whether to look again: the gang, or pods of its base, are going."""
+        gang = scene.gang
+        if gang is None or scene.backend is None:
+            return False
+        base_scheduled = True
+        if scene.place.base_gang is not None:
+            base = self._caches.gangs.get(Key(scene.key.namespace, scene.place.base_gang))
+            cliques = partial(self._caches.clique, scene.key.namespace)
+            base_scheduled = base is not None and gates.is_scheduled(base, cliques)
+            if base is not None and base_scheduled and gates.has_lost_minimum(base, cliques, self._caches.pods_of):
+                return any(map(has_gate, scene.pods))
+        released = gates.releasable(
+            scene.clique,
+            gang,
+            [pod for pod in scene.pods if pod.metadata.uid not in self._opened],
+            base_scheduled=base_scheduled,
+            may_release=scene.backend.may_release,
+        )
+        refused: list[Pod] = []
+
+        async def release(pod: Pod) -> None:
+            with self._releases.opening(gang) as allowed:
+                if allowed:
+                    await self._open_gate(pod)
+                else:
+                    refused.append(pod)
+
+        await write_each(released, release)
+        return bool(refused)
+
+    async def _open_gate(self, pod: Pod) -> None:
+        """Remove our gate and no other; a pod whose gates changed meanwhile is looked at again."""
+        position = [gate.name for gate in pod.spec.scheduling_gates].index(marks.POD_GANG_GATE)
+        path = f"/spec/schedulingGates/{position}"
+        patch: list[JSON] = [
+            {"op": "test", "path": "/metadata/uid", "value": pod.metadata.uid},
+            {"op": "test", "path": f"{path}/name", "value": marks.POD_GANG_GATE},
+            {"op": "remove", "path": path},
+        ]
+        try:
+            await self._trusting.patch(
+                POD, pod.metadata.name, patch, pod.metadata.namespace, kind=PatchKind.JSON, type=Unread
+            )
+        except (NotFound, Invalid) as error:
+            log.debug("gate not opened", pod=pod.metadata.name, error=str(error))
+        else:
+            self._opened.add(pod.metadata.uid or "")
+
+    def _status(self, scene: Scene, update: CliqueUpdate) -> PodCliqueStatus:
+        return clique_status(
+            scene.clique,
+            scene.pods,
+            generation_hash=scene.layout.hashes.generation,
+            progress=update.progress,
+            settled=update.settled,
+            now=self._clock.now(),
+        )
+
+    async def _write_status(self, scene: Scene, status: PodCliqueStatus) -> PodClique:
+        clique = scene.clique
+        if clique.status.scheduled_replicas and not status.scheduled_replicas:
+            text = f"none of {clique.status.scheduled_replicas} scheduled pods is left"
+            self._events.event(reference(POD_CLIQUE, clique), "Warning", "AllScheduledReplicasLost", text)
+        return await write_status(self._trusting, POD_CLIQUE, clique, status, latest=self._latest, type=PodClique)
+
+    # -- waking --------------------------------------------------------------------------------------------------------
+
+    def _observe(self, change: Change[Pod]) -> None:
+        self._expectations.observe(change)
+        if change.old is not None and (change.new is None or not has_gate(change.new)):
+            self._opened.discard(change.old.metadata.uid or "")
+        owner = change.old.metadata.controller if change.new is None and change.old is not None else None
+        if change.old is not None and owner is not None:
+            clique = self._caches.clique(change.key.namespace, owner.name)
+            if clique is not None and clique.metadata.uid == owner.uid:
+                self._names.lost(clique, change.old)
+
+    def _forget(self, change: Change[PodClique]) -> None:
+        if change.new is None and change.old is not None:
+            self._names.forget(change.old.metadata.uid or "")
+
+    def _cliques_of_gang(self, change: Change[PodGang]) -> Iterable[Key]:
+        old, new = change.old, change.new
+        if old is not None and new is not None and _same_for_cliques(old, new):
+            return ()
+        return self._caches.cliques.index_keys(BY_GANG, change.key)
+
+    def _wake_cliques(self, controller: Controller, gang: Key) -> None:
+        for key in self._caches.cliques.index_keys(BY_GANG, gang):
+            controller.enqueue(key)
+
+    def _scaled_siblings(self, change: Change[PodClique]) -> Iterable[Key]:
+        """Wake the PodCliques of scaled gangs when their base gang may just have become scheduled."""
+        old, new = change.old, change.new
+        if new is None or marks.BASE_POD_GANG in new.metadata.labels:
+            return ()
+        if old is not None and old.status.scheduled_replicas == new.status.scheduled_replicas:
+            return ()
+        base = Key(change.key.namespace, new.metadata.labels.get(marks.POD_GANG, ""))
+        return self._caches.cliques.index_keys(BY_BASE_GANG, base)
+
+    def _cliques_of_set(self, change: Change[PodCliqueSet]) -> Iterable[Key]:
+        old, new = change.old, change.new
+        if new is None or (old is not None and same_for_children(old, new)):
+            return ()
+        return self._caches.cliques.index_keys(BY_SET, change.key)
+
+
+def _is_coming_up(clique: PodClique, status: PodCliqueStatus) -> bool:
+    """Say whether a status differs from the one on record while no pod has been placed yet."""
+    placed = status.scheduled_replicas or clique.status.scheduled_replicas
+    return not placed and not says_the_same(status, clique.status)
+
+
+def _failed(found: Iterable[Pod]) -> list[Pod]:
+    """Return pods that failed for good; they are replaced, and their names and claims given back."""
+    return [pod for pod in found if pod.status.phase == "Failed" and not pod.metadata.deleting]
+
+
+def _same_for_cliques(old: PodGang, new: PodGang) -> bool:
+    if old.metadata.deletion_timestamp != new.metadata.deletion_timestamp or _spoken(old) != _spoken(new):
+        return False
+    if not gates.was_initialized(new):
+        return True  # until then nobody goes by what it refers to
+    return old.spec == new.spec and old.metadata.annotations == new.metadata.annotations
+
+
+def _spoken(gang: PodGang) -> tuple[bool, dict[str, tuple[str, str]]]:
+    """Return what of a gang's conditions its PodCliques wait for."""
+    return gates.was_initialized(gang), {
+        each.type: (each.status, each.message if each.type == BACKEND_READY else "")
+        for each in gang.status.conditions
+        if each.type != INITIALIZED
+    }
+
+
+def same_for_children(old: PodCliqueSet, new: PodCliqueSet) -> bool:
+    """Say whether a change of a set is none of the business of what it is made of."""
+    return (
+        old.metadata.generation == new.metadata.generation
+        and old.metadata.annotations == new.metadata.annotations
+        and old.status.current_generation_hash == new.status.current_generation_hash
+        and _turns(old) == _turns(new)
+    )
+
+
+def _turns(pcs: PodCliqueSet) -> object:
+    progress = pcs.status.update_progress
+    return None if progress is None else (progress.update_ended_at, progress.currently_updating)

@@ -1,0 +1,211 @@
+"""The PodCliqueScalingGroup controller: the PodCliques of each of its replicas."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import structlog
+
+from spinney.api import labels as marks
+from spinney.api.durations import parse_duration
+from spinney.api.grove import POD_CLIQUE, POD_CLIQUE_SCALING_GROUP, PodClique, PodCliqueScalingGroup, PodCliqueSet
+from spinney.api.time import to_seconds
+from spinney.kube.cache import Change
+from spinney.kube.client import Client
+from spinney.kube.controller import Controller, Requeue
+from spinney.kube.events import EventRecorder, reference
+from spinney.kube.finalizers import remove_finalizer
+from spinney.kube.keys import Key
+from spinney.kube.manager import Manager
+from spinney.kube.mapping import to_controller_of, to_label
+from spinney.kube.reconciling import Latest, a_controller, delete_exactly, patch_each, write_each
+from spinney.operator.caches import BY_SET, Caches
+from spinney.operator.controllers.departures import Departures
+from spinney.operator.controllers.growth import Growth
+from spinney.operator.controllers.podclique import same_for_children
+from spinney.operator.desired import names, podcliques
+from spinney.operator.desired.claims import claims_of_group
+from spinney.operator.desired.hashes import TemplateHashes
+from spinney.operator.desired.layout import Layout
+from spinney.operator.owned.claims import ClaimKeeper
+from spinney.operator.owned.taken_names import create_own
+from spinney.operator.status.last_errors import ErrorReports
+from spinney.operator.status.podcliquescalinggroup import by_replica, group_status, replicas_of
+from spinney.operator.status.podcliqueset import replica_index
+from spinney.operator.status.writing import write_status
+from spinney.operator.updates import termination
+from spinney.operator.updates.podcliquescalinggroup import GroupUpdate, group_update
+from spinney.operator.updates.podcliqueset import is_on_delete, is_selected
+
+log = structlog.get_logger()
+
+
+@dataclass(frozen=True)
+class Scene:
+    """Everything a reconcile of one scaling group looks at."""
+
+    key: Key
+    group: PodCliqueScalingGroup
+    layout: Layout
+    config: str
+    replica: int
+    hashes: TemplateHashes
+    members: Sequence[PodClique]
+
+
+class PodCliqueScalingGroupController:
+    """Reconciles PodCliqueScalingGroups. Mutable: own writes not seen yet."""
+
+    def __init__(
+        self,
+        client: Client,
+        caches: Caches,
+        events: EventRecorder,
+        claims: ClaimKeeper,
+        *,
+        growth: Growth,
+        departures: Departures,
+    ) -> None:
+        self._client = client.trusting()
+        self._clock = client.runtime.clock
+        self._caches = caches
+        self._events = events
+        self._claims = claims
+        self._growth = growth
+        self._departures = departures
+        self._latest: Latest[PodCliqueScalingGroup] = Latest()
+
+    def register(self, manager: Manager, *, workers: int) -> Controller:
+        """Run under a manager: woken by groups, their PodCliques and their sets."""
+        reports = ErrorReports(self._client, self._events, POD_CLIQUE_SCALING_GROUP, self._caches.groups.get)
+        controller = a_controller(manager, "podcliquescalinggroup", reports.of(self.reconcile), workers=workers)
+        controller.watch(self._caches.groups)
+        controller.watch(self._caches.cliques, to_label(marks.SCALING_GROUP))
+        controller.watch(self._caches.sets, self._groups_of_set)
+        if self._claims.cache is not None:
+            controller.watch(self._claims.cache, to_controller_of(POD_CLIQUE_SCALING_GROUP))
+        return controller
+
+    async def reconcile(self, key: Key) -> Requeue | None:
+        """Bring one scaling group to where it should be."""
+        cached = self._caches.groups.get(key)
+        if cached is None:
+            self._latest.forget(key)
+            return None
+        group = self._latest.of(key, cached)
+        if group.metadata.deleting:
+            await remove_finalizer(self._client, POD_CLIQUE_SCALING_GROUP, group, marks.SCALING_GROUP_FINALIZER)
+            return None
+        scene = self._scene(key, group)
+        if scene is None:
+            return None
+        update = self._update(scene)
+        delay = scene.layout.pcs.spec.template.termination_delay
+        verdict = termination.of_scaling_group(
+            group,
+            scene.members,
+            termination.DEFAULT_DELAY if delay is None else parse_duration(delay),
+            self._clock.now(),
+        )
+        if verdict.recycle:
+            text = f"replicas {', '.join(map(str, verdict.recycle))} lost their minimum for too long"
+            about = reference(POD_CLIQUE_SCALING_GROUP, group)
+            self._events.event(about, "Warning", "PodCliqueScalingGroupReplicaDeleteSuccessful", text)
+        await self._write_status(scene, update)
+        await self._delete(scene, update.delete, verdict.recycle)
+        granted = self._growth.copies(group, scene.layout, scene.config)
+        await self._sync(scene, granted)
+        self._growth.told(replicas_of(group), granted, scene.layout)
+        return None if verdict.wait is None else Requeue(after=verdict.wait.total_seconds())
+
+    # -- deciding ------------------------------------------------------------------------------------------------------
+
+    def _scene(self, key: Key, group: PodCliqueScalingGroup) -> Scene | None:
+        pcs = self._caches.set_of(group.metadata)
+        i = replica_index(group.metadata.labels)
+        if pcs is None or i < 0:
+            return None
+        layout = self._caches.layout(pcs)
+        config = names.config_name(group.metadata.name, group.metadata.labels)
+        if config not in layout.group_configs:
+            return None
+        return Scene(key, group, layout, config, i, layout.hashes, self._caches.members_of(key))
+
+    def _update(self, scene: Scene) -> GroupUpdate:
+        pcs = scene.layout.pcs
+        known = pcs.status.current_generation_hash == scene.hashes.generation
+        return group_update(
+            scene.group,
+            scene.members,
+            hashes=scene.hashes,
+            selected=known and is_selected(pcs, scene.replica),
+            on_delete=is_on_delete(pcs),
+            now=to_seconds(self._clock.now()),
+        )
+
+    # -- writing -------------------------------------------------------------------------------------------------------
+
+    async def _delete(self, scene: Scene, replaced: Sequence[PodClique], recycled: Sequence[int]) -> None:
+        """Delete the PodCliques that are replaced, recycled or no longer wanted, highest index first."""
+        names_replaced = {clique.metadata.name for clique in replaced}
+        doomed = [
+            clique
+            for j, members in sorted(by_replica(scene.members).items(), reverse=True)
+            for clique in members
+            if j in recycled or j >= replicas_of(scene.group) or clique.metadata.name in names_replaced
+        ]
+        await write_each(doomed, self._take)
+
+    async def _take(self, clique: PodClique) -> None:
+        async with self._departures.taking(clique):
+            await delete_exactly(self._client, POD_CLIQUE, clique)
+
+    async def _sync(self, scene: Scene, replicas: int) -> None:
+        wanted = podcliques.desired_scaling_group(scene.layout, scene.replica, scene.config)
+        correction = podcliques.group_correction(scene.group, wanted)
+        await patch_each(self._client, POD_CLIQUE_SCALING_GROUP, [(scene.group, correction)])
+        owner = podcliques.owned_by_scaling_group(scene.group)
+        plans = claims_of_group(scene.layout, scene.replica, scene.config, replicas)
+        await self._claims.keep(scene.layout.pcs, owner, plans)
+        existing = {clique.metadata.name: clique for clique in scene.members}
+        desired = [
+            podcliques.desired_clique(scene.layout, place, scene.hashes.cliques[place.template.name], owner)
+            for j in range(replicas)
+            for place in scene.layout.members(scene.replica, scene.config, j)
+        ]
+        missing = [each for each in desired if each.metadata.name not in existing]
+        await write_each(missing, lambda clique: create_own(self._client, POD_CLIQUE, clique))
+        pairs = [(existing[each.metadata.name], each) for each in desired if each.metadata.name in existing]
+        patches = [
+            (found, podcliques.correction(found, wanted))
+            for found, wanted in pairs
+            if self._may_correct(scene, found, wanted)
+        ]
+        await patch_each(self._client, POD_CLIQUE, patches)
+
+    def _may_correct(self, scene: Scene, existing: PodClique, desired: PodClique) -> bool:
+        """Say whether a PodClique is edited in place; a rolling update deletes it instead."""
+        if existing.metadata.deleting:
+            return False
+        label = marks.POD_TEMPLATE_HASH
+        same = existing.metadata.labels.get(label) == desired.metadata.labels.get(label)
+        return same or is_on_delete(scene.layout.pcs)
+
+    async def _write_status(self, scene: Scene, update: GroupUpdate) -> None:
+        group = scene.group
+        status = group_status(
+            group,
+            scene.members,
+            hashes=scene.hashes,
+            progress=update.progress,
+            settled=update.settled,
+            now=self._clock.now(),
+        )
+        await write_status(
+            self._client, POD_CLIQUE_SCALING_GROUP, group, status, latest=self._latest, type=PodCliqueScalingGroup
+        )
+
+    def _groups_of_set(self, change: Change[PodCliqueSet]) -> Iterable[Key]:
+        old, new = change.old, change.new
+        if new is None or (old is not None and same_for_children(old, new)):
+            return ()
+        return self._caches.groups.index_keys(BY_SET, change.key)

@@ -1,0 +1,1 @@
+"""What should exist for a PodCliqueSet, as pure functions of it: names, manifests, gangs, gates."""

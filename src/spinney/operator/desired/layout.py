@@ -1,0 +1,152 @@
+"""Where every PodClique of a PodCliqueSet stands: its replica, its scaling group, its template, its gang.
+
+A :class:`Place` is computed from the PodCliqueSet downwards and never parsed out of a name, so cliques whose names
+overlap cannot be taken for one another.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
+from spinney.api import labels as marks
+from spinney.api.grove import PodCliqueScalingGroupConfig, PodCliqueSet, PodCliqueTemplateSpec
+from spinney.operator.desired import names
+from spinney.operator.desired.hashes import TemplateHashes, template_hashes
+
+
+@dataclass(frozen=True)
+class GroupPlace:
+    """Where one replica of a scaling group stands."""
+
+    config: PodCliqueScalingGroupConfig
+    scaling_group: str
+    replica: int
+
+    @property
+    def minimum(self) -> int:
+        """Return how many replicas of the group the base gang holds."""
+        return min_available(self.config)
+
+    @property
+    def stem(self) -> str:
+        """Return the common prefix of the PodCliques of this replica."""
+        return names.scaling_group_replica(self.scaling_group, self.replica)
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where one PodClique stands."""
+
+    pcs: str
+    replica: int
+    template: PodCliqueTemplateSpec
+    group: GroupPlace | None = None
+
+    @cached_property
+    def name(self) -> str:
+        """Return the PodClique's name."""
+        if self.group is None:
+            return names.standalone_clique(self.pcs, self.replica, self.template.name)
+        return names.member_clique(self.group.scaling_group, self.group.replica, self.template.name)
+
+    @property
+    def gang(self) -> str:
+        """Return the gang that holds the PodClique's pods."""
+        if self.group is None:
+            return names.base_gang(self.pcs, self.replica)
+        group = self.group
+        return names.member_gang(self.pcs, self.replica, group.scaling_group, group.replica, group.minimum)
+
+    @property
+    def base_gang(self) -> str | None:
+        """Return the gang that must be scheduled first; ``None`` inside that gang itself."""
+        base = names.base_gang(self.pcs, self.replica)
+        return None if self.group is None or self.group.replica < self.group.minimum else base
+
+    @property
+    def minimum(self) -> int:
+        """Return how many pods of the clique its gang cannot do without."""
+        return min_available_of(self.template)
+
+
+class Layout:
+    """The places of one PodCliqueSet. A read-only view on it that remembers what it worked out."""
+
+    def __init__(self, pcs: PodCliqueSet) -> None:
+        self.pcs = pcs
+        self.name = pcs.metadata.name
+        self._standalone: dict[int, list[Place]] = {}
+
+    @cached_property
+    def templates(self) -> Mapping[str, PodCliqueTemplateSpec]:
+        """Return the clique templates by name."""
+        return {template.name: template for template in self.pcs.spec.template.cliques}
+
+    @cached_property
+    def group_configs(self) -> Mapping[str, PodCliqueScalingGroupConfig]:
+        """Return the scaling group configurations by name, in order."""
+        return {group.name: group for group in self.pcs.spec.template.pod_clique_scaling_groups}
+
+    @cached_property
+    def groups_of_cliques(self) -> Mapping[str, str]:
+        """Return the scaling group of each clique that is in one."""
+        return {clique: group.name for group in self.group_configs.values() for clique in group.clique_names}
+
+    @cached_property
+    def hashes(self) -> TemplateHashes:
+        """Return the hashes of the templates in force."""
+        return template_hashes(self.pcs)
+
+    @property
+    def replicas(self) -> int:
+        """Return how many replicas the set is to have."""
+        return self.pcs.spec.replicas or 0
+
+    def standalone(self, i: int) -> list[Place]:
+        """Return the PodCliques of a replica that are in no scaling group, in template order."""
+        if i not in self._standalone:
+            self._standalone[i] = [
+                Place(self.name, i, template)
+                for template in self.pcs.spec.template.cliques
+                if template.name not in self.groups_of_cliques
+            ]
+        return self._standalone[i]
+
+    def members(self, i: int, group: str, j: int) -> list[Place]:
+        """Return the PodCliques of one scaling group replica, in the group's order."""
+        config = self.group_configs[group]
+        where = GroupPlace(config, names.scaling_group(self.name, i, group), j)
+        return [Place(self.name, i, self.templates[clique], where) for clique in config.clique_names]
+
+    def base(self, i: int) -> list[Place]:
+        """Return the PodCliques of a replica's base gang: the standalone ones, then each group's minimum."""
+        return self.standalone(i) + [
+            place
+            for name, config in self.group_configs.items()
+            for j in range(min_available(config))
+            for place in self.members(i, name, j)
+        ]
+
+    def place(self, clique_name: str, labels: Mapping[str, str]) -> Place | None:
+        """Return the place of an existing PodClique; ``None`` when the set has no such template or group."""
+        template = names.template_name(clique_name, labels)
+        i = int(labels[marks.REPLICA_INDEX])
+        group = labels.get(marks.SCALING_GROUP)
+        if group is None:
+            return next((place for place in self.standalone(i) if place.template.name == template), None)
+        config = self.group_configs.get(group.removeprefix(f"{self.name}-{i}-"))
+        if config is None:
+            return None
+        members = self.members(i, config.name, int(labels[marks.SCALING_GROUP_REPLICA_INDEX]))
+        return next((place for place in members if place.template.name == template), None)
+
+
+def min_available(config: PodCliqueScalingGroupConfig) -> int:
+    """Return the minimum of a scaling group; 1 where nothing is said."""
+    return 1 if config.min_available is None else config.min_available
+
+
+def min_available_of(template: PodCliqueTemplateSpec) -> int:
+    """Return the minimum of a clique; all its replicas where nothing is said."""
+    spec = template.spec
+    return (spec.replicas or 1) if spec.min_available is None else spec.min_available

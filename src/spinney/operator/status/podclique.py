@@ -1,0 +1,130 @@
+"""The status of a PodClique, computed from its pods."""
+
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+
+import msgspec
+
+from spinney.api import labels as marks
+from spinney.api.conditions import find_condition, set_condition
+from spinney.api.core import Pod
+from spinney.api.grove import PodClique, PodCliqueStatus
+from spinney.api.grove_status import PodCliqueUpdateProgress
+from spinney.api.meta import Condition, ConditionStatus
+from spinney.api.time import to_seconds
+from spinney.operator.desired import labels
+from spinney.operator.pod_states import PodState, has_gate, is_active, is_ready, is_scheduled, state
+
+MIN_AVAILABLE_BREACHED = "MinAvailableBreached"
+POD_CLIQUE_SCHEDULED = "PodCliqueScheduled"
+
+
+def clique_status(
+    clique: PodClique,
+    pods: Sequence[Pod],
+    *,
+    generation_hash: str,
+    progress: PodCliqueUpdateProgress | None,
+    settled: bool,
+    now: datetime,
+) -> PodCliqueStatus:
+    """Return the status of a PodClique; ``generation_hash`` is the set's, ``progress`` that of its update.
+
+    Until the update is ``settled`` the hashes on record remain.
+    """
+    template_hash = clique.metadata.labels.get(marks.POD_TEMPLATE_HASH)
+    active = [pod for pod in pods if is_active(pod)]
+    updating = progress is not None and progress.update_ended_at is None
+    status = PodCliqueStatus(
+        observed_generation=clique.metadata.generation,
+        replicas=len(active),
+        ready_replicas=sum(map(is_ready, active)),
+        scheduled_replicas=sum(map(is_scheduled, active)),
+        schedule_gated_replicas=sum(map(has_gate, active)),
+        updated_replicas=sum(pod.metadata.labels.get(marks.POD_TEMPLATE_HASH) == template_hash for pod in active),
+        hpa_pod_selector=_selector(clique),
+        conditions=clique.status.conditions,
+        current_pod_clique_set_generation_hash=(
+            generation_hash if settled else clique.status.current_pod_clique_set_generation_hash
+        ),
+        current_pod_template_hash=template_hash if settled else clique.status.current_pod_template_hash,
+        update_progress=progress,
+    )
+    conditions = status.conditions
+    for condition in _conditions(clique, active, updating):
+        conditions = set_since(conditions, condition, now, clique.metadata.creation_timestamp)
+    return msgspec.structs.replace(status, conditions=conditions)
+
+
+def set_since(
+    conditions: tuple[Condition, ...], new: Condition, now: datetime, created: datetime | None
+) -> tuple[Condition, ...]:
+    """Set a condition; the first one ever that says "not well" holds since the object was created.
+
+    So whoever reads it can tell a workload that never ran from one that ran and broke (see ``was_well_before``). Times
+    have whole seconds: one that ran and broke within its first second is said to have broken a second later.
+    """
+    old = find_condition(conditions, new.type)
+    if not _is_well(new) and created is not None:
+        if old is None:
+            new = msgspec.structs.replace(new, last_transition_time=created)
+        elif _is_well(old):
+            broke = max(to_seconds(now), created + timedelta(seconds=1))
+            new = msgspec.structs.replace(new, last_transition_time=broke)
+    return set_condition(conditions, new, now)
+
+
+def was_well_before(conditions: tuple[Condition, ...], kind: str, created: datetime | None) -> bool:
+    """Say whether a condition is well, or was at some time since the object was created."""
+    condition = find_condition(conditions, kind)
+    if condition is None or condition.last_transition_time is None or created is None:
+        return False
+    return _is_well(condition) or condition.last_transition_time > created
+
+
+def _is_well(condition: Condition) -> bool:
+    return condition.status == ("False" if condition.type == MIN_AVAILABLE_BREACHED else "True")
+
+
+def minimum(clique: PodClique) -> int:
+    """Return how many pods a PodClique cannot do without."""
+    return clique.spec.min_available if clique.spec.min_available is not None else (clique.spec.replicas or 1)
+
+
+def _conditions(clique: PodClique, active: Sequence[Pod], updating: bool) -> list[Condition]:
+    least = minimum(clique)
+    scheduled = [pod for pod in active if is_scheduled(pod)]
+    unhealthy = [pod for pod in scheduled if state(pod) in {PodState.FAILED_BEFORE, PodState.NOT_READY}]
+    enough = len(scheduled) >= least
+    conditions = [
+        _condition(
+            POD_CLIQUE_SCHEDULED,
+            "True" if enough else "False",
+            "SufficientScheduledPods" if enough else "InsufficientScheduledPods",
+            f"{len(scheduled)} of at least {least} pods are scheduled",
+        )
+    ]
+    healthy = len(scheduled) - len(unhealthy)
+    if updating:
+        breach = _condition(MIN_AVAILABLE_BREACHED, "Unknown", "UpdateInProgress", "the PodClique is being updated")
+    elif not enough:
+        text = f"{len(scheduled)} of at least {least} pods are scheduled"
+        breach = _condition(MIN_AVAILABLE_BREACHED, "True", "ScheduledReplicasBelowMinAvailable", text)
+    elif healthy < least:
+        text = f"{healthy} of at least {least} pods are ready or starting"
+        breach = _condition(MIN_AVAILABLE_BREACHED, "True", "InsufficientReadyPods", text)
+    else:
+        text = f"{healthy} of at least {least} pods are ready or starting"
+        breach = _condition(MIN_AVAILABLE_BREACHED, "False", "SufficientReadyPods", text)
+    return [breach, *conditions]
+
+
+def _condition(kind: str, status: ConditionStatus, reason: str, message: str) -> Condition:
+    return Condition(type=kind, status=status, reason=reason, message=message)
+
+
+def _selector(clique: PodClique) -> str | None:
+    if marks.SCALING_GROUP in clique.metadata.labels:
+        return None  # members are scaled through their group
+    own = labels.managed(clique.metadata.labels.get(marks.PART_OF, ""))
+    return labels.selector(own | {marks.POD_CLIQUE: clique.metadata.name})

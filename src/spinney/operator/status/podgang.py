@@ -1,0 +1,189 @@
+"""The status of a PodGang, as far as the operator writes it.
+
+Operator: Initialized, BackendReady, Ready, Unhealthy, the phase, and how many pods are placed. The scheduler that
+places the gang writes Scheduled, DisruptionTarget and the placement score; for a scheduler that does not know gangs the
+operator derives Scheduled from the pods.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from spinney.api import labels as marks
+from spinney.api.conditions import find_condition, is_true, set_condition
+from spinney.api.core import Pod
+from spinney.api.grove import PodClique
+from spinney.api.meta import Condition
+from spinney.api.podgang import (
+    BACKEND_READY,
+    INITIALIZED,
+    PODS_MISSING,
+    READY,
+    SCHEDULED,
+    UNHEALTHY,
+    PodGang,
+    PodGangStatus,
+    PodGroup,
+    written,
+)
+from spinney.operator.desired.gates import backend_ready_message, was_initialized
+from spinney.operator.desired.topologies import Untranslatable
+from spinney.operator.pod_states import is_active, is_ready, is_scheduled
+from spinney.operator.status.podclique import POD_CLIQUE_SCHEDULED, was_well_before
+from spinney.operator.status.podcliquescalinggroup import is_breached
+
+WRITTEN = (INITIALIZED, BACKEND_READY, READY, UNHEALTHY)
+
+
+@dataclass(frozen=True)
+class Members:
+    """What exists of a gang: its PodCliques, and the pods of each, by PodClique name."""
+
+    cliques: Mapping[str, PodClique]
+    pods: Mapping[str, Sequence[Pod]]
+
+    def active(self, group: str) -> list[Pod]:
+        """Return the pods of a group that count."""
+        return [pod for pod in self.pods.get(group, ()) if is_active(pod)]
+
+    def parts(self) -> Iterator[PodClique | Pod]:
+        """Return every PodClique and every pod."""
+        yield from self.cliques.values()
+        for pods in self.pods.values():
+            yield from pods
+
+
+@dataclass(frozen=True)
+class BackendAnswer:
+    """What became of the last ``sync_pod_gang``: nothing wrong, or the reason and the message to show."""
+
+    reason: str = ""
+    message: str = ""
+
+    @property
+    def ready(self) -> bool:
+        """Say whether the backend's objects stand."""
+        return not self.reason
+
+
+def missing(gang: PodGang, members: Members) -> str | None:
+    """Return what an initialisation still waits for; ``None`` when every pod exists, is labelled and is referred to."""
+    for group in gang.spec.pod_groups:
+        clique = members.cliques.get(group.name)
+        if clique is None or clique.metadata.deleting:
+            return f"PodClique {group.name} does not exist yet"
+        pods = members.active(group.name)
+        wanted = clique.spec.replicas or 0
+        labelled = {pod.metadata.name for pod in pods if pod.metadata.labels.get(marks.POD_GANG) == gang.metadata.name}
+        if len(labelled) < wanted:
+            return f"{len(labelled)} of {wanted} pods of PodClique {group.name} exist"
+        referenced = {reference.name for reference in group.pod_references}
+        if not labelled <= referenced:
+            return f"{len(labelled & referenced)} of {len(labelled)} pods of PodClique {group.name} are referred to"
+    return None
+
+
+def initialized(gang: PodGang, members: Members, held: Sequence[Untranslatable], *, former_life: bool) -> Condition:
+    """Return the condition Initialized: whether every pod exists and is referred to.
+
+    ``PodsMissing`` says of a gang that has been Initialized that it scales out, or that a pod of it is replaced.
+    """
+    before = was_initialized(gang) and not former_life
+    waiting = held[0].reason if held and not before else missing(gang, members)
+    if former_life:
+        waiting = "the gang is being recycled"
+    if waiting is not None:
+        reason = PODS_MISSING if before else "PodsPending"
+        return Condition(type=INITIALIZED, status="False", reason=reason, message=waiting)
+    return Condition(type=INITIALIZED, status="True", reason="Ready", message="every pod exists and is referred to")
+
+
+def gang_status(
+    gang: PodGang,
+    members: Members,
+    *,
+    initialized: Condition,
+    backend: BackendAnswer | None,
+    derive_scheduled: bool,
+    now: datetime,
+) -> PodGangStatus:
+    """Return the operator's part of a gang's status; without an answer BackendReady stays as it is."""
+    groups = [(group, members.active(group.name)) for group in gang.spec.pod_groups]
+    placed = all(_count(pods, is_scheduled) >= group.min_replicas for group, pods in groups) and bool(groups)
+    wanted = [initialized, *_backend_ready(gang, backend), _ready(groups), _unhealthy(gang, members)]
+    if derive_scheduled:
+        wanted.append(_scheduled(groups, placed))
+    else:
+        placed = is_true(gang.status.conditions, SCHEDULED)
+    conditions = written(gang.status.conditions)
+    for condition in wanted:
+        conditions = set_condition(conditions, condition, now)
+    ours = {condition.type for condition in wanted} | set(WRITTEN)
+    return PodGangStatus(
+        phase=_phase(placed, is_true(conditions, READY)),
+        conditions=tuple(condition for condition in conditions if condition.type in ours),
+        scheduled=f"{sum(_count(pods, is_scheduled) for _, pods in groups)}/{_referenced(gang)}",
+    )
+
+
+def _backend_ready(gang: PodGang, backend: BackendAnswer | None) -> list[Condition]:
+    if backend is None:
+        condition = find_condition(gang.status.conditions, BACKEND_READY)
+        return [condition] if condition is not None else []
+    if backend.ready:
+        message = backend_ready_message(gang)
+        return [Condition(type=BACKEND_READY, status="True", reason="Synced", message=message)]
+    return [Condition(type=BACKEND_READY, status="False", reason=backend.reason, message=backend.message)]
+
+
+def _scheduled(groups: Sequence[tuple[PodGroup, Sequence[Pod]]], placed: bool) -> Condition:
+    if placed:
+        text = "every group has its minimum placed"
+        return Condition(type=SCHEDULED, status="True", reason="MinimumPlaced", message=text)
+    short = [f"{g.name} {_count(pods, is_scheduled)}/{g.min_replicas}" for g, pods in groups if _short(g, pods)]
+    text = f"placed of the minimum: {', '.join(short)}"
+    return Condition(type=SCHEDULED, status="False", reason="MinimumNotPlaced", message=text)
+
+
+def _short(group: PodGroup, pods: Sequence[Pod]) -> bool:
+    return _count(pods, is_scheduled) < group.min_replicas
+
+
+def _ready(groups: Sequence[tuple[PodGroup, Sequence[Pod]]]) -> Condition:
+    ready = [(group, _count(pods, is_ready)) for group, pods in groups]
+    short = [f"{group.name} {count}/{group.min_replicas}" for group, count in ready if count < group.min_replicas]
+    if not short and groups:
+        text = "every group has its minimum ready"
+        return Condition(type=READY, status="True", reason="MinimumReady", message=text)
+    text = f"ready of the minimum: {', '.join(short)}"
+    return Condition(type=READY, status="False", reason="MinimumNotReady", message=text)
+
+
+def _unhealthy(gang: PodGang, members: Members) -> Condition:
+    breached = [
+        group.name
+        for group in gang.spec.pod_groups
+        if (clique := members.cliques.get(group.name)) is not None and is_breached(clique) and _ran_before(clique)
+    ]
+    if breached:
+        text = f"fewer pods than the minimum in {', '.join(breached)}"
+        return Condition(type=UNHEALTHY, status="True", reason="MinimumBreached", message=text)
+    return Condition(type=UNHEALTHY, status="False", reason="NoBreach", message="no group has lost its minimum")
+
+
+def _ran_before(clique: PodClique) -> bool:
+    return was_well_before(clique.status.conditions, POD_CLIQUE_SCHEDULED, clique.metadata.creation_timestamp)
+
+
+def _phase(placed: bool, ready: bool) -> str:
+    if not placed:
+        return "Pending"
+    return "Running" if ready else "Starting"
+
+
+def _count(pods: Sequence[Pod], test: Callable[[Pod], bool]) -> int:
+    return sum(map(test, pods))
+
+
+def _referenced(gang: PodGang) -> int:
+    return sum(len(group.pod_references) for group in gang.spec.pod_groups)
