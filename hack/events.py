@@ -249,7 +249,7 @@ COMPUTED: Final = {
         "SchedulerError",
         "ConstraintNotHonoured",
     },
-    "spinney.scheduler.pod_group_conditions": {"Unschedulable", "SchedulerError"},  # the verdict's word
+    "spinney.scheduler.reporting.pod_group_conditions": {"Unschedulable", "SchedulerError"},  # the verdict's word
     "spinney.binding.evicting": {"Evict", "GangReleased"},  # the disruption's word
     "spinney.coscheduling.group_status": {"Preempting"},  # what the process tells about
     "spinney.operator.status.last_errors": {"NameTaken", "MissingTemplate", "TooLarge"},  # the error's name

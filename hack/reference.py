@@ -29,7 +29,7 @@ from spinney.kube.metrics import KubeMetrics
 from spinney.nodes import ClusterSpec
 from spinney.operator.configuration import OperatorConfiguration
 from spinney.scheduler.config import SchedulerConfig
-from spinney.scheduler.cycle_metrics import CycleMetrics
+from spinney.scheduler.process.cycle_metrics import CycleMetrics
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 import pictures

@@ -33,9 +33,9 @@ from benchmarks.scheduler.plugins import (
     NamespaceLimit,
 )
 from spinney.runtime.collection import settle_garbage_collector
-from spinney.scheduler.collecting import collection_held_off
 from spinney.scheduler.config import DEFAULT_ACTIONS, SchedulerConfig
-from spinney.scheduler.scheduler import Scheduler
+from spinney.scheduler.cycle.collecting import collection_held_off
+from spinney.scheduler.cycle.scheduler import Scheduler
 
 PARTS = ("fill", "verdict", "mixed", "plugins", "growth", "session")
 PODS_PER_SECOND, VERDICT_SECONDS = 50_000, 0.010

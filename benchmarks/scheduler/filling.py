@@ -9,10 +9,11 @@ from dataclasses import dataclass
 
 from benchmarks.scheduler import shapes
 from spinney.scheduler.config import PluginOption, SchedulerConfig
-from spinney.scheduler.inventory import Inventory
-from spinney.scheduler.plugin import Plugin, default_registry
-from spinney.scheduler.results import CycleResult
-from spinney.scheduler.scheduler import Scheduler
+from spinney.scheduler.cycle.scheduler import Scheduler
+from spinney.scheduler.framework.plugin import Plugin
+from spinney.scheduler.framework.results import CycleResult
+from spinney.scheduler.intake.inventory import Inventory
+from spinney.scheduler.plugins import default_registry
 
 LARGEST_SHARE_OF_EXPLAINING = 0.05
 

@@ -17,7 +17,7 @@ from benchmarks.scheduler import shapes
 from spinney.cluster.pods import PodKey
 from spinney.runtime.collection import settle_garbage_collector
 from spinney.scheduler.config import SchedulerConfig
-from spinney.scheduler.scheduler import Scheduler
+from spinney.scheduler.cycle.scheduler import Scheduler
 
 PODS_PER_GANG = 50
 ROUNDS = 5

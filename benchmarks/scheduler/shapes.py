@@ -12,8 +12,8 @@ from spinney.api.meta import Metadata
 from spinney.api.selectors import LabelSelector
 from spinney.gangs.tree import DEFAULT_POD_SET, Gang, GangKey, PodSet, TopologyConstraint, single
 from spinney.scheduler.fairshare import GPU, Amounts, Queue
-from spinney.scheduler.inventory import Inventory
-from spinney.scheduler.results import CycleResult
+from spinney.scheduler.framework.results import CycleResult
+from spinney.scheduler.intake.inventory import Inventory
 from spinney.scheduler.topology.levels import Topology
 
 HOST, RACK, BLOCK = "kubernetes.io/hostname", "example.com/rack", "example.com/block"

@@ -24,10 +24,10 @@ from spinney.api.labels import KAI_POD_GROUP
 from spinney.api.meta import Metadata
 from spinney.gangs.tree import DEFAULT_POD_SET, Gang, GangKey, PodSet, single
 from spinney.scheduler.config import SchedulerConfig, VictimSearch
+from spinney.scheduler.cycle.scheduler import Scheduler
 from spinney.scheduler.fairshare import GPU, Amounts, Queue
-from spinney.scheduler.inventory import Inventory
-from spinney.scheduler.scheduler import Scheduler
-from spinney.scheduler.session import Session
+from spinney.scheduler.framework.session import Session
+from spinney.scheduler.intake.inventory import Inventory
 
 GPUS = 8
 NAMESPACE = "bench"

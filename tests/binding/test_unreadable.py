@@ -9,7 +9,7 @@ from spinney.kube.events import EventRecorder
 from spinney.kube.keys import Key
 from spinney.kube.metrics import KubeMetrics
 from spinney.runtime import Runtime, run_virtual
-from spinney.scheduler.inventory import Inventory
+from spinney.scheduler.intake.inventory import Inventory
 from spinney.server import ApiServer
 from spinney.sim.transport import InProcessTransport
 

@@ -21,7 +21,7 @@ from spinney.kube.crds import install_crds
 from spinney.nodes import ClusterSpec, Fleet, NodeGroup
 from spinney.operator.operator import Operator, Settings
 from spinney.scheduler.config import SchedulerConfig
-from spinney.scheduler.process import SchedulerProcess
+from spinney.scheduler.process.process import SchedulerProcess
 from tests.conftest import Cluster
 
 OURS = "scheduler: {profiles: [{name: spinney-scheduler, default: true}]}"

@@ -9,8 +9,8 @@ from spinney.api.kai import QUEUE
 from spinney.coscheduling.process import CoschedulerProcess
 from spinney.kube.manager import Manager
 from spinney.scheduler.config import SchedulerConfig
-from spinney.scheduler.inventory import Inventory
-from spinney.scheduler.process import SchedulerProcess
+from spinney.scheduler.intake.inventory import Inventory
+from spinney.scheduler.process.process import SchedulerProcess
 from tests.conftest import Cluster
 
 from .world import World, a_node, a_pod, a_world

@@ -4,7 +4,7 @@ from spinney.api.core import PodWorkloadReference
 from spinney.api.meta import ObjectMeta
 from spinney.api.workload_v1alpha1 import GangPolicy, PodGroup, PodGroupPolicy, Workload, WorkloadSpec
 from spinney.gangs.tree import GangKey
-from spinney.scheduler.inventory import Inventory
+from spinney.scheduler.intake.inventory import Inventory
 from tests.scheduler.building import NAMESPACE, a_pod
 from tests.weighing import held_by
 

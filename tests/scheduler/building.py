@@ -10,10 +10,11 @@ from spinney.api.meta import Metadata
 from spinney.gangs.tree import DEFAULT_POD_SET, Gang, GangKey, GroupSet, PodSet, TopologyConstraint, single
 from spinney.runtime import InlineExecutor, Runtime, SystemClock
 from spinney.scheduler.config import PluginOption, SchedulerConfig
-from spinney.scheduler.inventory import Inventory
-from spinney.scheduler.plugin import Plugin, PluginRegistry, default_registry
-from spinney.scheduler.scheduler import Scheduler
-from spinney.scheduler.session import Session
+from spinney.scheduler.cycle.scheduler import Scheduler
+from spinney.scheduler.framework.plugin import Plugin, PluginRegistry
+from spinney.scheduler.framework.session import Session
+from spinney.scheduler.intake.inventory import Inventory
+from spinney.scheduler.plugins import default_registry
 
 NAMESPACE = "team"
 QUEUE = "default-queue"

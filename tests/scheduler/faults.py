@@ -17,14 +17,15 @@ from spinney.gangs.tree import Gang, GroupSet, PodSet
 from spinney.runtime import InlineExecutor, Runtime
 from spinney.scheduler import Event, EventHandler, Plugin, Session
 from spinney.scheduler.config import PluginOption, SchedulerConfig
-from spinney.scheduler.events import WITHIN_CAPACITY, BatchEvent, Scenario
+from spinney.scheduler.cycle.scheduler import Scheduler
 from spinney.scheduler.fairshare import GPU, Amounts, Queue, Weights
-from spinney.scheduler.hooks import QueueTurn
-from spinney.scheduler.inventory import Inventory
-from spinney.scheduler.jobs import PodGroupInfo
-from spinney.scheduler.plugin import PluginRegistry, default_registry
-from spinney.scheduler.scheduler import Scheduler
-from spinney.scheduler.tasks import PodInfo
+from spinney.scheduler.framework.events import WITHIN_CAPACITY, BatchEvent, Scenario
+from spinney.scheduler.framework.hooks import QueueTurn
+from spinney.scheduler.framework.jobs import PodGroupInfo
+from spinney.scheduler.framework.plugin import PluginRegistry
+from spinney.scheduler.framework.tasks import PodInfo
+from spinney.scheduler.intake.inventory import Inventory
+from spinney.scheduler.plugins import default_registry
 from tests.scheduler.building import NOW, StandingClock, a_gang, a_node, a_pod, an_inventory, put_gang
 
 POOL = "example.com/pool"

@@ -9,7 +9,7 @@ from spinney.cluster.statuses import PodStatus
 from spinney.gangs.tree import GroupSet, PodSet
 from spinney.scheduler.config import SchedulerConfig
 from spinney.scheduler.fairshare import GPU, UNLIMITED, Amounts, Queue
-from spinney.scheduler.session import Session
+from spinney.scheduler.framework.session import Session
 from tests.scheduler.building import (
     NAMESPACE,
     NOW,

@@ -9,10 +9,10 @@ import msgspec
 import pytest
 
 from spinney.scheduler import Plugin, PluginOption, SchedulerConfig, Session, load_config, parse_config, read_arguments
-from spinney.scheduler.arguments import InvalidArguments, written
 from spinney.scheduler.config import InvalidConfiguration
-from spinney.scheduler.plugin import PluginRegistry, default_registry
-from spinney.scheduler.plugins import BUILT_IN
+from spinney.scheduler.framework.arguments import InvalidArguments, written
+from spinney.scheduler.framework.plugin import PluginRegistry
+from spinney.scheduler.plugins import BUILT_IN, default_registry
 from spinney.sim.kai_config import configuration_of
 from tests.scheduler.building import a_node, a_scheduler, an_inventory
 

@@ -11,9 +11,9 @@ from spinney.gangs.tree import GroupSet, PodSet
 from spinney.runtime import InlineExecutor, Runtime
 from spinney.scheduler import Plugin, PodGroupInfo, Session
 from spinney.scheduler.config import SchedulerConfig
+from spinney.scheduler.cycle.scheduler import Scheduler
 from spinney.scheduler.fairshare import Amounts
-from spinney.scheduler.results import CycleResult
-from spinney.scheduler.scheduler import Scheduler
+from spinney.scheduler.framework.results import CycleResult
 from tests.scheduler.building import (
     NOW,
     StandingClock,

@@ -13,7 +13,7 @@ from spinney.scheduler.config import (
     load_config,
     parse_config,
 )
-from spinney.scheduler.plugin import default_registry
+from spinney.scheduler.plugins import default_registry
 
 
 def test_an_empty_configuration_means_the_defaults() -> None:

@@ -17,8 +17,8 @@ from spinney.api.resource_claims import (
     ResourceSlice,
     ResourceSliceSpec,
 )
-from spinney.scheduler.inventory import Inventory
-from spinney.scheduler.results import CycleResult
+from spinney.scheduler.framework.results import CycleResult
+from spinney.scheduler.intake.inventory import Inventory
 from tests.scheduler.building import NAMESPACE, QUEUE, a_gang, a_node, a_pod, a_scheduler, an_inventory, put_gang
 
 CLASS = "gpu.example.com"

@@ -8,12 +8,12 @@ from spinney.explain import Explanation, as_text
 from spinney.gangs.tree import TopologyConstraint
 from spinney.scheduler.config import SchedulerConfig
 from spinney.scheduler.fairshare import GPU, NO_BOUND, Amounts, Queue
-from spinney.scheduler.inventory import Inventory
-from spinney.scheduler.jobs import PodGroupInfo
-from spinney.scheduler.nodes import NodeInfo
-from spinney.scheduler.plugin import Plugin
-from spinney.scheduler.session import Session
-from spinney.scheduler.tasks import PodInfo
+from spinney.scheduler.framework.jobs import PodGroupInfo
+from spinney.scheduler.framework.nodes import NodeInfo
+from spinney.scheduler.framework.plugin import Plugin
+from spinney.scheduler.framework.session import Session
+from spinney.scheduler.framework.tasks import PodInfo
+from spinney.scheduler.intake.inventory import Inventory
 from spinney.scheduler.topology.levels import Topology
 from tests.scheduler.building import (
     RACK,

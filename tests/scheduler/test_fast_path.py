@@ -8,11 +8,11 @@ from hypothesis import strategies as st
 
 from spinney.gangs.tree import TopologyConstraint
 from spinney.scheduler.config import PluginOption, SchedulerConfig
-from spinney.scheduler.nodes import NodeInfo
+from spinney.scheduler.framework.nodes import NodeInfo
+from spinney.scheduler.framework.plugin import Plugin
+from spinney.scheduler.framework.session import Session
+from spinney.scheduler.framework.tasks import PodInfo
 from spinney.scheduler.placement import filling
-from spinney.scheduler.plugin import Plugin
-from spinney.scheduler.session import Session
-from spinney.scheduler.tasks import PodInfo
 from spinney.scheduler.topology.levels import Topology
 from tests.scheduler.building import RACK, a_gang, a_node, a_pod, a_scheduler, an_inventory, put_gang
 

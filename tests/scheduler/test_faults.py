@@ -4,8 +4,8 @@ import pytest
 from structlog.testing import capture_logs
 
 from spinney.scheduler.config import SchedulerConfig
-from spinney.scheduler.results import CycleResult
-from spinney.scheduler.scheduler import Scheduler
+from spinney.scheduler.cycle.scheduler import Scheduler
+from spinney.scheduler.framework.results import CycleResult
 from tests.scheduler.building import a_runtime
 from tests.scheduler.faults import FAULTY, HOOKS, NO_ANSWER, Fault, Hook, a_faulty_scheduler, a_world
 

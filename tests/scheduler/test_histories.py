@@ -7,7 +7,7 @@ import pytest
 from spinney.cluster.pods import PodKey
 from spinney.gangs.tree import Gang
 from spinney.scheduler.fairshare import Queue
-from spinney.scheduler.inventory import Inventory
+from spinney.scheduler.intake.inventory import Inventory
 from tests.scheduler.building import a_scheduler
 from tests.scheduler.histories import NAMESPACE, Author, Gone, Look
 

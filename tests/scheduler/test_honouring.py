@@ -9,9 +9,9 @@ from spinney.gangs.tree import DEFAULT_POD_SET, Gang, GroupSet, PodSet, Topology
 from spinney.scheduler import Plugin, Session
 from spinney.scheduler.config import DEFAULT_PLUGINS, PluginOption, SchedulerConfig
 from spinney.scheduler.fairshare import GPU, NO_BOUND, Amounts, Queue
-from spinney.scheduler.inventory import Inventory
-from spinney.scheduler.plugin import Constraint
-from spinney.scheduler.results import CycleResult
+from spinney.scheduler.framework.plugin import Constraint
+from spinney.scheduler.framework.results import CycleResult
+from spinney.scheduler.intake.inventory import Inventory
 from spinney.scheduler.topology.levels import Topology
 from tests.scheduler.building import QUEUE, RACK, a_gang, a_node, a_pod, a_scheduler, an_inventory, put_gang
 

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from spinney.cluster.devices import DEVICE
 from spinney.gangs.tree import GroupSet, PodSet, TopologyConstraint
-from spinney.scheduler.inventory import Inventory
+from spinney.scheduler.intake.inventory import Inventory
 from spinney.scheduler.topology.levels import Topology
 from tests.scheduler.building import RACK, ZONE, a_gang, a_node, a_pod, a_scheduler, an_inventory, put_gang
 

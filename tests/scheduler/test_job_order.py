@@ -2,10 +2,10 @@
 
 from typing import Any
 
+from spinney.scheduler.evaluation.job_order import JobOrder
 from spinney.scheduler.fairshare import Queue, QueueTree
-from spinney.scheduler.hooks import QueueTurn
-from spinney.scheduler.job_order import JobOrder
-from spinney.scheduler.jobs import PodGroupInfo
+from spinney.scheduler.framework.hooks import QueueTurn
+from spinney.scheduler.framework.jobs import PodGroupInfo
 from tests.scheduler.building import a_gang, a_pod, a_session, an_inventory, put_gang
 
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from spinney.scheduler import NodeInfo, NodeSet, Plugin, PodGroupInfo, PodInfo, SchedulerConfig, Scores, Session
-from spinney.scheduler.scheduler import Scheduler
+from spinney.scheduler.cycle.scheduler import Scheduler
 from tests.scheduler.building import a_node, a_scheduler, a_session, an_inventory, placements, put_job
 
 

@@ -13,7 +13,7 @@ from spinney.api.selectors import LabelSelector
 from spinney.cluster.table import Mask
 from spinney.gangs.tree import TopologyConstraint
 from spinney.scheduler import NodeSet, Plugin, PodGroupInfo, PodInfo, Session
-from spinney.scheduler.nodes import Nodes
+from spinney.scheduler.framework.nodes import Nodes
 from spinney.scheduler.placement import filling
 from spinney.scheduler.topology.levels import Topology
 from tests.scheduler.building import RACK, a_gang, a_node, a_pod, a_scheduler, an_inventory, put_gang

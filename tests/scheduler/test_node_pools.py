@@ -3,7 +3,7 @@
 from spinney.api.labels import KAI_NODE_POOL
 from spinney.cluster.state import ClusterState
 from spinney.scheduler.config import parse_config
-from spinney.scheduler.inventory import Inventory, NodePool
+from spinney.scheduler.intake.inventory import Inventory, NodePool
 from tests.scheduler.building import a_node, a_pod, a_scheduler, placements
 
 

@@ -7,9 +7,9 @@ import pytest
 from structlog.testing import capture_logs
 
 from spinney.scheduler.config import PluginOption, SchedulerConfig, VictimSearch
-from spinney.scheduler.plugin import PluginRegistry
-from spinney.scheduler.scheduler import Scheduler
-from spinney.scheduler.session import Session
+from spinney.scheduler.cycle.scheduler import Scheduler
+from spinney.scheduler.framework.plugin import PluginRegistry
+from spinney.scheduler.framework.session import Session
 from tests.scheduler.building import KNOWN, a_runtime
 from tests.scheduler.oracle.naive import naive_result
 from tests.scheduler.oracle.plugins import a_plugin

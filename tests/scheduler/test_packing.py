@@ -7,8 +7,8 @@ import numpy as np
 from spinney.api.core import Pod
 from spinney.cluster.pods import GPU_GROUP_LABEL
 from spinney.scheduler.config import KAI_PLUGINS, PluginOption, SchedulerConfig
-from spinney.scheduler.packing.leftovers import values_of_space
-from spinney.scheduler.packing.workload import LEVELS
+from spinney.scheduler.plugins.packing.leftovers import values_of_space
+from spinney.scheduler.plugins.packing.workload import LEVELS
 from tests.scheduler.building import a_node, a_pod, a_scheduler, an_inventory
 
 _PACKING = SchedulerConfig(actions=("allocate",), device_reservation=True)

@@ -10,8 +10,8 @@ import structlog
 from prometheus_client import CollectorRegistry, generate_latest
 
 from spinney.scheduler import CycleResult, NodeInfo, Plugin, PodInfo, Session
-from spinney.scheduler.cycle_metrics import CycleMetrics
-from spinney.scheduler.events import Scenario
+from spinney.scheduler.framework.events import Scenario
+from spinney.scheduler.process.cycle_metrics import CycleMetrics
 from tests.scheduler.building import a_node, a_scheduler, a_session, an_inventory, put_job
 
 Register = Callable[[Session, Callable[..., Any]], None]

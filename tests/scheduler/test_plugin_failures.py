@@ -4,7 +4,7 @@ import pytest
 
 from spinney.scheduler import DoesNotFit, Event, EventHandler, Plugin, PodGroupInfo, PodInfo, Session
 from spinney.scheduler.config import PluginOption, SchedulerConfig
-from spinney.scheduler.plugin import UnknownPlugin
+from spinney.scheduler.framework.plugin import UnknownPlugin
 from tests.scheduler.building import a_node, a_scheduler, an_inventory, placements, put_job
 
 

@@ -10,7 +10,7 @@ from spinney.api.meta import OwnerReference
 from spinney.api.struct import convert
 from spinney.gangs.tree import TopologyConstraint
 from spinney.scheduler.config import PluginOption, SchedulerConfig
-from spinney.scheduler.inventory import Inventory
+from spinney.scheduler.intake.inventory import Inventory
 from tests.scheduler.building import (
     NOW,
     RACK,

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from msgspec.structs import replace
 
 from spinney.api.core import Node, Pod, ResourceRequirements
-from spinney.scheduler.results import CycleResult
+from spinney.scheduler.framework.results import CycleResult
 from tests.scheduler.building import a_gang, a_node, a_pod, a_scheduler, an_inventory, put_gang, put_job
 
 EXTRAS = {f"example.com/r{number}": "1" for number in range(20)}

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from spinney.scheduler import Event, EventHandler, NodeInfo, Plugin, PodGroupInfo, PodInfo, Session
-from spinney.scheduler.inventory import Inventory
+from spinney.scheduler.intake.inventory import Inventory
 from tests.scheduler.building import a_gang, a_node, a_pod, a_scheduler, an_inventory, placements, put_gang, put_job
 
 

@@ -5,11 +5,11 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from spinney.cluster.statuses import PodStatus
-from spinney.scheduler.events import Event, EventHandler
-from spinney.scheduler.plugin import Plugin
-from spinney.scheduler.session import Session
-from spinney.scheduler.statement import Statement
-from spinney.scheduler.tasks import NOWHERE, PodInfo
+from spinney.scheduler.framework.events import Event, EventHandler
+from spinney.scheduler.framework.plugin import Plugin
+from spinney.scheduler.framework.session import Session
+from spinney.scheduler.framework.statement import Statement
+from spinney.scheduler.framework.tasks import NOWHERE, PodInfo
 from tests.scheduler.building import a_gang, a_node, a_pod, a_session, an_inventory, put_gang
 
 State = tuple[object, ...]

@@ -3,7 +3,7 @@
 import pytest
 
 from spinney.gangs.tree import GangKey, GroupSet, PodSet, TopologyConstraint
-from spinney.scheduler.inventory import Inventory
+from spinney.scheduler.intake.inventory import Inventory
 from spinney.scheduler.topology.levels import Topology
 from tests.scheduler.building import RACK, ZONE, a_gang, a_node, a_pod, a_scheduler, an_inventory, placements, put_gang
 

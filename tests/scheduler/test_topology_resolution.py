@@ -9,7 +9,7 @@ from spinney.api.topology_binding import (
     TopologyLevel,
 )
 from spinney.gangs.tree import DEFAULT_POD_SET, PodSet, TopologyConstraint, single
-from spinney.scheduler.inventory import Inventory
+from spinney.scheduler.intake.inventory import Inventory
 from spinney.scheduler.topology.levels import Topology
 from spinney.scheduler.topology.resolving import Topologies
 from spinney.scheduler.topology.scoring import placement_score

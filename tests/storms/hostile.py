@@ -8,7 +8,8 @@ import msgspec
 
 from spinney.scheduler import Plugin, Session
 from spinney.scheduler.config import PluginOption, SchedulerConfig
-from spinney.scheduler.plugin import PluginRegistry, default_registry
+from spinney.scheduler.framework.plugin import PluginRegistry
+from spinney.scheduler.plugins import default_registry
 from tests.operator.storms import Weather
 
 _NONSENSE: tuple[Any, ...] = (float("nan"), -(10**30), "first", None, object(), [1, 2], {"a": 1})

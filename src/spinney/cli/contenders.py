@@ -6,7 +6,7 @@ from pathlib import Path
 from spinney.cli.plugin_files import PluginText
 from spinney.cli.settings import scheduler_settings
 from spinney.scheduler.config import SchedulerConfig
-from spinney.scheduler.plugin import PluginRegistry
+from spinney.scheduler.framework.plugin import PluginRegistry
 from spinney.sim.policies import Policies, with_policies
 
 

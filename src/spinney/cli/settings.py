@@ -5,7 +5,7 @@ from pathlib import Path
 import click
 
 from spinney.scheduler.config import InvalidConfiguration, SchedulerConfig, load_config
-from spinney.scheduler.plugin import default_registry
+from spinney.scheduler.plugins import default_registry
 
 
 def scheduler_settings(path: Path | None) -> SchedulerConfig | None:

@@ -20,7 +20,7 @@ from spinney.operator.configuration import KIND as OPERATOR_KIND
 from spinney.operator.configuration import load as load_operator
 from spinney.operator.operator import Settings
 from spinney.scheduler.config import InvalidConfiguration, load_config
-from spinney.scheduler.plugin import default_registry
+from spinney.scheduler.plugins import default_registry
 from spinney.sim.embedded import EVERY_BACKEND, GROUPER, StackOptions
 from spinney.sim.policies import Policies, with_framework_policies, with_policies
 

@@ -3,26 +3,26 @@
 What plugin authors need is importable from here; see ``docs/plugins.md``.
 """
 
-from spinney.scheduler.arguments import read_arguments
 from spinney.scheduler.config import PluginOption, SchedulerConfig, load_config, parse_config
-from spinney.scheduler.events import BatchEvent, CapacityVerdict, Event, EventHandler, Scenario
-from spinney.scheduler.hooks import DoesNotFit
-from spinney.scheduler.inventory import Inventory
-from spinney.scheduler.jobs import PodGroupInfo
-from spinney.scheduler.nodes import NodeInfo, NodeSet, Scores
-from spinney.scheduler.plugin import (
+from spinney.scheduler.cycle.scheduler import Scheduler
+from spinney.scheduler.framework.arguments import read_arguments
+from spinney.scheduler.framework.events import BatchEvent, CapacityVerdict, Event, EventHandler, Scenario
+from spinney.scheduler.framework.hooks import DoesNotFit
+from spinney.scheduler.framework.jobs import PodGroupInfo
+from spinney.scheduler.framework.nodes import NodeInfo, NodeSet, Scores
+from spinney.scheduler.framework.plugin import (
     Builder,
     Constraint,
     Plugin,
     PluginRegistry,
-    default_registry,
     register_plugin_builder,
 )
-from spinney.scheduler.results import CycleResult
-from spinney.scheduler.scheduler import Scheduler
-from spinney.scheduler.session import Session
-from spinney.scheduler.statement import Statement
-from spinney.scheduler.tasks import PodInfo
+from spinney.scheduler.framework.results import CycleResult
+from spinney.scheduler.framework.session import Session
+from spinney.scheduler.framework.statement import Statement
+from spinney.scheduler.framework.tasks import PodInfo
+from spinney.scheduler.intake.inventory import Inventory
+from spinney.scheduler.plugins import default_registry
 
 __all__ = [
     "BatchEvent",

@@ -18,7 +18,7 @@ import yaml
 
 from spinney.api.durations import parse_duration
 from spinney.backends.documents import Document, InvalidDocument, Problem, Step, decode, nearest, parse
-from spinney.scheduler.plugin import PluginRegistry, UnknownPlugin
+from spinney.scheduler.framework.plugin import PluginRegistry, UnknownPlugin
 
 log = structlog.get_logger()
 

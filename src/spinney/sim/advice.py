@@ -29,7 +29,7 @@ from spinney.gangs.membership import membership
 from spinney.gangs.tree import GangKey
 from spinney.runtime import Runtime
 from spinney.scheduler.config import SchedulerConfig
-from spinney.scheduler.plugin import PluginRegistry
+from spinney.scheduler.framework.plugin import PluginRegistry
 from spinney.sim.queue_table import QueueLine, queue_lines
 from spinney.sim.remedies import Findings, Remedy, remedies
 from spinney.sim.snapshot import ClusterSnapshot

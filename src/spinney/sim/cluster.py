@@ -35,8 +35,8 @@ from spinney.gangs.tree import GangKey
 from spinney.nodes import ClusterSpec
 from spinney.runtime import InlineExecutor, Runtime
 from spinney.scheduler.config import SchedulerConfig, load_config
-from spinney.scheduler.plugin import Plugin
-from spinney.scheduler.results import Eviction
+from spinney.scheduler.framework.plugin import Plugin
+from spinney.scheduler.framework.results import Eviction
 from spinney.sim.advice import Advisor, Answer
 from spinney.sim.drawing import GangPicture, NodePicture, html
 from spinney.sim.expanding import Surroundings, expand

@@ -35,9 +35,9 @@ from spinney.operator.admission.webhooks import ServicePlace, WebhookServer, reg
 from spinney.operator.operator import Operator, Settings
 from spinney.runtime import Runtime
 from spinney.scheduler.config import SchedulerConfig
-from spinney.scheduler.inventory import Inventory
-from spinney.scheduler.plugin import PluginRegistry
-from spinney.scheduler.process import SchedulerProcess
+from spinney.scheduler.framework.plugin import PluginRegistry
+from spinney.scheduler.intake.inventory import Inventory
+from spinney.scheduler.process.process import SchedulerProcess
 from spinney.server import ApiServer, ServerOptions
 from spinney.sim.transport import InProcessTransport
 from spinney.workloads import Workloads

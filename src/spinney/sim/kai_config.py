@@ -4,9 +4,9 @@ from typing import Any
 
 from spinney.api.struct import JSON
 from spinney.scheduler.actions import BUILT_IN_ACTIONS
-from spinney.scheduler.arguments import only_known
 from spinney.scheduler.config import PluginOption, SchedulerConfig
-from spinney.scheduler.plugin import default_registry
+from spinney.scheduler.framework.arguments import only_known
+from spinney.scheduler.plugins import default_registry
 
 
 def configuration_of(raw: JSON) -> SchedulerConfig | None:

@@ -27,7 +27,7 @@ from spinney.gangs.sources import bare, native
 from spinney.gangs.sources import coscheduling as coscheduling_source
 from spinney.gangs.sources.context import SourceContext
 from spinney.gangs.tree import Gang, GangKey
-from spinney.scheduler.inventory import gang_makers
+from spinney.scheduler.intake.inventory import gang_makers
 from spinney.sim.snapshot import Objects
 
 _EPOCH: Final = datetime.min.replace(tzinfo=UTC)

@@ -6,8 +6,8 @@ from typing import Final
 from spinney.api.kai import BIND_REQUEST, BindRequest
 from spinney.cluster.pods import PodKey
 from spinney.cluster.statuses import PodStatus
-from spinney.scheduler.inventory import Inventory
-from spinney.scheduler.sources import OPTIONAL_KINDS
+from spinney.scheduler.intake.inventory import Inventory
+from spinney.scheduler.intake.sources import OPTIONAL_KINDS
 from spinney.sim.snapshot import ClusterSnapshot
 
 SESSION_NAMES: Final = ("spinney-scheduler", "kai-scheduler", "volcano")

@@ -25,7 +25,8 @@ from spinney.coscheduling.framework.points import FrameworkPlugin
 from spinney.coscheduling.framework.registry import PluginRegistry as FrameworkRegistry
 from spinney.coscheduling.plugins import BUILT_IN as FRAMEWORK_PLUGINS
 from spinney.scheduler.config import PluginOption, SchedulerConfig
-from spinney.scheduler.plugin import Plugin, PluginRegistry, default_registry
+from spinney.scheduler.framework.plugin import Plugin, PluginRegistry
+from spinney.scheduler.plugins import default_registry
 
 
 class InvalidPolicy(ValueError):  # noqa: N818 - named for the situation

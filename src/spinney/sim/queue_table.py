@@ -8,7 +8,7 @@ from spinney.api.kai import QUEUE, Queue
 from spinney.api.quantity import value
 from spinney.api.struct import Struct
 from spinney.scheduler.fairshare import Amounts
-from spinney.scheduler.fairshare.proportion import ProportionPlugin
+from spinney.scheduler.plugins.proportion import ProportionPlugin
 from spinney.sim.whatif import Simulation
 
 _GIB: Final = 2**30

@@ -23,7 +23,7 @@ from spinney.kube.discovery import served
 from spinney.kube.errors import Expired, Forbidden, NotFound
 from spinney.kube.pages import Page
 from spinney.scheduler.config import SchedulerConfig
-from spinney.scheduler.sources import OPTIONAL_KINDS
+from spinney.scheduler.intake.sources import OPTIONAL_KINDS
 
 T = TypeVar("T")
 

@@ -30,10 +30,10 @@ from spinney.gangs.tree import DEFAULT_POD_SET, Gang, GangKey
 from spinney.operator.desired.gates import was_initialized
 from spinney.runtime import Runtime
 from spinney.scheduler.config import SchedulerConfig
-from spinney.scheduler.plugin import PluginRegistry
-from spinney.scheduler.results import Bind, CycleResult, Eviction
-from spinney.scheduler.scheduler import Scheduler
-from spinney.scheduler.sources import OPTIONAL_KINDS
+from spinney.scheduler.cycle.scheduler import Scheduler
+from spinney.scheduler.framework.plugin import PluginRegistry
+from spinney.scheduler.framework.results import Bind, CycleResult, Eviction
+from spinney.scheduler.intake.sources import OPTIONAL_KINDS
 from spinney.sim.claims import as_it_is, give_up_devices
 from spinney.sim.kube_rules import KubeRules
 from spinney.sim.loading import SESSION_NAMES, inventory_of

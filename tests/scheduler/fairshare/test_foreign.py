@@ -9,7 +9,7 @@ from spinney.api.core import NodeCondition
 from spinney.cluster.pods import PodKey
 from spinney.scheduler.fairshare.amounts import GPU, Amounts
 from spinney.scheduler.fairshare.totals import cluster_total
-from spinney.scheduler.inventory import Inventory
+from spinney.scheduler.intake.inventory import Inventory
 from tests.scheduler.building import NAMESPACE, a_node, a_pod
 
 

@@ -10,11 +10,11 @@ from spinney.gangs.sources.kai import SOURCE
 from spinney.gangs.tree import GangKey
 from spinney.runtime import InlineExecutor, Runtime
 from spinney.scheduler.config import PluginOption, SchedulerConfig
-from spinney.scheduler.events import Scenario
-from spinney.scheduler.fairshare.minruntime import MinRuntimePlugin
-from spinney.scheduler.jobs import PodGroupInfo
-from spinney.scheduler.plugin import PluginRegistry
-from spinney.scheduler.session import Session
+from spinney.scheduler.framework.events import Scenario
+from spinney.scheduler.framework.jobs import PodGroupInfo
+from spinney.scheduler.framework.plugin import PluginRegistry
+from spinney.scheduler.framework.session import Session
+from spinney.scheduler.plugins.minruntime import MinRuntimePlugin
 from spinney.sim.cases.format import Case
 from spinney.sim.cases.scheduling import StandingClock, inventory_of
 from tests.sim.cases.builders import a_case, a_job, a_node, a_queue, a_task

@@ -14,15 +14,15 @@ from spinney.api.struct import JSON
 from spinney.gangs.sources.kai import SOURCE
 from spinney.gangs.tree import GangKey
 from spinney.runtime import InlineExecutor, Runtime
-from spinney.scheduler.arguments import InvalidArguments
 from spinney.scheduler.config import PluginOption, SchedulerConfig
-from spinney.scheduler.events import Scenario
 from spinney.scheduler.fairshare import GPU, ZERO, Amounts
-from spinney.scheduler.fairshare.proportion import ProportionPlugin
-from spinney.scheduler.inventory import Inventory
-from spinney.scheduler.jobs import PodGroupInfo
-from spinney.scheduler.plugin import PluginRegistry
-from spinney.scheduler.session import Session
+from spinney.scheduler.framework.arguments import InvalidArguments
+from spinney.scheduler.framework.events import Scenario
+from spinney.scheduler.framework.jobs import PodGroupInfo
+from spinney.scheduler.framework.plugin import PluginRegistry
+from spinney.scheduler.framework.session import Session
+from spinney.scheduler.intake.inventory import Inventory
+from spinney.scheduler.plugins.proportion import ProportionPlugin
 from spinney.sim.cases.format import Case
 from spinney.sim.cases.objects import gang_of
 from spinney.sim.cases.scheduling import StandingClock, inventory_of

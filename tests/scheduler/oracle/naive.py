@@ -16,21 +16,21 @@ from unittest.mock import patch
 import msgspec
 import numpy as np
 
-from spinney.scheduler import answers
 from spinney.scheduler.actions import allocate
+from spinney.scheduler.cycle.scheduler import Scheduler
+from spinney.scheduler.evaluation.fitting import resource_fit
+from spinney.scheduler.evaluation.job_order import Orders
+from spinney.scheduler.evaluation.judging import accepts
 from spinney.scheduler.fairshare.queues import Queue
-from spinney.scheduler.hooks import DoesNotFit, Hook, NodeRule, QueueTurn
-from spinney.scheduler.job_order import Orders
-from spinney.scheduler.jobs import PodGroupInfo
-from spinney.scheduler.nodes import NodeInfo, NodeSet
+from spinney.scheduler.framework import answers
+from spinney.scheduler.framework.hooks import DoesNotFit, Hook, NodeRule, QueueTurn
+from spinney.scheduler.framework.jobs import PodGroupInfo
+from spinney.scheduler.framework.nodes import NodeInfo, NodeSet
+from spinney.scheduler.framework.session import Session
+from spinney.scheduler.framework.statement import Statement
+from spinney.scheduler.framework.tasks import PodInfo
 from spinney.scheduler.placement import placing
 from spinney.scheduler.placement.devices import choose_devices
-from spinney.scheduler.placement.fitting import resource_fit
-from spinney.scheduler.placement.judging import accepts
-from spinney.scheduler.scheduler import Scheduler
-from spinney.scheduler.session import Session
-from spinney.scheduler.statement import Statement
-from spinney.scheduler.tasks import PodInfo
 from spinney.scheduler.victims import searching, simulating
 from spinney.scheduler.victims.order import Step
 from spinney.scheduler.victims.pool import Victim, VictimPool

@@ -8,7 +8,7 @@ from random import Random
 
 from spinney.gangs.tree import DEFAULT_POD_SET, Gang, GangKey, GroupSet, PodSet, TopologyConstraint, single
 from spinney.scheduler.fairshare import GPU, Amounts, Queue
-from spinney.scheduler.inventory import Inventory
+from spinney.scheduler.intake.inventory import Inventory
 from spinney.scheduler.topology.levels import Topology
 from tests.scheduler.building import RACK, ZONE, a_node, a_pod, an_inventory, put_gang
 

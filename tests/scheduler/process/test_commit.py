@@ -11,8 +11,8 @@ from spinney.cluster.pods import PodKey
 from spinney.cluster.state import ClusterState
 from spinney.cluster.statuses import PodStatus
 from spinney.gangs.tree import GangKey
-from spinney.scheduler.commit import assume_gang, by_gang, changed_nodes, whole_gangs
-from spinney.scheduler.results import Bind
+from spinney.scheduler.framework.results import Bind
+from spinney.scheduler.process.commit import assume_gang, by_gang, changed_nodes, whole_gangs
 from tests.scheduler.process.world import NS
 
 GANG = GangKey("native", NS, "a")

@@ -7,10 +7,10 @@ from spinney.api.core import Pod
 from spinney.kube.cache import Change
 from spinney.kube.client import Client
 from spinney.scheduler.config import SchedulerConfig
-from spinney.scheduler.inventory import Inventory
-from spinney.scheduler.process import CYCLES, SchedulerProcess
-from spinney.scheduler.results import Bind, CycleResult
-from spinney.scheduler.shadow import Shadow
+from spinney.scheduler.framework.results import Bind, CycleResult
+from spinney.scheduler.intake.inventory import Inventory
+from spinney.scheduler.process.process import CYCLES, SchedulerProcess
+from spinney.scheduler.process.shadow import Shadow
 from tests.scheduler.process.world import World, in_a_world
 
 

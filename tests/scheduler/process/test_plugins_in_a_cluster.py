@@ -17,8 +17,8 @@ from spinney.kube.serving import HealthServer
 from spinney.runtime import Runtime
 from spinney.scheduler import Plugin, Session, default_registry
 from spinney.scheduler.config import PluginOption, SchedulerConfig
-from spinney.scheduler.cycle_metrics import CycleMetrics
-from spinney.scheduler.process import SchedulerProcess
+from spinney.scheduler.process.cycle_metrics import CycleMetrics
+from spinney.scheduler.process.process import SchedulerProcess
 from spinney.server import ApiServer
 from spinney.sim.transport import InProcessTransport
 from tests.scheduler.test_examples import example

@@ -16,7 +16,7 @@ from spinney.binding.placement import ChosenDevice, ClaimAllocation, Placement
 from spinney.kube.keys import Key
 from spinney.kube.transport import Response
 from spinney.scheduler.config import SchedulerConfig
-from spinney.scheduler.process import SchedulerProcess
+from spinney.scheduler.process.process import SchedulerProcess
 from tests.conftest import Cluster
 from tests.scheduler.process.world import Fault, FaultyTransport, status
 

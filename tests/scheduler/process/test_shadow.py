@@ -13,9 +13,9 @@ from spinney.kube.client import Client
 from spinney.kube.keys import Key
 from spinney.kube.read_only import ReadOnlyTransport
 from spinney.scheduler.config import SchedulerConfig
-from spinney.scheduler.inventory import Inventory
-from spinney.scheduler.process import SchedulerProcess
-from spinney.scheduler.shadow import Difference, Shadow
+from spinney.scheduler.intake.inventory import Inventory
+from spinney.scheduler.process.process import SchedulerProcess
+from spinney.scheduler.process.shadow import Difference, Shadow
 from tests.scheduler.process.world import NS, World, in_a_world
 
 

@@ -13,7 +13,7 @@ from spinney.kube.client import Client
 from spinney.kube.transport import Response, StreamingResponse, Transport
 from spinney.runtime import Runtime, run_virtual
 from spinney.scheduler.config import SchedulerConfig
-from spinney.scheduler.process import SchedulerProcess
+from spinney.scheduler.process.process import SchedulerProcess
 from spinney.server import ApiServer
 from spinney.sim.transport import InProcessTransport
 

@@ -4,8 +4,8 @@ from collections.abc import Iterator
 from typing import Any
 
 from spinney.scheduler.config import SchedulerConfig
-from spinney.scheduler.results import CycleResult, Eviction
-from spinney.scheduler.scheduler import Scheduler
+from spinney.scheduler.cycle.scheduler import Scheduler
+from spinney.scheduler.framework.results import CycleResult, Eviction
 from tests.scheduler.building import a_pod, a_runtime
 from tests.scheduler.victims.worlds import World, build
 

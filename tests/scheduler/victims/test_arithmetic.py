@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 from spinney.scheduler.actions import Consolidation, Preempt, Reclaim
 from spinney.scheduler.actions.entry import pending_jobs
 from spinney.scheduler.config import SchedulerConfig
-from spinney.scheduler.jobs import PodGroupInfo
-from spinney.scheduler.scheduler import Scheduler
-from spinney.scheduler.session import Session
+from spinney.scheduler.cycle.scheduler import Scheduler
+from spinney.scheduler.framework.jobs import PodGroupInfo
+from spinney.scheduler.framework.session import Session
 from spinney.scheduler.victims.order import Step, Steps, VictimOrder
 from spinney.scheduler.victims.pool import VictimPool
 from spinney.scheduler.victims.room import Room

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spinney.scheduler.moves import Moves
+from spinney.scheduler.framework.moves import Moves
 from tests.scheduler.building import NOW
 from tests.scheduler.victims.rounds import Rounds
 from tests.scheduler.victims.worlds import Job, World

@@ -8,7 +8,7 @@ import pytest
 from spinney.gangs.tree import Gang, GroupSet, PodSet
 from spinney.runtime import Runtime, SystemClock
 from spinney.scheduler.config import SchedulerConfig
-from spinney.scheduler.scheduler import Scheduler
+from spinney.scheduler.cycle.scheduler import Scheduler
 from tests.scheduler.building import a_gang, a_node, a_pod, a_runtime, an_inventory, put_gang
 from tests.scheduler.victims.worlds import evicted, run_on
 

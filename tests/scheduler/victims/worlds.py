@@ -12,10 +12,10 @@ from spinney.cluster.statuses import ACTIVE_ALLOCATED
 from spinney.runtime import InlineExecutor, Runtime
 from spinney.runtime.clock import Clock
 from spinney.scheduler.config import SchedulerConfig
+from spinney.scheduler.cycle.scheduler import Scheduler
 from spinney.scheduler.fairshare import GPU, Amounts, Queue, Weights
-from spinney.scheduler.inventory import Inventory
-from spinney.scheduler.scheduler import Scheduler
-from spinney.scheduler.session import Session
+from spinney.scheduler.framework.session import Session
+from spinney.scheduler.intake.inventory import Inventory
 from tests.scheduler.building import a_gang, a_node, a_pod, a_runtime, an_inventory, put_gang
 
 MIN_RUNTIME = timedelta(hours=1)

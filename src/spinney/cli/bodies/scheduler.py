@@ -21,15 +21,16 @@ from spinney.kube.client import Client
 from spinney.kube.manager import ComponentFailed
 from spinney.kube.read_only import ReadOnlyTransport
 from spinney.runtime import settle_garbage_collector
-from spinney.scheduler.arguments import read_arguments, written
 from spinney.scheduler.config import InvalidConfiguration, SchedulerConfig, load_config
-from spinney.scheduler.cycle_metrics import CycleMetrics
-from spinney.scheduler.inventory import Inventory
-from spinney.scheduler.left_out import left_out
-from spinney.scheduler.plugin import PluginRegistry, UnknownPlugin, default_registry
-from spinney.scheduler.process import COMPONENT, SchedulerProcess
-from spinney.scheduler.scheduler import Scheduler
-from spinney.scheduler.shadow import Difference, Shadow
+from spinney.scheduler.cycle.scheduler import Scheduler
+from spinney.scheduler.framework.arguments import read_arguments, written
+from spinney.scheduler.framework.plugin import PluginRegistry, UnknownPlugin
+from spinney.scheduler.intake.inventory import Inventory
+from spinney.scheduler.plugins import default_registry
+from spinney.scheduler.process.cycle_metrics import CycleMetrics
+from spinney.scheduler.process.left_out import left_out
+from spinney.scheduler.process.process import COMPONENT, SchedulerProcess
+from spinney.scheduler.process.shadow import Difference, Shadow
 from spinney.sim.policies import Policies, with_policies
 
 _WIDTH = 140  # of tables that are not printed to a terminal

@@ -22,7 +22,7 @@ from spinney.gangs.sources import podgang
 from spinney.gangs.tree import GangKey
 from spinney.runtime import Runtime
 from spinney.scheduler.config import InvalidConfiguration
-from spinney.scheduler.plugin import UnknownPlugin
+from spinney.scheduler.framework.plugin import UnknownPlugin
 from spinney.sim.expanding import InvalidWorkload, Surroundings, expand
 from spinney.sim.faults import Faults, watching
 from spinney.sim.snapshot import ClusterSnapshot

@@ -19,7 +19,7 @@ from spinney.explain import as_text
 from spinney.explain.amounts import counted
 from spinney.runtime import Runtime
 from spinney.scheduler.config import InvalidConfiguration
-from spinney.scheduler.plugin import UnknownPlugin
+from spinney.scheduler.framework.plugin import UnknownPlugin
 from spinney.sim.advice import Advisor, Answer
 from spinney.sim.policies import with_policies
 from spinney.sim.queue_table import QueueLine

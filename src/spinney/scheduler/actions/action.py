@@ -2,7 +2,7 @@
 
 from typing import Protocol
 
-from spinney.scheduler.session import Session
+from spinney.scheduler.framework.session import Session
 
 
 class Action(Protocol):

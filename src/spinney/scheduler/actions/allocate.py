@@ -5,11 +5,11 @@ so that growth is fair between queues. A job that does not fit blocks nobody beh
 """
 
 from spinney.scheduler.actions.entry import pending_jobs
-from spinney.scheduler.job_order import JobOrder, first_of_queues
-from spinney.scheduler.jobs import PodGroupInfo
+from spinney.scheduler.evaluation.job_order import JobOrder, first_of_queues
+from spinney.scheduler.framework.jobs import PodGroupInfo
+from spinney.scheduler.framework.session import Session
 from spinney.scheduler.placement.placing import place_job
 from spinney.scheduler.placement.signatures import FailedSignatures
-from spinney.scheduler.session import Session
 
 
 class Allocate:

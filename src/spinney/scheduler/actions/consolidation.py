@@ -9,11 +9,11 @@ from typing import Final
 
 from spinney.cluster.statuses import ACTIVE_ALLOCATED
 from spinney.scheduler.actions.entry import pending_jobs
-from spinney.scheduler.events import Scenario
 from spinney.scheduler.fairshare.amounts import ZERO, Amounts
-from spinney.scheduler.jobs import PodGroupInfo
-from spinney.scheduler.moves import workload_of
-from spinney.scheduler.session import Session
+from spinney.scheduler.framework.events import Scenario
+from spinney.scheduler.framework.jobs import PodGroupInfo
+from spinney.scheduler.framework.moves import workload_of
+from spinney.scheduler.framework.session import Session
 from spinney.scheduler.victims.pool import VictimPool
 from spinney.scheduler.victims.rule import VictimRule
 from spinney.scheduler.victims.searching import search_victims
@@ -45,7 +45,7 @@ class Consolidation(VictimRule):
     def admits(self, session: Session, job: PodGroupInfo, victim: PodGroupInfo) -> bool:
         """Any job may be moved, but not the one itself, and none that was just promised a place, if such are spared.
 
-        Nor again for the same job: :mod:`spinney.scheduler.moves` has the rules.
+        Nor again for the same job: :mod:`spinney.scheduler.framework.moves` has the rules.
         """
         if victim is job or (session.config.spare_just_bound and victim.has_promises):
             return False

@@ -4,10 +4,10 @@ from collections.abc import Iterator
 
 from spinney.api.podgang import CONSTRAINT_NOT_HONOURED
 from spinney.gangs.tree import GangKey
-from spinney.scheduler.honouring import unhonoured
-from spinney.scheduler.jobs import PodGroupInfo
-from spinney.scheduler.results import FitError
-from spinney.scheduler.session import Session
+from spinney.scheduler.evaluation.honouring import unhonoured
+from spinney.scheduler.framework.jobs import PodGroupInfo
+from spinney.scheduler.framework.results import FitError
+from spinney.scheduler.framework.session import Session
 
 
 def pending_jobs(session: Session, *, recorded: bool = True) -> Iterator[PodGroupInfo]:

@@ -7,10 +7,10 @@ Whether the job's queue may take, whose queue may give, and whether the outcome 
 from collections.abc import Iterable
 
 from spinney.scheduler.actions.entry import pending_jobs
-from spinney.scheduler.events import Scenario
 from spinney.scheduler.fairshare.amounts import Amounts
-from spinney.scheduler.jobs import PodGroupInfo
-from spinney.scheduler.session import Session
+from spinney.scheduler.framework.events import Scenario
+from spinney.scheduler.framework.jobs import PodGroupInfo
+from spinney.scheduler.framework.session import Session
 from spinney.scheduler.victims.figures import parting_queues, queue_figures
 from spinney.scheduler.victims.pool import VictimPool
 from spinney.scheduler.victims.rule import VictimRule

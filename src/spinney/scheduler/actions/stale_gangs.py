@@ -7,8 +7,8 @@ stale from now on. Gangs that an operator looks after are left to it, and so are
 from datetime import timedelta
 
 from spinney.cluster.statuses import ACTIVE_ALLOCATED
-from spinney.scheduler.jobs import PodGroupInfo
-from spinney.scheduler.session import Session
+from spinney.scheduler.framework.jobs import PodGroupInfo
+from spinney.scheduler.framework.session import Session
 
 
 class StaleGangEviction:

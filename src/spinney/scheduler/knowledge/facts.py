@@ -15,8 +15,8 @@ import numpy.typing as npt
 from spinney.cluster.devices import DEVICE
 from spinney.cluster.journal import Rows
 from spinney.cluster.resources import GPU
-from spinney.scheduler.nodes import Nodes
-from spinney.scheduler.tasks import PodInfo
+from spinney.scheduler.framework.nodes import Nodes
+from spinney.scheduler.framework.tasks import PodInfo
 
 Column = npt.NDArray[Any]
 

@@ -16,13 +16,13 @@ from typing import Any, Final, Generic, TypeVar
 import numpy as np
 
 from spinney.cluster.journal import Rows
+from spinney.scheduler.framework.nodes import Nodes
+from spinney.scheduler.framework.tasks import PodInfo
 from spinney.scheduler.knowledge import facts
 from spinney.scheduler.knowledge.facts import Column, Fact, NodeFact, PodFact
 from spinney.scheduler.knowledge.reaching import Reach, State
 from spinney.scheduler.knowledge.recording import JobView, NodeView, Notes, TaskView
 from spinney.scheduler.knowledge.refusals import Reasons
-from spinney.scheduler.nodes import Nodes
-from spinney.scheduler.tasks import PodInfo
 
 A = TypeVar("A")
 Call = Callable[[Any, Any, Any], A]

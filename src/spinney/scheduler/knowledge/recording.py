@@ -11,12 +11,12 @@ from typing import Any, Final, Protocol
 
 import numpy as np
 
-from spinney.scheduler.jobs import PodGroupInfo
+from spinney.scheduler.framework.jobs import PodGroupInfo
+from spinney.scheduler.framework.nodes import NodeInfo, NodeObject, Nodes
+from spinney.scheduler.framework.tasks import PodInfo
 from spinney.scheduler.knowledge import facts
 from spinney.scheduler.knowledge.facts import Fact, NodeFact, PodFact
 from spinney.scheduler.knowledge.refusals import Reasons
-from spinney.scheduler.nodes import NodeInfo, NodeObject, Nodes
-from spinney.scheduler.tasks import PodInfo
 
 _DEPTH: Final = 6
 """How many calls there are at most between a function and the note of what it reads."""

@@ -7,11 +7,11 @@ the data it reaches is the same, and what it reads of them never changes. Any ot
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from spinney.scheduler.jobs import PodGroupInfo
+from spinney.scheduler.framework.jobs import PodGroupInfo
+from spinney.scheduler.framework.tasks import PodInfo
 from spinney.scheduler.knowledge.facts import PodFact
 from spinney.scheduler.knowledge.reaching import reach_of
 from spinney.scheduler.knowledge.recording import JobView, TaskView
-from spinney.scheduler.tasks import PodInfo
 
 
 class Watch:

@@ -20,15 +20,15 @@ import numpy as np
 from spinney.api.labels import HOSTNAME
 from spinney.cluster.journal import Rows
 from spinney.cluster.resources import Vector
-from spinney.scheduler.nodes import NodeInfo, NodeSet, Scores
+from spinney.scheduler.evaluation.judging import Candidates, RuleSet
+from spinney.scheduler.evaluation.succession import AHEAD
+from spinney.scheduler.framework.nodes import NodeInfo, NodeSet, Scores
+from spinney.scheduler.framework.session import Session
+from spinney.scheduler.framework.statement import Statement
+from spinney.scheduler.framework.tasks import PodInfo
 from spinney.scheduler.placement.apart import only_apart
 from spinney.scheduler.placement.devices import choose_devices
-from spinney.scheduler.placement.judging import Candidates, RuleSet
 from spinney.scheduler.placement.levels import best_of_each, fill_ranked
-from spinney.scheduler.placement.succession import AHEAD
-from spinney.scheduler.session import Session
-from spinney.scheduler.statement import Statement
-from spinney.scheduler.tasks import PodInfo
 
 _NOMINATED: Final = attrgetter("record.pod.status.nominated_node_name")
 _VIRTUAL: Final = attrgetter("virtual")

@@ -16,9 +16,9 @@ from spinney.cluster.journal import Rows
 from spinney.cluster.pods import PodRecord
 from spinney.cluster.resources import Vector
 from spinney.cluster.table import Mask
-from spinney.scheduler.nodes import Scores
-from spinney.scheduler.session import Session
-from spinney.scheduler.tasks import PodInfo
+from spinney.scheduler.framework.nodes import Scores
+from spinney.scheduler.framework.session import Session
+from spinney.scheduler.framework.tasks import PodInfo
 
 
 class Levels:

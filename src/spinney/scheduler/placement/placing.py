@@ -17,15 +17,15 @@ from typing import Final
 import numpy as np
 
 from spinney.gangs.tree import GroupSet, Member
-from spinney.scheduler.decisions import SubsettingFailed
-from spinney.scheduler.jobs import PodGroupInfo
-from spinney.scheduler.nodes import NodeSet
+from spinney.scheduler.evaluation.decisions import SubsettingFailed
+from spinney.scheduler.framework.jobs import PodGroupInfo
+from spinney.scheduler.framework.nodes import NodeSet
+from spinney.scheduler.framework.results import FitError
+from spinney.scheduler.framework.session import Session
+from spinney.scheduler.framework.statement import Statement
+from spinney.scheduler.framework.tasks import NUMBER, PodInfo, by_request
 from spinney.scheduler.placement.filling import place_run
 from spinney.scheduler.placement.refusal import refusal_of
-from spinney.scheduler.results import FitError
-from spinney.scheduler.session import Session
-from spinney.scheduler.statement import Statement
-from spinney.scheduler.tasks import NUMBER, PodInfo, by_request
 
 _NO_MORE: Final = object()
 REVISIONS: Final = 128

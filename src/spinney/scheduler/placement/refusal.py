@@ -9,12 +9,12 @@ import numpy as np
 
 from spinney.cluster.statuses import ACTIVE_ALLOCATED, PodStatus
 from spinney.gangs.tree import DEFAULT_POD_SET, PodSet
-from spinney.scheduler.jobs import PodGroupInfo
-from spinney.scheduler.nodes import NodeInfo, NodeSet
-from spinney.scheduler.placement.fitting import resource_fit
-from spinney.scheduler.results import FitError
-from spinney.scheduler.session import Session
-from spinney.scheduler.tasks import PodInfo
+from spinney.scheduler.evaluation.fitting import resource_fit
+from spinney.scheduler.framework.jobs import PodGroupInfo
+from spinney.scheduler.framework.nodes import NodeInfo, NodeSet
+from spinney.scheduler.framework.results import FitError
+from spinney.scheduler.framework.session import Session
+from spinney.scheduler.framework.tasks import PodInfo
 
 _TO_PLACE: Final = ACTIVE_ALLOCATED | {PodStatus.PENDING}
 NO_NODES = "no nodes with enough resources were found"

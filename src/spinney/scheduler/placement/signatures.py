@@ -9,8 +9,8 @@ from collections.abc import Sequence
 
 from spinney.cluster.statuses import PodStatus
 from spinney.gangs.tree import GangKey
-from spinney.scheduler.jobs import PodGroupInfo
-from spinney.scheduler.tasks import NUMBER, PodInfo
+from spinney.scheduler.framework.jobs import PodGroupInfo
+from spinney.scheduler.framework.tasks import NUMBER, PodInfo
 
 Signature = tuple[object, ...]
 

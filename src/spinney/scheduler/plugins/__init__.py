@@ -4,28 +4,28 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Final
 
-from spinney.scheduler.fairshare.minruntime import MinRuntimePlugin
-from spinney.scheduler.fairshare.proportion import ProportionPlugin
-from spinney.scheduler.plugin import Builder
+from spinney.scheduler.framework.plugin import REGISTERED, Builder, PluginRegistry
 from spinney.scheduler.plugins.dynamicresources import DynamicResources
 from spinney.scheduler.plugins.elastic import Elastic
 from spinney.scheduler.plugins.gpuorder import GpuPack, GpuSpread
 from spinney.scheduler.plugins.gpusharingorder import GpuSharingOrder
 from spinney.scheduler.plugins.kubeflow import Kubeflow
 from spinney.scheduler.plugins.largestfirst import LargestFirst
+from spinney.scheduler.plugins.minruntime import MinRuntimePlugin
 from spinney.scheduler.plugins.nodeavailability import NodeAvailability
 from spinney.scheduler.plugins.nodeplacement import NodePlacement
 from spinney.scheduler.plugins.nominatednode import NominatedNode
-from spinney.scheduler.plugins.packing import Packing
+from spinney.scheduler.plugins.packing.plugin import Packing
 from spinney.scheduler.plugins.podaffinity import PodAffinity
 from spinney.scheduler.plugins.predicates import Predicates
 from spinney.scheduler.plugins.priority import Priority
+from spinney.scheduler.plugins.proportion import ProportionPlugin
 from spinney.scheduler.plugins.ray import Ray
 from spinney.scheduler.plugins.reservation import ReservationPlugin
 from spinney.scheduler.plugins.resourcetype import ResourceType
 from spinney.scheduler.plugins.subgrouporder import SubGroupOrder
 from spinney.scheduler.plugins.taskorder import TaskOrder
-from spinney.scheduler.plugins.topology import TopologyPlugin
+from spinney.scheduler.plugins.topology.plugin import TopologyPlugin
 
 BUILT_IN: Final[Mapping[str, Builder]] = MappingProxyType(
     {
@@ -54,3 +54,12 @@ BUILT_IN: Final[Mapping[str, Builder]] = MappingProxyType(
     }
 )
 """Builders by the name the configuration uses."""
+
+
+def default_registry() -> PluginRegistry:
+    """Return a new registry with the built-in plugins, those registered in this process and the installed ones."""
+    registry = PluginRegistry(BUILT_IN)
+    for name in REGISTERED:
+        registry.register(name, REGISTERED.builder(name))
+    registry.offer_entry_points()
+    return registry

@@ -16,13 +16,13 @@ import numpy as np
 
 from spinney.cluster.dra.book import MAX_CONSUMERS, claims_of
 from spinney.cluster.table import Mask
-from spinney.scheduler.arguments import read_arguments
-from spinney.scheduler.events import Event, EventHandler
-from spinney.scheduler.jobs import PodGroupInfo
-from spinney.scheduler.nodes import NodeSet
-from spinney.scheduler.plugin import Constraint, Plugin
-from spinney.scheduler.session import Session
-from spinney.scheduler.tasks import PodInfo
+from spinney.scheduler.framework.arguments import read_arguments
+from spinney.scheduler.framework.events import Event, EventHandler
+from spinney.scheduler.framework.jobs import PodGroupInfo
+from spinney.scheduler.framework.nodes import NodeSet
+from spinney.scheduler.framework.plugin import Constraint, Plugin
+from spinney.scheduler.framework.session import Session
+from spinney.scheduler.framework.tasks import PodInfo
 
 
 class ClaimLimits(msgspec.Struct, frozen=True, rename="camel"):

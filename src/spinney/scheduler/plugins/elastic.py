@@ -1,10 +1,10 @@
 """elastic: jobs below their minimum go before jobs exactly at it, and those before jobs that already have more."""
 
 from spinney.gangs.tree import GroupSet, PodSet, satisfied
-from spinney.scheduler.arguments import NoArguments
-from spinney.scheduler.jobs import PodGroupInfo
-from spinney.scheduler.plugin import Plugin
-from spinney.scheduler.session import Session
+from spinney.scheduler.framework.arguments import NoArguments
+from spinney.scheduler.framework.jobs import PodGroupInfo
+from spinney.scheduler.framework.plugin import Plugin
+from spinney.scheduler.framework.session import Session
 
 
 class Elastic(Plugin):

@@ -1,12 +1,12 @@
 """gpupack and gpuspread: which of a node's GPUs a pod shares, the fullest that has room or the emptiest."""
 
 from spinney.cluster.devices import DEVICE
-from spinney.scheduler.arguments import NoArguments
-from spinney.scheduler.nodes import NodeInfo
+from spinney.scheduler.framework.arguments import NoArguments
+from spinney.scheduler.framework.nodes import NodeInfo
+from spinney.scheduler.framework.plugin import Plugin
+from spinney.scheduler.framework.session import Session
+from spinney.scheduler.framework.tasks import PodInfo
 from spinney.scheduler.placement.devices import WHOLE_DEVICE
-from spinney.scheduler.plugin import Plugin
-from spinney.scheduler.session import Session
-from spinney.scheduler.tasks import PodInfo
 
 
 class GpuPack(Plugin):

@@ -8,12 +8,12 @@ from typing import Final
 import numpy as np
 
 from spinney.scheduler import scores
-from spinney.scheduler.arguments import NoArguments
-from spinney.scheduler.jobs import PodGroupInfo
-from spinney.scheduler.nodes import NodeSet, Scores
-from spinney.scheduler.plugin import Plugin
-from spinney.scheduler.session import Session
-from spinney.scheduler.tasks import PodInfo
+from spinney.scheduler.framework.arguments import NoArguments
+from spinney.scheduler.framework.jobs import PodGroupInfo
+from spinney.scheduler.framework.nodes import NodeSet, Scores
+from spinney.scheduler.framework.plugin import Plugin
+from spinney.scheduler.framework.session import Session
+from spinney.scheduler.framework.tasks import PodInfo
 
 _NOTHING: Final = np.zeros(1, dtype=np.int64)
 """What a pod without a share takes of a device."""

@@ -2,10 +2,10 @@
 
 from typing import Final
 
-from spinney.scheduler.arguments import NoArguments
-from spinney.scheduler.plugin import Plugin
-from spinney.scheduler.session import Session
-from spinney.scheduler.tasks import PodInfo
+from spinney.scheduler.framework.arguments import NoArguments
+from spinney.scheduler.framework.plugin import Plugin
+from spinney.scheduler.framework.session import Session
+from spinney.scheduler.framework.tasks import PodInfo
 
 ROLE_LABELS: Final = frozenset({"training.kubeflow.org/job-role", "training.kubeflow.org/replica-type", "job-role"})
 _LEADERS: Final = frozenset({"master", "launcher"})

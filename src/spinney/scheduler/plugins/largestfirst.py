@@ -6,11 +6,11 @@ wait for as long as large ones keep coming: for batches that are submitted as a 
 
 from spinney.cluster.classes import RequestClass
 from spinney.cluster.resources import CPU
-from spinney.scheduler.arguments import NoArguments
-from spinney.scheduler.jobs import PodGroupInfo
-from spinney.scheduler.packing.workload import gpus_of
-from spinney.scheduler.plugin import Plugin
-from spinney.scheduler.session import Session
+from spinney.scheduler.framework.arguments import NoArguments
+from spinney.scheduler.framework.jobs import PodGroupInfo
+from spinney.scheduler.framework.plugin import Plugin
+from spinney.scheduler.framework.session import Session
+from spinney.scheduler.plugins.packing.workload import gpus_of
 
 
 class LargestFirst(Plugin):

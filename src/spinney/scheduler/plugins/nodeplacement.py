@@ -14,13 +14,13 @@ import numpy as np
 
 from spinney.cluster.resources import CPU, GPU
 from spinney.scheduler import scores
-from spinney.scheduler.arguments import read_arguments
-from spinney.scheduler.jobs import PodGroupInfo
-from spinney.scheduler.nodes import NodeSet, Scores
-from spinney.scheduler.plugin import Plugin
+from spinney.scheduler.framework.arguments import read_arguments
+from spinney.scheduler.framework.jobs import PodGroupInfo
+from spinney.scheduler.framework.nodes import NodeSet, Scores
+from spinney.scheduler.framework.plugin import Plugin
+from spinney.scheduler.framework.session import Session
+from spinney.scheduler.framework.tasks import PodInfo
 from spinney.scheduler.plugins.resourcetype import needs_no_gpu
-from spinney.scheduler.session import Session
-from spinney.scheduler.tasks import PodInfo
 
 Strategy = Literal["binpack", "spread"]
 

@@ -16,12 +16,12 @@ from spinney.cluster.filters.verdict import Filter
 from spinney.cluster.filters.view import ClusterView
 from spinney.cluster.resources import PODS
 from spinney.cluster.table import Mask
-from spinney.scheduler.arguments import NoArguments
-from spinney.scheduler.jobs import PodGroupInfo
-from spinney.scheduler.nodes import NodeSet
-from spinney.scheduler.plugin import Constraint, Plugin
-from spinney.scheduler.session import Session
-from spinney.scheduler.tasks import PodInfo
+from spinney.scheduler.framework.arguments import NoArguments
+from spinney.scheduler.framework.jobs import PodGroupInfo
+from spinney.scheduler.framework.nodes import NodeSet
+from spinney.scheduler.framework.plugin import Constraint, Plugin
+from spinney.scheduler.framework.session import Session
+from spinney.scheduler.framework.tasks import PodInfo
 
 LIVE_FILTERS = (NODE_PORTS, *VOLUME_FILTERS, *POD_FILTERS)
 """Judged each time."""

@@ -1,9 +1,9 @@
 """priority: of two jobs in a queue the one with the higher priority goes first."""
 
-from spinney.scheduler.arguments import NoArguments
-from spinney.scheduler.jobs import PodGroupInfo
-from spinney.scheduler.plugin import Plugin
-from spinney.scheduler.session import Session
+from spinney.scheduler.framework.arguments import NoArguments
+from spinney.scheduler.framework.jobs import PodGroupInfo
+from spinney.scheduler.framework.plugin import Plugin
+from spinney.scheduler.framework.session import Session
 
 
 class Priority(Plugin):

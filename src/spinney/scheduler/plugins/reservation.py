@@ -23,12 +23,12 @@ from spinney.cluster.classes import RequestClass
 from spinney.cluster.journal import Rows
 from spinney.cluster.resources import CPU, GPU, Vector
 from spinney.gangs.tree import required_of_all
-from spinney.scheduler.arguments import read_arguments
-from spinney.scheduler.jobs import PodGroupInfo
-from spinney.scheduler.nodes import NodeInfo
-from spinney.scheduler.plugin import Plugin
-from spinney.scheduler.session import Session
-from spinney.scheduler.tasks import NOWHERE, PodInfo
+from spinney.scheduler.framework.arguments import read_arguments
+from spinney.scheduler.framework.jobs import PodGroupInfo
+from spinney.scheduler.framework.nodes import NodeInfo
+from spinney.scheduler.framework.plugin import Plugin
+from spinney.scheduler.framework.session import Session
+from spinney.scheduler.framework.tasks import NOWHERE, PodInfo
 
 Demand = Sequence[tuple[RequestClass, PodInfo, int]]
 """Request classes, a task of each, and how many there are."""

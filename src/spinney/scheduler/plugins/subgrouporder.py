@@ -2,11 +2,11 @@
 
 from spinney.gangs.order import member_rank
 from spinney.gangs.tree import Member
-from spinney.scheduler.arguments import NoArguments
-from spinney.scheduler.jobs import PodGroupInfo
-from spinney.scheduler.ordering import three_way
-from spinney.scheduler.plugin import Plugin
-from spinney.scheduler.session import Session
+from spinney.scheduler.evaluation.ordering import three_way
+from spinney.scheduler.framework.arguments import NoArguments
+from spinney.scheduler.framework.jobs import PodGroupInfo
+from spinney.scheduler.framework.plugin import Plugin
+from spinney.scheduler.framework.session import Session
 
 
 class SubGroupOrder(Plugin):

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 
 from spinney.cluster.classes import RequestClass
 from spinney.gangs.tree import GangKey, Member, PodSet
-from spinney.scheduler.jobs import PodGroupInfo
+from spinney.scheduler.framework.jobs import PodGroupInfo
 
 Kind = tuple[object, ...]
 

@@ -1,8 +1,8 @@
 """What victims are told: for whom, by which rule, and how the queues stand."""
 
 from spinney.scheduler.fairshare import Amounts
-from spinney.scheduler.jobs import PodGroupInfo
-from spinney.scheduler.session import Session
+from spinney.scheduler.framework.jobs import PodGroupInfo
+from spinney.scheduler.framework.session import Session
 
 
 def queue_figures(session: Session, queue: str) -> str:

@@ -12,10 +12,10 @@ from typing import overload
 
 from spinney.scheduler.fairshare.amounts import ZERO, Amounts
 from spinney.scheduler.fairshare.queues import Queue
-from spinney.scheduler.hooks import QueueTurn
-from spinney.scheduler.jobs import PodGroupInfo
-from spinney.scheduler.session import Session
-from spinney.scheduler.tasks import PodInfo
+from spinney.scheduler.framework.hooks import QueueTurn
+from spinney.scheduler.framework.jobs import PodGroupInfo
+from spinney.scheduler.framework.session import Session
+from spinney.scheduler.framework.tasks import PodInfo
 from spinney.scheduler.victims.pool import Victim, VictimPool
 
 

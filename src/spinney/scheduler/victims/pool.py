@@ -17,9 +17,9 @@ from spinney.cluster.table import Matrix
 from spinney.gangs.tree import Gang, GangKey
 from spinney.scheduler.fairshare.amounts import Amounts, total_of
 from spinney.scheduler.fairshare.bounds import Lot
-from spinney.scheduler.jobs import PodGroupInfo
-from spinney.scheduler.session import Session
-from spinney.scheduler.tasks import PodInfo
+from spinney.scheduler.framework.jobs import PodGroupInfo
+from spinney.scheduler.framework.session import Session
+from spinney.scheduler.framework.tasks import PodInfo
 
 
 class Victim:

@@ -13,8 +13,8 @@ from spinney.cluster.devices import DEVICE
 from spinney.cluster.resources import CPU, GPU, MEMORY, Vector, padded
 from spinney.cluster.table import Mask, Matrix
 from spinney.scheduler.fairshare.amounts import Amounts
-from spinney.scheduler.session import Session
-from spinney.scheduler.tasks import PodInfo
+from spinney.scheduler.framework.session import Session
+from spinney.scheduler.framework.tasks import PodInfo
 
 
 class Room:

@@ -5,10 +5,10 @@ from collections.abc import Iterable
 from typing import ClassVar, Literal
 
 from spinney.gangs.tree import Gang
-from spinney.scheduler.events import Scenario
 from spinney.scheduler.fairshare.amounts import Amounts
-from spinney.scheduler.jobs import PodGroupInfo
-from spinney.scheduler.session import Session
+from spinney.scheduler.framework.events import Scenario
+from spinney.scheduler.framework.jobs import PodGroupInfo
+from spinney.scheduler.framework.session import Session
 from spinney.scheduler.victims.pool import VictimPool
 
 

@@ -10,8 +10,8 @@ the number of victims, not its square.
 from collections.abc import Iterable, Iterator, Sequence
 
 from spinney.cluster.table import Mask
-from spinney.scheduler.jobs import PodGroupInfo
-from spinney.scheduler.tasks import PodInfo
+from spinney.scheduler.framework.jobs import PodGroupInfo
+from spinney.scheduler.framework.tasks import PodInfo
 from spinney.scheduler.victims.order import Step, Steps
 from spinney.scheduler.victims.room import Room
 from spinney.scheduler.victims.selecting import Demand

@@ -24,13 +24,13 @@ import structlog
 
 from spinney.cluster.statuses import ACTIVE_ALLOCATED, PodStatus
 from spinney.explain.reasons import ScenarioCount, VictimReport
+from spinney.scheduler.evaluation.job_order import JobOrder, first_of_queues
 from spinney.scheduler.fairshare.amounts import Amounts, total_of
 from spinney.scheduler.fairshare.runtimes import delay_elapsed
-from spinney.scheduler.job_order import JobOrder, first_of_queues
-from spinney.scheduler.jobs import PodGroupInfo
-from spinney.scheduler.results import FitError
-from spinney.scheduler.session import Session
-from spinney.scheduler.tasks import PodInfo, by_request
+from spinney.scheduler.framework.jobs import PodGroupInfo
+from spinney.scheduler.framework.results import FitError
+from spinney.scheduler.framework.session import Session
+from spinney.scheduler.framework.tasks import PodInfo, by_request
 from spinney.scheduler.victims.budget import Budget
 from spinney.scheduler.victims.failures import FailedSearches
 from spinney.scheduler.victims.generating import generated_scenarios

@@ -13,9 +13,9 @@ import numpy as np
 
 from spinney.cluster.table import Mask
 from spinney.gangs.tree import required_of_all
-from spinney.scheduler.jobs import PodGroupInfo
-from spinney.scheduler.session import Session
-from spinney.scheduler.tasks import PodInfo, by_request
+from spinney.scheduler.framework.jobs import PodGroupInfo
+from spinney.scheduler.framework.session import Session
+from spinney.scheduler.framework.tasks import PodInfo, by_request
 from spinney.scheduler.victims.order import Step, Steps
 from spinney.scheduler.victims.room import Room
 

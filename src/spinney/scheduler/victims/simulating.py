@@ -11,14 +11,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from spinney.cluster.statuses import ACTIVE_ALLOCATED, ACTIVE_USED
-from spinney.scheduler.events import Scenario
-from spinney.scheduler.honouring import unhonoured
-from spinney.scheduler.job_order import JobOrder
-from spinney.scheduler.jobs import PodGroupInfo
+from spinney.scheduler.evaluation.honouring import unhonoured
+from spinney.scheduler.evaluation.job_order import JobOrder
+from spinney.scheduler.framework.events import Scenario
+from spinney.scheduler.framework.jobs import PodGroupInfo
+from spinney.scheduler.framework.session import Session
+from spinney.scheduler.framework.statement import Statement
+from spinney.scheduler.framework.tasks import PodInfo
 from spinney.scheduler.placement.placing import place_job
-from spinney.scheduler.session import Session
-from spinney.scheduler.statement import Statement
-from spinney.scheduler.tasks import PodInfo
 from spinney.scheduler.victims.order import Step
 
 

@@ -18,15 +18,15 @@ from spinney.cluster.statuses import ACTIVE_USED, PodStatus
 from spinney.gangs.sources.kai import SOURCE
 from spinney.gangs.tree import GangKey
 from spinney.runtime import Clock, InlineExecutor, Runtime
-from spinney.scheduler import results as fit
 from spinney.scheduler.actions import BUILT_IN_ACTIONS
 from spinney.scheduler.config import PluginOption, SchedulerConfig
-from spinney.scheduler.inventory import Inventory
-from spinney.scheduler.plugin import default_registry
-from spinney.scheduler.scheduler import Scheduler
-from spinney.scheduler.session import Session
-from spinney.scheduler.tasks import PodInfo
-from spinney.scheduler.topology.subsetting import TopologyRefusal
+from spinney.scheduler.cycle.scheduler import Scheduler
+from spinney.scheduler.framework import results as fit
+from spinney.scheduler.framework.session import Session
+from spinney.scheduler.framework.tasks import PodInfo
+from spinney.scheduler.intake.inventory import Inventory
+from spinney.scheduler.plugins import default_registry
+from spinney.scheduler.plugins.topology.subsetting import TopologyRefusal
 from spinney.sim.cases import objects
 from spinney.sim.cases.format import Case, Claim, Device, DomainFit, FitError, Job, Task
 from spinney.sim.cases.outcome import JobOutcome, NodeOutcome, Outcome, TaskOutcome

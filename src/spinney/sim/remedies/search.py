@@ -8,7 +8,7 @@ from spinney.explain import Explanation
 from spinney.gangs.tree import GangKey
 from spinney.runtime import Runtime
 from spinney.scheduler.config import SchedulerConfig
-from spinney.scheduler.plugin import PluginRegistry
+from spinney.scheduler.framework.plugin import PluginRegistry
 from spinney.sim.remedies.change import Price, Remedy, patches_between
 from spinney.sim.remedies.lever import Chosen, Lever
 from spinney.sim.remedies.nodes import added_node_levers, node_levers

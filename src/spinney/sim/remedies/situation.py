@@ -13,7 +13,7 @@ from spinney.cluster.pods import PodRecord
 from spinney.cluster.statuses import PodStatus
 from spinney.explain import Explanation
 from spinney.gangs.tree import Gang, GangKey, Member
-from spinney.scheduler.inventory import gang_makers
+from spinney.scheduler.intake.inventory import gang_makers
 from spinney.scheduler.topology.levels import Topology
 from spinney.sim.snapshot import ClusterSnapshot, identity
 from spinney.sim.whatif import Simulation

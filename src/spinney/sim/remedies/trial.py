@@ -10,7 +10,7 @@ from spinney.cluster.statuses import ACTIVE_ALLOCATED, PodStatus
 from spinney.gangs.tree import GangKey, satisfied
 from spinney.runtime import Runtime
 from spinney.scheduler.config import SchedulerConfig
-from spinney.scheduler.plugin import PluginRegistry
+from spinney.scheduler.framework.plugin import PluginRegistry
 from spinney.sim.snapshot import ClusterSnapshot
 from spinney.sim.whatif import Simulation
 

@@ -21,12 +21,13 @@ import msgspec
 from spinney.api.labels import HOSTNAME
 from spinney.cluster.pods import PodKey
 from spinney.runtime import InlineExecutor, Runtime
-from spinney.scheduler.collecting import collection_held_off
 from spinney.scheduler.config import PluginOption, SchedulerConfig
-from spinney.scheduler.inventory import Inventory
-from spinney.scheduler.plugin import PluginRegistry, default_registry
-from spinney.scheduler.results import Bind, CycleResult
-from spinney.scheduler.scheduler import Scheduler
+from spinney.scheduler.cycle.collecting import collection_held_off
+from spinney.scheduler.cycle.scheduler import Scheduler
+from spinney.scheduler.framework.plugin import PluginRegistry
+from spinney.scheduler.framework.results import Bind, CycleResult
+from spinney.scheduler.intake.inventory import Inventory
+from spinney.scheduler.plugins import default_registry
 from spinney.scheduler.topology.levels import Topology
 from spinney.sim.replay.devices import DeviceBook
 from spinney.sim.replay.history import Happening, History, What

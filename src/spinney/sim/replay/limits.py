@@ -6,13 +6,13 @@ from typing import Final
 import numpy as np
 
 from spinney.cluster.table import Mask
-from spinney.scheduler.arguments import NoArguments
-from spinney.scheduler.events import BatchEvent, EventHandler
-from spinney.scheduler.jobs import PodGroupInfo
-from spinney.scheduler.nodes import NodeSet
-from spinney.scheduler.plugin import Plugin
-from spinney.scheduler.session import Session
-from spinney.scheduler.tasks import PodInfo
+from spinney.scheduler.framework.arguments import NoArguments
+from spinney.scheduler.framework.events import BatchEvent, EventHandler
+from spinney.scheduler.framework.jobs import PodGroupInfo
+from spinney.scheduler.framework.nodes import NodeSet
+from spinney.scheduler.framework.plugin import Plugin
+from spinney.scheduler.framework.session import Session
+from spinney.scheduler.framework.tasks import PodInfo
 
 APPLICATION: Final = "replay.spinney.dev/application"
 MOST_PER_NODE: Final = "replay.spinney.dev/most-per-node"

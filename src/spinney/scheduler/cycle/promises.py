@@ -1,0 +1,181 @@
+"""Promises that outlive the cycle they were given in: who had others evicted, or was moved, gets the place found then.
+
+A search for victims ends with everybody placed: the job it was for, and those that were moved for it. But victims take
+their time to go and their successors to come, so the places are taken up in later cycles, in another order and with
+other things free than when they were found. Left to itself, a moved job may come back to the very node it had to
+leave, and the search begins anew. So the outcome is kept: until they have what they were promised, these jobs come
+first in their queues, and each prefers the nodes where it was placed. It is a preference; where a node has no room any
+more, another will do.
+
+A promise counts from when the cluster shows that victims really go: an eviction that a budget refuses promises nothing.
+It ends after as long as a terminating pod is counted on.
+"""
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Final
+
+import numpy as np
+
+from spinney.cluster.pods import PodKey
+from spinney.cluster.statuses import ACTIVE_ALLOCATED, PodStatus
+from spinney.gangs.tree import GangKey
+from spinney.scheduler import scores
+from spinney.scheduler.config import SchedulerConfig
+from spinney.scheduler.framework.hooks import with_jobs_first
+from spinney.scheduler.framework.jobs import PodGroupInfo
+from spinney.scheduler.framework.moves import Moves, workload_of
+from spinney.scheduler.framework.nodes import NodeSet, Scores
+from spinney.scheduler.framework.results import Eviction
+from spinney.scheduler.framework.session import Session
+from spinney.scheduler.framework.tasks import PodInfo
+
+NAME: Final = "promises"
+
+Kind = tuple[str, int]
+"""A pod set and the number of a request class."""
+Layout = Mapping[Kind, Counter[str]]
+"""How many pods of each kind a job has on each node when its promise is kept."""
+
+Victims = tuple[tuple[GangKey, PodKey, str], ...]
+"""Pods that were to be evicted: the gang, name and uid of each."""
+
+
+@dataclass(frozen=True)
+class Proposal:
+    """What a search of an earlier cycle found for a job, of which nothing has been seen to happen yet."""
+
+    job: str
+    workload: str
+    victims: Victims
+    moved: tuple[str, ...]
+    """The workloads that were promised another place."""
+    layouts: Mapping[GangKey, Layout]
+    made: datetime
+
+
+@dataclass(frozen=True)
+class Promise:
+    """Where a job was placed, and until when that counts."""
+
+    layout: Layout
+    until: datetime
+
+    def is_open(self, job: PodGroupInfo) -> bool:
+        """Tell whether the job has less than it was promised."""
+        placed = sum(map(job.count_in(ACTIVE_ALLOCATED), job.gang.pod_sets.values()))
+        return placed < sum(nodes.total() for nodes in self.layout.values())
+
+
+class Promises:
+    """Promises of earlier cycles, and who was moved for whom. Mutable; passed from one session to the next."""
+
+    def __init__(self, config: SchedulerConfig) -> None:
+        self.moves = Moves(timedelta(seconds=config.move_again_seconds))
+        self._keeps = config.keep_promises
+        self._grace = timedelta(seconds=config.stuck_in_releasing_seconds)
+        self._proposals: dict[tuple[GangKey, Victims], Proposal] = {}
+        """A later cycle may find something else for a job while the evictions of the first are on their way."""
+        self._kept: dict[GangKey, Promise] = {}
+
+    def begin(self, session: Session) -> None:
+        """Take in what has happened since the last cycle, and have ``session`` keep what is still to be kept."""
+        now = session.now
+        self.moves.forget_old(now)
+        session.moves = self.moves
+        for key, proposal in list(self._proposals.items()):
+            if _has_begun(session, proposal):
+                self._take_in(proposal, now)
+                del self._proposals[key]
+            elif now - proposal.made >= self._grace:
+                del self._proposals[key]
+        gangs = session.snapshot.gangs.gangs
+        self._kept = {key: promise for key, promise in self._kept.items() if promise.until > now and key in gangs}
+        if self._kept:
+            _Keeping(session, self._kept).register()
+
+    def end(self, session: Session) -> None:
+        """Remember what searches of ``session`` have found."""
+        by_job: dict[GangKey, list[Eviction]] = {}
+        for eviction in session.evictions:
+            if eviction.beneficiary is not None:
+                by_job.setdefault(eviction.beneficiary, []).append(eviction)
+        for key, evictions in by_job.items():
+            job = session.job(key)
+            moved = dict.fromkeys(eviction.gang for eviction in evictions if eviction.moves_to)
+            victims = tuple((each.gang, each.pod, each.uid) for each in evictions)
+            self._proposals[key, victims] = Proposal(
+                job=job.uid,
+                workload=workload_of(job),
+                victims=victims,
+                moved=tuple(dict.fromkeys(workload_of(session.job(gang)) for gang in moved)),
+                layouts={gang: _layout(session.job(gang)) for gang in (key, *moved)},
+                made=session.now,
+            )
+
+    def _take_in(self, proposal: Proposal, now: datetime) -> None:
+        for moved in proposal.moved:
+            self.moves.note(proposal.job, proposal.workload, moved, now)
+        if self._keeps:
+            until = now + self._grace
+            self._kept.update((gang, Promise(layout, until)) for gang, layout in proposal.layouts.items())
+
+
+class _Keeping:
+    """What keeps promises in one session: an order of jobs and queues, and a score of nodes."""
+
+    def __init__(self, session: Session, promises: Mapping[GangKey, Promise]) -> None:
+        self._session = session
+        self._promises = promises
+
+    def register(self) -> None:
+        """Register before any plugin does: orders are asked in turn."""
+        session = self._session
+        session.opening, session.opening_alike = NAME, True
+        session.add_job_order_key(lambda job: 0 if self._is_open(job) else 1)
+        session.add_queue_order_fn(with_jobs_first(self._is_open))
+        session.add_node_order_columns(self._score, stateful=True, applies_to=self._applies)
+
+    def _is_open(self, job: PodGroupInfo) -> bool:
+        promise = self._promises.get(job.key)
+        return promise is not None and promise.is_open(job)
+
+    def _applies(self, task: PodInfo) -> bool:
+        return task.job.key in self._promises
+
+    def _score(self, task: PodInfo, job: PodGroupInfo, nodes: NodeSet) -> Scores:
+        kind = _kind(task)
+        promised = self._promises[job.key].layout.get(kind, Counter())
+        missing = promised - Counter(
+            each.node_name
+            for each in job.by_pod_set[task.pod_set.name]
+            if each.status in ACTIVE_ALLOCATED and _kind(each) == kind
+        )
+        rows = [row for name in missing if (row := self._session.nodes.table.find(name)) is not None]
+        return np.where(np.isin(nodes.rows, rows), scores.NOMINATED_NODE, 0.0)
+
+
+def _layout(job: PodGroupInfo) -> Layout:
+    """Return where the tasks of a job are, or are going to be."""
+    layout: dict[Kind, Counter[str]] = {}
+    for task in job.tasks:
+        if task.status in ACTIVE_ALLOCATED:
+            layout.setdefault(_kind(task), Counter())[task.node_name] += 1
+    return layout
+
+
+def _kind(task: PodInfo) -> Kind:
+    return (task.pod_set.name, task.request.number)
+
+
+def _has_begun(session: Session, proposal: Proposal) -> bool:
+    """Tell whether a pod that was to be evicted is going, or gone."""
+    gangs = session.snapshot.gangs.gangs
+    for gang, pod, uid in proposal.victims:
+        members = gangs.get(gang)
+        found = members.pods.get(pod) if members is not None else None
+        if found is None or found[1].uid != uid or found[1].status is PodStatus.RELEASING:
+            return True
+    return False

@@ -1,0 +1,342 @@
+"""How what several plugins say becomes one answer: the asking half of a session."""
+
+from collections.abc import Callable, Mapping, Sequence
+from datetime import UTC, datetime
+from functools import cached_property, cmp_to_key
+from itertools import count
+from operator import attrgetter
+from typing import Any, TypeVar
+
+import structlog
+
+from spinney.gangs.tree import GroupSet, Member
+from spinney.scheduler.evaluation.ordering import Ordering, three_way
+from spinney.scheduler.fairshare import Amounts, Queue
+from spinney.scheduler.fairshare.bounds import Lot, least_of
+from spinney.scheduler.framework import answers
+from spinney.scheduler.framework.events import WITHIN_CAPACITY, BatchEvent, CapacityVerdict, Event, Scenario
+from spinney.scheduler.framework.hooks import Hook, Order, QueueTurn
+from spinney.scheduler.framework.jobs import PodGroupInfo
+from spinney.scheduler.framework.nodes import NodeInfo, NodeSet
+from spinney.scheduler.framework.registration import Registration
+from spinney.scheduler.framework.tasks import PodInfo
+from spinney.scheduler.framework.timing import Timings
+from spinney.scheduler.knowledge.steadiness import View, job_view, task_view
+
+T = TypeVar("T")
+log = structlog.get_logger()
+
+_EPOCH = datetime.min.replace(tzinfo=UTC)
+_CREATED = attrgetter("record.pod.metadata.creation_timestamp")
+_UID = attrgetter("record.uid")
+_WITHOUT_REASON: str | None = ""
+
+
+class SubsettingFailed(Exception):  # noqa: N818 - named for the situation
+    """A plugin raised while dividing nodes; the job fails for this cycle."""
+
+    def __init__(self, plugin: str, said: str) -> None:
+        super().__init__(f"plugin {plugin} could not divide the nodes: {said}")
+        self.plugin = plugin
+
+
+class Decisions(Registration):
+    """Asks plugins and combines their answers. ``verbosity`` is that of developer logs, as klog counts."""
+
+    def __init__(self, timings: Timings, *, verbosity: int = 0) -> None:
+        super().__init__()
+        self.timings = timings
+        self.verbosity = verbosity
+        self.moment = 0
+        """Counts what was announced to event handlers: what a plugin that listens has answered holds until the next."""
+        self._numbers = count(1 << 32)
+
+    # -- order -------------------------------------------------------------------------------------------------------
+
+    @cached_property
+    def _job_order(self) -> Ordering[PodGroupInfo]:
+        return self._ordering(self.hooks.job_order, "job_order", job_view)
+
+    @cached_property
+    def _job_key(self) -> Callable[[PodGroupInfo], Any]:
+        return self._job_order.key(_job_age)
+
+    @cached_property
+    def _task_order(self) -> Ordering[PodInfo]:
+        return self._ordering(self.hooks.task_order, "task_order", task_view)
+
+    @cached_property
+    def _compares_queues_alike(self) -> bool:
+        return all(hook.alike for hook in self.hooks.queue_order)
+
+    @cached_property
+    def _orders_members_alike(self) -> bool:
+        return all(hook.alike for hook in self.hooks.sub_group_order)
+
+    def _ordering(self, orders: Sequence[Order[Any]], hook: str, view: View) -> Ordering[Any]:
+        return Ordering(orders, hook, self.timings, self.failures, view=view, listeners=self.hooks.listeners)
+
+    def _next_number(self) -> int:
+        return next(self._numbers)
+
+    def job_key(self, job: PodGroupInfo) -> Any:
+        """Return what orders jobs of one queue, smallest first: plugins, then age, then uid."""
+        return self._job_key(job)
+
+    def job_order_version(self) -> int:
+        """Return a number for the order of jobs: an order that was kept holds while the number is the same."""
+        orders = self._job_order.version.number()
+        return orders if self._compares_queues_alike else self._next_number()
+
+    def task_order_version(self) -> int:
+        """Return a number for the order of tasks and of the members of group sets."""
+        orders = self._task_order.version.number()
+        return orders if self._orders_members_alike else self._next_number()
+
+    def sort_tasks(self, tasks: list[PodInfo]) -> None:
+        """Put tasks of one job in order: plugins, then age, then uid."""
+        if len(tasks) < 2:
+            return
+        self._task_order.sort(tasks, lambda: _labels_of(tasks), (_ages, _uids))
+
+    def compare_queues(self, left: QueueTurn, right: QueueTurn) -> int:
+        """Return a negative number if the left queue goes first: plugins, then age."""
+        for hook in self.hooks.queue_order:
+            found = self._asked(hook, "queue_order", answers.sign, 0, left, right)
+            if found:
+                return found
+        return three_way(_queue_age(left.queue), _queue_age(right.queue))
+
+    def order_members(self, job: PodGroupInfo, group: GroupSet) -> Sequence[Member]:
+        """Return the members of a group set: plugins, then name."""
+        if len(group.members) <= 1:
+            return group.members
+        hooks = self.hooks.sub_group_order
+
+        def compare(left: Member, right: Member) -> int:
+            for hook in hooks:
+                found = self._asked(hook, "sub_group_order", answers.sign, 0, job, left, right)
+                if found:
+                    return found
+            return three_way(left.name, right.name)
+
+        return sorted(group.members, key=cmp_to_key(compare))
+
+    # -- filtering ---------------------------------------------------------------------------------------------------
+
+    def victim_invariant_blocker(self, task: PodInfo) -> str | None:
+        """Return what keeps ``task`` from being placed whoever is evicted, or ``None``."""
+        for hook in self.hooks.invariants:
+            found = self._asked(hook, "victim_invariant", answers.reason, None, task)
+            if found is not None:
+                return found
+        return None
+
+    def subset_nodes(
+        self, job: PodGroupInfo, group: Member, tasks: Sequence[PodInfo], node_set: NodeSet
+    ) -> Sequence[NodeSet]:
+        """Return the node sets to try in order; raises :class:`SubsettingFailed`.
+
+        Each plugin that has a say divides every set of the one before; a plugin that answers ``None`` leaves it whole.
+        """
+        sets: Sequence[NodeSet] = [node_set]
+        for hook in self.hooks.subset_nodes:
+            if self.verbosity >= 4:
+                log.info(f"Performing {hook.plugin} logic", v=4, job=str(job.key))
+            divided: list[Sequence[NodeSet]] = []
+            for each in sets:
+                try:
+                    with self.timings.measure(hook.plugin, "subset_nodes"):
+                        answer = answers.node_sets(hook.fn(job, group, tuple(tasks), each))
+                except Exception as error:
+                    said = self._failed("plugin failed to divide nodes", hook, "subset_nodes", error)
+                    raise SubsettingFailed(hook.plugin, said) from error
+                divided.append([each] if answer is None else answer)
+            # A plugin may answer with sets it makes on demand: they stay so where there is nothing to join.
+            sets = divided[0] if len(divided) == 1 else [each for answers in divided for each in answers]
+            if self.verbosity >= 4:
+                log.info(f"Result of {hook.plugin} logic is {len(sets)} subsets", v=4, job=str(job.key))
+            if self.verbosity >= 7:
+                names = ", ".join(f"[{', '.join(each.names)}]" for each in sets)
+                log.info(f"Result of {hook.plugin} logic is {names}", v=7, job=str(job.key))
+        return sets
+
+    def prepare_scoring(self, task: PodInfo, nodes: NodeSet) -> None:
+        """Let plugins prepare for scoring ``task`` on ``nodes``."""
+        for hook in self.hooks.node_pre_order:
+            self._told(hook, "node_pre_order", task, nodes)
+
+    # -- jobs and queues ---------------------------------------------------------------------------------------------
+
+    def pre_job_allocation(self, job: PodGroupInfo) -> None:
+        """Tell plugins that a job is about to be tried."""
+        for hook in self.hooks.pre_job_allocation:
+            self._told(hook, "pre_job_allocation", job)
+
+    def is_job_over_capacity(self, job: PodGroupInfo, tasks: Sequence[PodInfo]) -> CapacityVerdict:
+        """Judge whether placing ``tasks`` would exceed what the job's queue allows."""
+        return self._first_capacity(self.hooks.job_over_capacity, "job_over_capacity", job, tuple(tasks))
+
+    def is_non_preemptible_job_over_queue_quota(self, job: PodGroupInfo, tasks: Sequence[PodInfo]) -> CapacityVerdict:
+        """Judge whether placing ``tasks`` of a non-preemptible job would exceed a quota."""
+        return self._first_capacity(self.hooks.non_preemptible_over_quota, "over_quota", job, tuple(tasks))
+
+    def is_task_allocation_on_node_over_capacity(self, task: PodInfo, node: NodeInfo) -> CapacityVerdict:
+        """Judge whether placing ``task`` on ``node`` would exceed what its queue allows."""
+        return self._first_capacity(self.hooks.task_on_node_over_capacity, "node_over_capacity", task, task.job, node)
+
+    def can_reclaim_resources(self, job: PodGroupInfo) -> bool:
+        """Tell whether a job may take from other queues; without a plugin that says so it may not."""
+        return any(self._asked(hook, "can_reclaim", answers.truth, False, job) for hook in self.hooks.can_reclaim[:1])
+
+    def is_reclaim_victim(self, reclaimer: PodGroupInfo, victim: PodGroupInfo) -> bool:
+        """Tell whether all plugins let ``victim`` be taken for a reclaiming job."""
+        return self._all_agree(self.hooks.reclaim_victim_filters, "reclaim_victim_filter", reclaimer, victim)
+
+    def is_preempt_victim(self, preemptor: PodGroupInfo, victim: PodGroupInfo) -> bool:
+        """Tell whether all plugins let ``victim`` be taken for a preempting job."""
+        return self._all_agree(self.hooks.preempt_victim_filters, "preempt_victim_filter", preemptor, victim)
+
+    def reclaim_refusal(self, scenario: Scenario) -> str | None:
+        """Return why a plugin refuses a reclaim scenario, or ``None`` if all agree."""
+        return self._scenario_refusal(self.hooks.reclaim_validators, "reclaim_validator", scenario)
+
+    def preempt_refusal(self, scenario: Scenario) -> str | None:
+        """Return why a plugin refuses a preempt scenario, or ``None`` if all agree."""
+        return self._scenario_refusal(self.hooks.preempt_validators, "preempt_validator", scenario)
+
+    def validate_reclaim(self, scenario: Scenario) -> bool:
+        """Tell whether all plugins agree with a reclaim scenario."""
+        return self.reclaim_refusal(scenario) is None
+
+    def validate_preempt(self, scenario: Scenario) -> bool:
+        """Tell whether all plugins agree with a preempt scenario."""
+        return self.preempt_refusal(scenario) is None
+
+    def reclaim_bound(self, reclaimer: PodGroupInfo, lots: Mapping[str, Lot]) -> Amounts | None:
+        """Return the most that may be taken for good from the ``lots`` of other queues; ``None`` is unbounded."""
+        bounds: list[Amounts] = []
+        for hook in self.hooks.reclaim_bounds:
+            bound = self._asked(hook, "reclaim_bound", answers.bound, None, reclaimer, lots)
+            if bound is not None:
+                bounds.append(bound)
+        return least_of(bounds)
+
+    def job_solution_start(self) -> None:
+        """Tell plugins that a search for victims begins."""
+        for hook in self.hooks.on_job_solution_start:
+            self._told(hook, "job_solution_start")
+
+    def queue_allocated(self, queue: str) -> Amounts | None:
+        """Return what a queue holds, if a plugin knows."""
+        return self._first_amounts(self.hooks.queue_allocated, "queue_allocated", queue)
+
+    def queue_deserved(self, queue: str) -> Amounts | None:
+        """Return what a queue is guaranteed, if a plugin knows."""
+        return self._first_amounts(self.hooks.queue_deserved, "queue_deserved", queue)
+
+    def queue_fair_share(self, queue: str) -> Amounts | None:
+        """Return a queue's fair share, if a plugin knows."""
+        return self._first_amounts(self.hooks.queue_fair_share, "queue_fair_share", queue)
+
+    # -- events ------------------------------------------------------------------------------------------------------
+
+    def announce_allocation(self, tasks: Sequence[PodInfo]) -> None:
+        """Tell handlers that ``tasks``, all of one job, were virtually placed."""
+        self.moment += 1
+        for hook in self.hooks.events:
+            handler = hook.fn
+            self._announce(hook.plugin, "allocate", handler.allocate, handler.allocate_many, tasks)
+
+    def announce_deallocation(self, tasks: Sequence[PodInfo]) -> None:
+        """Tell handlers that ``tasks``, all of one job, were virtually taken off their nodes."""
+        self.moment += 1
+        for hook in self.hooks.events:
+            handler = hook.fn
+            self._announce(hook.plugin, "deallocate", handler.deallocate, handler.deallocate_many, tasks)
+
+    # -- asking ------------------------------------------------------------------------------------------------------
+
+    def _announce(
+        self,
+        plugin: str,
+        what: str,
+        single: Callable[[Event], None] | None,
+        many: Callable[[BatchEvent], None] | None,
+        tasks: Sequence[PodInfo],
+    ) -> None:
+        asked = many if many is not None else single
+        if asked is None:
+            return
+        with self.timings.measure(plugin, what):
+            try:
+                if many is not None:
+                    many(BatchEvent(tasks[0].job, tuple(tasks)))
+                    return
+                assert single is not None, "one of the two forms is there"
+                for task in tasks:
+                    single(Event(task))
+            except Exception as error:  # noqa: BLE001 - a handler that fails changes nothing
+                event = "plugin event handler failed; the operation stands"
+                self.failures.add(event, plugin, what, asked, error)
+
+    def _scenario_refusal(self, hooks: Sequence[Hook[Any]], what: str, scenario: Scenario) -> str | None:
+        for hook in hooks:
+            refusal = self._asked(hook, what, answers.refusal, _WITHOUT_REASON, scenario)
+            if refusal is not None:
+                return refusal or f"refused by plugin {hook.plugin}"
+        return None
+
+    def _first_capacity(self, hooks: Sequence[Hook[Any]], what: str, *args: Any) -> CapacityVerdict:
+        if not hooks:
+            return WITHIN_CAPACITY
+        hook = hooks[0]
+        try:
+            with self.timings.measure(hook.plugin, what):
+                return answers.verdict(hook.fn(*args))
+        except Exception as error:  # noqa: BLE001 - a check that fails says no
+            said = self._failed("plugin capacity check failed, so there is no capacity", hook, what, error)
+            return CapacityVerdict(ok=False, reason="PluginError", message=f"plugin {hook.plugin} failed: {said}")
+
+    def _first_amounts(self, hooks: Sequence[Hook[Any]], what: str, queue: str) -> Amounts | None:
+        return self._asked(hooks[0], what, answers.amounts, None, queue) if hooks else None
+
+    def _all_agree(self, hooks: Sequence[Hook[Any]], what: str, *args: Any) -> bool:
+        return all(self._asked(hook, what, answers.truth, False, *args) for hook in hooks)
+
+    def _asked(self, hook: Hook[Any], what: str, read: Callable[[Any], T], careful: T, *args: Any) -> T:
+        """Return what a plugin answers, read by ``read``; one that fails gives the careful answer."""
+        try:
+            with self.timings.measure(hook.plugin, what):
+                return read(hook.fn(*args))
+        except Exception as error:  # noqa: BLE001 - whoever asks goes on with the careful answer
+            self._failed("plugin failed", hook, what, error, counted_as=careful)
+            return careful
+
+    def _told(self, hook: Hook[Any], what: str, *args: Any) -> None:
+        """Tell a plugin something; what it answers means nothing."""
+        self._asked(hook, what, lambda _: None, None, *args)
+
+    def _failed(self, event: str, hook: Hook[Any], what: str, error: Exception, **fields: Any) -> str:
+        return self.failures.add(event, hook.plugin, what, hook.fn, error, **fields)
+
+
+def _job_age(job: PodGroupInfo) -> tuple[datetime, str]:
+    return (job.created or _EPOCH, job.uid)
+
+
+def _labels_of(tasks: Sequence[PodInfo]) -> set[str]:
+    """Return every label that one of the tasks has."""
+    return set().union(*[task.record.pod.metadata.labels for task in tasks])
+
+
+def _ages(tasks: Sequence[PodInfo]) -> list[datetime]:
+    return [moment or _EPOCH for moment in map(_CREATED, tasks)]
+
+
+def _uids(tasks: Sequence[PodInfo]) -> list[str]:
+    return list(map(_UID, tasks))
+
+
+def _queue_age(queue: Queue) -> tuple[float, str, str]:
+    return queue.age_key

@@ -1,0 +1,117 @@
+"""Constraints that no plugin of a session keeps: whoever has one waits and says so, for it would not be met.
+
+Which nodes suit a pod, which lie near each other, which devices a claim gets and what a queue may hold are rules of
+plugins, and a configuration may leave them out. A plugin says what it keeps (:attr:`Plugin.honours`); for what is left
+the answer is no: a job with such a constraint is not tried, and nodes that turn pods away are not used.
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Final
+
+from spinney.api.core import Affinity, Pod
+from spinney.cluster.classes import PodConstraints
+from spinney.cluster.filters.framework import NODE_FILTERS, FilterFramework
+from spinney.cluster.table import Mask
+from spinney.gangs.tree import GroupSet, Member
+from spinney.scheduler.fairshare.amounts import NO_BOUND
+from spinney.scheduler.framework.jobs import PodGroupInfo
+from spinney.scheduler.framework.nodes import NodeSet
+from spinney.scheduler.framework.plugin import Constraint
+from spinney.scheduler.framework.session import Session
+from spinney.scheduler.framework.tasks import PodInfo
+
+NAME: Final = "honouring"
+_NODE_RULES: Final = FilterFramework(NODE_FILTERS)
+
+
+def unhonoured(session: Session, job: PodGroupInfo) -> str | None:
+    """Return the constraint of a job that no plugin of the session keeps, and what to do; ``None`` if there is none."""
+    for constraint in _unkept(session):
+        if found := _FINDERS[constraint](session, job):
+            return f"{found}, but no loaded plugin keeps {constraint.value}: add {PROVIDERS[constraint]} to the plugins"
+    return None
+
+
+def keep_off_closed_nodes(session: Session) -> None:
+    """Keep pods off nodes that turn some away (taints, cordons, failures), where no plugin can tell whom."""
+    if Constraint.NODE_RULES not in _unkept(session):
+        return
+    open_to_all = _NODE_RULES.feasible(session.nodes.surroundings, Pod()).mask
+    if not open_to_all[session.nodes.all.rows].all():
+
+        def suits(task: PodInfo, job: PodGroupInfo, nodes: NodeSet) -> Mask:
+            del task, job
+            return open_to_all[nodes.rows]
+
+        session.opening = NAME
+        session.add_predicate_columns(suits, per_job=False, reads_usage=False)
+
+
+def _unkept(session: Session) -> Iterable[Constraint]:
+    if not session.config.refuse_unhonoured:
+        return ()
+    return [constraint for constraint in Constraint if constraint not in session.honoured]
+
+
+PROVIDERS: Final[Mapping[Constraint, str]] = {
+    Constraint.NODE_RULES: "predicates",
+    Constraint.TOPOLOGY: "topology",
+    Constraint.DEVICE_CLAIMS: "dynamicresources",
+    Constraint.QUEUE_LIMITS: "proportion",
+}
+"""The built-in plugin that keeps each."""
+
+
+def _node_rules(session: Session, job: PodGroupInfo) -> str:
+    del session
+    return next((f"a pod has {rule}" for request in job.asked for rule in _rules(request.constraints)), "")
+
+
+def _topology(session: Session, job: PodGroupInfo) -> str:
+    del session
+    return next((f"topology level {level} is required" for level in _required(job.root)), "")
+
+
+def _device_claims(session: Session, job: PodGroupInfo) -> str:
+    del session
+    claims = (each.name for request in job.asked for each in request.constraints.claims)
+    return next((f"a pod has the device claim {name}" for name in claims), "")
+
+
+def _queue_limits(session: Session, job: PodGroupInfo) -> str:
+    tree = session.queues
+    limited = (tree.queues[position] for position in tree.path(job.queue))
+    return next((f"queue {queue.name} has a limit" for queue in limited if queue.limit != NO_BOUND), "")
+
+
+_FINDERS: Final[Mapping[Constraint, Callable[[Session, PodGroupInfo], str]]] = {
+    Constraint.NODE_RULES: _node_rules,
+    Constraint.TOPOLOGY: _topology,
+    Constraint.DEVICE_CLAIMS: _device_claims,
+    Constraint.QUEUE_LIMITS: _queue_limits,
+}
+
+
+def _rules(constraints: PodConstraints) -> Iterable[str]:
+    if constraints.node_selector:
+        yield "a nodeSelector"
+    if constraints.affinity is not None and _requires(constraints.affinity):
+        yield "a required affinity"
+    if constraints.host_ports:
+        yield "host ports"
+    if any(each.when_unsatisfiable == "DoNotSchedule" for each in constraints.topology_spread):
+        yield "a topologySpreadConstraint"
+    if constraints.volumes:
+        yield "volumes"
+
+
+def _requires(affinity: Affinity) -> bool:
+    kinds = (affinity.node_affinity, affinity.pod_affinity, affinity.pod_anti_affinity)
+    return any(each.required_during_scheduling_ignored_during_execution for each in kinds if each is not None)
+
+
+def _required(member: Member) -> Iterable[str]:
+    if member.topology is not None and member.topology.required:
+        yield member.topology.required
+    for each in member.members if isinstance(member, GroupSet) else ():
+        yield from _required(each)

@@ -1,0 +1,221 @@
+"""The order in which jobs get their turn: a tree of heaps that mirrors the tree of queues.
+
+A leaf queue orders its jobs; an inner one orders its children, each judged with its best next job. Taking a job changes
+what its queues would hold, so the queues on its path are looked at again before the next is taken. Where an order of a
+plugin may have changed otherwise, everything is ordered anew.
+"""
+
+import heapq
+from collections.abc import Callable, Iterable
+from typing import Any, Protocol
+
+from spinney.scheduler.fairshare import Queue, QueueTree
+from spinney.scheduler.framework.hooks import QueueTurn
+from spinney.scheduler.framework.jobs import PodGroupInfo
+
+
+class Orders(Protocol):
+    """How jobs and queues are ordered."""
+
+    @property
+    def queues(self) -> QueueTree:
+        """Return the queues."""
+        ...
+
+    def job_key(self, job: PodGroupInfo) -> Any:
+        """Return what orders jobs of one queue, smallest first."""
+        ...
+
+    def compare_queues(self, left: QueueTurn, right: QueueTurn) -> int:
+        """Return a negative number if the left queue goes first."""
+        ...
+
+    def job_order_version(self) -> int:
+        """Return a number that changes when either order may have changed by itself."""
+        ...
+
+
+def first_of_queues(
+    jobs: Iterable[PodGroupInfo], depth: int | None, key: Callable[[PodGroupInfo], Any]
+) -> Iterable[PodGroupInfo]:
+    """Return the first ``depth`` jobs of each queue by ``key``; no depth, or 0, is all of them."""
+    if not depth or depth < 0:
+        return jobs
+    by_queue: dict[str, list[PodGroupInfo]] = {}
+    for job in jobs:
+        by_queue.setdefault(job.queue, []).append(job)
+    return [job for each in by_queue.values() for job in heapq.nsmallest(depth, each, key=key)]
+
+
+class JobOrder:
+    """Jobs by turn. Mutable: jobs are pushed and popped; what a job's allocation changed is found at the next pop.
+
+    ``victims`` reverses both orders: the job that matters least in the queue that deserves least comes first, judged
+    without the jobs already taken from that queue.
+    """
+
+    def __init__(self, orders: Orders, jobs: Iterable[PodGroupInfo] = (), *, victims: bool = False) -> None:
+        self._orders = orders
+        self._victims = victims
+        self._nodes: dict[int, _QueueNode] = {}
+        self._top = _QueueNode(None, self)
+        self._length = 0
+        self._version = orders.job_order_version()
+        leaves: dict[int, _QueueNode] = {}
+        for job in jobs:
+            position = orders.queues.index[job.queue]
+            leaf = leaves.setdefault(position, self._node(position))
+            leaf.jobs.append(leaf.entry(job))
+            self._length += 1
+        for leaf in leaves.values():
+            heapq.heapify(leaf.jobs)
+        for leaf in leaves.values():
+            leaf.enlist()
+
+    def __len__(self) -> int:
+        return self._length
+
+    def __bool__(self) -> bool:
+        return self._length > 0
+
+    @property
+    def orders(self) -> Orders:
+        """Return how jobs and queues are ordered."""
+        return self._orders
+
+    @property
+    def reversed(self) -> bool:
+        """Tell whether the least important comes first."""
+        return self._victims
+
+    def push(self, job: PodGroupInfo) -> None:
+        """Add a job, or put one back."""
+        leaf = self._node(self._orders.queues.index[job.queue])
+        leaf.push_job(job)
+        self._length += 1
+
+    def pop(self) -> PodGroupInfo:
+        """Take the job whose turn it is."""
+        version = self._orders.job_order_version()
+        if version != self._version:
+            self._version = version
+            self._order_anew()
+        path = [self._top]
+        while not path[-1].is_leaf:
+            path.append(path[-1].best_child())
+        job = path[-1].pop_job()
+        self._length -= 1
+        for node in path[1:]:
+            node.dirty = True
+            if self._victims:
+                node.taken.append(job)
+        for parent, child in zip(reversed(path[:-1]), reversed(path[1:]), strict=True):
+            if child.is_empty:
+                parent.drop(child)
+        return job
+
+    def _order_anew(self) -> None:
+        """Bring everything into the order as it is now."""
+        nodes = sorted(self._nodes.items(), key=lambda item: -len(self._orders.queues.paths[item[0]]))
+        for node in (*[node for _, node in nodes], self._top):
+            node.jobs = [node.entry(each.job) for each in node.jobs]
+            node.dirty = False
+            heapq.heapify(node.jobs)
+            heapq.heapify(node.children)
+
+    def _node(self, position: int) -> "_QueueNode":
+        node = self._nodes.get(position)
+        if node is None:
+            tree = self._orders.queues
+            node = self._nodes[position] = _QueueNode(tree.queues[position], self)
+            parent = tree.parent[position]
+            node.parent = self._node(parent) if parent >= 0 else self._top
+        return node
+
+
+class _QueueNode:
+    """A queue with the jobs or child queues that still have something to give."""
+
+    __slots__ = ("children", "dirty", "jobs", "listed", "order", "parent", "queue", "taken")
+
+    def __init__(self, queue: Queue | None, order: JobOrder) -> None:
+        self.queue = queue
+        self.order = order
+        self.parent: _QueueNode | None = None
+        self.children: list[_QueueNode] = []
+        self.jobs: list[_JobEntry] = []
+        self.taken: list[PodGroupInfo] = []
+        self.dirty = False
+        self.listed = False
+
+    @property
+    def is_leaf(self) -> bool:
+        return bool(self.jobs)
+
+    @property
+    def is_empty(self) -> bool:
+        return not self.jobs and not self.children
+
+    def push_job(self, job: PodGroupInfo) -> None:
+        heapq.heappush(self.jobs, self.entry(job))
+        self.enlist()
+
+    def entry(self, job: PodGroupInfo) -> "_JobEntry":
+        return _JobEntry(self.order.orders.job_key(job), job, reverse=self.order.reversed)
+
+    def enlist(self) -> None:
+        """Take the place among the siblings, and have the ancestors take theirs, that the best next job gives."""
+        node = self
+        while node.parent is not None:
+            if not node.listed:
+                node.listed = True
+                heapq.heappush(node.parent.children, node)
+            elif not node.dirty:
+                # A dirty queue is at the front and finds its place at the next pop; any other may have moved up.
+                heapq.heapify(node.parent.children)
+            node = node.parent
+
+    def pop_job(self) -> PodGroupInfo:
+        return heapq.heappop(self.jobs).job
+
+    def best_child(self) -> "_QueueNode":
+        while self.children[0].dirty:
+            child = self.children[0]
+            child.dirty = False
+            heapq.heapreplace(self.children, child)
+        return self.children[0]
+
+    def drop(self, child: "_QueueNode") -> None:
+        self.children.remove(child)
+        heapq.heapify(self.children)
+        child.listed = False
+        child.dirty = False
+
+    def next_job(self) -> PodGroupInfo:
+        node = self
+        while not node.is_leaf:
+            node = node.best_child()
+        return node.jobs[0].job
+
+    def turn(self) -> QueueTurn:
+        assert self.queue is not None, "the top is never compared"
+        following = self.next_job()
+        if self.order.reversed:
+            return QueueTurn(self.queue, None, (*self.taken, following))
+        return QueueTurn(self.queue, following)
+
+    def __lt__(self, other: "_QueueNode") -> bool:
+        compared = self.order.orders.compare_queues(self.turn(), other.turn())
+        return compared > 0 if self.order.reversed else compared < 0
+
+
+class _JobEntry:
+    __slots__ = ("job", "key", "reverse")
+
+    def __init__(self, key: Any, job: PodGroupInfo, *, reverse: bool) -> None:
+        self.key = key
+        self.job = job
+        self.reverse = reverse
+
+    def __lt__(self, other: "_JobEntry") -> bool:
+        return bool(other.key < self.key) if self.reverse else bool(self.key < other.key)

@@ -1,0 +1,585 @@
+"""Which nodes may take a task, and how well each suits it, kept in columns and refreshed where something changed.
+
+Rules that depend on nothing but the request class are judged for all nodes once per class and session; those that read
+what is on a node are judged again for the rows the usage journal names. Rules that also depend on the job are judged
+per job, pod set and request class, for the nodes somebody asks about. All that is for rules that promise it.
+
+Every other rule is asked in turn, in the order of plugins, predicates before scores, each about the nodes that
+resources and the rules before it have left. What is known about such a rule (:mod:`spinney.scheduler.knowledge`) spares
+questions, but changes no answer.
+
+Resource fit is not a rule of any plugin: it is always checked.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, NamedTuple, cast
+
+import numpy as np
+
+from spinney.cluster.journal import Rows
+from spinney.cluster.table import Mask
+from spinney.gangs.tree import GangKey
+from spinney.scheduler.evaluation.fitting import resource_fit
+from spinney.scheduler.framework import answers
+from spinney.scheduler.framework.failing import Failures, InvalidAnswer
+from spinney.scheduler.framework.hooks import (
+    DoesNotFit,
+    Fit,
+    Hooks,
+    NodeOrderColumns,
+    NodeOrderFn,
+    Predicate,
+    PredicateColumns,
+    PredicateFn,
+    Score,
+)
+from spinney.scheduler.framework.jobs import PodGroupInfo
+from spinney.scheduler.framework.nodes import NodeInfo, Nodes, NodeSet, Scores
+from spinney.scheduler.framework.tasks import PodInfo
+from spinney.scheduler.framework.timing import Timings
+from spinney.scheduler.knowledge.learning import Learned
+from spinney.scheduler.knowledge.reaching import reach_of
+from spinney.scheduler.knowledge.refusals import reasons_of
+
+PREDICATE: Final = "predicate"
+SCORE: Final = "node_order"
+GPU_SCORE: Final = "gpu_order"
+
+
+@dataclass(slots=True)
+class Judged:
+    """Verdicts and scores of all rows, ``[node]``, for one request class or one pod set; mutable, a cache."""
+
+    fits: Mask
+    score: Scores
+    now: Mask
+    valid: Mask | None
+    position: int
+
+
+class Candidates(NamedTuple):
+    """Nodes a task may go to, in name order, whether it fits there now, and how well each suits it."""
+
+    rows: Rows
+    now: Mask
+    score: Scores
+
+
+class Asked(NamedTuple):
+    """A rule that is asked in turn, with what is known about it, if it can be known."""
+
+    rule: Predicate | Score
+    learned: Learned[Any] | None
+
+
+class Said(NamedTuple):
+    """What a rule that cannot be asked again said about a task: the rows it refused, and why the first."""
+
+    task: PodInfo
+    refused: Rows
+    reason: str
+
+
+class RuleSet(NamedTuple):
+    """The rules that have a say about a task, by how long their answers hold."""
+
+    fixed: tuple[list[Predicate], list[Score]]
+    """Hold for the session: nothing but request class and node."""
+    usage: tuple[list[Predicate], list[Score]]
+    """Hold until something changes on the node."""
+    job: tuple[list[Predicate], list[Score]]
+    """Hold for the pod set until something changes on the node."""
+    asked: tuple[list[Asked], list[Asked]]
+    """Are asked in turn."""
+    signature: tuple[int, ...]
+
+    @property
+    def learned(self) -> Iterator[Learned[Any]]:
+        """Return what is known about the rules that are asked in turn."""
+        return (each.learned for asked in self.asked for each in asked if each.learned is not None)
+
+    @property
+    def only_room_limits(self) -> bool:
+        """Tell whether, once a node is a candidate, only its resources can end that, as far as rules were asked."""
+        if self.usage[0] or self.job[0]:
+            return False
+        return all(each.learned is not None and not each.learned.trace.by_use for each in self.asked[0])
+
+    @property
+    def monotone(self) -> bool:
+        """Tell whether placing a task on a node never lowers the node's score, as far as rules were asked."""
+        promised = all(rule.monotone for _, scores in (self.fixed, self.usage, self.job) for rule in scores)
+        return promised and all(
+            each.rule.monotone or (each.learned is not None and not each.learned.trace.by_use) for each in self.asked[1]
+        )
+
+    @property
+    def by_class(self) -> bool:
+        """Tell whether verdicts and scores are the same for every task of a request class."""
+        return not any(self.job + self.asked)
+
+    @property
+    def local(self) -> bool:
+        """Tell whether placing a task on a node changes nothing about other nodes, as far as rules were asked."""
+        predicates, scores = self.asked
+        return all(_is_local(each.learned) for each in predicates) and all(
+            _is_local(each.learned) if each.learned is not None else each.rule.monotone for each in scores
+        )
+
+
+class Judge:
+    """Judges nodes for tasks by the rules plugins have registered. Mutable: it remembers verdicts."""
+
+    def __init__(
+        self, nodes: Nodes, hooks: Hooks, timings: Timings, failures: Failures, moment: Callable[[], int]
+    ) -> None:
+        self._nodes = nodes
+        self._hooks = hooks
+        self._timings = timings
+        self._failures = failures
+        self._classes: dict[tuple[int, tuple[int, ...]], tuple[Judged, Judged]] = {}
+        self._pod_sets: dict[tuple[GangKey, str, int, tuple[int, ...]], Judged] = {}
+        self._rule_sets: dict[tuple[bool, ...], RuleSet] = {}
+        rules: list[Predicate | Score] = [*hooks.predicates, *hooks.scores]
+        self._conditions = [rule.applies_to for rule in rules if rule.applies_to is not None]
+        self._is_particular = any(rule.is_particular for rule in rules if rule.applies_to is not None)
+        self._said: dict[int, Said] = {}
+        self._learned = {id(rule): self._knowledge_of(rule, moment) for rule in rules if _scope(rule) == _IN_TURN}
+
+    @property
+    def failures(self) -> Mapping[str, str]:
+        """Return what plugins got wrong while they judged nodes or devices, by plugin: what they dropped is missing."""
+        return self._failures.told((PREDICATE, SCORE, GPU_SCORE))
+
+    def rules(self, task: PodInfo) -> RuleSet:
+        """Return the rules that have a say about ``task``."""
+        applying = tuple([condition(task) for condition in self._conditions])
+        known = self._rule_sets.get(applying)
+        if known is None:
+            known = self._rule_sets[applying] = self._sorted(task)
+        return known
+
+    def candidates(self, task: PodInfo, nodes: NodeSet) -> Candidates:
+        """Return the nodes of ``nodes`` that may take ``task``, now or after what is terminating is gone."""
+        rules = self.rules(task)
+        self._said.clear()
+        for learned in rules.learned:
+            learned.begin()
+        judged = self._class_verdicts(task, rules)
+        rows = nodes.rows
+        rows = rows[judged.fits[rows]]
+        score = judged.score[rows]
+        if rules.job[0] or rules.job[1]:
+            own = self._pod_set_verdicts(task, task.job, rules, rows)
+            fits = own.fits[rows]
+            rows, score = rows[fits], (score + own.score[rows])[fits]
+        if rules.asked[0] or rules.asked[1]:
+            fits, extra = self._ask_in_turn(rules.asked, task, rows)
+            rows, score = rows[fits], (score + extra)[fits]
+        return Candidates(rows, judged.now[rows], score)
+
+    def _have_same_rules(self, task: PodInfo, other: PodInfo, rules: RuleSet) -> bool:
+        """Tell whether ``rules``, those of ``other``, are those of ``task``, which makes the same request.
+
+        Rules that treat alike pods alike have a say about both, but that placed pods may have rules about their labels.
+        """
+        if not self._is_particular:
+            labels = task.record.pod.metadata.labels
+            if not self._nodes.rule_carriers or labels == other.record.pod.metadata.labels:
+                return True
+        return self.rules(task) is rules
+
+    def alike(self, tasks: Sequence[PodInfo], start: int, row: int) -> int:
+        """Return how many tasks from ``start`` on get the answers that the first of them was given.
+
+        All are of one pod set and request class. ``row`` is any candidate. What is answered by plugins that listen to
+        placements is only known when its turn comes.
+        """
+        first = self.rules(tasks[start])
+        learned = [each for each in first.learned if not each.listens]
+        if not learned and not self._is_particular and not self._nodes.rule_carriers:
+            return len(tasks) - start
+        end = start + 1
+        while end < len(tasks):
+            task = tasks[end]
+            if not self._have_same_rules(task, tasks[start], first):
+                break
+            if not all(each.answers_alike(task, row) for each in learned):
+                break
+            end += 1
+        return end - start
+
+    def still_alike(self, task: PodInfo, first: PodInfo, row: int, rules: RuleSet) -> bool:
+        """Tell whether ``rules`` answer about ``task`` as they did about ``first``, though others were placed since."""
+        if not self._have_same_rules(task, first, rules):
+            return False
+        return all(each.refresh() or each.answers_alike_anew(task, row) for each in rules.learned)
+
+    def ask_again(self, task: PodInfo, rows: Rows) -> tuple[Mask, Scores]:
+        """Return verdicts on ``rows`` as they are at this moment, and scores where a task may go; nothing is kept."""
+        rules = self.rules(task)
+        fixed, _ = self._classes[task.request.number, rules.signature]
+        later, _ = resource_fit(self._nodes, task.request, rows)
+        fits = fixed.fits[rows] & later
+        score = fixed.score[rows]
+        for predicates, scores in (rules.usage, rules.job):
+            if predicates or scores:
+                found, extra = self._judge((predicates, scores), task, task.job, rows[fits])
+                score[fits] += extra
+                fits[fits] = found
+        found, extra = self._ask_in_turn(rules.asked, task, rows[fits])
+        score[fits] += extra
+        fits[fits] = found
+        return fits, score
+
+    def still_takes(self, task: PodInfo, rows: Rows) -> Mask:
+        """Return which of some candidates, all of which have room, rules still let take ``task`` as they are now."""
+        rules = self.rules(task)
+        predicates = [rule for each in (rules.usage, rules.job) for rule in each[0]]
+        fits, _ = self._judge((predicates, []), task, task.job, rows)
+        if rules.asked[0]:
+            fits[fits] = self._ask_in_turn((rules.asked[0], []), task, rows[fits])[0]
+        return fits
+
+    def refused_by(
+        self, task: PodInfo, nodes: NodeSet, *, besides: str = "", anew: bool = False
+    ) -> list[tuple[str, Mask]]:
+        """Return, by plugin but for one, the nodes of ``nodes`` that a predicate refuses, each judged on its own.
+
+        A rule of which nothing is known is only asked again if that is wanted ``anew``: it may answer otherwise.
+        """
+        found: list[tuple[str, Mask]] = []
+        for rule in self._hooks.predicates:
+            if rule.plugin == besides or not rule.applies(task):
+                continue
+            if anew or not self._is_unknown(rule):
+                fits, _ = self._judge(([rule], []), task, task.job, nodes.rows)
+                found.append((rule.plugin, ~fits))
+                continue
+            said = self._said.get(id(rule))
+            if said is not None and said.task is task:
+                found.append((rule.plugin, np.isin(nodes.rows, said.refused)))
+        return found
+
+    def reason_of(self, plugin: str, task: PodInfo, node: NodeInfo, *, anew: bool = False) -> str:
+        """Return what a plugin's per-node predicates say about ``node``, in brackets; empty if they give no reason."""
+        for rule in self._hooks.predicates:
+            if rule.plugin != plugin or rule.columns or not rule.applies(task):
+                continue
+            if not anew and self._is_unknown(rule):
+                said = self._said.get(id(rule))
+                if said is not None and said.task is task and said.reason:
+                    return f" ({said.reason})"
+                continue
+            try:
+                answer = cast("PredicateFn", rule.fn)(task, task.job, node)
+            except Exception as error:  # noqa: BLE001 - what it raised is its reason
+                answer = str(error)
+            if isinstance(answer, str):
+                return f" ({answer})"
+        return ""
+
+    def look_again(self) -> None:
+        """Have every rule that reads what is on nodes asked again: one of them has come to see them differently."""
+        for _, current in self._classes.values():
+            current.position = -1
+        for verdicts in self._pod_sets.values():
+            verdicts.position = -1
+
+    def suits(self, task: PodInfo) -> Mask:
+        """Return the nodes, ``[node]``, that ``task`` may ever go to, whatever is on them."""
+        rules = self.rules(task)
+        self._class_verdicts(task, rules)
+        return self._classes[task.request.number, rules.signature][0].fits
+
+    # -- caches ------------------------------------------------------------------------------------------------------
+
+    def _sorted(self, task: PodInfo) -> RuleSet:
+        sets: tuple[tuple[list[Predicate], list[Score]], ...] = (([], []), ([], []), ([], []))
+        asked: tuple[list[Asked], list[Asked]] = ([], [])
+        signature: list[int] = []
+        for number, predicate in enumerate(self._hooks.predicates):
+            if predicate.applies(task):
+                signature.append(number)
+                scope = _scope(predicate)
+                if scope == _IN_TURN:
+                    asked[0].append(Asked(predicate, self._learned[id(predicate)]))
+                else:
+                    sets[scope][0].append(predicate)
+        for number, score in enumerate(self._hooks.scores, start=len(self._hooks.predicates)):
+            if score.applies(task):
+                signature.append(number)
+                scope = _scope(score)
+                if scope == _IN_TURN:
+                    asked[1].append(Asked(score, self._learned[id(score)]))
+                else:
+                    sets[scope][1].append(score)
+        return RuleSet(sets[0], sets[1], sets[2], asked, tuple(signature))
+
+    def _knowledge_of(self, rule: Predicate | Score, moment: Callable[[], int]) -> Learned[Any] | None:
+        """Return what can be known about a rule; ``None`` if nothing can, or if it is not to be used."""
+        reach = None if rule.columns or rule.stateful else reach_of(rule.fn)
+        if reach is None:
+            return None
+        until = moment if rule.plugin in self._hooks.listeners else None
+        if any(rule is each for each in self._hooks.predicates):
+            fn = cast("PredicateFn", rule.fn)
+
+            def refused(error: Exception) -> bool:
+                self._failed(rule, PREDICATE, error)
+                return False
+
+            return Learned(
+                _verdict(fn),
+                reach,
+                self._nodes,
+                kind=bool,
+                failed=refused,
+                moment=until,
+                reasons=reasons_of(fn),
+            )
+        order = cast("NodeOrderFn", rule.fn)
+
+        def dropped(error: Exception) -> float:
+            self._failed(rule, SCORE, error)
+            return -np.inf
+
+        return Learned(_score(order), reach, self._nodes, kind=float, failed=dropped, moment=until)
+
+    def _is_unknown(self, rule: Predicate) -> bool:
+        return id(rule) in self._learned and not rule.alike and self._learned[id(rule)] is None
+
+    def _class_verdicts(self, task: PodInfo, rules: RuleSet) -> Judged:
+        key = (task.request.number, rules.signature)
+        table = self._nodes.table
+        known = self._classes.get(key)
+        if known is None:
+            everything = self._nodes.all.rows
+            fixed = self._blank()
+            fits, score = self._judge(rules.fixed, task, task.job, everything)
+            fixed.fits[everything], fixed.score[everything] = fits, score
+            known = self._classes[key] = (fixed, self._blank())
+            self._refresh(known, rules, task, everything)
+            return known[1]
+        current = known[1]
+        if current.position != table.usage.position:
+            rows = table.usage.since(current.position)
+            self._refresh(known, rules, task, self._nodes.all.rows if rows is None else rows)
+        return current
+
+    def _refresh(self, known: tuple[Judged, Judged], rules: RuleSet, task: PodInfo, rows: Rows) -> None:
+        fixed, current = known
+        later, now = resource_fit(self._nodes, task.request, rows)
+        fits, score = self._judge(rules.usage, task, task.job, rows)
+        current.fits[rows] = fixed.fits[rows] & later & fits
+        current.now[rows] = now
+        current.score[rows] = fixed.score[rows] + score
+        current.position = self._nodes.table.usage.position
+
+    def _pod_set_verdicts(self, task: PodInfo, job: PodGroupInfo, rules: RuleSet, rows: Rows) -> Judged:
+        key = (job.key, task.pod_set.name, task.request.number, rules.signature)
+        usage = self._nodes.table.usage
+        known = self._pod_sets.get(key)
+        if known is None:
+            known = self._pod_sets[key] = self._blank()
+            known.valid = np.zeros(self._nodes.table.capacity, dtype=np.bool_)
+        assert known.valid is not None, "verdicts of pod sets say which rows they cover"
+        if known.position != usage.position:
+            dirty = usage.since(known.position)
+            known.valid[slice(None) if dirty is None else dirty] = False
+            known.position = usage.position
+        missing = rows[~known.valid[rows]]
+        if len(missing):
+            known.fits[missing], known.score[missing] = self._judge(rules.job, task, job, missing)
+            known.valid[missing] = True
+        return known
+
+    def _blank(self) -> Judged:
+        capacity = self._nodes.table.capacity
+        return Judged(
+            fits=np.zeros(capacity, dtype=np.bool_),
+            score=np.zeros(capacity, dtype=np.float64),
+            now=np.zeros(capacity, dtype=np.bool_),
+            valid=None,
+            position=self._nodes.table.usage.position,
+        )
+
+    # -- asking plugins ----------------------------------------------------------------------------------------------
+
+    def _ask_in_turn(self, asked: tuple[list[Asked], list[Asked]], task: PodInfo, rows: Rows) -> tuple[Mask, Scores]:
+        """Ask each rule about the ``rows`` that those before it have left; return one verdict and one score per row."""
+        fits = np.ones(len(rows), dtype=np.bool_)
+        total = np.zeros(len(rows), dtype=np.float64)
+        predicates, scores = asked
+        for rule, learned in predicates:
+            left = rows[fits]
+            if len(left):
+                with self._timings.measure(rule.plugin, PREDICATE):
+                    fits[fits] = (
+                        learned.about_nodes(task, left)
+                        if learned is not None
+                        else self._ask_predicate(cast("Predicate", rule), task, task.job, NodeSet(self._nodes, left))
+                    )
+        for rule, learned in scores:
+            left = rows[fits]
+            if len(left):
+                nodes = NodeSet(self._nodes, left)
+                with self._timings.measure(rule.plugin, SCORE):
+                    found, had = (
+                        self._known_scores(cast("Score", rule), learned.about_nodes(task, left), nodes)
+                        if learned is not None
+                        else self._ask_score(cast("Score", rule), task, task.job, nodes)
+                    )
+                total[fits] += found
+                if had is not None:
+                    fits[fits] = had
+        return fits, total
+
+    def _known_scores(self, rule: Score, found: Scores, nodes: NodeSet) -> tuple[Scores, Mask | None]:
+        return self._finite(rule, found, nodes, np.flatnonzero(np.isneginf(found)).tolist())
+
+    def _judge(
+        self, rules: tuple[list[Predicate], list[Score]], task: PodInfo, job: PodGroupInfo, rows: Rows
+    ) -> tuple[Mask, Scores]:
+        """Ask rules about ``rows``; return one verdict and one score per row."""
+        fits = np.ones(len(rows), dtype=np.bool_)
+        score = np.zeros(len(rows), dtype=np.float64)
+        predicates, scores = rules
+        if not predicates and not scores:
+            return fits, score
+        nodes = NodeSet(self._nodes, rows)
+        for predicate in predicates:
+            with self._timings.measure(predicate.plugin, PREDICATE):
+                fits &= self._ask_predicate(predicate, task, job, nodes)
+        for each in scores:
+            with self._timings.measure(each.plugin, SCORE):
+                found, had = self._ask_score(each, task, job, nodes)
+            if had is not None:
+                fits &= had
+            score += found
+        return fits, score
+
+    def _ask_predicate(self, rule: Predicate, task: PodInfo, job: PodGroupInfo, nodes: NodeSet) -> Mask:
+        if rule.columns:
+            try:
+                return answers.mask_of(cast("PredicateColumns", rule.fn)(task, job, nodes), nodes)
+            except Exception as error:  # noqa: BLE001 - a predicate that fails refuses
+                self._failed(rule, PREDICATE, error)
+                return np.zeros(len(nodes), dtype=np.bool_)
+        fn = cast("PredicateFn", rule.fn)
+        verdicts: list[bool] = []
+        reason: object = None
+        for node in nodes:
+            fits, said = False, None
+            try:
+                said = fn(task, job, node)
+                fits = said is None or accepts(said)
+            except DoesNotFit as refusal:
+                said = str(refusal)
+            except Exception as error:  # noqa: BLE001 - a predicate that fails refuses
+                self._failed(rule, PREDICATE, error)
+                said = str(error)
+            verdicts.append(fits)
+            reason = said if reason is None and not fits else reason
+        found = np.array(verdicts, dtype=np.bool_)
+        if id(rule) in self._learned:
+            self._said[id(rule)] = Said(task, nodes.rows[~found], reason if isinstance(reason, str) else "")
+        return found
+
+    def _ask_score(self, rule: Score, task: PodInfo, job: PodGroupInfo, nodes: NodeSet) -> tuple[Scores, Mask | None]:
+        """Return scores, and which nodes have one where some have not: those are dropped."""
+        if rule.columns:
+            try:
+                found = answers.scores_of(cast("NodeOrderColumns", rule.fn)(task, job, nodes), nodes)
+            except Exception as error:  # noqa: BLE001 - a node without a score is dropped
+                self._failed(rule, SCORE, error)
+                return np.zeros(len(nodes)), np.zeros(len(nodes), dtype=np.bool_)
+            return self._finite(rule, found, nodes, ())
+        fn = cast("NodeOrderFn", rule.fn)
+        said: list[Any] = []
+        dropped: list[int] = []
+        for position, node in enumerate(nodes):
+            try:
+                said.append(fn(task, node))
+            except Exception as error:  # noqa: BLE001 - a node without a score is dropped
+                self._failed(rule, SCORE, error)
+                said.append(0.0)
+                dropped.append(position)
+        numbers = answers.all_numbers(said)
+        if numbers is None:
+            numbers = np.zeros(len(nodes))
+            for position, each in enumerate(said):
+                try:
+                    numbers[position] = answers.number(each)
+                except InvalidAnswer as error:
+                    self._failed(rule, SCORE, error)
+                    dropped.append(position)
+        return self._finite(rule, numbers, nodes, dropped)
+
+    def _finite(self, rule: Score, found: Scores, nodes: NodeSet, dropped: Sequence[int]) -> tuple[Scores, Mask | None]:
+        """Return scores and, where not every node has one that is finite, which have."""
+        had = np.isfinite(found)
+        if had.all() and not dropped:
+            return found, None
+        without = np.array(dropped, dtype=np.intp)
+        odd = ~had
+        odd[without] = False
+        try:
+            answers.must_be_finite(found[odd], nodes.where(odd))
+        except InvalidAnswer as error:
+            self._failed(rule, SCORE, error)
+        had[without] = False
+        return np.where(had, found, 0.0), had
+
+    def _failed(self, rule: Predicate | Score, hook: str, error: Exception) -> None:
+        event = "plugin failed while judging nodes, which are refused"
+        self._failures.add(event, rule.plugin, hook, rule.fn, error)
+
+
+_IN_TURN: Final = 3
+
+
+def _scope(rule: Predicate | Score) -> int:
+    """Return the place in a :class:`RuleSet` that a rule's promises give it."""
+    if rule.stateful or rule.is_particular:
+        return _IN_TURN
+    if rule.per_job:
+        return 2
+    return 1 if rule.reads_usage else 0
+
+
+def _is_local(learned: Learned[Any] | None) -> bool:
+    return learned is not None and not learned.trace.moves
+
+
+def _verdict(fn: PredicateFn) -> Callable[[PodInfo, PodGroupInfo, NodeInfo], bool]:
+    def verdict(task: PodInfo, job: PodGroupInfo, node: NodeInfo) -> bool:
+        try:
+            return accepts(fn(task, job, node))
+        except DoesNotFit:
+            return False
+
+    return verdict
+
+
+def _score(fn: NodeOrderFn) -> Callable[[PodInfo, PodGroupInfo, NodeInfo], float]:
+    def score(task: PodInfo, job: PodGroupInfo, node: NodeInfo) -> float:
+        del job
+        found = answers.number(fn(task, node))
+        if found == -np.inf:  # stands for a failure
+            raise InvalidAnswer(f"-inf for node {node.name}", "a finite number")
+        return found
+
+    return score
+
+
+def accepts(answer: Fit) -> bool:
+    """Tell whether a predicate's answer means *fits*; raises :class:`InvalidAnswer` for one that means nothing."""
+    if answer is None or answer is True:
+        return True
+    if answer is False or isinstance(answer, str):
+        return False
+    if isinstance(answer, np.bool_):  # type: ignore[unreachable] # what numpy compares gives one
+        return bool(answer)
+    raise InvalidAnswer(answers.shown(answer), "None or True where a pod fits, False or a reason where not")

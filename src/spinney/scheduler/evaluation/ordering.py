@@ -1,0 +1,213 @@
+"""Orders made of what several plugins say: the first that tells two things apart decides.
+
+An order is a sort key. Where every plugin gave a key, it is their tuple, computed once; where some gave a comparison,
+it compares on demand. A plugin that raises counts as saying *equal*. Time is measured per plugin.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import cmp_to_key
+from typing import Any, Final, Generic, TypeVar
+
+from spinney.scheduler.framework import answers
+from spinney.scheduler.framework.failing import Failures
+from spinney.scheduler.framework.hooks import Order
+from spinney.scheduler.framework.timing import Timings
+from spinney.scheduler.knowledge.steadiness import Steady, Version, View
+
+T = TypeVar("T")
+
+
+class _Equal:
+    """What a key that could not be had is replaced by: it compares equal to anything."""
+
+    __slots__ = ()
+    __hash__ = None  # type: ignore[assignment]
+
+    def __eq__(self, other: object) -> bool:
+        return True
+
+    def __lt__(self, other: object) -> bool:
+        return False
+
+    __gt__ = __lt__
+
+
+_EQUAL: Final = _Equal()
+
+
+class _Keys:
+    """The keys of one thing in the order of plugins. Two that do not compare count as equal, and the next decides."""
+
+    __slots__ = ("_incomparable", "values")
+
+    def __init__(self, values: tuple[Any, ...], incomparable: Callable[[int, Exception], None]) -> None:
+        self.values = values
+        self._incomparable = incomparable
+
+    def __lt__(self, other: "_Keys") -> bool:
+        try:
+            return self.values < other.values
+        except Exception:  # noqa: BLE001 - values are made by plugins
+            return self._is_less(other)
+
+    def __gt__(self, other: "_Keys") -> bool:
+        return other < self
+
+    def _is_less(self, other: "_Keys") -> bool:
+        for place, (left, right) in enumerate(zip(self.values, other.values, strict=True)):
+            try:
+                if left < right or right < left:
+                    return bool(left < right)
+            except Exception as error:  # noqa: BLE001 - which of them it was is told
+                self._incomparable(place, error)
+        return False
+
+
+class Ordering(Generic[T]):
+    """The orders of one kind (``hook``) that plugins have registered, asked in turn."""
+
+    def __init__(
+        self,
+        orders: Sequence[Order[Callable[[T, T], int]]],
+        hook: str,
+        timings: Timings,
+        failures: Failures,
+        *,
+        view: View,
+        listeners: frozenset[str] = frozenset(),
+    ) -> None:
+        self._hook = hook
+        self._timings = timings
+        self._failures = failures
+        self._by_keys = all(order.compare is None for order in orders)
+        watched: list[Steady] = []
+
+        def watch(order: Order[Callable[[T, T], int]]) -> Order[Callable[[T, T], int]]:
+            fn = order.compare if order.compare is not None else order.key
+            if order.alike or order.labels is not None or fn is None:
+                return order
+            steady = Steady(fn, view, listens=order.plugin in listeners)
+            watched.append(steady)
+            return replace(order, key=steady) if order.compare is None else replace(order, compare=steady)
+
+        self._orders = [watch(order) for order in orders]
+        self.version = Version(watched)
+        """The number of the order as it is: a kept order holds while it is the same."""
+
+    def key(self, last: Callable[[T], Any]) -> Callable[[T], Any]:
+        """Return a sort key that asks the orders and falls back to the key ``last``."""
+        if not self._orders:
+            return last
+        if self._by_keys:
+            keys = [self._measured_key(order) for order in self._orders]
+            return lambda item: _Keys((*[key(item) for key in keys], last(item)), self._incomparable)
+        compares = [self._comparing(order) for order in self._orders]
+
+        def compare(left: T, right: T) -> int:
+            for each in compares:
+                found = each(left, right)
+                if found:
+                    return found
+            return three_way(last(left), last(right))
+
+        return cmp_to_key(compare)
+
+    def sort(
+        self, items: list[T], labels: Callable[[], set[str]], last: Sequence[Callable[[Sequence[T]], list[Any]]]
+    ) -> None:
+        """Sort ``items`` as :meth:`key` would, with the keys ``last`` in the end; quick where most keys are equal.
+
+        ``labels`` gives every label that any of the items has: orders that read others have nothing to say. ``last``
+        give the keys of many items at once.
+        """
+        if not self._by_keys:
+            items.sort(key=self.key(lambda item: [keys((item,))[0] for keys in last]))
+            return
+        present: set[str] | None = None
+        # Stable sorts from the least to the most important key; a key that tells nothing apart is skipped.
+        for keys in reversed(last):
+            _sort(items, keys(items))
+        for order in reversed(self._orders):
+            if order.labels is not None:
+                present = labels() if present is None else present
+                if present.isdisjoint(order.labels):
+                    continue
+            values = self._values(order, items)
+            if values is not None:
+                try:
+                    _sort(items, values)
+                except Exception as error:  # noqa: BLE001 - an order that fails says equal
+                    assert order.key is not None, "only orders by key have values"
+                    self._failed(order.plugin, order.key, error)
+
+    def _values(self, order: Order[Callable[[T, T], int]], items: Sequence[T]) -> list[Any] | None:
+        key = order.key
+        assert key is not None, "only orders by key are asked for values"
+        with self._timings.measure(order.plugin, self._hook):
+            try:
+                return [answers.comparable(key(item)) for item in items]
+            except Exception as error:  # noqa: BLE001 - an order that fails says equal
+                self._failed(order.plugin, key, error)
+                return None
+
+    def _measured_key(self, order: Order[Callable[[T, T], int]]) -> Callable[[T], Any]:
+        key = order.key
+        assert key is not None, "an order has a comparison or a key"
+
+        def measured(item: T) -> Any:
+            with self._timings.measure(order.plugin, self._hook):
+                try:
+                    return answers.comparable(key(item))
+                except Exception as error:  # noqa: BLE001 - an order that fails says equal
+                    self._failed(order.plugin, key, error)
+                    return _EQUAL
+
+        return measured
+
+    def _comparing(self, order: Order[Callable[[T, T], int]]) -> Callable[[T, T], int]:
+        if order.compare is None:
+            key = self._measured_key(order)
+
+            def compared(left: T, right: T) -> int:
+                try:
+                    return three_way(key(left), key(right))
+                except Exception as error:  # noqa: BLE001 - an order that fails says equal
+                    assert order.key is not None, "an order has a comparison or a key"
+                    self._failed(order.plugin, order.key, error)
+                    return 0
+
+            return compared
+        compare = order.compare
+
+        def guarded(left: T, right: T) -> int:
+            with self._timings.measure(order.plugin, self._hook):
+                try:
+                    return answers.sign(compare(left, right))
+                except Exception as error:  # noqa: BLE001 - an order that fails says equal
+                    self._failed(order.plugin, compare, error)
+                    return 0
+
+        return guarded
+
+    def _incomparable(self, place: int, error: Exception) -> None:
+        """Note that values which the order at a place gave do not compare."""
+        order = self._orders[place]
+        assert order.key is not None, "only orders by key give values"
+        self._failed(order.plugin, order.key, error)
+
+    def _failed(self, plugin: str, fn: Callable[..., Any], error: Exception) -> None:
+        self._failures.add("plugin order failed, counted as equal", plugin, self._hook, fn, error)
+
+
+def three_way(left: Any, right: Any) -> int:
+    """Return -1, 0 or 1 as ``left`` is less than, equal to or greater than ``right``."""
+    return int(left > right) - int(left < right)
+
+
+def _sort(items: list[T], values: list[Any]) -> None:
+    """Sort ``items`` by ``values``, which are aligned with them; nothing is moved that is in order."""
+    if values.count(values[0]) == len(values) or values == sorted(values):
+        return
+    ranked = sorted(range(len(items)), key=values.__getitem__)
+    items[:] = [items[place] for place in ranked]

@@ -1,0 +1,188 @@
+"""What counts as an answer of a plugin: checked where the answer is one, never node by node while all is well.
+
+Each function returns the answer in the form the scheduler works with, or raises
+:class:`~spinney.scheduler.framework.failing.InvalidAnswer`, which says what was found and what was expected.
+"""
+
+from collections.abc import Mapping, Sequence
+from math import isfinite
+from numbers import Real
+from operator import index
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+
+from spinney.cluster.table import Mask
+from spinney.scheduler.fairshare import Amounts
+from spinney.scheduler.framework.events import CapacityVerdict
+from spinney.scheduler.framework.failing import InvalidAnswer
+from spinney.scheduler.framework.nodes import NodeSet, Scores
+from spinney.scheduler.framework.tasks import PodInfo
+
+_NUMBERS: Final = frozenset("fiub")
+_SHOWN: Final = 60
+
+
+def mask_of(answer: Any, nodes: NodeSet) -> Mask:
+    """Return one truth value per node."""
+    found = _column(answer, nodes, "one truth value per node")
+    if found.dtype.kind != "b" and found.size:
+        raise InvalidAnswer(_values(answer, found), "one truth value per node")
+    return found.astype(np.bool_, copy=False)
+
+
+def scores_of(answer: Any, nodes: NodeSet) -> Scores:
+    """Return one score per node; whether all are finite is :func:`must_be_finite`'s to say."""
+    found = _column(answer, nodes, "one number per node")
+    if found.dtype.kind not in _NUMBERS:
+        raise InvalidAnswer(_values(answer, found), "one number per node")
+    return found.astype(np.float64, copy=False)
+
+
+def all_numbers(answers: list[Any]) -> Scores | None:
+    """Return scores that nodes were given one by one; ``None`` if one of them is no number."""
+    try:
+        found = np.asarray(answers)
+    except ValueError:  # one of them has a length
+        return None
+    return found.astype(np.float64, copy=False) if found.ndim == 1 and found.dtype.kind in _NUMBERS else None
+
+
+def number(answer: Any) -> float:
+    """Return a score."""
+    if not isinstance(answer, Real | np.bool_):
+        raise InvalidAnswer(shown(answer), "a finite number")
+    return float(answer)
+
+
+def finite(answer: Any) -> float:
+    """Return a score that is finite."""
+    score = number(answer)
+    if not isfinite(score):
+        raise InvalidAnswer(str(score), "a finite number")
+    return score
+
+
+def must_be_finite(score: Scores, nodes: NodeSet) -> None:
+    """Check the scores of some nodes; the first that is not finite is named."""
+    odd = np.flatnonzero(~np.isfinite(score))
+    if len(odd):
+        others = f" and for {len(odd) - 1} other(s)" if len(odd) > 1 else ""
+        found = f"{score[odd[0]]} for node {nodes[int(odd[0])].name}{others}"
+        raise InvalidAnswer(found, "a finite number")
+
+
+def sign(answer: Any) -> int:
+    """Return which of two things a comparison puts first."""
+    try:
+        return index(answer)
+    except TypeError:
+        raise InvalidAnswer(shown(answer), "a whole number: negative, 0 or positive") from None
+
+
+def comparable(answer: Any) -> Any:
+    """Return a key to sort by; that two of them compare is seen when they do."""
+    if isinstance(answer, float) and answer != answer:  # noqa: PLR0124 - only NaN is so
+        raise InvalidAnswer("nan", "something that compares")
+    return answer
+
+
+def truth(answer: Any) -> bool:
+    """Return whether a plugin agrees."""
+    if not isinstance(answer, bool | np.bool_):
+        raise InvalidAnswer(shown(answer), "True or False")
+    return bool(answer)
+
+
+def refusal(answer: Any) -> str | None:
+    """Return why a plugin does not agree, the empty text if it does not say why, or ``None`` if it agrees."""
+    if isinstance(answer, str):
+        return answer
+    return None if truth(answer) else ""
+
+
+def verdict(answer: Any) -> CapacityVerdict:
+    """Return a verdict on capacity."""
+    if not isinstance(answer, CapacityVerdict):
+        raise InvalidAnswer(shown(answer), "a CapacityVerdict")
+    return answer
+
+
+def reason(answer: Any) -> str | None:
+    """Return a reason, or none."""
+    if answer is not None and not isinstance(answer, str):
+        raise InvalidAnswer(shown(answer), "a reason or None")
+    return answer
+
+
+def amounts(answer: Any) -> Amounts:
+    """Return amounts."""
+    if not isinstance(answer, Amounts):
+        raise InvalidAnswer(shown(answer), "Amounts")
+    return answer
+
+
+def bound(answer: Any) -> Amounts | None:
+    """Return amounts, or none."""
+    if answer is not None and not isinstance(answer, Amounts):
+        raise InvalidAnswer(shown(answer), "Amounts or None")
+    return answer
+
+
+def annotations(answer: Any) -> Mapping[str, str]:
+    """Return annotations."""
+    if not isinstance(answer, Mapping) or not all(isinstance(each, str) for pair in answer.items() for each in pair):
+        raise InvalidAnswer(shown(answer), "a mapping of text to text")
+    return answer
+
+
+def victims(answer: Any) -> Sequence[PodInfo] | None:
+    """Return tasks that would have to go, or ``None`` where there are no more of them."""
+    if answer is None:
+        return None
+    expected = "scenarios, each a sequence of tasks"
+    if not isinstance(answer, Sequence):
+        raise InvalidAnswer(shown(answer), expected)
+    for each in answer:
+        if not isinstance(each, PodInfo):
+            raise InvalidAnswer(f"a scenario with {shown(each)} in it", expected)
+    return answer
+
+
+def node_sets(answer: Any) -> Sequence[NodeSet] | None:
+    """Return node sets; sets that are made on demand are not made for this."""
+    expected = "a list of node sets, or None where the plugin has no say"
+    if answer is None:
+        return None
+    if not isinstance(answer, Sequence) or isinstance(answer, str | NodeSet):
+        raise InvalidAnswer(shown(answer), expected)
+    if isinstance(answer, list | tuple):
+        for each in answer:
+            if not isinstance(each, NodeSet):
+                raise InvalidAnswer(f"a list with {shown(each)} in it", expected)
+    return answer
+
+
+def shown(answer: object) -> str:
+    """Return an answer as a message shows it: its value if that is short, and its type."""
+    if answer is None:
+        return "None"
+    text, kind = repr(answer), type(answer).__name__
+    return f"{text} ({kind})" if len(text) <= _SHOWN else kind
+
+
+def _column(answer: Any, nodes: NodeSet, expected: str) -> npt.NDArray[Any]:
+    try:
+        found = np.asarray(answer)
+        return found if found.shape == nodes.rows.shape else np.broadcast_to(found, nodes.rows.shape)
+    except ValueError:
+        raise InvalidAnswer(f"{_shape(answer)} for {len(nodes)} nodes", expected) from None
+
+
+def _shape(answer: Any) -> str:
+    return f"{len(answer)} values" if hasattr(answer, "__len__") else shown(answer)
+
+
+def _values(answer: Any, found: npt.NDArray[Any]) -> str:
+    return f"values of type {found.dtype}" if isinstance(answer, list | tuple | np.ndarray) else shown(answer)

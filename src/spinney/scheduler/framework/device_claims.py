@@ -1,0 +1,123 @@
+"""Devices that tasks get through claims, in the ledger and in the claim book of a session.
+
+Devices published on a node count as GPUs of the node, and a claim for GPUs counts as that many for every task that
+uses it. So the ledger of a session is corrected when it opens: capacity for published devices, use for the claims of
+pods already placed; and a task's request is its pod's plus the GPUs of its claims.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from spinney.cluster.classes import RequestClass
+from spinney.cluster.dra.allocating import GivenDevice, allocate, within_counters
+from spinney.cluster.dra.book import ClaimBook, ClaimKey, claims_of
+from spinney.cluster.pods import PodRecord
+from spinney.cluster.resources import GPU
+from spinney.cluster.state import holding_of
+from spinney.cluster.statuses import ACTIVE_USED
+from spinney.cluster.table import Holding, Mask
+from spinney.scheduler.framework.nodes import Nodes, NodeSet
+from spinney.scheduler.framework.tasks import PodInfo
+
+
+class ClaimedDevices:
+    """Claims of a session and the devices they take. Mutable: tasks take and release claims as they move."""
+
+    def __init__(self, book: ClaimBook, nodes: Nodes) -> None:
+        self.book = book
+        self._nodes = nodes
+        self._catalogue = book.catalogue
+        self._taken = book.taken() if book.claims else set()
+        self._last: dict[ClaimKey, tuple[str, tuple[GivenDevice, ...]]] = {}
+        """What claims held before they were freed: an eviction that is undone gives back the very same devices."""
+        self._requests: dict[tuple[int, tuple[ClaimKey, ...]], RequestClass] = {}
+        self._correct_ledger()
+
+    def effective_request(self, record: PodRecord) -> RequestClass:
+        """Return what a pod asks for, the GPUs of its claims included."""
+        if not record.pod.spec.resource_claims:
+            return record.request
+        keys = tuple(claims_of(record.pod))
+        known = self._requests.get((record.request.number, keys))
+        if known is None:
+            gpus = sum(self.book.claims[key].gpus for key in keys if key in self.book.claims)
+            known = record.request
+            if gpus:
+                requests = record.request.requests.copy()
+                requests[GPU] += gpus
+                # Numbers of classes made here are negative, so they never meet those of the cluster.
+                known = replace(record.request, number=-1 - len(self._requests), requests=requests)
+            self._requests[record.request.number, keys] = known
+        return known
+
+    def published(self, nodes: NodeSet) -> Mask:
+        """Return which of ``nodes`` a driver publishes devices of."""
+        by_node = self._catalogue.by_node
+        if not by_node:
+            return np.zeros(len(nodes), dtype=np.bool_)
+        return np.array([name in by_node for name in nodes.names], dtype=np.bool_)
+
+    def can_serve(self, keys: Sequence[ClaimKey], node: str) -> bool:
+        """Tell whether claims hold devices of a node, or can be given what they ask for there."""
+        if any(key not in self.book.claims for key in keys):
+            return False
+        claims = [self.book.claims[key] for key in keys]
+        if any(claim.allocated and claim.node != node for claim in claims):
+            return False
+        asks = [claim.ask for claim in claims if not claim.allocated]
+        return not asks or allocate(self._catalogue, node, asks, self._taken) is not None
+
+    def take(self, task: PodInfo) -> None:
+        """Allocate the claims of a task on the node it was placed on, and reserve them for it."""
+        keys = [key for key in claims_of(task.pod) if key in self.book.claims]
+        given = self._choose([key for key in keys if not self.book.claims[key].allocated], task.node_name)
+        for key in keys:
+            devices = given.get(key, ())
+            self._taken.update(device.published for device in devices if not device.admin)
+            self.book.assign(key, task.node_name, devices, task.uid)
+
+    def _choose(self, keys: Sequence[ClaimKey], node: str) -> dict[ClaimKey, tuple[GivenDevice, ...]]:
+        before = [self._last.get(key) for key in keys]
+        if all(held is not None and held[0] == node for held in before):
+            again = {key: held[1] for key, held in zip(keys, before, strict=True) if held is not None}
+            held = [device.published for devices in again.values() for device in devices if not device.admin]
+            if self._taken.isdisjoint(held) and within_counters(self._catalogue, node, held, self._taken):
+                return again
+        found = allocate(self._catalogue, node, [self.book.claims[key].ask for key in keys], self._taken)
+        return dict(zip(keys, found, strict=True)) if found is not None else {}
+
+    def release(self, task: PodInfo) -> None:
+        """End the reservations of a task; claims nobody else uses are freed."""
+        for key in claims_of(task.pod):
+            claim = self.book.claims.get(key)
+            if claim is None or task.uid not in claim.consumers:
+                continue
+            self.book.release(key, task.uid)
+            if not self.book.claims[key].allocated:
+                self._last[key] = claim.node, claim.devices
+                self._taken.difference_update(device.published for device in claim.devices if not device.admin)
+
+    def of_task(self, task: PodInfo) -> Mapping[ClaimKey, tuple[GivenDevice, ...]]:
+        """Return the devices of a task's claims."""
+        found = {key: self.book.claims.get(key) for key in claims_of(task.pod)}
+        return {key: claim.devices for key, claim in found.items() if claim is not None}
+
+    def _correct_ledger(self) -> None:
+        table = self._nodes.table
+        for name, devices in self._catalogue.by_node.items():
+            row = table.find(name)
+            if row is not None:
+                table.allocatable[row, GPU] += len(devices)
+                table.idle[row, GPU] += len(devices)
+        if not self.book.claims:
+            return
+        for row in list(self._nodes.pods.rows()):
+            for record in self._nodes.pods.of_row(row).values():
+                if record.pod.spec.resource_claims and record.status in ACTIVE_USED:
+                    gpus = self.effective_request(record).gpus - record.request.gpus
+                    table.used[row, GPU] += gpus
+                    table.idle[row, GPU] -= gpus
+                    if holding_of(record.status) is Holding.RELEASING:
+                        table.releasing[row, GPU] += gpus

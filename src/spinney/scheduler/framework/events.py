@@ -1,0 +1,70 @@
+"""What plugins are told about virtual allocations, and what they answer when asked about capacity."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from spinney.scheduler.framework.jobs import PodGroupInfo
+from spinney.scheduler.framework.tasks import PodInfo
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """A task was virtually placed on, or taken off, a node."""
+
+    task: PodInfo
+
+    @property
+    def job(self) -> PodGroupInfo:
+        """Return the job of the task."""
+        return self.task.job
+
+
+@dataclass(frozen=True, slots=True)
+class BatchEvent:
+    """Identical tasks of one job were virtually placed, or taken off, together."""
+
+    job: PodGroupInfo
+    tasks: Sequence[PodInfo]
+
+
+@dataclass(frozen=True, slots=True)
+class EventHandler:
+    """Functions called after every virtual allocation and deallocation.
+
+    The ``_many`` forms are for handlers on the hot path: where they are given, tasks that are placed or taken off
+    together are announced in one call; otherwise the single form is called for each.
+    """
+
+    allocate: Callable[[Event], None] | None = None
+    deallocate: Callable[[Event], None] | None = None
+    allocate_many: Callable[[BatchEvent], None] | None = None
+    deallocate_many: Callable[[BatchEvent], None] | None = None
+
+    @property
+    def is_told_of_each(self) -> bool:
+        """Tell whether tasks are announced one by one, each before the next is placed."""
+        return (self.allocate is not None and self.allocate_many is None) or (
+            self.deallocate is not None and self.deallocate_many is None
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class CapacityVerdict:
+    """Whether a queue has room, and if not, which rule says so. ``details`` is the plugin's own record."""
+
+    ok: bool
+    reason: str = ""
+    message: str = ""
+    details: object = None
+
+
+WITHIN_CAPACITY = CapacityVerdict(ok=True)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Scenario:
+    """What a search for victims proposes: a job and the tasks that would have to go for it."""
+
+    preemptor: PodGroupInfo
+    pending: Sequence[PodInfo]
+    victims: Mapping[PodGroupInfo, Sequence[PodInfo]] = field(default_factory=dict)

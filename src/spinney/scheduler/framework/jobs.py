@@ -1,0 +1,294 @@
+"""Gangs as the session sees and moves them: jobs.
+
+A job's tasks are made when somebody first looks at them: most jobs of a cluster are running and nobody does.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Collection, Mapping, Sequence
+from datetime import datetime
+from functools import cached_property
+from typing import Final, Protocol
+
+from spinney.binding.repair import bound_at
+from spinney.cluster.classes import RequestClass
+from spinney.cluster.statuses import ACTIVE_ALLOCATED, ACTIVE_USED, ALIVE, PodStatus
+from spinney.gangs.book import GangMembers
+from spinney.gangs.selection import everything, tasks_to_allocate, tasks_to_evict
+from spinney.gangs.tree import Gang, GangKey, GroupSet, Member, PodSet, satisfied
+from spinney.scheduler.framework.tasks import REQUEST, STATUS, PodInfo
+
+_READY: Final = ALIVE - {PodStatus.GATED}
+_SUCCEEDED: Final = frozenset({PodStatus.SUCCEEDED})
+_GIVEN: Final = ACTIVE_ALLOCATED - {PodStatus.PIPELINED}
+
+
+class JobSurroundings(Protocol):
+    """What a job needs of its session."""
+
+    @property
+    def are_counts_exact(self) -> bool:
+        """Tell whether the book of gangs counts statuses as the session would."""
+        ...
+
+    def make_tasks(self, job: "PodGroupInfo") -> dict[str, list[PodInfo]]:
+        """Return the tasks of a job by pod set, in task order."""
+        ...
+
+    def sort_tasks(self, tasks: list[PodInfo]) -> None:
+        """Put tasks of one job in order."""
+        ...
+
+    def task_order_version(self) -> int:
+        """Return a number that changes when the order of tasks or members may have changed by itself."""
+        ...
+
+    def order_members(self, job: "PodGroupInfo", group: GroupSet) -> Sequence[Member]:
+        """Return the members of a group set in sub-group order."""
+        ...
+
+
+class PodGroupInfo:
+    """A gang in a session. Mutable: its tasks move, and statements say so through :meth:`moved`."""
+
+    def __init__(self, members: GangMembers, session: JobSurroundings) -> None:
+        self.members = members
+        self.gang: Gang = members.gang
+        self._last_start: datetime | None = members.gang.last_start
+        self._session = session
+        self._counts: dict[tuple[str, PodStatus], int] | None = None
+        self._active: dict[str, int] | None = None
+        self._pipelined = 0
+        self._next: list[PodInfo] | None = None
+        self._asked: Mapping[RequestClass, int] | None = None
+        self._version = 0
+        """Of the order that the tasks are in."""
+
+    def __repr__(self) -> str:
+        return f"PodGroupInfo({self.gang.key})"
+
+    # -- what it is --------------------------------------------------------------------------------------------------
+
+    @property
+    def key(self) -> GangKey:
+        """Return what identifies the job."""
+        return self.gang.key
+
+    @property
+    def name(self) -> str:
+        """Return the name of the object that defines the job."""
+        return self.gang.key.name
+
+    @property
+    def namespace(self) -> str:
+        """Return the namespace of the job."""
+        return self.gang.key.namespace
+
+    @property
+    def uid(self) -> str:
+        """Return the uid of the object that defines the job."""
+        return self.gang.uid or str(self.gang.key)
+
+    @property
+    def queue(self) -> str:
+        """Return the queue the job is in."""
+        return self.gang.queue
+
+    @property
+    def priority(self) -> int:
+        """Return the priority of the job."""
+        return self.gang.priority
+
+    @property
+    def created(self) -> datetime | None:
+        """Return when the job was created."""
+        return self.gang.created
+
+    @property
+    def last_start(self) -> datetime | None:
+        """Return when the job got its first pods: as its object says, else when the oldest of them was bound."""
+        if self._last_start is None:
+            placed = (record for _, record in self.members.pods.values() if record.status in ACTIVE_ALLOCATED)
+            moments = [moment for record in placed if (moment := bound_at(record.pod)) is not None]
+            self._last_start = min(moments, default=None)
+        return self._last_start
+
+    @last_start.setter
+    def last_start(self, moment: datetime) -> None:
+        self._last_start = moment
+
+    @property
+    def root(self) -> GroupSet:
+        """Return the root of the gang's tree."""
+        return self.gang.root
+
+    def is_preemptible_job(self, inference_preemptible: bool = False) -> bool:
+        """Tell whether others may take what the job holds; ``inference_preemptible`` makes inference jobs so too."""
+        return self.gang.preemptible or (inference_preemptible and self.gang.priority_class == "inference")
+
+    # -- its tasks ---------------------------------------------------------------------------------------------------
+
+    @cached_property
+    def by_pod_set(self) -> dict[str, list[PodInfo]]:
+        """Return the tasks by pod set, in task order."""
+        self._version = self._session.task_order_version()
+        return self._session.make_tasks(self)
+
+    @property
+    def tasks(self) -> list[PodInfo]:
+        """Return all tasks, pod set by pod set."""
+        return [task for tasks in self.by_pod_set.values() for task in tasks]
+
+    @property
+    def pending(self) -> int:
+        """Return how many tasks are to be placed."""
+        if "by_pod_set" not in self.__dict__:
+            return self.members.pending
+        counts = self._status_counts()
+        names = self.gang.pod_sets
+        if any(counts.get((name, PodStatus.RELEASING)) for name in names):
+            # What a statement has evicted is terminating as well, and is to be placed again.
+            return sum(task.should_allocate for tasks in self.by_pod_set.values() for task in tasks)
+        return sum(counts.get((name, PodStatus.PENDING), 0) for name in names)
+
+    def moved(self, task: PodInfo, before: PodStatus) -> None:
+        """Note that a task's status changed from ``before`` to what it is now."""
+        self._pipelined += (task.status is PodStatus.PIPELINED) - (before is PodStatus.PIPELINED)
+        self.moved_many(task.pod_set, before, task.status, 1)
+
+    def moved_many(self, pod_set: PodSet, before: PodStatus, after: PodStatus, count: int) -> None:
+        """Note that the status of ``count`` tasks of a pod set, none of them promised a node, changed."""
+        self._next = self._asked = None
+        name = pod_set.name
+        if self._active is not None:
+            self._active[name] += count * ((after in ACTIVE_ALLOCATED) - (before in ACTIVE_ALLOCATED))
+        if self._counts is not None:
+            self._counts[name, before] = self._counts.get((name, before), 0) - count
+            self._counts[name, after] = self._counts.get((name, after), 0) + count
+
+    def settled(self) -> None:
+        """Note that what a statement assumed about tasks of the job is no longer only an assumption."""
+        self._next = self._asked = None
+
+    def without(self, tasks: Collection[PodInfo]) -> "PodGroupInfo":
+        """Return the job as it would be without ``tasks``: a view to ask, which does not follow later moves."""
+        view = PodGroupInfo(self.members, self._session)
+        view._last_start = self._last_start
+        gone = set(map(id, tasks))
+        view.__dict__["by_pod_set"] = {
+            name: [task for task in members if id(task) not in gone] for name, members in self.by_pod_set.items()
+        }
+        return view
+
+    # -- how far it has come -----------------------------------------------------------------------------------------
+
+    def active(self, pod_set: PodSet) -> int:
+        """Return how many tasks of the set are placed."""
+        if self._active is None:
+            count = self.count_in(ACTIVE_ALLOCATED)
+            self._active = {name: count(each) for name, each in self.gang.pod_sets.items()}
+        return self._active[pod_set.name]
+
+    def waiting(self, pod_set: PodSet) -> Sequence[PodInfo]:
+        """Return the tasks of the set that are to be placed, in task order."""
+        return [
+            task
+            for task in self.by_pod_set[pod_set.name]
+            if task.status is PodStatus.PENDING or (task.status is PodStatus.RELEASING and task.virtual)
+        ]
+
+    def placed(self, pod_set: PodSet) -> Sequence[PodInfo]:
+        """Return the placed tasks of the set, in task order."""
+        return [task for task in self.by_pod_set[pod_set.name] if task.status in ACTIVE_ALLOCATED]
+
+    def ordered(self, group: GroupSet) -> Sequence[Member]:
+        """Return the members of a group set in sub-group order."""
+        return self._session.order_members(self, group)
+
+    @property
+    def is_gang_satisfied(self) -> bool:
+        """Tell whether enough tasks are placed."""
+        return satisfied(self.root, self.active)
+
+    @property
+    def is_ready(self) -> bool:
+        """Tell whether enough tasks exist that no gate holds back."""
+        return satisfied(self.root, self.count_in(_READY))
+
+    @property
+    def is_stale(self) -> bool:
+        """Tell whether the job holds something, has not succeeded in part, and is below its minimum."""
+        used = self.count_in(ACTIVE_USED)
+        if satisfied(self.root, used):
+            return False
+        succeeded = self.count_in(_SUCCEEDED)
+        pod_sets = self.gang.pod_sets.values()
+        return any(map(used, pod_sets)) and not any(map(succeeded, pod_sets))
+
+    @property
+    def has_promises(self) -> bool:
+        """Tell whether a task of the job waits for something to terminate."""
+        return self._pipelined > 0
+
+    @property
+    def should_pipeline(self) -> bool:
+        """Tell whether the job would be below its minimum without the tasks that wait for something to terminate."""
+        if not self._pipelined:
+            return False
+        return not satisfied(self.root, self.count_in(_GIVEN))
+
+    def count_in(self, statuses: frozenset[PodStatus]) -> Callable[[PodSet], int]:
+        """Return a function that counts the tasks of a pod set that have one of ``statuses``."""
+        counts = self._status_counts()
+        return lambda pod_set: sum([counts.get((pod_set.name, status), 0) for status in statuses])
+
+    @property
+    def holds_anything(self) -> bool:
+        """Tell whether a task of the job is on a node, or was promised one."""
+        return any(map(self.count_in(ACTIVE_USED), self.gang.pod_sets.values()))
+
+    def tasks_to_allocate(self) -> list[PodInfo]:
+        """Return the tasks to place next, together or not at all."""
+        self._follow_order()
+        if self._next is None:
+            self._next = tasks_to_allocate(self.root, self)
+        return self._next
+
+    @property
+    def asked(self) -> Mapping[RequestClass, int]:
+        """Return how many of the tasks to place next make each request, in the order in which each first comes."""
+        if self._asked is None:
+            self._asked = Counter(map(REQUEST, self.tasks_to_allocate()))
+        return self._asked
+
+    def requests_of(self, tasks: Sequence[PodInfo]) -> Mapping[RequestClass, int]:
+        """Return the same of ``tasks``, which mostly are those to place next."""
+        return self.asked if tasks is self._next else Counter(map(REQUEST, tasks))
+
+    def tasks_to_evict(self) -> tuple[list[PodInfo], bool]:
+        """Return the tasks to give up first, and whether others would remain placed."""
+        self._follow_order()
+        if self.gang.disrupted_whole:
+            return everything(self.root, self), False
+        return tasks_to_evict(self.root, self)
+
+    def _follow_order(self) -> None:
+        """Sort the tasks anew if their order may have changed."""
+        version = self._session.task_order_version()
+        if version != self._version and "by_pod_set" in self.__dict__:
+            self._version = version
+            self._next = self._asked = None
+            for tasks in self.by_pod_set.values():
+                self._session.sort_tasks(tasks)
+
+    def _status_counts(self) -> dict[tuple[str, PodStatus], int]:
+        """Return how many tasks of each pod set have each status, as it is now."""
+        if self._counts is None:
+            if "by_pod_set" not in self.__dict__ and self._session.are_counts_exact:
+                self._counts = dict(self.members.counts)
+            else:
+                self._counts = {
+                    (name, status): count
+                    for name, tasks in self.by_pod_set.items()
+                    for status, count in Counter(map(STATUS, tasks)).items()
+                }
+        return self._counts

@@ -1,0 +1,373 @@
+"""Nodes as plugins see them: one by one, and as sets.
+
+A :class:`NodeSet` is an immutable list of nodes in the order of their names, kept as row numbers of the session's node
+table. It is a sequence of :class:`NodeInfo`, for a plugin that looks at one node after the other, and it gives columns
+for one that judges all of them at once.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, NamedTuple, overload
+
+import numpy as np
+import numpy.typing as npt
+
+from spinney.api.core import Node, Pod, Taint
+from spinney.cluster.classes import RequestClass
+from spinney.cluster.devices import DEVICE
+from spinney.cluster.filters.view import ClusterView
+from spinney.cluster.journal import Rows
+from spinney.cluster.ledger import Ledger
+from spinney.cluster.pods import PodIndex, PodRecord
+from spinney.cluster.resources import GPU, Vector
+from spinney.cluster.sharing import DeviceUse
+from spinney.cluster.table import Mask
+
+if TYPE_CHECKING:
+    from spinney.scheduler.framework.tasks import PodInfo
+
+Scores = npt.NDArray[np.float64]
+"""One score per node."""
+
+
+class LastFit(NamedTuple):
+    """Where a request was last found to fit, and when that was."""
+
+    rows: Rows
+    request: RequestClass
+    moment: tuple[int, int]
+    later: Mask
+    now: Mask
+
+
+class Nodes:
+    """The nodes of a session: their ledger, the pods on them, and one :class:`NodeInfo` each. Mutable.
+
+    Who is on which node, and what filters ask about placed pods, is costly to keep and seldom asked, so both are
+    brought up to date when they are.
+    """
+
+    def __init__(self, ledger: Ledger, pods: PodIndex, view: ClusterView, *, rule_carriers: int = 0) -> None:
+        self.ledger = ledger
+        self.table = ledger.table
+        self._pods = pods
+        self._arrivals: list[tuple[Sequence[PodInfo], list[int]]] = []
+        """Batches of tasks and their rows that are not in the index of pods yet."""
+        self.all = NodeSet(self, ledger.table.rows())
+        self._view = view
+        self.rule_carriers = rule_carriers
+        """How many placed pods have a say about where other pods go."""
+        self.last_fit: LastFit | None = None
+        self.visitors: Callable[[int], Iterable[PodRecord]] | None = None
+        """Who is on a row besides, while somebody asks what it would be like."""
+        self._moves: list[tuple[PodRecord, int]] = []
+        self._carrier_moves: list[tuple[PodRecord, int]] = []
+        self._infos: dict[int, NodeInfo] = {}
+
+    @property
+    def pods(self) -> PodIndex:
+        """Return who is on which row, every placement of this session included."""
+        if self._arrivals:
+            arrivals, self._arrivals = self._arrivals, []
+            for tasks, rows in arrivals:
+                for task, row in zip(tasks, rows, strict=True):
+                    self.put(task.record, row)
+        return self._pods
+
+    @property
+    def surroundings(self) -> ClusterView:
+        """Return what filters look at that do not ask about pods; pods placed in this session may be missing."""
+        return self._view
+
+    @property
+    def view(self) -> ClusterView:
+        """Return what filters look at, with every placement of this session in it."""
+        self.pods  # noqa: B018 - brings the moves up to date
+        self._follow(self._carrier_moves)
+        self._follow(self._moves)
+        return self._view
+
+    def has_rules_about(self, pod: Pod) -> bool:
+        """Tell whether a placed pod has a say about where ``pod`` goes."""
+        if not self.rule_carriers:
+            return False
+        self._follow(self._carrier_moves)  # a question about rules need not wait for all the pods that carry none
+        namespace = pod.metadata.namespace or ""
+        labels = self._view.namespaces.get(namespace, {})
+        return any(True for _ in self._view.pods.rules_about(namespace, labels, pod.metadata.labels, 0))
+
+    def put_many(self, tasks: Sequence["PodInfo"], rows: list[int]) -> None:
+        """Note that pending tasks, all of one request class, are on rows."""
+        if not tasks[0].record.request.carries_rules:
+            self._arrivals.append((tasks, rows))
+            return
+        for task, row in zip(tasks, rows, strict=True):
+            self.put(task.record, row)
+
+    def take_many(self, tasks: Sequence["PodInfo"], rows: list[int]) -> None:
+        """Undo :meth:`put_many`."""
+        if self._arrivals and self._arrivals[-1][0] is tasks:
+            self._arrivals.pop()
+            return
+        for task, row in zip(reversed(tasks), reversed(rows), strict=True):
+            self.take(task.record, row)
+
+    def put(self, record: PodRecord, row: int) -> bool:
+        """Note that a pod is on a row; return whether it was not there before."""
+        new = self.pods.add(row, record)
+        if not record.request.carries_rules:
+            self._moves.append((record, row))
+            return new
+        self._carrier_moves.append((record, row))
+        self.rule_carriers += new
+        return new
+
+    def take(self, record: PodRecord, row: int) -> None:
+        """Note that a pod is no longer on a row."""
+        there = self.pods.remove(row, record.key)
+        if not record.request.carries_rules:
+            self._moves.append((record, -1))
+            return
+        self._carrier_moves.append((record, -1))
+        self.rule_carriers -= there
+
+    def _follow(self, moves: list[tuple[PodRecord, int]]) -> None:
+        for record, row in moves:
+            if row < 0:
+                self._view.pods.remove(record.key)
+            else:
+                self._view.pods.place(record.pod, row, record.request)
+        moves.clear()
+
+    def info(self, row: int) -> "NodeInfo":
+        """Return the node of a row."""
+        info = self._infos.get(row)
+        if info is None:
+            info = self._infos[row] = NodeInfo(self, row)
+        return info
+
+    def named(self, name: str) -> "NodeInfo":
+        """Return the node called ``name``; raises :class:`~spinney.cluster.table.UnknownNode`."""
+        return self.info(self.table.row(name))
+
+
+class NodeObject:
+    """The Kubernetes object of a node, with its metadata at hand."""
+
+    __slots__ = ("_node",)
+
+    def __init__(self, node: Node) -> None:
+        self._node = node
+
+    @property
+    def name(self) -> str:
+        """Return the name."""
+        return self._node.metadata.name
+
+    @property
+    def labels(self) -> Mapping[str, str]:
+        """Return the labels."""
+        return self._node.metadata.labels
+
+    @property
+    def annotations(self) -> Mapping[str, str]:
+        """Return the annotations."""
+        return self._node.metadata.annotations
+
+    @property
+    def taints(self) -> tuple[Taint, ...]:
+        """Return the taints."""
+        return self._node.spec.taints
+
+    @property
+    def projection(self) -> Node:
+        """Return the object as it was decoded."""
+        return self._node
+
+
+class NodeInfo:
+    """One node and what is on it, as the session sees it now."""
+
+    __slots__ = ("_nodes", "name", "node", "row")
+
+    _nodes: Nodes
+    name: str
+    node: NodeObject
+    row: int
+
+    def __init__(self, nodes: Nodes, row: int) -> None:
+        node = nodes.table.nodes[row]
+        assert node is not None, "rows of a session are nodes"
+        keep = object.__setattr__
+        keep(self, "_nodes", nodes)
+        keep(self, "row", row)
+        keep(self, "name", nodes.table.names[row])
+        keep(self, "node", NodeObject(node))
+
+    def __setattr__(self, name: str, value: object) -> None:
+        raise AttributeError(f"a node is what the cluster says; {name} of {self.name} cannot be set")
+
+    def __repr__(self) -> str:
+        return f"NodeInfo({self.name})"
+
+    @property
+    def labels(self) -> Mapping[str, str]:
+        """Return the labels of the node."""
+        return self.node.labels
+
+    @property
+    def allocatable(self) -> dict[str, int]:
+        """Return what the node offers, by resource: millicores, bytes, units."""
+        return self._amounts(self._nodes.table.allocatable)
+
+    @property
+    def used(self) -> dict[str, int]:
+        """Return what pods hold or were promised, by resource."""
+        return self._amounts(self._nodes.table.used)
+
+    @property
+    def idle(self) -> dict[str, int]:
+        """Return what is free now, by resource."""
+        return self._amounts(self._nodes.table.idle)
+
+    @property
+    def releasing(self) -> dict[str, int]:
+        """Return what terminating pods will give back and nobody was promised, by resource."""
+        return self._amounts(self._nodes.table.releasing)
+
+    @property
+    def gpus(self) -> int:
+        """Return the GPUs of the node."""
+        return self._nodes.table.allocatable.item(self.row, GPU)
+
+    @property
+    def idle_gpus(self) -> int:
+        """Return the whole GPUs that are free now."""
+        return self._nodes.table.idle.item(self.row, GPU)
+
+    @property
+    def releasing_gpus(self) -> int:
+        """Return the whole GPUs that will be free and are promised to nobody."""
+        return self._nodes.table.releasing.item(self.row, GPU)
+
+    @property
+    def gpu_memory(self) -> int:
+        """Return the memory of one GPU of the node, in MiB."""
+        return self._nodes.table.gpu_memory.item(self.row)
+
+    @property
+    def shared_gpus(self) -> Mapping[str, DeviceUse]:
+        """Return the shared GPUs by group id."""
+        return self._nodes.ledger.shared.of_row(self.row)
+
+    @property
+    def pods(self) -> Iterable[PodRecord]:
+        """Return the pods on the node, those placed in this session included."""
+        pods = self._nodes.pods.of_row(self.row).values()
+        visitors = self._nodes.visitors
+        return pods if visitors is None else [*pods, *visitors(self.row)]
+
+    def has_available_gpus(self) -> bool:
+        """Tell whether a whole GPU is free now."""
+        return self._nodes.table.idle.item(self.row, GPU) > 0
+
+    def gpu_utilization(self) -> float:
+        """Return the part of the node's GPUs in use or promised, 0 to 1; shared GPUs count as far as they are used."""
+        gpus = self.gpus
+        if gpus == 0:
+            return 0.0
+        whole = self._nodes.table.used.item(self.row, GPU)
+        shared = self.shared_gpus.values()
+        return (whole - len(shared) + sum(use.used for use in shared) / DEVICE) / gpus
+
+    def _amounts(self, matrix: npt.NDArray[np.int64]) -> dict[str, int]:
+        return self._nodes.table.axis.amounts(matrix[self.row])
+
+
+class NodeSet(Sequence[NodeInfo]):
+    """Nodes in the order of their names; immutable. Columns are aligned with that order."""
+
+    __slots__ = ("_nodes", "rows")
+
+    _nodes: Nodes
+    rows: Rows
+    """Rows of the session's node table. Cannot be written to."""
+
+    def __init__(self, nodes: Nodes, rows: Rows) -> None:
+        rows.setflags(write=False)
+        keep = object.__setattr__
+        keep(self, "_nodes", nodes)
+        keep(self, "rows", rows)
+
+    def __setattr__(self, name: str, value: object) -> None:
+        raise AttributeError(f"a set of nodes cannot be changed; make another one instead of setting its {name}")
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    @overload
+    def __getitem__(self, index: int) -> NodeInfo: ...
+    @overload
+    def __getitem__(self, index: slice) -> "NodeSet": ...
+    def __getitem__(self, index: int | slice) -> "NodeInfo | NodeSet":
+        if isinstance(index, slice):
+            return NodeSet(self._nodes, self.rows[index])
+        return self._nodes.info(int(self.rows[index]))
+
+    def __iter__(self) -> Iterator[NodeInfo]:
+        return map(self._nodes.info, self.rows.tolist())
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, NodeSet) and np.array_equal(self.rows, other.rows)
+
+    def __hash__(self) -> int:
+        return hash(self.rows.tobytes())
+
+    def __repr__(self) -> str:
+        return f"NodeSet([{', '.join(self.names)}])"
+
+    @property
+    def names(self) -> list[str]:
+        """Return the names of the nodes."""
+        table = self._nodes.table
+        return [table.names[row] for row in self.rows.tolist()]
+
+    def where(self, mask: Mask) -> "NodeSet":
+        """Return the nodes for which ``mask``, aligned with this set, is true."""
+        return NodeSet(self._nodes, self.rows[mask])
+
+    def having(self, nodes: Iterable[NodeInfo]) -> "NodeSet":
+        """Return those of ``nodes`` that are in this set."""
+        wanted = np.fromiter((node.row for node in nodes), dtype=np.intp)
+        return self.where(np.isin(self.rows, wanted))
+
+    def labelled(self, key: str, value: str | None = None) -> Mask:
+        """Return which nodes have the label, with ``value`` if one is given."""
+        numbers = self._nodes.table.labels.column(key)[self.rows]
+        if value is None:
+            return numbers >= 0
+        wanted = self._nodes.table.labels.value_id(key, value)
+        found: Mask = (numbers == wanted) & (numbers >= 0)
+        return found
+
+    def allocatable(self, resource: str) -> Vector:
+        """Return what each node offers of ``resource``."""
+        return self._column(self._nodes.table.allocatable, resource)
+
+    def used(self, resource: str) -> Vector:
+        """Return what pods hold or were promised of ``resource`` on each node."""
+        return self._column(self._nodes.table.used, resource)
+
+    def idle(self, resource: str) -> Vector:
+        """Return what is free now of ``resource`` on each node."""
+        return self._column(self._nodes.table.idle, resource)
+
+    def releasing(self, resource: str) -> Vector:
+        """Return what will be given back and is not promised of ``resource`` on each node."""
+        return self._column(self._nodes.table.releasing, resource)
+
+    def _column(self, matrix: npt.NDArray[np.int64], resource: str) -> Vector:
+        column = self._nodes.table.axis.find(resource)
+        if column is None:
+            return np.zeros(len(self.rows), dtype=np.int64)
+        here: Vector = matrix[self.rows, column]
+        return here

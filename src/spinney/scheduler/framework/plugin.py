@@ -1,0 +1,158 @@
+"""What a plugin is, and how the scheduler finds it.
+
+A plugin is built anew for every session, from the string arguments the configuration gives it. It registers functions
+when the session opens and may tidy up when it closes. Plugins are found by name: those registered by
+:func:`register_plugin_builder`, and those that installed distributions declare under the entry-point group
+``spinney.plugins``.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from enum import StrEnum
+from importlib.metadata import EntryPoint, entry_points
+from types import MappingProxyType
+from typing import TYPE_CHECKING, ClassVar, Final
+
+import msgspec
+
+from spinney.backends.documents import nearest
+from spinney.scheduler.framework.arguments import InvalidArguments, read_arguments
+
+if TYPE_CHECKING:
+    from spinney.scheduler.framework.session import Session
+
+ENTRY_POINT_GROUP: Final = "spinney.plugins"
+
+
+class Constraint(StrEnum):
+    """What pods, gangs and queues may require and only a plugin can keep."""
+
+    NODE_RULES = "rules about nodes"
+    TOPOLOGY = "required topology levels"
+    DEVICE_CLAIMS = "device claims"
+    QUEUE_LIMITS = "queue limits"
+
+
+class Plugin(ABC):
+    """A policy of the scheduler. One instance serves one session; the class itself is its builder."""
+
+    name: ClassVar[str]
+    """What the configuration, logs and reasons call it."""
+    arguments_type: ClassVar[type[msgspec.Struct] | None] = None
+    """The arguments it takes, checked when the configuration is read; without one it is given whatever there is."""
+    honours: ClassVar[frozenset[Constraint]] = frozenset()
+    """The constraints it keeps. What no plugin of a session keeps is not met: jobs that require it wait."""
+    treats_alike: ClassVar[bool] = False
+    """Promises that the plugin treats alike what is alike, so that it need not be asked about each pod.
+
+    What it answers about a pod is the same for all pods of the pod set that make the same request, and does not change
+    because one of them was placed. What it answers about jobs depends on nothing but their namespace, queue, priority,
+    whether they are preemptible, their tree, what their pods request and what they hold. Built-in plugins keep this.
+    """
+
+    def __init__(self, arguments: Mapping[str, str] = MappingProxyType({})) -> None:
+        self.arguments = arguments
+        """What the configuration gives the plugin; ``read_arguments`` makes its type of them."""
+
+    @abstractmethod
+    def on_session_open(self, session: "Session") -> None:
+        """Look at the session's snapshot and register functions with it."""
+
+    def on_session_close(self, session: "Session") -> None:  # noqa: B027 - most plugins have nothing to tidy up
+        """Tidy up, or report; called for every plugin that was opened, also after an action failed."""
+
+
+Builder = Callable[[Mapping[str, str]], Plugin]
+"""Makes a plugin from its arguments; called once per session."""
+
+
+class UnknownPlugin(LookupError):  # noqa: N818 - named for the situation
+    """The configuration names a plugin that nobody provides."""
+
+
+class InvalidPlugin(UnknownPlugin):
+    """The configuration names a plugin whose entry point does not lead to a plugin builder."""
+
+
+class PluginRegistry:
+    """Builders by plugin name. Mutable until a scheduler is built with it."""
+
+    def __init__(self, builders: Mapping[str, Builder] | None = None) -> None:
+        self._builders: dict[str, Builder] = dict(builders or {})
+        self._offered: dict[str, EntryPoint] = {}
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._builders or name in self._offered
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(sorted({*self._builders, *self._offered}))
+
+    def register(self, name: str, builder: Builder) -> None:
+        """Add a builder, replacing one of the same name."""
+        self._builders[name] = builder
+
+    def builder(self, name: str) -> Builder:
+        """Return a builder; raises :class:`UnknownPlugin`, or :class:`InvalidPlugin` for one that cannot be loaded."""
+        if name in self._offered:
+            self._builders[name] = _loaded(self._offered[name])
+            del self._offered[name]
+        try:
+            return self._builders[name]
+        except KeyError:
+            hint = nearest(name, list(self))
+            if not hint.endswith("?"):
+                hint += (
+                    ". Is the distribution that provides it installed, with an entry point in group "
+                    f"{ENTRY_POINT_GROUP!r}?"
+                )
+            raise UnknownPlugin(f"no plugin is called {name!r}; {hint}") from None
+
+    def arguments_type(self, name: str) -> type[msgspec.Struct] | None:
+        """Return the type a plugin declares for its arguments, or ``None``; raises :class:`UnknownPlugin`."""
+        declared: type[msgspec.Struct] | None = getattr(self.builder(name), "arguments_type", None)
+        return declared
+
+    def argument_problems(self, name: str, arguments: Mapping[str, str]) -> Sequence[tuple[str, str]]:
+        """Return the arguments that a plugin does not take, and why; raises :class:`UnknownPlugin`."""
+        kind = self.arguments_type(name)
+        if kind is not None:
+            try:
+                read_arguments(kind, arguments)
+            except InvalidArguments as error:
+                return error.problems
+        return ()
+
+    def offer_entry_points(self) -> None:
+        """Add what installed distributions declare; a name that is registered already stays as it is.
+
+        Nothing is imported before somebody asks for it by name: what nobody uses can break nothing.
+        """
+        for entry in entry_points(group=ENTRY_POINT_GROUP):
+            if entry.name not in self._builders:
+                self._offered[entry.name] = entry
+
+
+def _loaded(entry: EntryPoint) -> Builder:
+    source = entry.dist.name if entry.dist is not None else "an unnamed distribution"
+    where = f"entry point {entry.name!r} of {source} in group {ENTRY_POINT_GROUP!r}"
+    try:
+        builder: Builder = entry.load()
+    except Exception as error:
+        raise InvalidPlugin(
+            f"{where} cannot be loaded from {entry.value}: {type(error).__name__}: {error}; "
+            "repair or remove the distribution, or take the plugin out of the configuration"
+        ) from error
+    if not callable(builder):
+        raise InvalidPlugin(
+            f"{where} is {builder!r}, but must be a callable that takes the plugin's arguments and returns a plugin"
+        )
+    return builder
+
+
+REGISTERED: Final = PluginRegistry()
+"""What was registered in this process."""
+
+
+def register_plugin_builder(name: str, builder: Builder) -> None:
+    """Make a plugin known to every scheduler built afterwards in this process."""
+    REGISTERED.register(name, builder)

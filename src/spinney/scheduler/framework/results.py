@@ -1,0 +1,133 @@
+"""What a cycle decided: binds, evictions and promises to carry out, and why the rest waits."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from typing import TYPE_CHECKING, Final
+
+import msgspec
+
+from spinney.api.podgang import CONSTRAINT_NOT_HONOURED
+from spinney.binding.pod_status import SCHEDULER_ERROR, UNSCHEDULABLE
+from spinney.binding.reporting import GangVerdict
+from spinney.cluster.dra.allocating import GivenDevice
+from spinney.cluster.dra.book import ClaimKey
+from spinney.cluster.pods import PodKey
+from spinney.explain.reasons import Explanation
+from spinney.explain.rendering import condition_message, event_message
+from spinney.gangs.tree import GangKey
+
+if TYPE_CHECKING:
+    from spinney.scheduler.framework.jobs import PodGroupInfo
+
+PLUGIN_ERROR: Final = "PluginError"
+"""A plugin that had to be asked about the job failed."""
+_FAILED: Final = frozenset({SCHEDULER_ERROR, PLUGIN_ERROR})
+
+
+class Bind(msgspec.Struct, frozen=True, gc=False):
+    """A pod to be bound to a node, with the shared devices and claim devices chosen for it."""
+
+    pod: PodKey
+    uid: str
+    node: str
+    gang: GangKey
+    gpu_groups: tuple[str, ...] = ()
+    annotations: Mapping[str, str] = {}
+    claims: Mapping[ClaimKey, tuple[GivenDevice, ...]] = {}
+
+
+class Eviction(msgspec.Struct, frozen=True, gc=False):
+    """A pod to be evicted from a node, and why."""
+
+    pod: PodKey
+    uid: str
+    node: str
+    gang: GangKey
+    message: str = ""
+    beneficiary: GangKey | None = None
+    """The job it is evicted for, if for one."""
+    moves_to: str = ""
+    """The node a pod made in its place was promised, if there is one."""
+
+
+class Pipeline(msgspec.Struct, frozen=True, gc=False):
+    """A pod that was promised a node where something is terminating; nothing is written for it."""
+
+    pod: PodKey
+    node: str
+    gang: GangKey
+
+
+@dataclass(frozen=True, slots=True)
+class FitError:
+    """One reason why a job could not be placed in this cycle."""
+
+    reason: str
+    """A word for conditions: ``PodSchedulingErrors``, ``OverLimit``, ``QueueDoesNotExist``, ..."""
+    message: str
+    details: object = None
+    rewrite: "Callable[[PodGroupInfo], str] | None" = field(default=None, compare=False, repr=False)
+    """Writes the message about another job that is refused for the same reason; ``None``: it names no job or pod."""
+
+    def about(self, job: "PodGroupInfo") -> "FitError":
+        """Return the same reason as one of ``job``."""
+        return self if self.rewrite is None else replace(self, message=self.rewrite(job))
+
+
+@dataclass(frozen=True)
+class Unschedulable:
+    """A job that could not be placed, with its reasons as texts and as data."""
+
+    gang: GangKey
+    errors: tuple[FitError, ...]
+    explanation: Explanation | None = None
+
+    @property
+    def reason(self) -> str:
+        """Return the word for conditions and events: whether it does not fit, or something failed."""
+        failed = any(error.reason in _FAILED for error in self.errors)
+        if failed or (self.explanation is not None and self.explanation.plugin_errors):
+            return SCHEDULER_ERROR
+        return UNSCHEDULABLE
+
+    @property
+    def verdict(self) -> GangVerdict:
+        """Return the word and the sentence for conditions."""
+        unmet = any(error.reason == CONSTRAINT_NOT_HONOURED for error in self.errors)
+        reason = CONSTRAINT_NOT_HONOURED if unmet else self.reason
+        return GangVerdict(scheduled=False, reason=reason, message=self.message)
+
+    @property
+    def message(self) -> str:
+        """Return one bounded line for conditions; without an explanation, the errors' own texts."""
+        if self.explanation is not None:
+            return condition_message(self.explanation)
+        reason = self.errors[0].reason if len(self.errors) == 1 else "Unable to schedule podgroup"
+        texts = sorted({error.message for error in self.errors})
+        return f"{reason}: {'. '.join(texts)}"
+
+    @property
+    def event(self) -> str:
+        """Return one bounded line for events."""
+        return event_message(self.explanation) if self.explanation is not None else self.message
+
+
+@dataclass(frozen=True, kw_only=True)
+class CycleResult:
+    """What one scheduling cycle decided."""
+
+    binds: Sequence[Bind] = ()
+    evictions: Sequence[Eviction] = ()
+    pipelines: Sequence[Pipeline] = ()
+    unschedulable: Sequence[Unschedulable] = ()
+    started: Sequence[GangKey] = ()
+    """Gangs that got their first pods in this cycle."""
+    next_moment: datetime | None = None
+    """When time alone may change a decision: a session is worth opening then, though nothing may have happened."""
+    seconds: Mapping[tuple[str, str], float] = field(default_factory=dict)
+    """Time spent, by plugin and extension point; actions count as plugin ``action``."""
+    failures: Mapping[tuple[str, str], int] = field(default_factory=dict)
+    """How often plugins raised, or gave no proper answer, by plugin and extension point."""
+    errors: Mapping[str, int] = field(default_factory=dict)
+    """How often looking at a gang failed, by what was being done."""

@@ -1,0 +1,417 @@
+"""A scheduling session: one snapshot of the cluster, the plugins opened on it, and what is being decided.
+
+A session is private to one cycle and one thread. Plugins register with it when it opens; actions ask it for jobs in
+order, try placements in statements, and commit them; what was committed is the session's result.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from datetime import datetime, timedelta
+from functools import cached_property
+from typing import ClassVar, Final
+
+import msgspec
+import structlog
+from msgspec import structs
+from prometheus_client import CollectorRegistry
+
+from spinney.cluster.classes import RequestClass
+from spinney.cluster.dra.book import ClaimBook
+from spinney.cluster.ledger import Ledger
+from spinney.cluster.pods import PodKey, PodRecord
+from spinney.cluster.statuses import ACTIVE_USED, PodStatus
+from spinney.cluster.table import Holding
+from spinney.explain.reasons import VictimReport
+from spinney.gangs.tree import GangKey, PodSet
+from spinney.runtime import Runtime
+from spinney.scheduler.config import SchedulerConfig
+from spinney.scheduler.evaluation.decisions import Decisions
+from spinney.scheduler.evaluation.judging import Judge
+from spinney.scheduler.evaluation.pre_predicates import PrePredicates
+from spinney.scheduler.evaluation.succession import Succession
+from spinney.scheduler.fairshare import Amounts, QueueTree
+from spinney.scheduler.fairshare.amounts import total_of
+from spinney.scheduler.fairshare.charging import charge_of
+from spinney.scheduler.fairshare.totals import DeviceSizes, device_sizes
+from spinney.scheduler.framework import answers
+from spinney.scheduler.framework.device_claims import ClaimedDevices
+from spinney.scheduler.framework.jobs import PodGroupInfo
+from spinney.scheduler.framework.moves import Moves
+from spinney.scheduler.framework.nodes import NodeInfo, Nodes
+from spinney.scheduler.framework.plugin import Constraint, Plugin, PluginRegistry
+from spinney.scheduler.framework.results import PLUGIN_ERROR, Bind, Eviction, FitError, Pipeline
+from spinney.scheduler.framework.setbacks import Setbacks
+from spinney.scheduler.framework.snapshot import Snapshot
+from spinney.scheduler.framework.statement import Statement, UnsoundSession
+from spinney.scheduler.framework.tasks import NOWHERE, REQUEST, STATUS, PodInfo
+from spinney.scheduler.framework.timing import Timings
+from spinney.scheduler.topology.resolving import Topologies
+
+log = structlog.get_logger()
+
+OPEN: Final = "on_session_open"
+CLOSE: Final = "on_session_close"
+_GIVEN: Final = frozenset({PodStatus.ALLOCATED})
+
+
+class Session(Decisions):
+    """One scheduling cycle. Mutable; plugins register with it, actions decide in it."""
+
+    fixed_names: ClassVar[frozenset[str]] = frozenset({"config", "is_inference_preemptible", "now", "uid"})
+    """What a function may read of a session while it counts as depending on its arguments alone."""
+
+    def __init__(
+        self,
+        snapshot: Snapshot,
+        config: SchedulerConfig,
+        registry: PluginRegistry,
+        runtime: Runtime,
+        *,
+        metrics: CollectorRegistry | None = None,
+    ) -> None:
+        super().__init__(Timings(runtime.clock.monotonic), verbosity=config.verbosity)
+        self.uid = runtime.uid()
+        self.now: datetime = runtime.clock.now()
+        self.config = config
+        self.metrics = metrics if metrics is not None else CollectorRegistry()
+        """Where plugins register metrics of their own. It outlives the session: register once, look up after."""
+        self.snapshot = snapshot
+        self.nodes = Nodes(snapshot.ledger, snapshot.pods, snapshot.view, rule_carriers=snapshot.rule_carriers)
+        self.queues: QueueTree = snapshot.queues
+        self.topologies: Topologies = snapshot.topologies
+        self.claims: ClaimBook = snapshot.claims
+        self.binds: list[Bind] = []
+        self.evictions: list[Eviction] = []
+        self.pipelines: list[Pipeline] = []
+        self.started: list[GangKey] = []
+        self.fit_errors: dict[GangKey, list[FitError]] = {}
+        self.victim_reports: dict[GangKey, list[VictimReport]] = {}
+        """What searches for victims found for the jobs they did not help, one report per action."""
+        self.stale_since: dict[GangKey, datetime] = {}
+        """When gangs were first seen below their minimum; whoever runs cycles passes it from one to the next."""
+        self.moves = Moves(timedelta(0))
+        """Who was moved for whom in earlier cycles, passed on likewise."""
+        self.memory: dict[str, object] = {}
+        """What plugins keep from one session to the next, by plugin; a cache: it may be empty at any time."""
+        self.succession = Succession(self.nodes.table.usage)
+        self.devices = ClaimedDevices(self.claims, self.nodes)
+        self.setbacks = Setbacks()
+        """Gangs that are left alone for a while because looking at them failed, passed on likewise."""
+        self.errors: Counter[str] = Counter()
+        """How often looking at a gang failed, by what was being done."""
+        self._statements: list[Statement] = []
+        self._stuck = self._find_stuck()
+        self._runtime = runtime
+        self._registry = registry
+        self._plugins: list[Plugin] = []
+        self.honoured: frozenset[Constraint] = frozenset()
+        """What the opened plugins keep."""
+        self.unopened: dict[str, str] = {}
+        """Plugins that failed to open, and how. Nothing is placed or evicted in a session that lacks one."""
+        self._jobs: dict[GangKey, PodGroupInfo] = {}
+        self._charges: dict[int, Amounts] = {}
+
+    # -- life --------------------------------------------------------------------------------------------------------
+
+    def open(self) -> None:
+        """Build and open the configured plugins in order.
+
+        What a plugin that fails to open would have refused is not known: see :attr:`unopened`.
+        """
+        for option in self.config.plugins:
+            if not option.enabled:
+                continue
+            self.opening = option.name
+            builder = self._registry.builder(option.name)
+            opening: Callable[..., object] = builder
+            with self.timings.measure(option.name, OPEN):
+                try:
+                    plugin = builder(option.arguments)
+                    opening = plugin.on_session_open
+                    self.opening_alike = plugin.treats_alike
+                    self._plugins.append(plugin)
+                    opening(self)
+                except Exception as error:  # noqa: BLE001 - nothing is decided without it
+                    said = self.failures.add("plugin failed to open", option.name, OPEN, opening, error)
+                    self.unopened[option.name] = said
+        self.opening, self.opening_alike = "session", False
+        self.honoured = self.honoured.union(*(plugin.honours for plugin in self._plugins))
+
+    def close(self) -> None:
+        """Close every opened plugin in order; one that fails does not keep the others from closing."""
+        for plugin in self._plugins:
+            with self.timings.measure(plugin.name, CLOSE):
+                try:
+                    plugin.on_session_close(self)
+                except Exception as error:  # noqa: BLE001 - the session is over
+                    self.failures.add("plugin failed to close", plugin.name, CLOSE, plugin.on_session_close, error)
+        self._plugins.clear()
+
+    # -- what there is -----------------------------------------------------------------------------------------------
+
+    @property
+    def ledger(self) -> Ledger:
+        """Return the ledger over the nodes."""
+        return self.nodes.ledger
+
+    @cached_property
+    def judge(self) -> Judge:
+        """Return who judges nodes for tasks; plugins must have registered by then."""
+        return Judge(self.nodes, self.hooks, self.timings, self.failures, lambda: self.moment)
+
+    @cached_property
+    def pre_predicates(self) -> PrePredicates:
+        """Return who asks what keeps tasks off all nodes; plugins must have registered by then."""
+        return PrePredicates(self.nodes, self.hooks, self.timings, self.failures, lambda: self.moment)
+
+    def pre_predicate(self, task: PodInfo) -> str | None:
+        """Return why ``task`` cannot be placed whatever the node, or ``None``."""
+        return self.pre_predicates.refusal(task)
+
+    @property
+    def job_keys(self) -> Iterator[GangKey]:
+        """Return the keys of all jobs."""
+        return iter(self.snapshot.gangs.gangs)
+
+    @property
+    def jobs(self) -> Iterator[PodGroupInfo]:
+        """Return all jobs. Making their tasks is left until somebody looks at them."""
+        return map(self.job, self.snapshot.gangs.gangs)
+
+    def job(self, key: GangKey) -> PodGroupInfo:
+        """Return a job; raises ``KeyError``."""
+        job = self._jobs.get(key)
+        if job is None:
+            job = self._jobs[key] = PodGroupInfo(self.snapshot.gangs.gangs[key], self)
+        return job
+
+    def pending_jobs(self) -> Iterator[PodGroupInfo]:
+        """Return the jobs that have pods to place."""
+        return (job for job in map(self.job, self.snapshot.gangs.pending) if job.pending)
+
+    def statement(self) -> Statement:
+        """Begin a transaction."""
+        statement = Statement(self)
+        self._statements.append(statement)
+        return statement
+
+    @contextmanager
+    def bulkhead(self, gang: GangKey, doing: str) -> Iterator[None]:
+        """Keep what raises while one gang is looked at from all others.
+
+        What was begun for the gang is undone, and the gang has an error that says so; it is left alone for a while,
+        longer each time. Where undoing fails too, the session is of no use any more: :class:`UnsoundSession`.
+        """
+        begun = len(self._statements)
+        try:
+            yield
+        except UnsoundSession as error:
+            self._set_back(gang, doing, error.cause)
+            raise
+        except Exception as error:  # noqa: BLE001 - one gang, one failure
+            self._set_back(gang, doing, error)
+            try:
+                for statement in reversed(self._statements[begun:]):
+                    statement.discard()
+            except Exception as second:  # noqa: BLE001 - nor may what is left be trusted
+                raise UnsoundSession(f"{doing} {gang}", second) from error
+        finally:
+            del self._statements[begun:]
+
+    def _set_back(self, gang: GangKey, doing: str, error: Exception) -> None:
+        log.exception("gang set back", gang=str(gang), doing=doing)
+        self.errors[doing] += 1
+        said = f"the scheduler failed while {doing} it: {type(error).__name__}: {error}"
+        setback = self.setbacks.add(gang, said, self.now)
+        self.fit_errors[gang] = [setback.error, *self.fit_errors.get(gang, ())]
+        self.wake_at(setback.until)
+
+    def is_inference_preemptible(self) -> bool:
+        """Tell whether inference jobs may be preempted."""
+        return self.config.inference_preemptible
+
+    def scores_changed(self) -> None:
+        """Have all nodes scored again, though nothing has changed on them: for a plugin that has learned something."""
+        self.judge.look_again()
+
+    def monotonic(self) -> float:
+        """Return seconds that never go back, for budgets."""
+        return self._runtime.clock.monotonic()
+
+    def new_gpu_group(self) -> str:
+        """Return the id of a GPU that begins to be shared."""
+        return self._runtime.uid()
+
+    @property
+    def are_counts_exact(self) -> bool:
+        """Tell whether pods count as the book of gangs counts them: none is on a node that is gone."""
+        return not self.snapshot.has_stranded_pods
+
+    # -- charging ----------------------------------------------------------------------------------------------------
+
+    @cached_property
+    def device_sizes(self) -> DeviceSizes:
+        """Return the memory of the smallest and of the largest GPU of the cluster."""
+        return device_sizes(self.nodes.table)
+
+    def charge_of_request(self, request: RequestClass, gpu_memory: int) -> Amounts:
+        """Return what a queue pays for a pod of a class on a node whose GPUs have ``gpu_memory`` MiB each."""
+        by_memory = request.share is not None and request.share.memory > 0
+        known = None if by_memory else self._charges.get(request.number)
+        if known is not None:
+            return known
+        charge = charge_of(request, gpu_memory)
+        if not by_memory:
+            self._charges[request.number] = charge
+        return charge
+
+    def charge_of(self, task: PodInfo) -> Amounts:
+        """Return what the queue pays for a task where it is; for a task that is nowhere, what it asks for."""
+        memory = int(self.nodes.table.gpu_memory[task.row]) if task.row != NOWHERE else self.device_sizes.smallest
+        return self.charge_of_request(task.request, memory)
+
+    def charge_of_all(self, tasks: Sequence[PodInfo]) -> Amounts:
+        """Return what queues pay for tasks together."""
+        counts: Counter[RequestClass] = Counter(map(REQUEST, tasks))
+        if any(request.share is not None for request in counts):
+            return total_of(map(self.charge_of, tasks))
+        return total_of(self.charge_of_request(request, 0).times(count) for request, count in counts.items())
+
+    # -- tasks -------------------------------------------------------------------------------------------------------
+
+    def make_tasks(self, job: PodGroupInfo) -> dict[str, list[PodInfo]]:
+        """Return the tasks of a job by pod set, in task order; pods that name an unknown pod set are left out."""
+        pod_sets = job.gang.pod_sets
+        tasks: dict[str, list[PodInfo]] = {name: [] for name in pod_sets}
+        members = job.members
+        if len(pod_sets) == 1 and len(members.counts) == 1 and members.pending == len(members.pods):
+            ((name, only),) = pod_sets.items()
+            alike = [
+                PodInfo(record, job, only, record.request, PodStatus.PENDING, NOWHERE)
+                for set_name, record in members.pods.values()
+                if set_name == name
+            ]
+            if not any(request.constraints.claims for request in set(map(REQUEST, alike))):
+                self.sort_tasks(alike)
+                return {name: alike}
+        for set_name, record in members.pods.values():
+            pod_set = pod_sets.get(set_name)
+            if pod_set is None:
+                continue
+            request = record.request
+            if record.pod.spec.resource_claims:
+                request = self.devices.effective_request(record)
+            if record.node:
+                task = self._placed_task(record, job, pod_set, request)
+            else:
+                task = PodInfo(record, job, pod_set, request, record.status, NOWHERE)
+            tasks[set_name].append(task)
+        for each in tasks.values():
+            self.sort_tasks(each)
+        return tasks
+
+    def _placed_task(self, record: PodRecord, job: PodGroupInfo, pod_set: PodSet, request: RequestClass) -> PodInfo:
+        row, status = self.nodes.table.find(record.node), record.status
+        if record.key in self._stuck:
+            status = PodStatus.STUCK_IN_RELEASING
+        if row is None and status in ACTIVE_USED:
+            # Its node is gone: it holds nothing here and cannot be counted on.
+            status = PodStatus.UNKNOWN
+        place = NOWHERE if row is None else row
+        return PodInfo(record, job, pod_set, request, status, place, record.node, record.gpu_groups)
+
+    def _find_stuck(self) -> frozenset[PodKey]:
+        """Return the pods that have been terminating for too long; what they hold is no longer promised to anybody."""
+        deadline = self.now - timedelta(seconds=self.config.stuck_in_releasing_seconds)
+        stuck: list[PodKey] = []
+        for record in self.snapshot.releasing:
+            since = record.pod.metadata.deletion_timestamp
+            row = self.nodes.table.find(record.node)
+            if since is None or since > deadline or row is None:
+                continue
+            request = self.devices.effective_request(record)
+            self.ledger.remove(row, request, Holding.RELEASING, record.gpu_groups)
+            self.ledger.add(row, request, Holding.ACTIVE, record.gpu_groups)
+            stuck.append(record.key)
+        return frozenset(stuck)
+
+    # -- results -----------------------------------------------------------------------------------------------------
+
+    def record_placements(self, tasks: Sequence[PodInfo]) -> None:
+        """Make virtual placements of one operation, so of one pod set, request and status, part of the result."""
+        job, binds = tasks[0].job, self.binds
+        gang, mutated, before = job.key, bool(self.hooks.bind_mutations), len(binds)
+        if not mutated and not tasks[0].request.constraints.claims and set(map(STATUS, tasks)) == _GIVEN:
+            for task in tasks:
+                task.virtual = False
+                task.status = PodStatus.BINDING
+            binds += [Bind(task.record.key, task.record.uid, task.node_name, gang, task.gpu_groups) for task in tasks]
+            job.moved_many(tasks[0].pod_set, PodStatus.ALLOCATED, PodStatus.BINDING, len(tasks))
+            return
+        for task in tasks:
+            task.virtual = False
+            record = task.record
+            if task.status is PodStatus.PIPELINED:
+                self.pipelines.append(Pipeline(record.key, task.node_name, gang))
+            elif task.status is PodStatus.ALLOCATED:
+                task.status = PodStatus.BINDING
+                bind = Bind(record.key, record.uid, task.node_name, gang, task.gpu_groups)
+                if mutated or record.pod.spec.resource_claims:
+                    bind = self._completed(bind, task)
+                binds.append(bind)
+        if len(binds) > before:
+            job.moved_many(tasks[0].pod_set, PodStatus.ALLOCATED, PodStatus.BINDING, len(binds) - before)
+
+    def record_eviction(self, task: PodInfo, node: str, message: str, beneficiary: GangKey | None) -> None:
+        """Make a virtual eviction part of the result."""
+        self.evictions.append(
+            Eviction(
+                pod=task.key,
+                uid=task.uid,
+                node=node,
+                gang=task.job.key,
+                message=message,
+                beneficiary=beneficiary,
+                moves_to=task.node_name if task.status is PodStatus.PIPELINED else "",
+            )
+        )
+
+    def withdraw_promise(self, task: PodInfo) -> None:
+        """Take a promise back that was part of the result: there is no pod on the node to evict."""
+        self.pipelines = [promise for promise in self.pipelines if promise.pod != task.key]
+        self.evictions = [
+            structs.replace(eviction, moves_to="") if eviction.pod == task.key else eviction
+            for eviction in self.evictions
+        ]
+
+    def record_failures(self, job: PodGroupInfo, since: int) -> None:
+        """Remember on a job what plugins got wrong while it was tried, since so many failures of the session."""
+        if self.failures.total > since:
+            for said in self.failures.since(since):
+                error = FitError(PLUGIN_ERROR, said)
+                if error not in self.fit_errors.get(job.key, ()):
+                    self.record_fit_error(job, error)
+
+    def record_fit_error(self, job: PodGroupInfo, error: FitError) -> None:
+        """Remember why a job could not be placed."""
+        self.fit_errors.setdefault(job.key, []).append(error)
+
+    def node(self, name: str) -> NodeInfo:
+        """Return a node by name; raises :class:`~spinney.cluster.table.UnknownNode`."""
+        return self.nodes.named(name)
+
+    def _completed(self, bind: Bind, task: PodInfo) -> Bind:
+        """Return a bind with what plugins and claims add to it."""
+        return msgspec.structs.replace(
+            bind, annotations=self._bind_annotations(task), claims=self.devices.of_task(task)
+        )
+
+    def _bind_annotations(self, task: PodInfo) -> dict[str, str]:
+        annotations: dict[str, str] = {}
+        for hook in self.hooks.bind_mutations:
+            found: Mapping[str, str] = self._asked(
+                hook, "bind_request_mutate", answers.annotations, {}, task, task.node_name
+            )
+            annotations.update(found)
+        return annotations

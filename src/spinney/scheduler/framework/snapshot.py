@@ -1,0 +1,42 @@
+"""The cluster at one moment, as a session sees it."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+
+from spinney.binding.budgets import Budgets
+from spinney.cluster.dra.book import ClaimBook
+from spinney.cluster.filters.view import ClusterView
+from spinney.cluster.ledger import Ledger
+from spinney.cluster.pods import PodIndex, PodRecord
+from spinney.gangs.book import GangSnapshot
+from spinney.gangs.tree import GangKey
+from spinney.scheduler.fairshare import QueueTree
+from spinney.scheduler.fairshare.foreign import ForeignHoldings
+from spinney.scheduler.topology.domains import DomainTrees
+from spinney.scheduler.topology.resolving import Topologies
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """The cluster at one moment. Ledger, pods, view and claims are private to whoever took it."""
+
+    ledger: Ledger
+    pods: PodIndex
+    view: ClusterView
+    rule_carriers: int
+    gangs: GangSnapshot
+    queues: QueueTree
+    topologies: Topologies
+    claims: ClaimBook
+    domain_trees: DomainTrees
+    """Shared between snapshots: a cache."""
+    has_stranded_pods: bool
+    """Some pod may be on a node that is not in the snapshot."""
+    releasing: tuple[PodRecord, ...]
+    """Pods that are terminating."""
+    foreign: ForeignHoldings
+    """What pods of other schedulers hold."""
+    budgets: Budgets
+    evicted: Mapping[GangKey, datetime]
+    """When gangs that wait before they disturb others last lost pods, where their objects do not say so."""

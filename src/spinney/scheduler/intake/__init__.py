@@ -1,0 +1,1 @@
+"""What is known about the cluster, kept current by watch events, and its snapshots."""

@@ -1,0 +1,56 @@
+"""The kinds the session scheduler reads beside pods and nodes, each only where the API server serves it."""
+
+import asyncio
+from collections.abc import Iterable, Mapping
+from itertools import groupby
+from typing import Any, Final
+
+from spinney.api import coscheduling, kai, volcano, workload_v1alpha1, workload_v1alpha2, workload_v1beta1
+from spinney.api.core import NAMESPACE, PERSISTENT_VOLUME, PERSISTENT_VOLUME_CLAIM
+from spinney.api.podgang import POD_GANG, PodGang
+from spinney.api.policy import POD_DISRUPTION_BUDGET, PodDisruptionBudget
+from spinney.api.resource import Resource
+from spinney.api.resource_claims import (
+    DEVICE_CLASS,
+    RESOURCE_CLAIM,
+    RESOURCE_SLICE,
+    DeviceClass,
+    ResourceClaim,
+    ResourceSlice,
+)
+from spinney.api.scheduling import PRIORITY_CLASS, PriorityClass
+from spinney.api.storage import STORAGE_CLASS, PersistentVolume, PersistentVolumeClaim, StorageClass
+from spinney.api.topology_binding import CLUSTER_TOPOLOGY_BINDING, ClusterTopologyBinding
+from spinney.kube.client import Client
+from spinney.kube.discovery import served
+from spinney.scheduler.intake.surroundings import Namespace
+
+OPTIONAL_KINDS: Final[Mapping[Resource, type[Any]]] = {
+    PRIORITY_CLASS: PriorityClass,
+    NAMESPACE: Namespace,
+    POD_DISRUPTION_BUDGET: PodDisruptionBudget,
+    PERSISTENT_VOLUME_CLAIM: PersistentVolumeClaim,
+    PERSISTENT_VOLUME: PersistentVolume,
+    STORAGE_CLASS: StorageClass,
+    POD_GANG: PodGang,
+    CLUSTER_TOPOLOGY_BINDING: ClusterTopologyBinding,
+    kai.QUEUE: kai.Queue,
+    kai.POD_GROUP: kai.PodGroup,
+    kai.TOPOLOGY: kai.Topology,
+    coscheduling.POD_GROUP: coscheduling.PodGroup,
+    volcano.POD_GROUP: volcano.PodGroup,
+    workload_v1alpha1.WORKLOAD: workload_v1alpha1.Workload,
+    workload_v1alpha2.POD_GROUP: workload_v1alpha2.PodGroup,
+    workload_v1beta1.POD_GROUP: workload_v1beta1.PodGroup,
+    RESOURCE_CLAIM: ResourceClaim,
+    RESOURCE_SLICE: ResourceSlice,
+    DEVICE_CLASS: DeviceClass,
+}
+
+
+async def available(client: Client, resources: Iterable[Resource]) -> frozenset[Resource]:
+    """Return those of ``resources`` that are served, asking about all groups at the same time: a start waits for it."""
+    ordered = sorted(resources, key=lambda resource: resource.api_version)
+    groups = [list(group) for _, group in groupby(ordered, key=lambda resource: resource.api_version)]
+    answers = await asyncio.gather(*(served(client, group) for group in groups))
+    return frozenset().union(*answers)

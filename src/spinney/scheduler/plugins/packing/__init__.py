@@ -1,0 +1,1 @@
+"""The packing plugin: nodes scored by what would still fit on them."""

@@ -1,0 +1,229 @@
+"""packing: put pods where they spoil least for those still to come.
+
+A node loses by a pod in three ways, each counted in GPUs, and the node that loses least wins:
+
+* GPUs are *stranded*: too little CPU, memory or whatever else is left beside them for the pods that ask for GPUs;
+* the rest of a shared GPU fits nothing that is asked for (:mod:`~spinney.scheduler.plugins.packing.leftovers`);
+* an emptier node is broken into: a little, so that whole nodes stay for those that need them.
+
+What is asked for is learned from the pods that are placed. Near-equal nodes count as equal, and go in order of name:
+filling one after the other packs better than going by the last thousandth. Pods without GPUs on nodes without GPUs
+fill the fullest first.
+"""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from types import MappingProxyType
+from typing import Final
+
+import msgspec
+import numpy as np
+import numpy.typing as npt
+
+from spinney.cluster.classes import RequestClass
+from spinney.cluster.devices import DEVICE
+from spinney.cluster.journal import Rows
+from spinney.cluster.resources import CPU, GPU
+from spinney.scheduler import scores
+from spinney.scheduler.framework.arguments import read_arguments
+from spinney.scheduler.framework.events import BatchEvent, EventHandler
+from spinney.scheduler.framework.jobs import PodGroupInfo
+from spinney.scheduler.framework.nodes import NodeInfo, NodeSet, Scores
+from spinney.scheduler.framework.plugin import Plugin
+from spinney.scheduler.framework.session import Session
+from spinney.scheduler.framework.tasks import PodInfo
+from spinney.scheduler.placement.devices import WHOLE_DEVICE
+from spinney.scheduler.plugins.packing.learning import Knowledge, learn
+from spinney.scheduler.plugins.packing.stranding import Amounts, stranded_gpus
+from spinney.scheduler.plugins.packing.workload import LEVELS, asked_of, gpus_of, needs_of
+from spinney.scheduler.plugins.resourcetype import needs_no_gpu
+
+_FREE_GPU: Final = 0.15 / 8
+"""What a free GPU on the node counts, so that fuller nodes come first."""
+_SPACE: Final = 3.0
+"""What space of a device counts that its rest can no longer be used for."""
+_OPENING: Final = 0.01
+"""What it counts to share a device that nobody shares yet."""
+_EQUAL: Final = 0.01
+"""Nodes that differ by less than about this count as equal."""
+
+_GPUS, _STRANDED, _OTHERS = range(3)
+"""Rows of :data:`Columns`; from the last on there is one for each resource that is asked for with GPUs."""
+
+Columns = npt.NDArray[np.float64]
+"""GPUs that are free, parts of shared ones included; GPUs that are stranded; free others: ``[what, node]``."""
+
+
+class Learning(msgspec.Struct, frozen=True, rename="camel"):
+    """Whom to learn from."""
+
+    learn_from_waiting: bool = False
+    """Look at pods that wait, too, not only at those that are placed."""
+
+
+class Packing(Plugin):
+    """Scores nodes, and the devices of a node, by what is lost there."""
+
+    name = "packing"
+    arguments_type = Learning
+    treats_alike = True
+
+    def __init__(self, arguments: Mapping[str, str] = MappingProxyType({})) -> None:
+        super().__init__(arguments)
+        self._waiting_too = read_arguments(Learning, arguments).learn_from_waiting
+
+    def on_session_open(self, session: Session) -> None:
+        """Register the scores."""
+        self._session = session
+        self._nodes = session.nodes
+        self._table = session.nodes.table
+        self._counts = asked_of(session.snapshot.gangs.holdings.values(), waiting_too=self._waiting_too)
+        self._placed = asked_of(session.snapshot.gangs.holdings.values()).total()
+        self._memory = session.device_sizes.smallest
+        everything = session.nodes.all.rows
+        offered = self._table.allocatable
+        largest = float(offered[everything, GPU].max(initial=0))
+        self._scale = scores.MAX_DENSITY / (2 * (largest * (1 + _FREE_GPU) + _SPACE + _OPENING))
+        self._largest_cpu = float(max(offered[everything, CPU].max(initial=0), 1))
+        self._recall()
+        session.add_node_order_columns(self._fullness, per_job=False, monotone=True, applies_to=_shares_nothing)
+        session.add_node_order_columns(self._leftover, per_job=False, applies_to=_shares_device)
+        session.add_node_order_columns(self._stranding, per_job=False, applies_to=self._may_strand)
+        session.add_gpu_order_fn(self._device)
+        session.add_event_handler(
+            EventHandler(
+                allocate_many=lambda event: self._count(event, 1), deallocate_many=lambda event: self._count(event, -1)
+            )
+        )
+
+    # -- what is known -----------------------------------------------------------------------------------------------
+
+    def _recall(self) -> None:
+        """Take up what an earlier session has learned, if it still holds."""
+        known = self._session.memory.get(self.name)
+        if isinstance(known, Knowledge) and known.holds_for(self._placed):
+            self._use(replace(known, sessions=known.sessions + 1))
+        else:
+            self._use(learn(self._counts, self._placed, self._nodes, self._memory))
+
+    def _use(self, known: Knowledge) -> None:
+        self._known = self._session.memory[self.name] = known
+        self._demanding: dict[int, bool] = {}
+        self._free: Columns | None = None
+
+    def _count(self, event: BatchEvent, sign: int) -> None:
+        """Follow what is placed in this session; learn anew when that is much."""
+        if not self._waiting_too:
+            self._counts[event.tasks[0].request] += sign * len(event.tasks)
+        self._placed += sign * len(event.tasks)
+        if sign > 0 and not self._known.holds_for(self._placed):
+            before = self._known
+            self._use(learn(self._counts, self._placed, self._nodes, self._memory))
+            if not self._known.says_the_same_as(before):
+                self._session.scores_changed()
+
+    # -- scores ------------------------------------------------------------------------------------------------------
+
+    def _fullness(self, task: PodInfo, job: PodGroupInfo, nodes: NodeSet) -> Scores:
+        del job
+        rows = nodes.rows
+        lost = _FREE_GPU * (self._follow()[_GPUS, rows] - task.request.gpus)
+        if needs_no_gpu(task):
+            free = self._table.idle[rows, CPU] + self._table.releasing[rows, CPU]
+            without = self._table.allocatable[rows, GPU] == 0
+            lost = np.where(without, np.clip(free / self._largest_cpu, 0.0, 1.0), lost)
+            found: Scores = -self._scale * lost
+            return found
+        return self._score(lost)
+
+    def _leftover(self, task: PodInfo, job: PodGroupInfo, nodes: NodeSet) -> Scores:
+        """Judge by the device of each node that loses least."""
+        del job
+        share = task.request.share
+        assert share is not None, "only pods that share a device are asked about"
+        rows, table, values = nodes.rows, self._table, self._known.values
+        parts = share.parts_on_each(table.gpu_memory[rows])
+        spaces = self._nodes.ledger.shared.kept_later(rows)
+        rest = spaces - parts[:, None]
+        lost = values[np.maximum(spaces, 0) * LEVELS // DEVICE] - values[np.maximum(rest, 0) * LEVELS // DEVICE]
+        whole = values[LEVELS] - values[np.maximum(DEVICE - parts, 0) * LEVELS // DEVICE] + _OPENING
+        best = np.where(rest >= 0, lost, np.inf).min(axis=1, initial=np.inf)
+        best = np.minimum(best, np.where(table.idle[rows, GPU] + table.releasing[rows, GPU] > 0, whole, np.inf))
+        best = np.where(np.isfinite(best), best, 1.0)
+        free = self._follow()[_GPUS, rows] - parts * share.devices / DEVICE
+        return self._score(_SPACE * best + _FREE_GPU * free)
+
+    def _stranding(self, task: PodInfo, job: PodGroupInfo, nodes: NodeSet) -> Scores:
+        del job
+        request = task.request
+        workload, free = self._known.workload, self._follow()[:, nodes.rows]
+        needs = needs_of(request, workload.columns)
+        after = stranded_gpus(workload, free[_GPUS] - self._gpus(request), free[_OTHERS:] - needs[:, None])
+        return self._score(after - free[_STRANDED])
+
+    def _device(self, task: PodInfo, node: NodeInfo, gpu: str) -> float:
+        share = task.request.share
+        assert share is not None, "only pods that share a device choose one"
+        free = DEVICE if gpu == WHOLE_DEVICE else node.shared_gpus[gpu].free_later
+        rest = max(free - share.parts_on(node.gpu_memory), 0)
+        values = self._known.values
+        lost = float(values[free * LEVELS // DEVICE] - values[rest * LEVELS // DEVICE])
+        opening = _OPENING if gpu == WHOLE_DEVICE else 0.0
+        return -lost - opening - _EQUAL * rest / DEVICE
+
+    def _may_strand(self, task: PodInfo) -> bool:
+        """Tell whether a pod could strand GPUs, or use some that others strand.
+
+        It cannot if nothing is stranded and the pod asks for no more beside its GPUs than others do. Such pods need
+        not be judged one by one.
+        """
+        workload, request = self._known.workload, task.request
+        if not workload.needs_company:
+            return False
+        demanding = self._demanding.get(request.number)
+        if demanding is None:
+            needs = needs_of(request, workload.columns)
+            demanding = bool((needs > self._gpus(request) * workload.ratios[:, 0]).any())
+            self._demanding[request.number] = demanding
+        if demanding:
+            return True
+        return bool(self._follow()[_STRANDED].any())
+
+    # -- columns -----------------------------------------------------------------------------------------------------
+
+    def _follow(self) -> Columns:
+        """Return what is free and stranded by node, brought up to date where something changed."""
+        usage = self._table.usage
+        if self._free is None:
+            self._free = np.zeros((_OTHERS + len(self._known.workload.columns), self._table.capacity))
+            self._write(self._free, self._nodes.all.rows)
+        elif self._position != usage.position:
+            dirty = usage.since(self._position)
+            self._write(self._free, self._nodes.all.rows if dirty is None else dirty)
+        return self._free
+
+    def _write(self, free: Columns, rows: Rows) -> None:
+        """Look at some nodes again."""
+        table, workload = self._table, self._known.workload
+        parts = self._nodes.ledger.shared.kept_later(rows).clip(0).sum(axis=1)
+        free[_GPUS, rows] = (table.idle[rows, GPU] + table.releasing[rows, GPU]).clip(0) + parts / DEVICE
+        if workload.needs_company:
+            others = table.free_at(workload.columns, rows).astype(np.float64)
+            free[_OTHERS:, rows] = others
+            free[_STRANDED, rows] = stranded_gpus(workload, free[_GPUS, rows], others)
+        self._position = table.usage.position
+
+    def _gpus(self, request: RequestClass) -> float:
+        return gpus_of(request, self._memory)
+
+    def _score(self, lost: Amounts) -> Scores:
+        found: Scores = -self._scale * _EQUAL * np.round(lost / _EQUAL)
+        return found
+
+
+def _shares_device(task: PodInfo) -> bool:
+    return task.request.share is not None
+
+
+def _shares_nothing(task: PodInfo) -> bool:
+    return task.request.share is None

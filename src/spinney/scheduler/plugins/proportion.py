@@ -1,0 +1,267 @@
+"""The ``proportion`` plugin: fairness between queues, in a session.
+
+When the session opens, the books are written up from what queues hold and want, and the cluster is divided into fair
+shares. From then on every virtual placement and eviction moves the books, so that the order of queues, the capacity
+checks and the rules of reclaim always speak about the session as it stands. A search for victims is judged by the books
+as they were before its simulation began.
+
+Arguments: ``kValue`` (how strongly recent usage counts, default 1), ``reclaimerSaturationMultiplier`` (at least 1,
+default 1).
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from operator import attrgetter
+from typing import TYPE_CHECKING, Annotated, ClassVar
+
+import msgspec
+
+from spinney.cluster.classes import RequestClass
+from spinney.cluster.statuses import ACTIVE_ALLOCATED, CHARGED, PodStatus
+from spinney.gangs.book import GangSnapshot
+from spinney.scheduler.fairshare.amounts import GPU, ZERO, Amounts, total_of
+from spinney.scheduler.fairshare.books import QueueBook, QueueBooks
+from spinney.scheduler.fairshare.bounds import Lot, most_reclaimable
+from spinney.scheduler.fairshare.capacity import OverCapacity, non_preemptible_over_quota, over_capacity
+from spinney.scheduler.fairshare.order import Standing, compare_standings, standing_of
+from spinney.scheduler.fairshare.reclaim import Reclaimer, Victims, can_reclaim, judge, may_be_victim
+from spinney.scheduler.fairshare.totals import cluster_total, device_sizes
+from spinney.scheduler.framework.arguments import read_arguments
+from spinney.scheduler.framework.events import WITHIN_CAPACITY, BatchEvent, CapacityVerdict, EventHandler, Scenario
+from spinney.scheduler.framework.hooks import QueueTurn
+from spinney.scheduler.framework.jobs import PodGroupInfo
+from spinney.scheduler.framework.nodes import NodeInfo
+from spinney.scheduler.framework.plugin import Constraint, Plugin
+from spinney.scheduler.framework.tasks import PodInfo
+
+if TYPE_CHECKING:
+    from spinney.scheduler.framework.session import Session
+
+
+class Weights(msgspec.Struct, frozen=True, rename="camel"):
+    """How strongly recent usage counts, and how far below a giver's the use of a reclaiming queue has to be."""
+
+    # What KAI's code reads, and what its documentation says.
+    key_aliases: ClassVar[Mapping[str, str]] = {
+        "relcaimerSaturationMultiplier": "reclaimerSaturationMultiplier",
+        "reclaimerUtilizationMultiplier": "reclaimerSaturationMultiplier",
+    }
+
+    k_value: Annotated[float, msgspec.Meta(ge=0)] = 1.0
+    reclaimer_saturation_multiplier: Annotated[float, msgspec.Meta(ge=1)] = 1.0
+
+
+class ProportionPlugin(Plugin):
+    """Fair share, queue order, limits and quotas."""
+
+    name = "proportion"
+    arguments_type = Weights
+    honours = frozenset({Constraint.QUEUE_LIMITS})
+    treats_alike = True
+
+    def __init__(self, arguments: Mapping[str, str]) -> None:
+        self._weights = read_arguments(Weights, arguments)
+        self._requests: dict[PodGroupInfo, tuple[Sequence[PodInfo], Amounts]] = {}
+        self._standings: dict[QueueBook, tuple[Amounts, Amounts, Standing]] = {}
+
+    def on_session_open(self, session: "Session") -> None:
+        self._session = session
+        self._consolidating = session.config.allow_consolidating_reclaim
+        self._sizes = device_sizes(session.nodes.table)
+        self.books = QueueBooks(session.queues, cluster_total(session.nodes.table, session.snapshot.foreign))
+        self._before_search = self.books
+        self._write_up(session.snapshot.gangs)
+        self.books.set_fair_shares(k=self._weights.k_value)
+        session.add_queue_order_fn(self._compare)
+        session.add_is_job_over_capacity_fn(self._job_over_capacity)
+        session.add_is_non_preemptible_job_over_queue_quota_fn(self._non_preemptible_over_quota)
+        session.add_is_task_allocation_on_node_over_capacity_fn(self._task_over_capacity)
+        session.add_can_reclaim_resources_fn(self._can_reclaim)
+        if session.config.spare_within_share:
+            session.add_reclaim_victim_filter_fn(self._may_be_victim)
+        session.add_reclaim_scenario_validator_fn(self._is_just)
+        session.add_reclaim_bound_fn(self._most_lost)
+        session.add_on_job_solution_start_fn(self._remember_books)
+        session.add_get_queue_allocated_resources_fn(lambda queue: self.books[queue].allocated)
+        session.add_get_queue_deserved_resources_fn(lambda queue: self.books[queue].queue.quota)
+        session.add_get_queue_fair_share_fn(lambda queue: self.books[queue].fair_share)
+        session.add_event_handler(
+            EventHandler(
+                allocate_many=lambda event: self._post(event, 1), deallocate_many=lambda event: self._post(event, -1)
+            )
+        )
+
+    # -- the books ---------------------------------------------------------------------------------------------------
+
+    def _write_up(self, gangs: GangSnapshot) -> None:
+        """Post what queues hold and want when the session opens, a kind of pod at a time."""
+        for queue, holdings in gangs.holdings.items():
+            if queue not in self.books.tree:
+                continue
+            for kind, count in holdings.items():
+                amounts = self._charge(kind.request, self._memory_of(kind.node)).times(count)
+                self.books.request(queue, amounts)
+                if kind.charged:
+                    self.books.charge(queue, amounts, preemptible=kind.preemptible)
+        if self._session.claims.claims:
+            self._write_up_claims(gangs)
+        if self._session.is_inference_preemptible():
+            self._reclassify_inference(gangs)
+
+    def _write_up_claims(self, gangs: GangSnapshot) -> None:
+        """Post the GPUs that pods hold and want through device claims; the book of gangs counts pods without them."""
+        for members in gangs.gangs.values():
+            gang = members.gang
+            if gang.queue not in self.books.tree:
+                continue
+            for _, record in members.pods.values():
+                request = self._session.devices.effective_request(record)
+                amounts = Amounts(gpu=(request.gpus - record.request.gpus) * GPU)
+                if amounts and (record.status in CHARGED or record.status is PodStatus.PENDING):
+                    self.books.request(gang.queue, amounts)
+                if amounts and record.status in CHARGED:
+                    self.books.charge(gang.queue, amounts, preemptible=gang.preemptible)
+
+    def _reclassify_inference(self, gangs: GangSnapshot) -> None:
+        """Book what inference jobs hold as preemptible, which in this configuration they are."""
+        for key, members in gangs.gangs.items():
+            gang = members.gang
+            if gang.preemptible or gang.queue not in self.books.tree or not self._preemptible(self._session.job(key)):
+                continue
+            for _, record in members.pods.values():
+                if record.status in CHARGED:
+                    request = self._session.devices.effective_request(record)
+                    amounts = self._charge(request, self._memory_of(record.node))
+                    self.books.discharge(gang.queue, amounts, preemptible=False)
+                    self.books.charge(gang.queue, amounts, preemptible=True)
+
+    def _post(self, event: BatchEvent, sign: int) -> None:
+        job, tasks = event.job, event.tasks
+        if job.queue not in self.books.tree:
+            return
+        if tasks[0].request.share is None:  # tasks of a batch are alike, and cost the same everywhere
+            amounts = self._session.charge_of(tasks[0]).times(len(tasks))
+        else:
+            amounts = total_of(map(self._session.charge_of, tasks))
+        self.books.charge(job.queue, amounts.times(sign), preemptible=self._preemptible(job))
+
+    def _charge(self, request: RequestClass, memory: int) -> Amounts:
+        return self._session.charge_of_request(request, memory)
+
+    def _memory_of(self, node: str) -> int:
+        row = self._session.nodes.table.find(node) if node else None
+        return self._sizes.smallest if row is None else int(self._session.nodes.table.gpu_memory[row])
+
+    def _ask(self, tasks: Iterable[PodInfo], memory: int) -> Amounts:
+        """Return what tasks that have no node yet ask for, on devices of that much memory."""
+        return self._cost(Counter(map(attrgetter("request"), tasks)), memory)
+
+    def _cost(self, asked: Mapping[RequestClass, int], memory: int) -> Amounts:
+        return total_of(self._charge(request, memory).times(count) for request, count in asked.items())
+
+    def _next_request(self, job: PodGroupInfo) -> Amounts:
+        """Return what the tasks to place next ask for; kept until the job's next tasks are others."""
+        tasks = job.tasks_to_allocate()
+        known = self._requests.get(job)
+        if known is None or known[0] is not tasks:
+            known = self._requests[job] = (tasks, self._cost(job.asked, self._sizes.smallest))
+        return known[1]
+
+    def _preemptible(self, job: PodGroupInfo) -> bool:
+        return job.is_preemptible_job(self._session.is_inference_preemptible())
+
+    # -- order and capacity ------------------------------------------------------------------------------------------
+
+    def _compare(self, left: QueueTurn, right: QueueTurn) -> int:
+        return compare_standings(self._standing(left), self._standing(right))
+
+    def _standing(self, turn: QueueTurn) -> Standing:
+        """Return how a queue stands; computed anew only when what it holds or wants has changed."""
+        book = self.books[turn.queue.name]
+        following = ZERO if turn.next_job is None else self._next_request(turn.next_job)
+        if turn.victims:
+            victims = total_of(map(self._held, turn.victims)) if turn.victims_hold is None else turn.victims_hold
+            return standing_of(book, self.books.total, following=following, victims=victims)
+        known = self._standings.get(book)
+        if known is not None and known[0] is book.allocated and known[1] is following:
+            return known[2]
+        standing = standing_of(book, self.books.total, following=following)
+        self._standings[book] = (book.allocated, following, standing)
+        return standing
+
+    def _held(self, job: PodGroupInfo) -> Amounts:
+        return total_of(self._session.charge_of(task) for task in job.tasks if task.status in ACTIVE_ALLOCATED)
+
+    def _job_over_capacity(self, job: PodGroupInfo, tasks: Sequence[PodInfo]) -> CapacityVerdict:
+        request = self._cost(job.requests_of(tasks), self._sizes.largest)
+        return _verdict(over_capacity(self.books, job.queue, request, preemptible=self._preemptible(job)))
+
+    def _non_preemptible_over_quota(self, job: PodGroupInfo, tasks: Sequence[PodInfo]) -> CapacityVerdict:
+        if self._preemptible(job):
+            return WITHIN_CAPACITY
+        request = self._ask(tasks, self._sizes.largest)
+        return _verdict(non_preemptible_over_quota(self.books, job.queue, request))
+
+    def _task_over_capacity(self, task: PodInfo, job: PodGroupInfo, node: NodeInfo) -> CapacityVerdict:
+        request = self._charge(task.request, node.gpu_memory)
+        return _verdict(over_capacity(self.books, job.queue, request, preemptible=self._preemptible(job)))
+
+    # -- reclaim -----------------------------------------------------------------------------------------------------
+
+    def _reclaimer(self, job: PodGroupInfo) -> Reclaimer:
+        return Reclaimer(queue=job.queue, request=self._next_request(job), preemptible=self._preemptible(job))
+
+    def _can_reclaim(self, job: PodGroupInfo) -> bool:
+        return can_reclaim(self.books, self._reclaimer(job))
+
+    def _may_be_victim(self, job: PodGroupInfo, victim: PodGroupInfo) -> bool:
+        return may_be_victim(self.books, self._reclaimer(job), victim.queue)
+
+    def _most_lost(self, job: PodGroupInfo, lots: Mapping[str, Lot]) -> Amounts:
+        return most_reclaimable(self.books, self._reclaimer(job), lots)
+
+    def _remember_books(self) -> None:
+        self._before_search = self.books.copy()
+
+    def _is_just(self, scenario: Scenario) -> bool | str:
+        job = scenario.preemptor
+        reclaimer = Reclaimer(
+            queue=job.queue,
+            request=self._ask(scenario.pending, self._sizes.smallest),
+            preemptible=self._preemptible(job),
+        )
+        by_queue: dict[str, list[Amounts]] = {}
+        for victim, tasks in scenario.victims.items():
+            lost = [task for task in tasks if not (self._consolidating and task.status in ACTIVE_ALLOCATED)]
+            by_queue.setdefault(victim.queue, []).extend(self._chunks(victim, lost))
+        victims = [Victims(queue=queue, chunks=tuple(chunks)) for queue, chunks in by_queue.items() if chunks]
+        unjust = judge(
+            self._before_search, reclaimer, victims, saturation_multiplier=self._weights.reclaimer_saturation_multiplier
+        )
+        return True if unjust is None else f"{unjust.reason}: queue {unjust.queue}"
+
+    def _chunks(self, victim: PodGroupInfo, tasks: Sequence[PodInfo]) -> list[Amounts]:
+        """Divide what a job loses: each task beyond a pod set's minimum by itself, the rest of the gang as one."""
+        lost: dict[str, int] = {}
+        for task in tasks:
+            lost[task.pod_set.name] = lost.get(task.pod_set.name, 0) + 1
+        spare = {
+            pod_set.name: victim.active(pod_set) + lost.get(pod_set.name, 0) - pod_set.min_member
+            for pod_set in victim.gang.pod_sets.values()
+        }
+        chunks: list[Amounts] = []
+        core = ZERO
+        for task in tasks:
+            cost = self._session.charge_of(task)
+            if spare[task.pod_set.name] > 0:
+                spare[task.pod_set.name] -= 1
+                chunks.append(cost)
+            else:
+                core = core + cost
+        return [*chunks, core] if core else chunks
+
+
+def _verdict(refusal: OverCapacity | None) -> CapacityVerdict:
+    if refusal is None:
+        return WITHIN_CAPACITY
+    return CapacityVerdict(ok=False, reason=refusal.reason.value, message=refusal.message, details=refusal)

@@ -1,0 +1,1 @@
+"""The topology plugin: nodes divided by the domains that a gang requires or prefers."""

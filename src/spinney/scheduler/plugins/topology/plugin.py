@@ -1,0 +1,136 @@
+"""topology: a gang, or a part of one, goes to nodes that are near each other.
+
+Divides the nodes for every group that carries a topology constraint, and scores nodes so that a group which must spread
+over several domains of its preferred level starts in the one with most room.
+"""
+
+from collections.abc import Sequence
+from functools import partial
+
+import numpy as np
+import numpy.typing as npt
+
+from spinney.cluster.journal import Rows
+from spinney.cluster.statuses import ACTIVE_ALLOCATED
+from spinney.gangs.tree import GroupSet, Member, TopologyConstraint
+from spinney.scheduler import scores
+from spinney.scheduler.framework.arguments import NoArguments
+from spinney.scheduler.framework.jobs import PodGroupInfo
+from spinney.scheduler.framework.nodes import NodeSet, Scores
+from spinney.scheduler.framework.plugin import Constraint, Plugin
+from spinney.scheduler.framework.results import FitError
+from spinney.scheduler.framework.session import Session
+from spinney.scheduler.framework.tasks import PodInfo
+from spinney.scheduler.plugins.topology.demand import Demand
+from spinney.scheduler.plugins.topology.subsetting import InvalidConstraint, Subsetting, TopologyRefusal
+from spinney.scheduler.topology.domains import Domains, Numbers
+
+Steps = tuple[Numbers, npt.NDArray[np.float64]]
+
+
+class TopologyPlugin(Plugin):
+    """Divides and scores nodes by topology."""
+
+    name = "topology"
+    arguments_type = NoArguments
+    honours = frozenset({Constraint.TOPOLOGY})
+    treats_alike = True
+
+    def on_session_open(self, session: Session) -> None:
+        """Register the division, the score, and forgetting scores between jobs."""
+        self._session = session
+        self._domains: dict[tuple[str, str, tuple[str, ...]], Domains] = {}
+        self._steps: dict[str, Steps] = {}
+        self._parents: dict[str, str] = {}
+        session.add_pre_job_allocation_fn(self._begin)
+        session.add_subset_nodes_fn(self._subset)
+        session.add_node_order_columns(
+            self._score, stateful=True, monotone=True, applies_to=lambda task: bool(self._steps)
+        )
+
+    def _begin(self, job: PodGroupInfo) -> None:
+        self._steps.clear()
+        self._parents = _parents(job.root)
+
+    def _subset(
+        self, job: PodGroupInfo, group: Member, tasks: Sequence[PodInfo], node_set: NodeSet
+    ) -> Sequence[NodeSet] | None:
+        constraint = group.topology
+        if constraint is None:
+            return None
+        session = self._session
+        domains = self._find(constraint)
+        if domains is None:
+            message = f"topology {constraint.topology} that {group.name or 'the job'} requires does not exist"
+            session.record_fit_error(job, FitError("TopologyNotFound", message))
+            return ()
+        demand = Demand.of(job.requests_of(tasks), session.nodes.table.axis.width)
+        try:
+            subsetting = Subsetting(session.nodes, domains, constraint, demand, node_set)
+        except InvalidConstraint as error:
+            session.record_fit_error(job, FitError("InvalidTopologyConstraint", str(error)))
+            return ()
+        division = subsetting.divide(self._occupied(job, group, constraint))
+        if division.refusal is not None:
+            refusal = division.refusal
+            for line, message in enumerate(refusal.messages(job.name)):
+                rewrite = partial(_line, refusal, line)
+                session.record_fit_error(job, FitError("TopologyConstraint", message, refusal, rewrite))
+        if division.level_scores is not None:
+            self._steps[_label(group)] = division.level_scores
+        return division.sets
+
+    def _score(self, task: PodInfo, job: PodGroupInfo, nodes: NodeSet) -> Scores:
+        del job
+        label = task.pod_set.name
+        while label not in self._steps:
+            above = self._parents.get(label)
+            if above is None:
+                return np.zeros(len(nodes))
+            label = above
+        of_row, steps = self._steps[label]
+        domain = of_row[nodes.rows]
+        return np.where(domain >= 0, steps[domain], 0.0) * scores.TOPOLOGY
+
+    def _find(self, constraint: TopologyConstraint) -> Domains | None:
+        """Return the domains of the topology a constraint means, if it exists."""
+        topology = self._session.topologies.resolve(constraint)
+        if topology is None:
+            return None
+        key = (topology.kind, topology.name, topology.levels)
+        found = self._domains.get(key)
+        if found is None:
+            table = self._session.nodes.table
+            found = self._domains[key] = Domains(self._session.snapshot.domain_trees.tree(topology, table), table)
+        return found
+
+    def _occupied(self, job: PodGroupInfo, group: Member, constraint: TopologyConstraint) -> Rows:
+        """Return the rows of placed pods that the group must stay with."""
+        if not constraint.required:
+            return np.empty(0, dtype=np.intp)
+        names = {pod_set.name for pod_set in group.pod_sets()}
+        rows = [task.row for name in names for task in job.by_pod_set[name] if task.status in ACTIVE_ALLOCATED]
+        anchor = job.gang.anchor
+        if group is job.root and anchor is not None and anchor in self._session.snapshot.gangs.gangs:
+            base = self._session.job(anchor)
+            if base.root.topology is not None and base.root.topology.required == constraint.required:
+                rows += [task.row for task in base.tasks if task.status in ACTIVE_ALLOCATED]
+        return np.array(sorted(set(rows)), dtype=np.intp)
+
+
+def _line(refusal: TopologyRefusal, line: int, job: PodGroupInfo) -> str:
+    return refusal.messages(job.name)[line]
+
+
+def _label(group: Member) -> str:
+    """Return what a group is called here; group sets and pod sets may share names."""
+    return f"/{group.name}" if isinstance(group, GroupSet) else group.name
+
+
+def _parents(group: GroupSet) -> dict[str, str]:
+    found: dict[str, str] = {}
+    for member in group.members:
+        found[_label(member)] = _label(group)
+        if isinstance(member, GroupSet):
+            found.update(_parents(member))
+    return found

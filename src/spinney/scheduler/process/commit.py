@@ -1,0 +1,115 @@
+"""Between deciding and binding: whether what was decided on a snapshot still holds.
+
+A cycle decides on a snapshot while the cluster goes on. Before a gang's pods are handed to the binder, each is checked
+against the ledger as it is now: the pod is still the same and still pending, its node is still there and has the room,
+parts of shared devices included, and the devices chosen for its claims are still free. A node that changed since the
+snapshot (a taint, a label, a condition) is asked once more whether it suits the pod; the others cost nothing. If one
+pod fails, nothing of that gang is bound, and it is tried again in the next cycle. What passes is assumed on its node at
+once, so two gangs of one cycle, or two schedulers of one process, never share the same room.
+"""
+
+from collections.abc import Collection, Iterable, Sequence
+from typing import Final
+
+import numpy as np
+import structlog
+
+from spinney.cluster.dra.book import ClaimBook
+from spinney.cluster.filters.framework import NODE_FILTERS, FilterFramework
+from spinney.cluster.pods import PodRecord
+from spinney.cluster.state import ClusterState
+from spinney.cluster.statuses import PodStatus
+from spinney.gangs.tree import GangKey
+from spinney.scheduler.framework.results import Bind
+
+log = structlog.get_logger()
+
+_NODE_RULES: Final = FilterFramework(NODE_FILTERS)
+
+
+def by_gang(binds: Iterable[Bind]) -> dict[GangKey, list[Bind]]:
+    """Return binds by gang, in the order in which they were decided."""
+    gangs: dict[GangKey, list[Bind]] = {}
+    for bind in binds:
+        gangs.setdefault(bind.gang, []).append(bind)
+    return gangs
+
+
+def whole_gangs(binds: Sequence[Bind], start: int) -> int:
+    """Return up to where binds that are still being decided are complete: the last gang may not be."""
+    # Read once: while this counts, the worker that decides may append to the list.
+    end = len(binds)
+    last = binds[end - 1].gang if end > start else None
+    while end > start and binds[end - 1].gang == last:
+        end -= 1
+    return end
+
+
+def changed_nodes(cluster: ClusterState, since: int) -> Collection[int]:
+    """Return the rows of nodes that are not as they were at a position of the static journal."""
+    rows = cluster.table.static.since(since)
+    return range(cluster.table.capacity) if rows is None else frozenset(rows.tolist())
+
+
+def assume_gang(
+    cluster: ClusterState, claims: ClaimBook, binds: Sequence[Bind], *, changed: Collection[int]
+) -> str | None:
+    """Assume every pod of a gang on its node, or none and return why the decision no longer holds.
+
+    ``changed`` are the rows of nodes that changed since the decision.
+    """
+    assumed: list[Bind] = []
+    for bind in binds:
+        problem = stale(cluster, bind, changed) or _claimed(claims, bind)
+        if problem is not None:
+            for each in assumed:
+                forget(cluster, claims, each)
+            log.info("decision outdated", gang=str(bind.gang), pod=str(bind.pod), node=bind.node, problem=problem)
+            return problem
+        cluster.assume(bind.pod, bind.node, bind.gpu_groups)
+        for key, devices in bind.claims.items():
+            claims.assume(key, bind.node, devices, bind.uid)
+        assumed.append(bind)
+    return None
+
+
+def forget(cluster: ClusterState, claims: ClaimBook, bind: Bind) -> None:
+    """Take back what was assumed of a pod that was not bound."""
+    cluster.forget(bind.pod)
+    for key in bind.claims:
+        claims.forget(key, bind.uid)
+
+
+def stale(cluster: ClusterState, bind: Bind, changed: Collection[int]) -> str | None:
+    """Return why a decision no longer holds, or None if it does."""
+    record = cluster.pod(bind.pod)
+    if record is None or record.uid != bind.uid:
+        return "the pod is gone"
+    if record.status is not PodStatus.PENDING:
+        return f"the pod is {record.status.value}"
+    row = cluster.table.find(bind.node)
+    if row is None:
+        return "the node is gone"
+    if row in changed and (problem := _unsuitable(cluster, record, row)) is not None:
+        return problem
+    if not cluster.ledger.fits(row, record.request, bind.gpu_groups):
+        return "the node has no room any more"
+    return None
+
+
+def _unsuitable(cluster: ClusterState, record: PodRecord, row: int) -> str | None:
+    """Return why a node may not take a pod any more, by the rules that look at the node alone."""
+    within = np.zeros(cluster.table.capacity, dtype=np.bool_)
+    within[row] = True
+    verdict = _NODE_RULES.feasible(cluster.view, record.pod, within)
+    if verdict.feasible:
+        return None
+    reasons = [verdict.pre_filter] if verdict.pre_filter else [refusal.reason for refusal in verdict.refusals]
+    return f"the node does not suit the pod any more: {', '.join(reasons)}"
+
+
+def _claimed(claims: ClaimBook, bind: Bind) -> str | None:
+    for key, devices in bind.claims.items():
+        if not claims.may_hold(key, devices):
+            return f"claim {key.name} or the devices chosen for it went elsewhere"
+    return None

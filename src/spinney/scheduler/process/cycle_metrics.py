@@ -1,0 +1,73 @@
+"""What the session scheduler tells Prometheus: cycles, their parts, and what became of decisions."""
+
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
+
+from spinney.scheduler.framework.results import CycleResult
+
+_SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10)
+
+
+class CycleMetrics:
+    """Counters and gauges of one scheduler; labels are plugin and hook names, never pods or gangs."""
+
+    def __init__(self, registry: CollectorRegistry | None = None) -> None:
+        registry = self.registry = registry if registry is not None else CollectorRegistry()
+        self.cycle_seconds = Histogram(
+            "spinney_scheduling_cycle_seconds", "How long a cycle took to decide.", buckets=_SECONDS, registry=registry
+        )
+        self.hook_seconds = Counter(
+            "spinney_scheduling_hook_seconds",
+            "Time spent in cycles, by plugin and extension point; actions count as plugin `action`.",
+            ["plugin", "hook"],
+            registry=registry,
+        )
+        self.failures = Counter(
+            "spinney_scheduling_plugin_failures",
+            "How often plugins raised or gave no proper answer, so that they were taken to say no.",
+            ["plugin", "hook"],
+            registry=registry,
+        )
+        self.errors = Counter(
+            "spinney_scheduling_gang_errors",
+            "How often looking at a gang failed, so that it was set back, by what was being done.",
+            ["doing"],
+            registry=registry,
+        )
+        self.decisions = Counter(
+            "spinney_scheduling_decisions",
+            "Pods by what a cycle decided (bind, evict, pipeline).",
+            ["decision"],
+            registry=registry,
+        )
+        self.outdated = Counter(
+            "spinney_scheduling_outdated_gangs",
+            "Gangs whose decision no longer held when the cycle ended.",
+            registry=registry,
+        )
+        binds = Counter(
+            "spinney_scheduling_binds", "Pods by outcome of their bind (bound, failed).", ["outcome"], registry=registry
+        )
+        self.bound = binds.labels("bound")
+        self.refused = binds.labels("failed")
+        self.unschedulable = Gauge(
+            "spinney_scheduling_unschedulable_gangs", "Gangs the last cycle could not place.", registry=registry
+        )
+        self.released = Counter(
+            "spinney_scheduling_released_gangs",
+            "Gangs that stayed part-bound and were released by evicting what was bound.",
+            registry=registry,
+        )
+
+    def cycle(self, result: CycleResult, seconds: float) -> None:
+        """Count one cycle."""
+        self.cycle_seconds.observe(seconds)
+        for (plugin, hook), spent in result.seconds.items():
+            self.hook_seconds.labels(plugin, hook).inc(spent)
+        for (plugin, hook), times in result.failures.items():
+            self.failures.labels(plugin, hook).inc(times)
+        for doing, times in result.errors.items():
+            self.errors.labels(doing).inc(times)
+        self.decisions.labels("bind").inc(len(result.binds))
+        self.decisions.labels("evict").inc(len(result.evictions))
+        self.decisions.labels("pipeline").inc(len(result.pipelines))
+        self.unschedulable.set(len(result.unschedulable))

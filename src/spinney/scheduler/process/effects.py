@@ -1,0 +1,266 @@
+"""What becomes of a cycle's decisions on a cluster: binds, evictions, and what is said about the rest.
+
+Decisions are checked against the ledger as it is by then (:mod:`spinney.scheduler.process.commit`), assumed there, and
+carried out in the background while the cycle goes on, or the next one runs. :class:`Effects` is the seam: a scheduler
+that only watches (:mod:`spinney.scheduler.process.shadow`) has other effects.
+"""
+
+import asyncio
+from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
+from typing import Any, Protocol
+
+import structlog
+
+from spinney.api.core import Pod
+from spinney.binding.binder import Binder
+from spinney.binding.evicting import Disruption, Evictor, Victim
+from spinney.binding.placement import BindFailure, ChosenDevice, ClaimAllocation, GangPlacement, Placement
+from spinney.binding.pod_status import SCHEDULER_ERROR
+from spinney.binding.reporting import PodVerdict, Reporter
+from spinney.cluster.statuses import PodStatus
+from spinney.gangs.tree import GangKey
+from spinney.kube.backoff import exponential
+from spinney.kube.cache import Change
+from spinney.kube.client import Client
+from spinney.kube.errors import Conflict, NotFound
+from spinney.kube.keys import Key
+from spinney.scheduler.framework.results import Bind, CycleResult, Eviction, Unschedulable
+from spinney.scheduler.intake.inventory import Inventory
+from spinney.scheduler.process.commit import assume_gang, by_gang, changed_nodes, forget
+from spinney.scheduler.process.cycle_metrics import CycleMetrics
+from spinney.scheduler.process.gang_references import gang_reference
+from spinney.scheduler.process.releasing import Releases
+from spinney.scheduler.reporting.gang_conditions import GangConditions
+from spinney.scheduler.reporting.pod_group_conditions import PodGroupConditions
+
+log = structlog.get_logger()
+
+_FIRST_HOLD, _LONGEST_HOLD = 1.0, 30.0
+_EVICT_AGAIN = 30.0
+"""Seconds after which victims that could not be evicted are looked for anew, if nothing else happens before."""
+
+
+class Effects(Protocol):
+    """What is done with decisions."""
+
+    def pod_changed(self, change: Change[Pod]) -> None:
+        """Hear of a change of a pod, before the inventory does."""
+        ...
+
+    def bind(self, binds: Sequence[Bind], *, decided_at: int) -> None:
+        """Begin to bind pods, whole gangs of them, while the cycle may still be deciding; returns at once.
+
+        ``decided_at`` is the position of the static journal of the nodes that the cycle has seen.
+        """
+        ...
+
+    def conclude(self, result: CycleResult) -> None:
+        """Begin to carry out everything but the binds of a cycle that has ended; returns at once."""
+        ...
+
+    async def finish(self) -> None:
+        """Complete what was begun."""
+        ...
+
+
+class GroupStatuses(Protocol):
+    """Whoever says on groups of some kind how they stand."""
+
+    def bound(self, gang: GangKey) -> None:
+        """Hear of a gang whose pods were bound."""
+        ...
+
+    def refused(self, unschedulable: Sequence[Unschedulable]) -> None:
+        """Hear of everything that the last cycle could not place."""
+        ...
+
+
+class ClusterEffects:
+    """Binds, evicts and reports. Mutable: it knows what is under way. ``wake`` asks for another cycle."""
+
+    def __init__(
+        self,
+        client: Client,
+        inventory: Inventory,
+        *,
+        binder: Binder,
+        evictor: Evictor,
+        reporter: Reporter,
+        conditions: GangConditions,
+        pod_groups: PodGroupConditions,
+        groups: Sequence[GroupStatuses],
+        releases: Releases,
+        metrics: CycleMetrics,
+        wake: Callable[[], None],
+    ) -> None:
+        self._client = client
+        self._inventory = inventory
+        self._binder = binder
+        self._evictor = evictor
+        self._reporter = reporter
+        self._conditions = conditions
+        self._pod_groups = pod_groups
+        self._groups = tuple(groups)
+        self._releases = releases
+        self._metrics = metrics
+        self._wake = wake
+        self._under_way: set[asyncio.Task[None]] = set()
+        self._refusals: dict[Key, int] = {}
+
+    def pod_changed(self, change: Change[Pod]) -> None:
+        """Drop what was said about a pod that is gone, and look at the gang that loses it."""
+        pod = change.new
+        if pod is None:
+            self._reporter.forget(change.key)
+            self._refusals.pop(change.key, None)
+        if pod is None or pod.terminal or pod.metadata.deletion_timestamp is not None:
+            record = self._inventory.cluster.pod(change.key)
+            if record is not None:
+                self._releases.pod_going(record)
+
+    def bind(self, binds: Sequence[Bind], *, decided_at: int) -> None:
+        """Begin to bind the gangs whose decision still holds."""
+        cluster, claims = self._inventory.cluster, self._inventory.claims
+        changed = changed_nodes(cluster, decided_at)
+        for gang, together in by_gang(binds).items():
+            try:
+                problem = assume_gang(cluster, claims, together, changed=changed)
+            except Exception as error:  # noqa: BLE001 - one gang, one failure
+                self._set_back(gang, together, error)
+                continue
+            if problem is None:
+                self._begin(self._try_to_bind(gang, together), f"bind {gang}")
+            else:
+                self._metrics.outdated.inc()
+                self._wake()
+
+    def conclude(self, result: CycleResult) -> None:
+        """Begin to evict; what could not be placed is reported."""
+        gangs = {eviction.pod: eviction.gang for eviction in result.evictions}
+        for disruption in self._disruptions(result.evictions):
+            self._begin(self._try_to_evict(disruption, gangs), f"evict for {disruption.name}")
+        self._pod_groups.started(result.started, self._client.runtime.clock.now())
+        self._report(result.unschedulable)
+
+    async def finish(self) -> None:
+        """Wait for the binds and evictions under way, but not for volumes, and for what is still to be said."""
+        self._binder.interrupt()
+        while self._under_way:
+            await asyncio.wait(self._under_way)
+        await self._reporter.flush()
+
+    def _begin(self, work: Coroutine[Any, Any, None], name: str) -> None:
+        task = asyncio.create_task(work, name=name)
+        self._under_way.add(task)
+        task.add_done_callback(self._under_way.discard)
+
+    async def _try_to_bind(self, gang: GangKey, binds: Sequence[Bind]) -> None:
+        try:
+            await self._bind(gang, binds)
+        except Exception as error:  # noqa: BLE001 - one gang, one failure
+            self._set_back(gang, binds, error)
+
+    def _set_back(self, gang: GangKey, binds: Sequence[Bind], error: Exception) -> None:
+        """Say on the pods of a gang that binding them failed; what they hold is given back when that is settled."""
+        log.error("gang set back", gang=str(gang), doing="binding", exc_info=error)
+        self._metrics.errors.labels("binding").inc()
+        message = f"the scheduler failed while binding it: {type(error).__name__}: {error}; it is tried again later"
+        self._reporter.unschedulable(
+            [PodVerdict(bind.pod, bind.uid, message, message, reason=SCHEDULER_ERROR) for bind in binds]
+        )
+        asyncio.get_running_loop().call_later(_LONGEST_HOLD, self._give_back, gang, binds)
+
+    async def _bind(self, gang: GangKey, binds: Sequence[Bind]) -> None:
+        placements = tuple(map(self._placement, binds))
+        outcome = await self._binder.bind(GangPlacement(str(gang), placements))
+        self._metrics.bound.inc(len(outcome.bound))
+        for placement in outcome.bound:
+            self._reporter.forget(placement.pod)
+            self._refusals.pop(placement.pod, None)
+        for groups in self._groups:
+            groups.bound(gang)
+        if outcome.failed:
+            self._metrics.refused.inc(len(outcome.failed))
+            lost = {failure.placement.pod for failure in outcome.failed}
+            self._give_back_later(gang, outcome.failed, [bind for bind in binds if bind.pod in lost])
+
+    def _placement(self, bind: Bind) -> Placement:
+        if not bind.claims:
+            return Placement(bind.pod, bind.uid, bind.node, annotations=bind.annotations, gpu_groups=bind.gpu_groups)
+        book = self._inventory.claims
+        claims = tuple(
+            ClaimAllocation(Key(*key), tuple(ChosenDevice(*device) for device in devices), book.config(key, devices))
+            for key, devices in bind.claims.items()
+        )
+        return Placement(
+            bind.pod, bind.uid, bind.node, annotations=bind.annotations, claims=claims, gpu_groups=bind.gpu_groups
+        )
+
+    def _give_back_later(self, gang: GangKey, failed: Sequence[BindFailure], binds: Sequence[Bind]) -> None:
+        """Hold the room of pods that were not bound for a while, longer each time, and then place them anew."""
+        pods = [failure.placement.pod for failure in failed]
+        for pod in pods:
+            self._refusals[pod] = self._refusals.get(pod, 0) + 1
+        if all(isinstance(failure.error, NotFound | Conflict) for failure in failed):
+            delay = 0.0  # not these pods any more, so there is nothing to hold room for
+        else:
+            times = max(self._refusals[pod] for pod in pods)
+            delay = exponential(times - 1, first=_FIRST_HOLD, longest=_LONGEST_HOLD)
+        asyncio.get_running_loop().call_later(delay, self._give_back, gang, binds)
+
+    def _give_back(self, gang: GangKey, binds: Sequence[Bind]) -> None:
+        for bind in binds:
+            forget(self._inventory.cluster, self._inventory.claims, bind)
+        self._releases.look(gang)
+        self._wake()
+
+    def _disruptions(self, evictions: Sequence[Eviction]) -> Iterator[Disruption]:
+        """Return evictions by purpose: what one gang gains by them, or, where nobody does, the gang that loses."""
+        purposes: dict[GangKey, list[Eviction]] = {}
+        for eviction in evictions:
+            purposes.setdefault(eviction.beneficiary or eviction.gang, []).append(eviction)
+        for purpose, together in purposes.items():
+            found = self._inventory.gangs.members(purpose)
+            for_others = found is not None and together[0].beneficiary is not None
+            yield Disruption(
+                name=str(purpose),
+                victims=tuple(Victim(each.pod, each.uid, each.message) for each in together),
+                beneficiary=gang_reference(found.gang) if found is not None and for_others else None,
+            )
+
+    async def _try_to_evict(self, disruption: Disruption, gangs: Mapping[Key, GangKey]) -> None:
+        try:
+            await self._evict(disruption, gangs)
+        except Exception:
+            log.exception("eviction failed", purpose=disruption.name)
+            self._metrics.errors.labels("evicting").inc()
+            asyncio.get_running_loop().call_later(_EVICT_AGAIN, self._wake)
+
+    async def _evict(self, disruption: Disruption, gangs: Mapping[Key, GangKey]) -> None:
+        gone = await self._evictor.evict(disruption)
+        now = self._client.runtime.clock.now()
+        for victim in gone:
+            gang = gangs[victim.pod]
+            self._inventory.note_eviction(gang, now)
+            self._conditions.disrupted(gang, victim.message)
+            self._pod_groups.evicted([gang], now)
+        if len(gone) < len(disruption.victims):
+            asyncio.get_running_loop().call_later(_EVICT_AGAIN, self._wake)
+
+    def _report(self, unschedulable: Sequence[Unschedulable]) -> None:
+        for refused in unschedulable:
+            found = self._inventory.gangs.members(refused.gang)
+            if found is None:
+                continue
+            message = refused.message
+            self._reporter.unschedulable(
+                [
+                    PodVerdict(record.key, record.uid, message, message, reason=refused.reason)
+                    for _, record in found.pods.values()
+                    if record.status is PodStatus.PENDING
+                ]
+            )
+        self._pod_groups.refused(unschedulable)
+        for groups in self._groups:
+            groups.refused(unschedulable)
+        self._conditions.refused({refused.gang: refused.verdict for refused in unschedulable})

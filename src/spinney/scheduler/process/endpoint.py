@@ -1,0 +1,57 @@
+"""What the scheduler's endpoint answers beside health and metrics: explanations, and what plugins serve.
+
+``/explanations`` lists the gangs that the last cycle could not place, each explained in full; ``namespace`` and
+``name`` narrow it down. A path that a plugin of the newest session has registered is answered by that plugin, in the
+worker that runs cycles: a slow answer holds up no watch and no bind.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+import msgspec
+
+from spinney.explain.reasons import Explanation
+from spinney.runtime import Executor
+from spinney.scheduler.cycle.scheduler import Scheduler
+from spinney.scheduler.framework.results import Unschedulable
+
+EXPLANATIONS: Final = "/explanations"
+
+
+class Refused(msgspec.Struct, frozen=True):
+    """A gang that waits, as the endpoint shows it."""
+
+    source: str
+    namespace: str
+    name: str
+    message: str
+    explanation: Explanation | None
+
+
+class Endpoint:
+    """Answers requests. Mutable: it knows what the last cycle refused."""
+
+    def __init__(self, scheduler: Scheduler, executor: Executor) -> None:
+        self._scheduler = scheduler
+        self._executor = executor
+        self._refused: Sequence[Unschedulable] = ()
+
+    def refused(self, unschedulable: Sequence[Unschedulable]) -> None:
+        """Take note of what a cycle could not place."""
+        self._refused = unschedulable
+
+    async def answer(self, path: str, query: Mapping[str, str]) -> bytes | None:
+        """Answer a path, or return None if nobody serves it."""
+        if path == EXPLANATIONS:
+            return self._explanations(query)
+        hook = self._scheduler.http_handlers.get(path)
+        return await self._executor.run(hook.fn, query) if hook is not None else None
+
+    def _explanations(self, query: Mapping[str, str]) -> bytes:
+        found = [
+            Refused(*each.gang, message=each.message, explanation=each.explanation)
+            for each in self._refused
+            if query.get("namespace", each.gang.namespace) == each.gang.namespace
+            and query.get("name", each.gang.name) == each.gang.name
+        ]
+        return msgspec.json.encode(found) + b"\n"

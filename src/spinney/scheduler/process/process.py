@@ -1,0 +1,323 @@
+"""The session scheduler as a process: watches in, decisions out.
+
+Watch events update the inventory in place. A cycle runs when something happened that could change a decision, and not
+otherwise: a cluster at rest costs nothing. Where time alone will change a decision (a grace period ends, a job may
+disturb others from then on), the cycle before says when, and the next one runs then. The cycle works on a snapshot, in
+a worker thread in production, while the loop goes on taking events, renewing the lease and binding: what a cycle has
+decided is handed over while it decides the rest, so that the API server is not idle meanwhile.
+"""
+
+import asyncio
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+import msgspec
+import structlog
+
+from spinney.api import kai, volcano
+from spinney.api.core import NODE, PERSISTENT_VOLUME_CLAIM, POD, Node, Pod
+from spinney.api.podgang import POD_GANG
+from spinney.api.resource import Resource
+from spinney.binding.binder import Binder
+from spinney.binding.device_claims import DeviceClaims
+from spinney.binding.evicting import Evictor
+from spinney.binding.group_conditions import GROUP_KINDS
+from spinney.binding.repair import PartGangs
+from spinney.binding.reporting import Reporter
+from spinney.binding.shared_devices import SharedDevices
+from spinney.binding.unreadable import UnreadableObjects
+from spinney.binding.volumes import LateVolumes
+from spinney.kube.cache import Change, WatchCache
+from spinney.kube.client import Client
+from spinney.kube.errors import KubeError
+from spinney.kube.manager import Manager
+from spinney.kube.rounds import Rounds
+from spinney.scheduler.config import SchedulerConfig
+from spinney.scheduler.cycle.scheduler import Scheduler
+from spinney.scheduler.framework.plugin import PluginRegistry
+from spinney.scheduler.framework.results import CycleResult
+from spinney.scheduler.framework.session import Session
+from spinney.scheduler.framework.snapshot import Snapshot
+from spinney.scheduler.intake.inventory import Inventory
+from spinney.scheduler.intake.sources import OPTIONAL_KINDS, available
+from spinney.scheduler.plugins import default_registry
+from spinney.scheduler.process.commit import whole_gangs
+from spinney.scheduler.process.completing import completing_first
+from spinney.scheduler.process.cycle_metrics import CycleMetrics
+from spinney.scheduler.process.effects import ClusterEffects, Effects
+from spinney.scheduler.process.endpoint import Endpoint
+from spinney.scheduler.process.recovering import give_back_claims
+from spinney.scheduler.process.releasing import Releases
+from spinney.scheduler.process.waking import confirms, may_change_decisions
+from spinney.scheduler.process.whole_devices import without_shares
+from spinney.scheduler.reporting.gang_conditions import GangConditions
+from spinney.scheduler.reporting.group_conditions import GroupConditions
+from spinney.scheduler.reporting.pod_group_conditions import PodGroupConditions
+from spinney.scheduler.reporting.queue_statuses import QueueStatuses
+from spinney.scheduler.reporting.volcano_groups import VolcanoGroups
+
+log = structlog.get_logger()
+
+COMPONENT = "spinney-scheduler"
+CYCLES = "scheduling cycles"
+UNSCHEDULABLE_EVENT = "Unschedulable"
+
+
+@dataclass(frozen=True, slots=True)
+class Pace:
+    """How long things take, in seconds."""
+
+    gather: float = 0.02
+    """From the event that wakes a cycle to its start, so that what comes together is decided together."""
+    hand_over: float = 0.02
+    """Between looks at what a cycle has decided so far."""
+    look_up: float = 1.0
+    """Between looks at whether plugins have opened."""
+    slow: float = 30.0
+    """After which a cycle is reported with what it is busy with."""
+    stuck: float = 120.0
+    """After which a cycle that has not ended costs the lease."""
+    rediscovery: float = 60.0
+    """Between looks for kinds that the API server did not serve before."""
+
+
+class SchedulerProcess:
+    """The session scheduler on a cluster. Mutable; runs until :meth:`stop`.
+
+    ``effects`` replaces what is done with decisions; by default they are carried out on the cluster.
+    """
+
+    def __init__(
+        self,
+        client: Client,
+        config: SchedulerConfig,
+        *,
+        manager: Manager | None = None,
+        inventory: Inventory | None = None,
+        registry: PluginRegistry | None = None,
+        metrics: CycleMetrics | None = None,
+        effects: Effects | None = None,
+        pace: Pace = Pace(),  # noqa: B008 - a frozen value
+    ) -> None:
+        self.manager = manager or Manager(client, client.runtime)
+        self.inventory = inventory or Inventory.for_config(config)
+        self.cycles = 0
+        self._client = client
+        self._runtime = client.runtime
+        self._pace = pace
+        self._metrics = metrics or CycleMetrics()
+        self._rounds = Rounds(self.manager, CYCLES, slow_seconds=pace.slow, stuck_seconds=pace.stuck)
+        self._woken = asyncio.Event()
+        self._moment: datetime | None = None
+        registry = registry if registry is not None else default_registry()
+        events = self.manager.recorder(COMPONENT)
+        reporter = Reporter(client, self._runtime.clock, events, event_reason=UNSCHEDULABLE_EVENT)
+        self._queue_statuses = QueueStatuses(client, self.inventory)
+        self._conditions = GangConditions(self.inventory, reporter)
+        self._pod_groups = PodGroupConditions(client, events, node_pool=config.node_pool)
+        groups = {kind: GroupConditions(client, self.inventory, kind) for kind in GROUP_KINDS}
+        volcano_groups = VolcanoGroups(client, self.inventory)
+        self._groups: tuple[GroupConditions | VolcanoGroups, ...] = (*groups.values(), volcano_groups)
+        self._part_gangs = PartGangs(grace_seconds=config.part_gang_grace_seconds)
+        evictor = Evictor(client, events)
+        self._releases = Releases(
+            self._runtime.clock, self.inventory, self._part_gangs, evictor=evictor, metrics=self._metrics
+        )
+        self._volumes = LateVolumes(
+            client, self.inventory.cluster, timeout_seconds=config.volume_binding_timeout_seconds
+        )
+        self._device_claims = DeviceClaims(client)
+        steps = (self._volumes, self._device_claims, SharedDevices(client))
+        self._writing = effects is None
+        self._unreadable = UnreadableObjects(
+            self.manager.metrics,
+            writer=reporter if self._writing else None,
+            events=events if self._writing else None,
+        )
+        self._effects: Effects = effects or ClusterEffects(
+            client,
+            self.inventory,
+            evictor=evictor,
+            binder=Binder(client, events, pre_bind=steps),
+            reporter=reporter,
+            conditions=self._conditions,
+            pod_groups=self._pod_groups,
+            groups=self._groups,
+            releases=self._releases,
+            metrics=self._metrics,
+            wake=self._woken.set,
+        )
+        ordered = completing_first(config, registry, self._part_gangs)
+        if self._writing:
+            ordered = without_shares(ordered, registry)
+        self._scheduler = Scheduler(
+            ordered, self.inventory, runtime=self._runtime, registry=registry, metrics=self._metrics.registry
+        )
+        self._endpoint = Endpoint(self._scheduler, self._runtime.executor)
+        self.manager.answer_others(self._endpoint.answer)
+        self._reported: Mapping[Resource, Callable[[WatchCache[Any]], None]] = {
+            POD_GANG: self._conditions.follow,
+            kai.QUEUE: self._queue_statuses.follow,
+            kai.POD_GROUP: self._pod_groups.follow,
+            volcano.POD_GROUP: volcano_groups.follow,
+            **{kind: conditions.follow for kind, conditions in groups.items()},
+        }
+        """Kinds whose status is written, and who follows them for that."""
+        self._followed: set[Resource] = set()
+
+    async def run(self) -> None:
+        """Watch, schedule and bind until :meth:`stop`."""
+        await self.prepare()
+        await self.manager.run()
+
+    async def prepare(self) -> None:
+        """Give the manager everything to run; for a process that has other things to run with the same manager."""
+        found = await available(self._client, OPTIONAL_KINDS)
+        for resource in (POD, NODE, *(kind for kind in OPTIONAL_KINDS if kind in found)):
+            self._follow(self.manager.cache(resource, _type_of(resource)))
+        if self._writing:
+            for resource, follow in self._reported.items():
+                if resource in found:
+                    follow(self.manager.cache(resource, _type_of(resource)))
+            self.manager.add(self._conditions.controller(self.manager))
+            self.manager.add(self._pod_groups.controller(self.manager))
+            for conditions in self._groups:
+                self.manager.add(conditions.controller(self.manager))
+            self.manager.add_runnable("queue statuses", self._queue_statuses.run)
+            self.manager.add_runnable("releases of part-bound gangs", self._releases.run)
+        self.manager.add_runnable(CYCLES, self._cycle_for_ever)
+        self.manager.add_runnable("discovery", self._discover_for_ever, needs_lease=False)
+
+    def stop(self) -> None:
+        """Ask for a graceful stop."""
+        self.manager.stop()
+
+    # -- events ------------------------------------------------------------------------------------------------------
+
+    def _follow(self, cache: WatchCache[Any]) -> None:
+        self._followed.add(cache.resource)
+        take_in = self._take_in_pod if cache.resource is POD else self._take_in
+        cache.subscribe(self._unreadable.guarded(cache.resource, take_in))
+        if cache.resource is PERSISTENT_VOLUME_CLAIM and self._writing:
+            self._volumes.follow(cache)
+
+    def _take_in_pod(self, change: Change[Pod]) -> None:
+        self._effects.pod_changed(change)
+        confirmed = confirms(self.inventory.cluster.pod(change.key), change.new)
+        self._apply(change)
+        if not confirmed and may_change_decisions(change):
+            self._woken.set()
+
+    def _take_in(self, change: Change[Any]) -> None:
+        self._apply(change)
+        if may_change_decisions(change):
+            self._woken.set()
+
+    def _apply(self, change: Change[Any]) -> None:
+        found: msgspec.Struct | None = change.new
+        if found is not None:
+            self.inventory.apply(found)
+        elif change.old is not None:
+            self.inventory.delete(change.old)
+
+    async def _discover_for_ever(self) -> None:
+        """Follow optional kinds that the API server begins to serve, such as those of a CRD installed later."""
+        async with asyncio.TaskGroup() as tasks:
+            while len(self._followed) < len(OPTIONAL_KINDS) + 2:
+                await self._runtime.clock.sleep(self._pace.rediscovery)
+                missing = [resource for resource in OPTIONAL_KINDS if resource not in self._followed]
+                try:
+                    found = await available(self._client, missing)
+                except KubeError as error:
+                    log.warning("kinds not discovered", error=str(error))
+                    continue
+                for resource in missing:
+                    if resource in found:
+                        log.info("kind appeared", resource=str(resource))
+                        cache = WatchCache(
+                            self._client,
+                            resource,
+                            _type_of(resource),
+                            runtime=self._runtime,
+                            metrics=self.manager.metrics,
+                        )
+                        self._follow(cache)
+                        if resource in self._reported and self._writing:
+                            self._reported[resource](cache)
+                        tasks.create_task(cache.run(), name=f"cache of {resource}")
+            await asyncio.get_running_loop().create_future()
+
+    # -- cycles ------------------------------------------------------------------------------------------------------
+
+    async def _cycle_for_ever(self) -> None:
+        if self._writing:
+            await give_back_claims(self.inventory, self._device_claims)
+        try:
+            while True:
+                await self._until_woken()
+                await self._runtime.clock.sleep(self._pace.gather)
+                self._woken.clear()
+                if not await self._rounds.attempt(self._cycle):
+                    self._woken.set()
+        finally:
+            await self._effects.finish()
+
+    async def _until_woken(self) -> None:
+        """Wait for something that can change a decision: an event, or the moment the last cycle named."""
+        delay = None
+        if self._moment is not None:
+            delay = max(0.0, (self._moment - self._runtime.clock.now()).total_seconds())
+        try:
+            async with asyncio.timeout(delay):
+                await self._woken.wait()
+        except TimeoutError:
+            log.debug("woken by time", moment=str(self._moment))
+
+    async def _cycle(self) -> None:
+        started = self._runtime.clock.monotonic()
+        snapshot = self.inventory.snapshot()
+        self._releases.look_after_cycle(snapshot.gangs.pending)
+        opening = asyncio.ensure_future(self._runtime.executor.run(self._scheduler.open_session, snapshot))
+        while not opening.done():
+            await asyncio.wait({opening}, timeout=self._pace.look_up)
+            self._rounds.takes(self._runtime.clock.monotonic() - started, self._scheduler.busy_with)
+        session = await opening
+        deciding = asyncio.ensure_future(self._runtime.executor.run(self._decide, session))
+        handed_over = 0
+        while not deciding.done():
+            await asyncio.wait({deciding}, timeout=self._pace.hand_over)
+            self._rounds.takes(self._runtime.clock.monotonic() - started, self._scheduler.busy_with)
+            end = len(session.binds) if deciding.done() else whole_gangs(session.binds, handed_over)
+            self._effects.bind(session.binds[handed_over:end], decided_at=snapshot.ledger.table.static.position)
+            handed_over = end
+        result = await deciding
+        self.cycles += 1
+        self._moment = result.next_moment
+        self._note(snapshot, result, self._runtime.clock.monotonic() - started)
+        self._effects.conclude(result)
+
+    def _decide(self, session: Session) -> CycleResult:
+        try:
+            self._scheduler.run_actions(session)
+            return self._scheduler.result(session)
+        finally:
+            session.close()
+
+    def _note(self, snapshot: Snapshot, result: CycleResult, seconds: float) -> None:
+        self._metrics.cycle(result, seconds)
+        self._endpoint.refused(result.unschedulable)
+        if result.binds or result.evictions:
+            log.info(
+                "cycle decided",
+                binds=len(result.binds),
+                evictions=len(result.evictions),
+                unschedulable=len(result.unschedulable),
+                pending=len(snapshot.gangs.pending),
+                seconds=round(seconds, 4),
+            )
+
+
+def _type_of(resource: Resource) -> type[Any]:
+    return {POD: Pod, NODE: Node}.get(resource) or OPTIONAL_KINDS[resource]

@@ -1,0 +1,1 @@
+"""What the scheduler writes to the status of gangs, groups and queues."""

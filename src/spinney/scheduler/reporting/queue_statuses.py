@@ -1,0 +1,110 @@
+"""The status of Queue objects: what each queue and those below it hold and ask for.
+
+Written only where KAI's own queue controller does not run; that it does is told by the kinds that come with KAI's
+operator. What pods hold is kept per queue by the book of gangs, so a status costs the kinds of pods in a queue, not
+their number. Changes are gathered for a while, and only what differs is written.
+"""
+
+import asyncio
+from collections.abc import Mapping
+from typing import Final
+
+import structlog
+
+from spinney.api import kai
+from spinney.api.resource import Resource
+from spinney.api.struct import to_json
+from spinney.cluster.state import PodChange
+from spinney.kube.cache import WatchCache
+from spinney.kube.client import Client
+from spinney.kube.discovery import served
+from spinney.kube.errors import Conflict, KubeError, NotFound
+from spinney.kube.keys import Key
+from spinney.scheduler.fairshare.amounts import ZERO
+from spinney.scheduler.fairshare.books import QueueBooks
+from spinney.scheduler.fairshare.charging import charge_of
+from spinney.scheduler.fairshare.status import queue_statuses
+from spinney.scheduler.fairshare.totals import device_sizes
+from spinney.scheduler.intake.inventory import Inventory
+
+log = structlog.get_logger()
+
+KAI_CONFIG: Final = Resource("kai.scheduler", "v1", "Config", "configs", namespaced=False)
+"""A kind that comes with KAI's operator, and so with its queue controller."""
+_GATHER: Final = 2.0
+
+
+class QueueStatuses:
+    """Keeps the status of queues true. Mutable; has nothing to do until queues are followed."""
+
+    def __init__(self, client: Client, inventory: Inventory) -> None:
+        self._client = client
+        self._inventory = inventory
+        self._queues: WatchCache[kai.Queue] | None = None
+        self._changed = asyncio.Event()
+        inventory.cluster.subscribe(self._pod_changed)
+
+    def follow(self, queues: WatchCache[kai.Queue]) -> None:
+        """Begin to write the status of queues, now or when the kind is installed later."""
+        self._queues = queues
+        queues.subscribe(lambda _: self._changed.set())
+
+    async def run(self) -> None:
+        """Write what changes, until cancelled; a cluster that has KAI's controller is left to it."""
+        left_to_kai: bool | None = None
+        while True:
+            await self._changed.wait()
+            await self._client.runtime.clock.sleep(_GATHER)
+            self._changed.clear()
+            if self._queues is None or left_to_kai:
+                continue
+            try:
+                if left_to_kai is None:
+                    left_to_kai = bool(await served(self._client, [KAI_CONFIG]))
+                    log.info("queue status", left_to_kai=left_to_kai)
+                if not left_to_kai:
+                    await self._write(self._queues)
+            except KubeError as error:
+                log.warning("queue status not written", error=str(error))
+
+    def _pod_changed(self, change: PodChange) -> None:
+        del change
+        self._changed.set()
+
+    async def _write(self, queues: WatchCache[kai.Queue]) -> None:
+        for name, status in current_statuses(self._inventory).items():
+            found = queues.get(Key("", name))
+            if found is None or _content(found.status) == _content(status):
+                continue
+            metadata = {"uid": found.metadata.uid, "resourceVersion": found.metadata.resource_version}
+            try:
+                await self._client.patch(
+                    kai.QUEUE, name, {"metadata": metadata, "status": _content(status)}, subresource="status"
+                )
+            except (NotFound, Conflict):
+                self._changed.set()
+
+
+def current_statuses(inventory: Inventory) -> Mapping[str, kai.QueueStatus]:
+    """Return the status of every queue by name, as the inventory is now."""
+    tree, table = inventory.queues, inventory.cluster.table
+    books = QueueBooks(tree, ZERO)
+    smallest = device_sizes(table).smallest
+    for queue, holdings in inventory.gangs.holdings.items():
+        if queue not in tree:
+            continue
+        for kind, count in holdings.items():
+            row = table.find(kind.node) if kind.node else None
+            memory = smallest if row is None else int(table.gpu_memory[row])
+            amounts = charge_of(kind.request, memory).times(count)
+            books.request(queue, amounts)
+            if kind.charged:
+                books.charge(queue, amounts, preemptible=kind.preemptible)
+    return queue_statuses(books)
+
+
+def _content(status: kai.QueueStatus) -> Mapping[str, object]:
+    """Return what is ours of a status; conditions are not."""
+    found = to_json(status)
+    wanted = ("childQueues", "allocated", "allocatedNonPreemptible", "requested")
+    return {key: found.get(key) or ([] if key == "childQueues" else {}) for key in wanted}
