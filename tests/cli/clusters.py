@@ -19,7 +19,7 @@ from spinney.cli import main
 from spinney.kube.client import Client
 from spinney.runtime import Runtime
 from spinney.server import ServerOptions
-from spinney.server.http import HttpServer
+from spinney.server.http.serving import HttpServer
 from spinney.server.options import AuthorizationMode
 from spinney.sim.embedded import EmbeddedCluster, StackOptions
 from spinney.sim.shapes import gpu_cluster, topology_binding

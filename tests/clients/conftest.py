@@ -7,7 +7,7 @@ import pytest
 
 from spinney.runtime import Runtime
 from spinney.server import ApiServer, ServerOptions
-from spinney.server.http import HttpServer
+from spinney.server.http.serving import HttpServer
 from tests.clients.kubectl import Kubectl, served
 
 

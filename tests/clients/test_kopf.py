@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from spinney.server import ApiServer
-from spinney.server.http import HttpServer
+from spinney.server.http.serving import HttpServer
 from tests.server.api import DEFINITIONS, WIDGETS, Api, a_definition, a_widget
 
 pytestmark = [pytest.mark.real, pytest.mark.filterwarnings("ignore::DeprecationWarning")]

@@ -8,7 +8,7 @@ import pytest
 from spinney.kube.transport import Transport
 from spinney.runtime import Runtime
 from spinney.server import ApiServer
-from spinney.server.kinds.builtin import builtin_kinds
+from spinney.server.builtin.table import builtin_kinds
 from spinney.sim.transport import InProcessTransport
 from spinney.testing.controlplane import ControlPlane
 

@@ -6,8 +6,8 @@ import pytest
 
 from spinney.api.builtin_fields import field_table
 from spinney.kube.transport import Transport
-from spinney.server.fields.protobuf import decode_object
-from spinney.server.kinds.builtin import builtin_kinds
+from spinney.server.builtin.table import builtin_kinds
+from spinney.server.exchange.protobuf import decode_object
 from spinney.testing.controlplane import ControlPlane
 from tests.fidelity.exchanges import Exchange
 from tests.fidelity.pair import paired

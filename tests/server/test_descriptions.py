@@ -1,8 +1,8 @@
 """What ``kubectl explain`` says about built-in kinds."""
 
 from spinney.api.builtin_fields.table import field_table
-from spinney.server.descriptions import DESCRIBED, OF_ALL
-from spinney.server.descriptions.texts import ITSELF
+from spinney.server.about.descriptions import DESCRIBED, OF_ALL
+from spinney.server.about.descriptions.texts import ITSELF
 from tests.server.api import an_api
 
 _RELEASES = ("1.35", "1.36", "1.37")

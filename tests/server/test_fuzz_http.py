@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from spinney.runtime import Runtime
 from spinney.server import ApiServer, ServerOptions
-from spinney.server.http import HttpServer, Listening
+from spinney.server.http.serving import HttpServer, Listening
 from tests.server.api import (
     APPLY,
     CONFIG_MAPS,

@@ -17,7 +17,7 @@ from structlog.testing import capture_logs
 
 from spinney.runtime import Runtime
 from spinney.server import ApiServer, ServerOptions
-from spinney.server.http import HttpServer, Listening, RefusedAddress
+from spinney.server.http.serving import HttpServer, Listening, RefusedAddress
 from tests.server.api import CONFIG_MAPS, Api, a_config_map
 
 

@@ -15,8 +15,8 @@ import pytest
 from spinney.api.struct import JSON
 from spinney.runtime import Runtime
 from spinney.server import ApiServer, Request, ServerOptions
-from spinney.server.http import HttpServer
-from spinney.server.identity import IdentityUnusable
+from spinney.server.authentication.identity import IdentityUnusable
+from spinney.server.http.serving import HttpServer
 from spinney.server.store import Journal, JournalUnusable, journal
 from tests.server.api import CONFIG_MAPS, DEFINITIONS, WIDGETS, Api, a_config_map, a_definition, a_widget
 
@@ -95,7 +95,7 @@ import asyncio, resource, sys
 from pathlib import Path
 from spinney.runtime import Runtime
 from spinney.server import ApiServer, Request, ServerOptions
-from spinney.server.http import HttpServer
+from spinney.server.http.serving import HttpServer
 
 directory = Path(sys.argv[1])
 MAPS = "/api/v1/namespaces/default/configmaps"

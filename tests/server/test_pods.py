@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
+from spinney.api.pod_rules.quality import quality_of_service
 from spinney.server import ServerOptions
-from spinney.server.pods.quality import quality_of_service
 from tests.server.api import MERGE, PODS, Api, a_binding, a_pod, an_api
 
 _BUDGETS = "/apis/policy/v1/namespaces/default/poddisruptionbudgets"

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from spinney.api.builtin_fields import field_table
 from spinney.api.builtin_fields.table import FieldType
 from spinney.api.struct import JSON
-from spinney.server.fields.protobuf import decode_object
-from spinney.server.fields.wire import MalformedMessage
+from spinney.server.exchange.protobuf import decode_object
+from spinney.server.exchange.wire import MalformedMessage
 from tests.server.api import CONFIG_MAPS, PODS, an_api
 from tests.server.encoding import encoded
 

@@ -6,8 +6,8 @@ from datetime import timedelta
 import pytest
 
 from spinney.runtime import run_virtual
-from spinney.server.tables.durations import short_duration
-from spinney.server.tables.jsonpath import find
+from spinney.server.rest.tables.durations import short_duration
+from spinney.server.rest.tables.jsonpath import find
 from tests.server.api import DEFINITIONS, NODES, PODS, WIDGETS, a_definition, a_pod, a_widget, an_api
 
 _TABLE = {"accept": "application/json;as=Table;v=v1;g=meta.k8s.io,application/json"}

@@ -7,13 +7,18 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
-    from spinney.server.exchange import Request, Response
+    from spinney.server.exchange.message import Request, Response
     from spinney.server.options import ServerOptions
     from spinney.server.server import ApiServer
 
 __all__ = ["ApiServer", "Request", "Response", "ServerOptions"]
 
-_HOMES: Final = {"ApiServer": "server", "Request": "exchange", "Response": "exchange", "ServerOptions": "options"}
+_HOMES: Final = {
+    "ApiServer": "server",
+    "Request": "exchange.message",
+    "Response": "exchange.message",
+    "ServerOptions": "options",
+}
 
 
 def __getattr__(name: str) -> Any:

@@ -6,7 +6,7 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Literal
 
-from spinney.server.kinds.builtin import GangVersion
+from spinney.server.builtin.table import GangVersion
 
 AuthorizationMode = Literal["AlwaysAllow", "RBAC"]
 

@@ -13,16 +13,21 @@ import structlog
 
 from spinney.api.builtin_fields import field_table
 from spinney.runtime import Runtime
+from spinney.server.about.discovery import discovery_paths, serve_discovery
+from spinney.server.about.health import ENDPOINTS, Health
+from spinney.server.about.metrics import Metrics
+from spinney.server.about.openapi import OpenApi
+from spinney.server.about.openapi_v2 import OpenApiV2
+from spinney.server.about.versions import git_version, version_info
 from spinney.server.admission.calling import HttpsCaller, WebhookCaller
 from spinney.server.admission.chain import Admission
 from spinney.server.admission.policies import Policies
 from spinney.server.admission.webhooks import Webhooks
 from spinney.server.authentication.authenticator import Authenticator
-from spinney.server.authentication.impersonation import completed, impersonated, mode, needed
 from spinney.server.authentication.tokens import token_issuer
-from spinney.server.authentication.user import User
 from spinney.server.authorization.action import Action, action
 from spinney.server.authorization.authorizer import AlwaysAllow, Authorizer, Rbac
+from spinney.server.authorization.impersonation import completed, impersonated, mode, needed
 from spinney.server.background.aggregation import Aggregation
 from spinney.server.background.device_claims import DeviceClaims
 from spinney.server.background.endings import Endings
@@ -31,24 +36,19 @@ from spinney.server.background.furnishing import Furnishing
 from spinney.server.background.garbage import GarbageCollector
 from spinney.server.background.protection import Protection
 from spinney.server.background.quotas import QuotaKeeping
-from spinney.server.bootstrap import bootstrap, bootstrap_roles
-from spinney.server.context import Context, Trust
+from spinney.server.builtin.table import builtin_kinds
 from spinney.server.crd.definitions import COLLECTION, definition_kind
 from spinney.server.crd.installation import Installation
-from spinney.server.discovery import discovery_paths, serve_discovery
-from spinney.server.exchange import Request, Response
-from spinney.server.health import ENDPOINTS, Health
+from spinney.server.exchange.message import Request, Response
+from spinney.server.exchange.responding import failure, reply_json
+from spinney.server.exchange.status import ApiError, bad_request, internal_error, method_not_allowed, no_such_path
+from spinney.server.exchange.user import User
 from spinney.server.kinds import Registry
-from spinney.server.kinds.builtin import builtin_kinds
-from spinney.server.metrics import Metrics
-from spinney.server.openapi import OpenApi
-from spinney.server.openapi_v2 import OpenApiV2
+from spinney.server.operations.bootstrap import bootstrap, bootstrap_roles
+from spinney.server.operations.context import Context, Trust
 from spinney.server.options import ServerOptions
-from spinney.server.resources import serve_resource
-from spinney.server.responding import failure, reply_json
-from spinney.server.status import ApiError, bad_request, internal_error, method_not_allowed, no_such_path
+from spinney.server.rest.resources import serve_resource
 from spinney.server.store import ChangeNotKept, Journal, Store
-from spinney.server.versions import git_version, version_info
 
 log = structlog.get_logger()
 

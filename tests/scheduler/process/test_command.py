@@ -11,7 +11,7 @@ from spinney.api.coordination import LEASE
 from spinney.api.core import NAMESPACE, POD
 from spinney.runtime import Runtime
 from spinney.server import ApiServer
-from spinney.server.http import HttpServer
+from spinney.server.http.serving import HttpServer
 from tests.scheduler.process.world import NS, World
 
 COMMAND = "from spinney.cli import main; main()"

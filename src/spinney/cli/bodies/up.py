@@ -18,8 +18,8 @@ from spinney.kube.errors import InternalError
 from spinney.nodes import ClusterSpec, InvalidClusterSpec
 from spinney.runtime import Runtime
 from spinney.server import ServerOptions
-from spinney.server.http import HttpServer, Listening
-from spinney.server.identity import IdentityUnusable
+from spinney.server.authentication.identity import IdentityUnusable
+from spinney.server.http.serving import HttpServer, Listening
 from spinney.server.options import AuthorizationMode
 from spinney.server.store import ChangeNotKept, JournalUnusable
 from spinney.sim.embedded import EmbeddedCluster, StackOptions

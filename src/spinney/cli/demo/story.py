@@ -13,7 +13,7 @@ from spinney.cli.options import KUBECONFIG
 from spinney.cli.output import progress
 from spinney.explain.amounts import counted
 from spinney.nodes import PodTimes
-from spinney.server.http import HttpServer
+from spinney.server.http.serving import HttpServer
 from spinney.sim.shapes import gpu_cluster
 
 _KUBECONFIG = Path("~/.spinney/demo-kubeconfig").expanduser()

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 from spinney.api.struct import JSON
 from spinney.server.admission.attributes import Attributes
-from spinney.server.status import Cause, invalid, invalid_value
+from spinney.server.exchange.status import Cause, invalid, invalid_value
 from spinney.server.store import Key, Record, Store
 
 _SERVICES = "services"

@@ -3,18 +3,18 @@
 from spinney.runtime import Runtime
 from spinney.server.admission.addresses import give_addresses
 from spinney.server.admission.attributes import Attributes
+from spinney.server.admission.escalation import check_escalation
 from spinney.server.admission.lifecycle import check_namespace
 from spinney.server.admission.limits import check_limits, fill_limits
 from spinney.server.admission.policies import Policies
 from spinney.server.admission.priority import resolve_priority
 from spinney.server.admission.protection import protect
+from spinney.server.admission.quotas import check_quotas
 from spinney.server.admission.service_accounts import run_as_account
 from spinney.server.admission.tolerations import add_default_tolerations
 from spinney.server.admission.webhooks import Webhooks
 from spinney.server.authorization.authorizer import Authorizer, Rbac
-from spinney.server.authorization.escalation import check_escalation
 from spinney.server.quota.book import Book
-from spinney.server.quota.checking import check_quotas
 from spinney.server.store import Store
 
 

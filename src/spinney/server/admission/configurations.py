@@ -6,8 +6,8 @@ import msgspec
 
 from spinney.api.struct import JSON
 from spinney.server.admission.hooks import webhook
+from spinney.server.exchange.status import Cause, invalid_value, required
 from spinney.server.kinds.kind import Behaviour
-from spinney.server.status import Cause, invalid_value, required
 
 _FORM = "https://host[/path]"
 _UNREADABLE = (msgspec.ValidationError, AttributeError, KeyError, TypeError, ValueError)

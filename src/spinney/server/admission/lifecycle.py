@@ -2,7 +2,7 @@
 
 from spinney.api.core import NAMESPACE
 from spinney.server.admission.attributes import Attributes
-from spinney.server.status import Cause, forbidden, not_found
+from spinney.server.exchange.status import Cause, forbidden, not_found
 from spinney.server.store import Key, Store
 
 IMMORTAL = ("default", "kube-system", "kube-public")

@@ -9,8 +9,8 @@ from typing import Any
 from spinney.api.quantity import ZERO, Quantity
 from spinney.api.struct import JSON
 from spinney.server.admission.attributes import Attributes
+from spinney.server.exchange.status import forbidden
 from spinney.server.quota.amounts import Amounts, amounts, of_pod
-from spinney.server.status import forbidden
 from spinney.server.store import Store
 
 _ANNOTATION = "kubernetes.io/limit-ranger"

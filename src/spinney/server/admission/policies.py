@@ -15,8 +15,8 @@ from spinney.server.admission.attributes import Attributes
 from spinney.server.admission.expressions import Expression, Expressions, NotCompiled
 from spinney.server.admission.matching import Matching, matching
 from spinney.server.admission.review import request_of, shown_as
+from spinney.server.exchange.status import ApiError
 from spinney.server.kinds import Kind, Registry
-from spinney.server.status import ApiError
 from spinney.server.store import Collection, Event, Key, Store
 
 POLICIES: Final = "validatingadmissionpolicies.admissionregistration.k8s.io"

@@ -10,8 +10,7 @@ from spinney.api.struct import JSON
 from spinney.server.admission.expressions import Expressions, NotCompiled
 from spinney.server.admission.matching import matching
 from spinney.server.admission.policies import CODES
-from spinney.server.kinds.kind import Behaviour
-from spinney.server.status import (
+from spinney.server.exchange.status import (
     Cause,
     duplicate_value,
     forbidden_value,
@@ -19,6 +18,7 @@ from spinney.server.status import (
     required,
     unsupported_value,
 )
+from spinney.server.kinds.kind import Behaviour
 
 _FAILURES: Final = ("Fail", "Ignore")
 _ACTIONS: Final = ("Audit", "Deny", "Warn")

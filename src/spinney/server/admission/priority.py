@@ -2,7 +2,7 @@
 
 from spinney.api.struct import JSON
 from spinney.server.admission.attributes import Attributes
-from spinney.server.status import ApiError, forbidden
+from spinney.server.exchange.status import ApiError, forbidden
 from spinney.server.store import Key, Store
 
 _COLLECTION = "priorityclasses.scheduling.k8s.io"

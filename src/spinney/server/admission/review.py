@@ -9,8 +9,8 @@ import msgspec
 
 from spinney.api.struct import JSON
 from spinney.server.admission.attributes import Attributes
+from spinney.server.exchange.status import ApiError
 from spinney.server.kinds import Kind
-from spinney.server.status import ApiError
 
 
 class BadAnswer(ValueError):  # noqa: N818 - named for the situation

@@ -9,7 +9,7 @@ from typing import Any
 
 from spinney.api.struct import JSON
 from spinney.server.admission.attributes import Attributes
-from spinney.server.status import forbidden
+from spinney.server.exchange.status import forbidden
 from spinney.server.store import Key, Store
 
 ROOT_CERTIFICATES = "kube-root-ca.crt"

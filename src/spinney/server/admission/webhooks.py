@@ -11,9 +11,9 @@ from spinney.server.admission.calling import CallFailed, WebhookCaller
 from spinney.server.admission.hooks import Phase, Webhook, configured, is_configuration
 from spinney.server.admission.review import BadAnswer, Verdict, read_answer, review
 from spinney.server.crd.rules import Environment
+from spinney.server.exchange.status import ApiError, bad_request, internal_error
 from spinney.server.kinds import Kind, Registry
 from spinney.server.patches.json import PatchFailed, apply_json_patch
-from spinney.server.status import ApiError, bad_request, internal_error
 from spinney.server.store import Collection, Event, Store
 
 log = structlog.get_logger()

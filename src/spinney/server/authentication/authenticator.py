@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from spinney.runtime import Runtime
 from spinney.server.authentication.tokens import ISSUER, Bound, Claims, InvalidToken, TokenIssuer
-from spinney.server.authentication.user import ADMIN, AUTHENTICATED, User, account_groups, account_name
+from spinney.server.exchange.user import ADMIN, AUTHENTICATED, User, account_groups, account_name
 from spinney.server.store import Key, Store
 
 _EXTRA = "authentication.kubernetes.io"

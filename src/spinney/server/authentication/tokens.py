@@ -20,7 +20,7 @@ from cryptography.hazmat.primitives.asymmetric.utils import decode_dss_signature
 from spinney.api.struct import JSON
 from spinney.runtime.certificates import private_pem
 from spinney.runtime.private_files import write_private
-from spinney.server.identity import IdentityUnusable
+from spinney.server.authentication.identity import IdentityUnusable
 
 ISSUER = "https://kubernetes.default.svc.cluster.local"
 _HALF = 32  # bytes of each of the two numbers of a signature

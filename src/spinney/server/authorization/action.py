@@ -4,9 +4,9 @@ from dataclasses import dataclass
 
 from spinney.api.resource import Resource
 from spinney.api.selectors import FieldSelector, InvalidSelector
-from spinney.server.authentication.user import User
-from spinney.server.exchange import Request
-from spinney.server.status import ApiError
+from spinney.server.exchange.message import Request
+from spinney.server.exchange.status import ApiError
+from spinney.server.exchange.user import User
 
 _VERBS = {"GET": "get", "HEAD": "get", "POST": "create", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}
 _OF_NAMESPACES = ("status", "finalize")

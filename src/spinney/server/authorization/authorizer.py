@@ -10,10 +10,10 @@ from typing import Protocol
 
 from spinney.api.rbac import CLUSTER_ROLE, CLUSTER_ROLE_BINDING, ROLE, ROLE_BINDING, PolicyRule, RoleRef, Subject
 from spinney.api.struct import Struct, decode
-from spinney.server.authentication.user import MASTERS, User, account_name
 from spinney.server.authorization.action import Action
 from spinney.server.authorization.rules import allows
-from spinney.server.status import ApiError, not_found
+from spinney.server.exchange.status import ApiError, not_found
+from spinney.server.exchange.user import MASTERS, User, account_name
 from spinney.server.store import Collection, Event, Key, Store
 
 

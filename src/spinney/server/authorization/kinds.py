@@ -4,8 +4,8 @@ from typing import Any
 
 from spinney.api.rbac import GROUP
 from spinney.api.struct import JSON
+from spinney.server.exchange.status import Cause, forbidden_value, invalid_value, required, unsupported_value
 from spinney.server.kinds.kind import Behaviour
-from spinney.server.status import Cause, forbidden_value, invalid_value, required, unsupported_value
 
 _SUBJECTS = ("ServiceAccount", "User", "Group")
 

@@ -5,10 +5,10 @@ from typing import Any
 from spinney.api.rbac import PolicyRule
 from spinney.api.resource import Resource
 from spinney.api.struct import JSON
-from spinney.server.authentication.user import User
 from spinney.server.authorization.action import Action
 from spinney.server.authorization.authorizer import Authorizer
-from spinney.server.status import Cause, bad_request, invalid, invalid_value
+from spinney.server.exchange.status import Cause, bad_request, invalid, invalid_value
+from spinney.server.exchange.user import User
 
 _RESOURCE, _PATH = "resourceAttributes", "nonResourceAttributes"
 

@@ -7,7 +7,7 @@ from spinney.api.selectors import LabelSelector
 from spinney.api.struct import JSON, convert
 from spinney.server.background.notes import Notes
 from spinney.server.background.working import work_off
-from spinney.server.context import Context
+from spinney.server.operations.context import Context
 from spinney.server.store import Collection, Event, Key
 
 _COLLECTION = str(CLUSTER_ROLE)

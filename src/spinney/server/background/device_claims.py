@@ -9,10 +9,10 @@ from spinney.api.struct import JSON
 from spinney.server.background.notes import Notes
 from spinney.server.background.protection import ended
 from spinney.server.background.working import work_off
-from spinney.server.context import Context
 from spinney.server.kinds import Kind
-from spinney.server.metadata import begin, generated_name
+from spinney.server.operations.context import Context
 from spinney.server.operations.deleting import DeleteOptions, delete_now, finish_if_released, let_go
+from spinney.server.operations.metadata import begin, generated_name
 from spinney.server.store import Collection, Event, Key, Record
 
 _GROUP = "resource.k8s.io"

@@ -7,9 +7,9 @@ from collections.abc import Iterator
 
 from spinney.server.background.notes import Notes
 from spinney.server.background.working import work_off
-from spinney.server.context import Context
 from spinney.server.crd.definitions import CLEANUP, COLLECTION
 from spinney.server.kinds import Kind
+from spinney.server.operations.context import Context
 from spinney.server.operations.deleting import DeleteOptions, delete_now, finish_if_released
 from spinney.server.store import Collection, Event, Key, Record
 

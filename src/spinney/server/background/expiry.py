@@ -3,7 +3,7 @@
 import asyncio
 from collections import deque
 
-from spinney.server.context import Context
+from spinney.server.operations.context import Context
 from spinney.server.store import ChangeNotKept, Collection, Event, Key
 
 _EVENTS = "events"

@@ -8,8 +8,8 @@ from spinney.api.struct import JSON
 from spinney.server.admission.service_accounts import ROOT_CERTIFICATES
 from spinney.server.background.notes import Notes
 from spinney.server.background.working import work_off
-from spinney.server.context import Context
-from spinney.server.metadata import begin
+from spinney.server.operations.context import Context
+from spinney.server.operations.metadata import begin
 from spinney.server.store import ChangeNotKept, Collection, Event, Key
 
 _ACCOUNT = "default"

@@ -7,8 +7,8 @@ gone, when it names an owner that does not exist, and when its own deletion wait
 from spinney.api.struct import JSON
 from spinney.server.background.notes import Notes
 from spinney.server.background.working import work_off
-from spinney.server.context import Context
 from spinney.server.kinds import Kind
+from spinney.server.operations.context import Context
 from spinney.server.operations.deleting import (
     FOREGROUND,
     ORPHAN,

@@ -10,7 +10,7 @@ from spinney.api.struct import JSON
 from spinney.server.admission.protection import FINALIZERS, GROUPS, VOLUMES
 from spinney.server.background.notes import Notes
 from spinney.server.background.working import work_off
-from spinney.server.context import Context
+from spinney.server.operations.context import Context
 from spinney.server.operations.deleting import finish_if_released, let_go
 from spinney.server.store import Collection, Event, Key, Record
 

@@ -4,8 +4,8 @@ from spinney.api.struct import JSON
 from spinney.server.crd.rules import SchemaRules
 from spinney.server.crd.structure import fill_defaults, prune
 from spinney.server.crd.validation import SchemaValidator
+from spinney.server.exchange.status import Cause
 from spinney.server.kinds.kind import Behaviour
-from spinney.server.status import Cause
 
 _BLOCKING = (  # what leaves an object so wrong that rules about it make no sense
     "FieldValueNotSupported",

@@ -17,11 +17,11 @@ from spinney.api.time import timestamp
 from spinney.server.crd.behaviour import CustomBehaviour
 from spinney.server.crd.formats import unrecognized
 from spinney.server.crd.structure import shape_of
+from spinney.server.exchange.status import Cause, invalid_value, required, unsupported_value
 from spinney.server.kinds.kind import Behaviour, FieldLabel, Kind, ScalePaths
 from spinney.server.kinds.shape import Shape
 from spinney.server.kinds.shapes import CUSTOM_RESOURCE_DEFINITION as DEFINITION_SHAPE
 from spinney.server.kinds.shapes import METADATA
-from spinney.server.status import Cause, invalid_value, required, unsupported_value
 
 COLLECTION = str(CUSTOM_RESOURCE_DEFINITION)
 _BAD_SCHEMA = (

@@ -10,7 +10,7 @@ from importlib.util import find_spec
 from typing import Any, Protocol
 
 from spinney.api.struct import JSON
-from spinney.server.status import Cause, CauseReason, shown
+from spinney.server.exchange.status import Cause, CauseReason, shown
 
 _RULES = "x-kubernetes-validations"
 _REASONS: dict[str, CauseReason] = {

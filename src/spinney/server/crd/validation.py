@@ -11,7 +11,15 @@ import jsonschema_rs
 
 from spinney.api.struct import JSON
 from spinney.server.crd.formats import BOUNDS, CALLED, STRINGS
-from spinney.server.status import Cause, bad_request, duplicate_value, invalid_value, required, shown, unsupported_value
+from spinney.server.exchange.status import (
+    Cause,
+    bad_request,
+    duplicate_value,
+    invalid_value,
+    required,
+    shown,
+    unsupported_value,
+)
 
 _ANNOTATIONS = ("default", "description", "example", "externalDocs", "title", "nullable")
 _ABSENT = object()

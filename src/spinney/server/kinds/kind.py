@@ -8,9 +8,9 @@ from functools import cached_property
 from spinney.api.apiextensions import PrinterColumn
 from spinney.api.resource import Resource
 from spinney.api.struct import JSON
+from spinney.server.exchange.status import Cause
 from spinney.server.kinds.shape import Shape
 from spinney.server.kinds.shapes import PLAIN
-from spinney.server.status import Cause
 
 ALL_VERBS = ("create", "delete", "deletecollection", "get", "list", "patch", "update", "watch")
 

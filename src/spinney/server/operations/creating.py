@@ -7,11 +7,11 @@ import msgspec
 from spinney.api.struct import JSON
 from spinney.server.admission.attributes import Attributes
 from spinney.server.background.furnishing import furnish
-from spinney.server.context import Context, Target
-from spinney.server.metadata import begin, check_envelope, generated_name
+from spinney.server.exchange.status import already_exists, bad_request
+from spinney.server.operations.context import Context, Target
+from spinney.server.operations.metadata import begin, check_envelope, generated_name
 from spinney.server.operations.write import WriteOptions, admit, check_unknown_fields
 from spinney.server.patches.ownership import own_created
-from spinney.server.status import already_exists, bad_request
 from spinney.server.store import Key, Record
 from spinney.server.store.record import record
 

@@ -11,11 +11,7 @@ from typing import Any, Literal
 
 from spinney.api.struct import JSON
 from spinney.server.admission.attributes import Attributes
-from spinney.server.context import Context, Target
-from spinney.server.kinds import Kind
-from spinney.server.metadata import mark_deleted
-from spinney.server.operations.write import WriteOptions
-from spinney.server.status import (
+from spinney.server.exchange.status import (
     bad_request,
     conflict,
     invalid_options,
@@ -24,6 +20,10 @@ from spinney.server.status import (
     not_found,
     unsupported_value,
 )
+from spinney.server.kinds import Kind
+from spinney.server.operations.context import Context, Target
+from spinney.server.operations.metadata import mark_deleted
+from spinney.server.operations.write import WriteOptions
 from spinney.server.store import Key, Record
 from spinney.server.store.record import record
 

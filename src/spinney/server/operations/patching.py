@@ -4,20 +4,10 @@ from collections.abc import Callable
 from typing import Any
 
 from spinney.api.struct import JSON
-from spinney.server.bodies import from_json, from_yaml, media_type
-from spinney.server.context import Context, Target
-from spinney.server.duplicates import repeated_fields
-from spinney.server.exchange import Request
-from spinney.server.metadata import check_envelope
-from spinney.server.operations.creating import create
-from spinney.server.operations.updating import Change, update
-from spinney.server.operations.write import WriteOptions, check_may_create
-from spinney.server.patches.apply import apply, apply_to_nothing, without_nulls
-from spinney.server.patches.fieldset import repeated_item, shown
-from spinney.server.patches.json import PatchFailed, PatchTooLong, apply_json_patch
-from spinney.server.patches.merge import merge
-from spinney.server.patches.strategic import strategic_merge
-from spinney.server.status import (
+from spinney.server.exchange.bodies import from_json, from_yaml, media_type
+from spinney.server.exchange.duplicates import repeated_fields
+from spinney.server.exchange.message import Request
+from spinney.server.exchange.status import (
     ApiError,
     bad_request,
     conflict,
@@ -27,6 +17,16 @@ from spinney.server.status import (
     unsupported_media_type,
     untyped_patch,
 )
+from spinney.server.operations.context import Context, Target
+from spinney.server.operations.creating import create
+from spinney.server.operations.metadata import check_envelope
+from spinney.server.operations.updating import Change, update
+from spinney.server.operations.write import WriteOptions, check_may_create
+from spinney.server.patches.apply import apply, apply_to_nothing, without_nulls
+from spinney.server.patches.fieldset import repeated_item, shown
+from spinney.server.patches.json import PatchFailed, PatchTooLong, apply_json_patch
+from spinney.server.patches.merge import merge
+from spinney.server.patches.strategic import strategic_merge
 from spinney.server.store import Record
 
 JSON_PATCH = "application/json-patch+json"

@@ -8,9 +8,17 @@ from itertools import islice
 
 import msgspec
 
-from spinney.server.context import Context, Target
-from spinney.server.selection import Selection, selection
-from spinney.server.status import ApiError, Cause, bad_request, expired, invalid_options, not_found, unsupported_value
+from spinney.server.exchange.status import (
+    ApiError,
+    Cause,
+    bad_request,
+    expired,
+    invalid_options,
+    not_found,
+    unsupported_value,
+)
+from spinney.server.operations.context import Context, Target
+from spinney.server.operations.selection import Selection, selection
 from spinney.server.store import Key, Record, TooOld
 
 _WHOLE = re.compile("[-+]?[0-9]{1,18}", re.ASCII)

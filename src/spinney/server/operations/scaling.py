@@ -5,12 +5,12 @@ from typing import Any
 from spinney.api.resource import Resource
 from spinney.api.selectors import LabelSelector
 from spinney.api.struct import JSON, convert
-from spinney.server.context import Context, Target
+from spinney.server.exchange.status import bad_request, invalid, invalid_value, modified
 from spinney.server.kinds import ScalePaths
+from spinney.server.operations.context import Context, Target
 from spinney.server.operations.reading import get
 from spinney.server.operations.updating import Change, update
 from spinney.server.operations.write import WriteOptions
-from spinney.server.status import bad_request, invalid, invalid_value, modified
 from spinney.server.store import Record
 
 _SCALE = Resource("autoscaling", "v1", "Scale", "scales")

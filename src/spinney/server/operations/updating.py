@@ -10,14 +10,7 @@ from typing import Any
 
 from spinney.api.struct import JSON
 from spinney.server.admission.attributes import Attributes
-from spinney.server.context import Context, Target
-from spinney.server.kinds import Kind
-from spinney.server.metadata import bump_generation, check_envelope, keep_system_fields
-from spinney.server.operations.creating import create
-from spinney.server.operations.deleting import finish_if_released
-from spinney.server.operations.write import WriteOptions, admit, check_may_create, check_unknown_fields
-from spinney.server.patches.ownership import own_updated
-from spinney.server.status import (
+from spinney.server.exchange.status import (
     ApiError,
     bad_request,
     conflict,
@@ -27,6 +20,13 @@ from spinney.server.status import (
     not_found,
     undecodable_patch,
 )
+from spinney.server.kinds import Kind
+from spinney.server.operations.context import Context, Target
+from spinney.server.operations.creating import create
+from spinney.server.operations.deleting import finish_if_released
+from spinney.server.operations.metadata import bump_generation, check_envelope, keep_system_fields
+from spinney.server.operations.write import WriteOptions, admit, check_may_create, check_unknown_fields
+from spinney.server.patches.ownership import own_updated
 from spinney.server.store import Record
 from spinney.server.store.record import record
 

@@ -11,11 +11,11 @@ from dataclasses import dataclass
 import msgspec
 
 from spinney.api.struct import JSON
-from spinney.server.context import Context, Target
+from spinney.server.exchange.status import ApiError, bad_request, expired, forbidden_value, invalid_options
+from spinney.server.operations.context import Context, Target
 from spinney.server.operations.reading import check_revision
-from spinney.server.representation import Representation
-from spinney.server.selection import Selection, selection
-from spinney.server.status import ApiError, bad_request, expired, forbidden_value, invalid_options
+from spinney.server.operations.representation import Representation
+from spinney.server.operations.selection import Selection, selection
 from spinney.server.store import Event, Key, Record, TooOld
 from spinney.server.store.history import History
 

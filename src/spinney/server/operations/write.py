@@ -6,12 +6,9 @@ from dataclasses import dataclass, field
 from spinney.api.builtin_fields.checking import WrongType, conform, conform_metadata
 from spinney.api.struct import JSON
 from spinney.server.admission.attributes import Attributes
-from spinney.server.authentication.user import ADMIN, User
 from spinney.server.authorization.action import Action
-from spinney.server.context import Context, Target
-from spinney.server.kinds.warnings import warnings_about
-from spinney.server.metadata import drop_empty, validate_metadata
-from spinney.server.status import (
+from spinney.server.builtin.warnings import warnings_about
+from spinney.server.exchange.status import (
     ApiError,
     bad_request,
     forbidden,
@@ -21,6 +18,9 @@ from spinney.server.status import (
     unsupported_value,
     untyped_patch,
 )
+from spinney.server.exchange.user import ADMIN, User
+from spinney.server.operations.context import Context, Target
+from spinney.server.operations.metadata import drop_empty, validate_metadata
 
 _DEFAULT_MANAGER = "unknown"
 _OPTIONS = {"create": "CreateOptions", "update": "UpdateOptions", "patch": "PatchOptions"}

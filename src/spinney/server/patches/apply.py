@@ -10,11 +10,11 @@ from typing import Any
 import msgspec
 
 from spinney.api.struct import JSON
+from spinney.server.exchange.status import ApiError, Cause
 from spinney.server.kinds.kind import Kind
 from spinney.server.kinds.shape import Shape
 from spinney.server.patches.fieldset import Path, changes, fields_of, item_step, owned_part, shown
 from spinney.server.patches.ownership import Owner, first_owners, in_order, record_owners, writer
-from spinney.server.status import ApiError, Cause
 
 _LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
 

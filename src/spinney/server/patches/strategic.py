@@ -7,8 +7,8 @@ Lists with a merge key are merged item by item, sets by value; ``$patch`` (repla
 from typing import Any
 
 from spinney.api.struct import JSON
+from spinney.server.exchange.status import bad_request
 from spinney.server.kinds.shape import Shape
-from spinney.server.status import bad_request
 
 _DELETE_FROM = "$deleteFromPrimitiveList/"
 _ORDER = "$setElementOrder/"

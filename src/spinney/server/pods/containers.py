@@ -10,7 +10,7 @@ from typing import Any, Final
 from spinney.api.names import dns_label_faults, env_name_faults, qualified_name_faults
 from spinney.api.quantity import InvalidQuantity, Quantity
 from spinney.api.struct import JSON
-from spinney.server.status import (
+from spinney.server.exchange.status import (
     Cause,
     duplicate_value,
     forbidden_value,

@@ -4,9 +4,9 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
+from spinney.api.pod_rules.quality import quality_of_service
 from spinney.api.struct import JSON
 from spinney.api.time import timestamp
-from spinney.server.pods.quality import quality_of_service
 
 
 def fill_pod_defaults(spec: JSON) -> None:

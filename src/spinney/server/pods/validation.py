@@ -3,10 +3,10 @@
 from typing import Any
 
 from spinney.api.struct import JSON
+from spinney.server.exchange.status import Cause, forbidden_value, invalid_value, required, unsupported_value
 from spinney.server.pods.containers import container_causes
 from spinney.server.pods.placement import host_name_causes, placement_causes
 from spinney.server.pods.volumes import claim_causes, volume_causes
-from spinney.server.status import Cause, forbidden_value, invalid_value, required, unsupported_value
 
 _LONGEST = 2**31 - 1  # seconds
 _RESTART_POLICIES = ("Always", "OnFailure", "Never")

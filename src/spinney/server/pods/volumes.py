@@ -6,7 +6,7 @@ from typing import Final
 
 from spinney.api.names import dns_label_faults, dns_subdomain_faults
 from spinney.api.struct import JSON
-from spinney.server.status import Cause, duplicate_value, forbidden_value, invalid_value, required
+from spinney.server.exchange.status import Cause, duplicate_value, forbidden_value, invalid_value, required
 
 _NAMED_BY: Final[Mapping[str, str]] = {  # the field without which a source says nothing
     "configMap": "name",

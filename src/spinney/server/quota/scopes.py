@@ -3,8 +3,8 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from spinney.api.pod_rules.quality import quality_of_service
 from spinney.api.struct import JSON
-from spinney.server.pods.quality import quality_of_service
 from spinney.server.quota.usage import CLAIMS, PODS
 
 

@@ -24,7 +24,7 @@ import msgspec
 import structlog
 
 from spinney.api.struct import JSON
-from spinney.server.status import ApiError
+from spinney.server.exchange.status import ApiError
 from spinney.server.store.collection import Collection
 from spinney.server.store.history import Event
 from spinney.server.store.record import Key

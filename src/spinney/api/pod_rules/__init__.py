@@ -1,0 +1,1 @@
+"""Kubernetes' rules about pods, for whoever checks or reads one."""

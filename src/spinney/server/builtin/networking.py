@@ -1,0 +1,148 @@
+"""What is special about the kinds that describe a network: they are stored, there is none."""
+
+from datetime import datetime
+from typing import Any
+
+from spinney.api.struct import JSON
+from spinney.server.exchange.status import Cause, invalid_value, required, unsupported_value
+from spinney.server.kinds.kind import Behaviour
+
+_PATH_TYPES = ("Exact", "ImplementationSpecific", "Prefix")
+
+
+_SERVICE_TYPES = ("ClusterIP", "ExternalName", "LoadBalancer", "NodePort")
+_OF_TYPES = {
+    "externalTrafficPolicy": ("LoadBalancer", "NodePort"),
+    "allocateLoadBalancerNodePorts": ("LoadBalancer",),
+    "loadBalancerClass": ("LoadBalancer",),
+}
+_PORTS = "must be between 1 and 65535, inclusive"
+
+
+class ServiceBehaviour(Behaviour):
+    """A service gets a type and ports with a protocol; its addresses are given out by admission."""
+
+    def fill_defaults(self, obj: JSON) -> None:
+        spec = obj.setdefault("spec", {})
+        spec.setdefault("type", "ClusterIP")
+        spec.setdefault("sessionAffinity", "None")
+        if spec["type"] != "ExternalName":
+            spec.setdefault("internalTrafficPolicy", "Cluster")
+        if spec["type"] in {"LoadBalancer", "NodePort"}:
+            spec.setdefault("externalTrafficPolicy", "Cluster")
+        if spec["type"] == "LoadBalancer":
+            spec.setdefault("allocateLoadBalancerNodePorts", True)
+        for port in spec.get("ports") or ():
+            port.setdefault("protocol", "TCP")
+            port.setdefault("targetPort", port.get("port"))
+
+    def prepare_create(self, obj: JSON, now: datetime) -> None:
+        obj["status"] = {"loadBalancer": {}}
+
+    def prepare_update(self, obj: JSON, old: JSON, subresource: str) -> None:
+        """Drop what only the former type had, where it was not changed by hand."""
+        spec, was = obj.get("spec") or {}, old.get("spec") or {}
+        for name, types in _OF_TYPES.items():
+            if spec.get("type") not in types and was.get("type") in types and spec.get(name) == was.get(name):
+                spec.pop(name, None)
+
+    def validate(self, obj: JSON, old: JSON | None, subresource: str) -> list[Cause]:
+        spec = obj.get("spec") or {}
+        ports = spec.get("ports") or ()
+        causes: list[Cause] = []
+        if spec.get("type") not in _SERVICE_TYPES:
+            causes.append(unsupported_value("spec.type", spec.get("type"), _SERVICE_TYPES))
+        if not ports and spec.get("type") != "ExternalName" and spec.get("clusterIP") != "None":
+            causes.append(required("spec.ports"))
+        for index, port in enumerate(ports):
+            where = f"spec.ports[{index}]"
+            if len(ports) > 1 and not port.get("name"):
+                causes.append(required(f"{where}.name"))
+            for name in ("port", "targetPort"):
+                number = port.get(name)
+                if isinstance(number, int) and not 1 <= number <= 65535:
+                    causes.append(invalid_value(f"{where}.{name}", number, _PORTS))
+        return causes
+
+
+class EndpointsBehaviour(Behaviour):
+    """Ports of endpoints have a protocol."""
+
+    def fill_defaults(self, obj: JSON) -> None:
+        for subset in obj.get("subsets") or ():
+            for port in subset.get("ports") or ():
+                port.setdefault("protocol", "TCP")
+
+
+class EndpointSliceBehaviour(Behaviour):
+    """Ports of a slice have a name, if an empty one, and a protocol."""
+
+    def fill_defaults(self, obj: JSON) -> None:
+        for port in obj.get("ports") or ():
+            port.setdefault("name", "")
+            port.setdefault("protocol", "TCP")
+
+
+class NetworkPolicyBehaviour(Behaviour):
+    """A network policy is about what comes in, and about what goes out if it says something about that."""
+
+    def fill_defaults(self, obj: JSON) -> None:
+        spec = obj.setdefault("spec", {})
+        if not spec.get("policyTypes"):
+            spec["policyTypes"] = ["Ingress", "Egress"] if spec.get("egress") else ["Ingress"]
+        for direction in ("ingress", "egress"):
+            for rule in spec.get(direction) or ():
+                for port in rule.get("ports") or ():
+                    port.setdefault("protocol", "TCP")
+
+
+class IngressBehaviour(Behaviour):
+    """An ingress leads somewhere: by rules, or to a default."""
+
+    def prepare_create(self, obj: JSON, now: datetime) -> None:
+        obj["status"] = {"loadBalancer": {}}
+
+    def validate(self, obj: JSON, old: JSON | None, subresource: str) -> list[Cause]:
+        spec = obj.get("spec") or {}
+        causes: list[Cause] = []
+        if not spec.get("rules") and not spec.get("defaultBackend"):
+            causes.append(invalid_value("spec", spec, "either `defaultBackend` or `rules` must be specified"))
+        if spec.get("defaultBackend"):
+            causes += _backend_causes(spec["defaultBackend"], "spec.defaultBackend")
+        for index, rule in enumerate(spec.get("rules") or ()):
+            where = f"spec.rules[{index}].http.paths"
+            if "http" not in rule:
+                continue
+            paths = (rule.get("http") or {}).get("paths") or ()
+            if not paths:
+                causes.append(required(where))
+            for position, path in enumerate(paths):
+                causes += _path_causes(path, f"{where}[{position}]")
+        return causes
+
+
+def _path_causes(path: JSON, where: str) -> list[Cause]:
+    causes: list[Cause] = []
+    kind = path.get("pathType")
+    if kind is None:
+        causes.append(required(f"{where}.pathType", "pathType must be specified"))
+    elif kind not in _PATH_TYPES:
+        causes.append(unsupported_value(f"{where}.pathType", kind, _PATH_TYPES))
+    elif kind != "ImplementationSpecific" and not str(path.get("path", "")).startswith("/"):
+        causes.append(invalid_value(f"{where}.path", path.get("path", ""), "must be an absolute path"))
+    return causes + _backend_causes(path.get("backend") or {}, f"{where}.backend")
+
+
+def _backend_causes(backend: Any, where: str) -> list[Cause]:
+    service, resource = backend.get("service"), backend.get("resource")
+    if service and resource:
+        return [invalid_value(where, "", "cannot set both resource and service backends")]
+    if resource:
+        return []
+    if not service:
+        return [invalid_value(where, backend, "resource or service backend is required")]
+    causes = [] if service.get("name") else [required(f"{where}.service.name")]
+    port = service.get("port") or {}
+    if not port.get("name") and not port.get("number"):
+        causes.append(required(where, "port name or number is required"))
+    return causes

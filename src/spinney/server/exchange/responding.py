@@ -1,0 +1,42 @@
+"""Making responses: JSON bodies, warnings, errors."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+
+from spinney.server.exchange.message import Response
+from spinney.server.exchange.status import ApiError
+
+JSON_TYPE = "application/json"
+
+
+def reply(body: bytes, *, status: int = 200, warnings: Sequence[str] = (), content_type: str = JSON_TYPE) -> Response:
+    """Answer with encoded JSON."""
+    headers = {"content-type": content_type}
+    if warnings:
+        headers["warning"] = warning_header(warnings)
+    return Response(status, headers, body)
+
+
+def warning_header(warnings: Sequence[str]) -> str:
+    """Return the value of the header that tells warnings, each once."""
+    return ", ".join(_warning(text) for text in dict.fromkeys(warnings))
+
+
+def reply_json(
+    value: Any, *, status: int = 200, warnings: Sequence[str] = (), content_type: str = JSON_TYPE
+) -> Response:
+    """Answer with a value."""
+    return reply(msgspec.json.encode(value), status=status, warnings=warnings, content_type=content_type)
+
+
+def failure(error: ApiError) -> Response:
+    """Answer with the ``Status`` of an error."""
+    headers = {"content-type": JSON_TYPE, **error.headers}
+    return Response(error.code, headers, msgspec.json.encode(error.to_json()))
+
+
+def _warning(text: str) -> str:
+    safe = text.replace("\\", "\\\\").replace('"', '\\"').encode("ascii", "backslashreplace").decode()
+    return '299 - "' + "".join(each for each in safe if each.isprintable())[:1024] + '"'

@@ -1,0 +1,1 @@
+"""The API on a port: TLS, connections, and the kubeconfig that finds it."""

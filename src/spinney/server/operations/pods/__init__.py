@@ -1,0 +1,1 @@
+"""What only pods offer: binding, eviction within budgets, logs."""

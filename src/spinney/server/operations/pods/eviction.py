@@ -1,0 +1,105 @@
+"""Eviction: a deletion that asks the disruption budgets first.
+
+A budget's status (``disruptionsAllowed``) is kept by a controller. Where none runs, the server itself counts the
+healthy pods that the budget selects, so that a budget means something in a cluster of only server and nodes.
+"""
+
+from datetime import datetime, timedelta
+from typing import Any
+
+from spinney.api.selectors import LabelSelector
+from spinney.api.struct import JSON, convert
+from spinney.api.time import parse_timestamp, timestamp
+from spinney.server.exchange.status import ApiError, Cause, bad_request, internal_error, too_many_requests
+from spinney.server.operations.context import Context, Target
+from spinney.server.operations.deleting import delete, delete_options
+from spinney.server.operations.pods.budgets import allowed_disruptions
+from spinney.server.operations.reading import get
+from spinney.server.operations.write import WriteOptions
+from spinney.server.store import Record
+
+_BUDGETS = "poddisruptionbudgets.policy"
+_RECENT = timedelta(minutes=2)
+
+
+async def evict(context: Context, target: Target, body: Any, options: WriteOptions) -> None:
+    """Delete a pod if no disruption budget speaks against it; raise a 429 that names the budget otherwise."""
+    if not isinstance(body, dict):
+        raise bad_request("the body is not an object: expected an Eviction with metadata and deleteOptions")
+    named = (body.get("metadata") or {}).get("name")
+    if named and named != target.name:
+        raise bad_request(f"name in URL does not match name in Eviction object: {target.name} and {named}")
+    wanted = body.get("deleteOptions") or {}
+    deletion = delete_options(wanted, {})
+    options.dry_run = options.dry_run or "All" in (wanted.get("dryRun") or ())
+    found = get(context, target)
+    pod = found.decode()
+    if needs_budget(pod):
+        budgets = [(record, record.decode()) for record in _covering(context, found)]
+        if len(budgets) > 1:
+            raise internal_error(
+                "This pod has more than one PodDisruptionBudget, which the eviction subresource does not support."
+            )
+        for record, budget in budgets:
+            spend(context, record, budget, pod, dry_run=options.dry_run)
+    await delete(context, Target(target.kind, target.namespace, target.name), deletion, options)
+
+
+def needs_budget(pod: JSON) -> bool:
+    """Return whether a pod counts against budgets: not while it is pending, ended or being deleted."""
+    phase = (pod.get("status") or {}).get("phase")
+    return phase not in {"Succeeded", "Failed", "Pending"} and "deletionTimestamp" not in pod["metadata"]
+
+
+def spend(context: Context, record: Record, budget: JSON, pod: JSON, *, dry_run: bool) -> None:
+    """Take one disruption from a budget, or raise a 429."""
+    name = budget["metadata"]["name"]
+    status = budget.setdefault("status", {})
+    allowed = allowed_disruptions(context, budget)
+    unhealthy = not ready(pod)
+    if unhealthy and (budget.get("spec") or {}).get("unhealthyPodEvictionPolicy") == "AlwaysAllow":
+        return
+    if allowed.allowed <= 0:
+        if unhealthy and allowed.healthy >= allowed.desired > 0:
+            return
+        raise _refused(name, allowed.healthy, allowed.desired)
+    if dry_run:
+        return
+    now = context.runtime.clock.now()
+    disrupted = _recent(status.get("disruptedPods") or {}, now)
+    disrupted[pod["metadata"]["name"]] = timestamp(now)
+    status["disruptedPods"] = disrupted
+    status["disruptionsAllowed"] = allowed.allowed - 1
+    collection = context.store.collection(_BUDGETS)
+    assert collection is not None
+    context.store.write(collection, record.key, budget)
+
+
+def ready(pod: JSON) -> bool:
+    """Return whether a pod's Ready condition is True."""
+    conditions = (pod.get("status") or {}).get("conditions") or ()
+    return any(each.get("type") == "Ready" and each.get("status") == "True" for each in conditions)
+
+
+def _covering(context: Context, pod: Record) -> list[Record]:
+    collection = context.store.collection(_BUDGETS)
+    if collection is None:
+        return []
+    covering = []
+    for record in collection.records(pod.key.namespace):
+        selector = (record.decode().get("spec") or {}).get("selector")
+        if selector is not None and convert(LabelSelector, selector).matches(pod.labels):
+            covering.append(record)
+    return covering
+
+
+def _recent(disrupted: JSON, now: datetime) -> JSON:
+    return {name: when for name, when in disrupted.items() if now - parse_timestamp(when) < _RECENT}
+
+
+def _refused(name: str, healthy: int, desired: int) -> ApiError:
+    detail = f"The disruption budget {name} needs {desired} healthy pods and has {healthy} currently"
+    return too_many_requests(
+        "Cannot evict pod as it would violate the pod's disruption budget.",
+        causes=[Cause("DisruptionBudget", "", detail)],
+    )

@@ -1,0 +1,1 @@
+"""The resource paths: from a request to the operation it asks for, and back to a response."""
