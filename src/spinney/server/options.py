@@ -6,9 +6,8 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Literal
 
-from spinney.server.builtin.table import GangVersion
-
 AuthorizationMode = Literal["AlwaysAllow", "RBAC"]
+GangVersion = Literal["v1beta1", "v1alpha3", "v1alpha2", "v1alpha1"]
 
 _GANGS_OF: Mapping[str, tuple[GangVersion, ...]] = {
     "1.37": ("v1beta1", "v1alpha3"),

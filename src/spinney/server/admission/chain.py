@@ -1,5 +1,7 @@
 """The order of admission: built-in mutation, mutating webhooks, then validation, policies, validating webhooks."""
 
+from collections.abc import Callable
+
 from spinney.runtime import Runtime
 from spinney.server.admission.addresses import give_addresses
 from spinney.server.admission.attributes import Attributes
@@ -33,30 +35,38 @@ class Admission:
     ) -> None:
         self._runtime = runtime
         self._store = store
-        self.policies = policies
+        self._policies = policies
+        self._webhooks = webhooks
         self._authorizer = authorizer
         self._book = book
-        self.webhooks = webhooks
 
-    def mutate_builtin(self, attributes: Attributes) -> None:
-        """Apply the built-in plugins that change objects; raise to refuse."""
+    async def admit(self, attributes: Attributes, validate: Callable[[Attributes], None]) -> None:
+        """Take a create or update through all of it; ``validate`` raises for an object that breaks its kind's rules.
+
+        What is charged to a quota is charged last, right before the write.
+        """
+        self._mutate(attributes)
+        await self._webhooks.mutate(attributes)
+        validate(attributes)
+        give_addresses(self._store, self._runtime.random, attributes)
+        if isinstance(self._authorizer, Rbac):
+            check_escalation(self._authorizer, attributes)
+        check_limits(self._store, attributes)
+        self._policies.check(attributes)
+        await self._webhooks.validate(attributes)
+        check_quotas(self._store, self._book, attributes)
+
+    async def admit_deletion(self, attributes: Attributes) -> None:
+        """Take a deletion through what may refuse it."""
+        self._mutate(attributes)
+        self._policies.check(attributes)
+        await self._webhooks.mutate(attributes)
+        await self._webhooks.validate(attributes)
+
+    def _mutate(self, attributes: Attributes) -> None:
         check_namespace(self._store, attributes)
         fill_limits(self._store, attributes)
         run_as_account(self._store, self._runtime.random, attributes)
         resolve_priority(self._store, attributes)
         add_default_tolerations(attributes)
         protect(attributes)
-
-    def check(self, attributes: Attributes) -> None:
-        """Refuse what breaks limits, or would give rights that its author does not have; asked after validation."""
-        if isinstance(self._authorizer, Rbac):
-            check_escalation(self._authorizer, attributes)
-        check_limits(self._store, attributes)
-
-    def give_addresses(self, attributes: Attributes) -> None:
-        """Give a valid service what it needs of the network."""
-        give_addresses(self._store, self._runtime.random, attributes)
-
-    def check_room(self, attributes: Attributes) -> None:
-        """Refuse what the namespace has no quota for, and charge the rest; asked last, right before the write."""
-        check_quotas(self._store, self._book, attributes)

@@ -32,11 +32,6 @@ class Webhooks:
         self._hooks: dict[Phase, list[Webhook]] = {"mutating": [], "validating": []}
         store.listen(self._on_write)
 
-    @property
-    def any(self) -> bool:
-        """Whether any webhook is configured."""
-        return bool(self._hooks["mutating"] or self._hooks["validating"])
-
     async def close(self) -> None:
         """Let go of connections."""
         await self._caller.close()

@@ -1,48 +1,10 @@
-"""What every namespace has: the service account ``default``, and the certificate authority of the API server.
+"""What every namespace has is brought back when it was deleted, or when the certificate authority is another."""
 
-Both are there in the moment the namespace is, so that pods may follow at once; whoever deletes one of them gets it
-back.
-"""
-
-from spinney.api.struct import JSON
-from spinney.server.admission.service_accounts import ROOT_CERTIFICATES
 from spinney.server.background.notes import Notes
 from spinney.server.background.working import work_off
+from spinney.server.operations.bootstrap import IN_NAMESPACES, bootstrap_namespace
 from spinney.server.operations.context import Context
-from spinney.server.operations.metadata import begin
 from spinney.server.store import ChangeNotKept, Collection, Event, Key
-
-_ACCOUNT = "default"
-_DESCRIPTION = (
-    "Contains a CA bundle that can be used to verify the kube-apiserver when using internal endpoints such as the"
-    " internal service IP or kubernetes.default.svc. No other usage is guaranteed across distributions of Kubernetes"
-    " clusters."
-)
-_FURNITURE = {"serviceaccounts": _ACCOUNT, "configmaps": ROOT_CERTIFICATES}
-
-
-def furnish(context: Context, namespace: str) -> None:
-    """Put into a namespace what it lacks."""
-    _put(context, "serviceaccounts", namespace, {"kind": "ServiceAccount", "metadata": {"name": _ACCOUNT}})
-    metadata = {"name": ROOT_CERTIFICATES, "annotations": {"kubernetes.io/description": _DESCRIPTION}}
-    data = {"ca.crt": context.trust.authority}
-    _put(context, "configmaps", namespace, {"kind": "ConfigMap", "metadata": metadata, "data": data})
-
-
-def _put(context: Context, collection: str, namespace: str, content: JSON) -> None:
-    kind = context.registry.find("", "v1", collection)
-    assert kind is not None, f"{collection} are built in"
-    objects = context.collection(kind)
-    key = Key(namespace, content["metadata"]["name"])
-    found = objects.get(key)
-    if found is None:
-        obj = {"apiVersion": "v1", **content}
-        begin(kind, obj, namespace, context.runtime)
-        context.store.write(objects, key, obj)
-    elif "data" in content and not found.deleting:
-        obj = found.decode()
-        if obj.get("data") != content["data"]:
-            context.store.write(objects, key, {**obj, "data": content["data"]})
 
 
 class Furnishing:
@@ -59,7 +21,7 @@ class Furnishing:
 
     def _furnish(self, namespace: str) -> None:
         if self._alive(namespace):
-            furnish(self._context, namespace)
+            bootstrap_namespace(self._context, namespace)
 
     def furnish_all(self) -> None:
         """Put into every living namespace what it lacks, or has in an old form; without room that is done later."""
@@ -68,7 +30,7 @@ class Furnishing:
             if record.deleting:
                 continue
             try:
-                furnish(self._context, record.key.name)
+                bootstrap_namespace(self._context, record.key.name)
             except ChangeNotKept:
                 self._notes.note(record.key.name)
 
@@ -79,5 +41,5 @@ class Furnishing:
 
     def _on_write(self, collection: Collection, event: Event) -> None:
         key = event.record.key
-        if event.type == "DELETED" and _FURNITURE.get(collection.name) == key.name:
+        if event.type == "DELETED" and IN_NAMESPACES.get(collection.name) == key.name:
             self._notes.note(key.namespace)

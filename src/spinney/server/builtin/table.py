@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any, Literal
+from typing import Any
 
 from spinney.api.resource import Resource
 from spinney.server.admission.configurations import WebhookConfigurationBehaviour
@@ -42,10 +42,9 @@ from spinney.server.builtin.storage import (
 from spinney.server.kinds import shapes
 from spinney.server.kinds.kind import ALL_VERBS, BASE_BEHAVIOUR, Behaviour, FieldLabel, Kind, ScalePaths
 from spinney.server.kinds.shape import Shape
+from spinney.server.options import GangVersion
 from spinney.server.pods.behaviour import PodBehaviour
 from spinney.server.quota.kinds import LimitRangeBehaviour, QuotaBehaviour
-
-GangVersion = Literal["v1beta1", "v1alpha3", "v1alpha2", "v1alpha1"]
 
 _REPLICAS = ScalePaths(("spec", "replicas"), ("status", "replicas"), ("spec", "selector"))
 _NO_NAMESPACE = frozenset(("metadata.namespace",))

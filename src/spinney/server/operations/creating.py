@@ -6,8 +6,8 @@ import msgspec
 
 from spinney.api.struct import JSON
 from spinney.server.admission.attributes import Attributes
-from spinney.server.background.furnishing import furnish
 from spinney.server.exchange.status import already_exists, bad_request
+from spinney.server.operations.bootstrap import bootstrap_namespace
 from spinney.server.operations.context import Context, Target
 from spinney.server.operations.metadata import begin, check_envelope, generated_name
 from spinney.server.operations.write import WriteOptions, admit, check_unknown_fields
@@ -54,7 +54,7 @@ async def create(
     )  # what admission adds is not
     if managed:
         obj["metadata"]["managedFields"] = managed
-    await admit(context, attributes, options)
+    await admit(context, attributes)
     assert attributes.obj is not None, "only a deletion has no object"
     obj = attributes.obj
     kind.behaviour.prepare_create(obj, now)
@@ -67,7 +67,7 @@ async def create(
         return msgspec.structs.replace(tried, raw=msgspec.json.encode(obj))
     written = context.store.write(collection, key, obj)
     if kind.storage == "namespaces":
-        furnish(context, key.name)
+        bootstrap_namespace(context, key.name)
     return written
 
 

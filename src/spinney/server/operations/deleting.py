@@ -101,14 +101,10 @@ async def delete(context: Context, target: Target, options: DeleteOptions, write
         options={"kind": "DeleteOptions", "apiVersion": "meta.k8s.io/v1"},
         warnings=write.warnings,
     )
-    context.admission.mutate_builtin(attributes)
-    context.admission.policies.check(attributes)
-    if context.admission.webhooks.any:
-        await context.admission.webhooks.mutate(attributes)
-        await context.admission.webhooks.validate(attributes)
-        found = collection.get(key)
-        if found is None:
-            raise not_found(kind.resource, key.name)
+    await context.admission.admit_deletion(attributes)
+    found = collection.get(key)  # it may have changed while webhooks were asked
+    if found is None:
+        raise not_found(kind.resource, key.name)
     return delete_now(context, kind, found, options, dry_run=write.dry_run)
 
 

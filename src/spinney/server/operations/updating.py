@@ -119,7 +119,7 @@ async def _update_once(
             now=context.runtime.clock.now(),
             subresource=target.subresource,
         )
-    await admit(context, attributes, options)
+    await admit(context, attributes)
     admitted = attributes.obj
     assert admitted is not None
     bump_generation(kind, admitted, old)

@@ -79,32 +79,28 @@ def check_may_create(context: Context, target: Target, options: WriteOptions) ->
         raise forbidden(resource, target.key.name, decision.reason)
 
 
-async def admit(context: Context, attributes: Attributes, options: WriteOptions) -> None:
-    """Take a create or update through mutation, validation and webhooks; raise if it is refused."""
-    admission = context.admission
-    admission.mutate_builtin(attributes)
-    if admission.webhooks.any:
-        await admission.webhooks.mutate(attributes)
-    obj = attributes.obj
+async def admit(context: Context, attributes: Attributes) -> None:
+    """Take a create or update through admission and validation; raise if it is refused."""
+    await context.admission.admit(attributes, _validate)
+    obj, kind = attributes.obj, attributes.kind
     assert obj is not None, "only a deletion has no object"
-    kind = attributes.kind
-    if attributes.operation == "UPDATE" and attributes.old is not None:
-        kind.behaviour.prepare_update(obj, attributes.old, attributes.subresource)
-    causes = validate_metadata(kind, obj, attributes.old)
-    causes += kind.behaviour.validate(obj, attributes.old, attributes.subresource)
-    if causes:
-        raise invalid(kind.resource, attributes.name or obj["metadata"].get("name", ""), causes)
-    admission.give_addresses(attributes)
-    admission.check(attributes)
-    admission.policies.check(attributes)
-    if admission.webhooks.any:
-        await admission.webhooks.validate(attributes)
-    admission.check_room(attributes)
     if not attributes.subresource:
         attributes.warnings += kind.behaviour.warnings(obj)
         attributes.warnings += warnings_about(kind.storage, obj, attributes.old)
         if attributes.operation == "CREATE" and (inert := context.options.inert.get(kind.storage)):
             attributes.warnings.append(inert)
+
+
+def _validate(attributes: Attributes) -> None:
+    """Undo what the client may not change; raise a 422 for what breaks the rules of the kind."""
+    obj, old, kind = attributes.obj, attributes.old, attributes.kind
+    assert obj is not None, "only a deletion has no object"
+    if attributes.operation == "UPDATE" and old is not None:
+        kind.behaviour.prepare_update(obj, old, attributes.subresource)
+    causes = validate_metadata(kind, obj, old)
+    causes += kind.behaviour.validate(obj, old, attributes.subresource)
+    if causes:
+        raise invalid(kind.resource, attributes.name or obj["metadata"].get("name", ""), causes)
 
 
 def check_unknown_fields(context: Context, attributes: Attributes, options: WriteOptions) -> None:
