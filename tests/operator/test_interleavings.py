@@ -197,3 +197,29 @@ def test_a_deletion_whose_answer_was_lost_is_looked_after(arrives: bool) -> None
             assert len([pod for pod in await world.pods() if pod.is_true("Ready")]) == 8
 
     run_virtual(story())
+
+
+def test_pods_are_not_made_for_a_gang_of_a_former_set() -> None:
+    """A set made anew for another scheduler gets no pods for the former one, though its former gang is still seen."""
+    began = asyncio.Event()
+
+    async def no_pods_at_first(method: str, path: str, body: bytes, send: Send) -> Response:
+        if method == "POST" and path.endswith("/pods") and not began.is_set():
+            raise ConnectionFailed("lost on the way")
+        return await send()
+
+    def model(scheduler: str) -> PodCliqueSet:
+        return a_pod_clique_set("model", [a_clique("worker", 2, pod_spec=a_pod_spec(scheduler=scheduler))])
+
+    async def story() -> None:
+        async with a_world(line=meddled(no_pods_at_first, podgangs=3.0)) as world:
+            await world.apply(model("spinney-scheduler"))
+            await world.settle(20)
+            await world.client.delete(POD_CLIQUE_SET, "model", "test")
+            await world.settle(1)
+            began.set()
+            await world.apply(model("default-scheduler"))
+            await world.settle(60)
+            assert [pod.spec.scheduler_name for pod in await world.pods()] == ["default-scheduler"] * 2
+
+    run_virtual(story())

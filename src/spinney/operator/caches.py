@@ -108,6 +108,12 @@ class Caches:
         """Return the gangs of a set."""
         return self.gangs.index(BY_SET, key)
 
+    def gang_of(self, pcs: PodCliqueSet, name: str) -> PodGang | None:
+        """Return a gang of a set by name; one of a former set of the same name, seen late, is none of it."""
+        gang = self.gangs.get(Key(pcs.metadata.namespace or "", name))
+        owner = gang.metadata.controller if gang is not None else None
+        return gang if owner is not None and owner.uid == pcs.metadata.uid else None
+
     def pods_of(self, clique: PodClique) -> list[Pod]:
         """Return the pods that a PodClique controls, by name."""
         return self.pods.index(BY_OWNER, clique.metadata.uid)

@@ -176,7 +176,7 @@ class PodCliqueController:
         place = layout.place(clique.metadata.name, clique.metadata.labels)
         if place is None:
             return None
-        gang = self._caches.gangs.get(Key(key.namespace, place.gang))
+        gang = self._caches.gang_of(pcs, place.gang)
         backend = None if gang is None else self._registry.get(gang.metadata.labels.get(marks.SCHEDULER_NAME, ""))
         return Scene(key, clique, layout, place, gang, backend, self._caches.pods_of(clique))
 
@@ -265,7 +265,7 @@ class PodCliqueController:
             return False
         base_scheduled = True
         if scene.place.base_gang is not None:
-            base = self._caches.gangs.get(Key(scene.key.namespace, scene.place.base_gang))
+            base = self._caches.gang_of(scene.layout.pcs, scene.place.base_gang)
             cliques = partial(self._caches.clique, scene.key.namespace)
             base_scheduled = base is not None and gates.is_scheduled(base, cliques)
             if base is not None and base_scheduled and gates.has_lost_minimum(base, cliques, self._caches.pods_of):
