@@ -1,4 +1,4 @@
-"""What it costs to bring a workload up, what can be seen meanwhile, and that a release never outlives its gang."""
+"""What it costs to bring a workload up, and what can be seen meanwhile."""
 
 import asyncio
 from collections import Counter
@@ -6,12 +6,8 @@ from collections import Counter
 from spinney.api.conditions import find_condition, is_true
 from spinney.api.core import POD
 from spinney.api.grove import POD_CLIQUE, PodClique
-from spinney.api.meta import ObjectMeta
-from spinney.api.podgang import BACKEND_READY, INITIALIZED, POD_GANG, PodGang, written
+from spinney.api.podgang import BACKEND_READY, INITIALIZED, POD_GANG, written
 from spinney.api.resource import Resource
-from spinney.kube.keys import Key
-from spinney.operator.controllers.backend_answers import BackendAnswers
-from spinney.operator.controllers.releases import Releases
 from spinney.runtime import run_virtual
 from spinney.testing.builders import a_clique, a_pod_clique_set
 from tests.operator.harness import World, a_world
@@ -61,35 +57,6 @@ def test_progress_is_seen_where_it_is_slow() -> None:
     run_virtual(story())
 
 
-async def test_a_gang_is_let_go_when_no_gate_is_being_opened() -> None:
-    """Whoever deletes a gang waits for the gates under way, and no further one is opened on its word."""
-    releases, gang = Releases(), PodGang(metadata=ObjectMeta(name="g", uid="1"))
-    with releases.opening(gang) as allowed:
-        assert allowed
-        closing = asyncio.create_task(releases.close(gang))
-        await asyncio.sleep(0)
-        assert not closing.done()
-        with releases.opening(gang) as another:
-            assert not another
-    await closing
-    await releases.close(gang)
-    with releases.opening(gang) as allowed:
-        assert not allowed
-    releases.reopen(gang)
-    with releases.opening(gang) as allowed:
-        assert allowed
-
-
-async def test_a_gang_that_vanishes_does_not_keep_anybody_waiting() -> None:
-    """Whoever waits to delete a gang goes on when the gang is gone, also while a gate is still being opened."""
-    releases, gang = Releases(), PodGang(metadata=ObjectMeta(name="g", uid="1"))
-    with releases.opening(gang):
-        closing = asyncio.create_task(releases.close(gang))
-        await asyncio.sleep(0)
-        releases.reopen(gang)
-        await asyncio.wait_for(closing, 5)
-
-
 def test_a_gang_whose_pods_stay_away_says_why() -> None:
     """After little more than a second it is on record that the backend is ready, what is missing, and since when."""
 
@@ -110,19 +77,3 @@ def test_a_gang_whose_pods_stay_away_says_why() -> None:
             assert written((initialized,)) == (initialized,)
 
     run_virtual(story())
-
-
-def test_an_answer_counts_for_what_it_was_given_for() -> None:
-    """A backend that is ready for a gang is not ready for another of its name, nor once it has taken that back."""
-    answers, key = BackendAnswers(), Key("test", "model-0")
-    told: list[Key] = []
-    answers.subscribe(told.append)
-    gang = PodGang(metadata=ObjectMeta(name="model-0", namespace="test", uid="a"))
-    another = PodGang(metadata=ObjectMeta(name="model-0", namespace="test", uid="b"))
-    answers.ready(key, gang)
-    answers.ready(key, gang)
-    assert told == [key]
-    assert answers.is_ready(gang)
-    assert not answers.is_ready(another)
-    answers.withdraw(key)
-    assert not answers.is_ready(gang)

@@ -20,15 +20,13 @@ from spinney.operator.admission.authorization import Authorizer
 from spinney.operator.admission.rules import Admission
 from spinney.operator.caches import Caches
 from spinney.operator.configuration import WORKERS, InitContainer, LoadedConfiguration
-from spinney.operator.controllers.backend_answers import BackendAnswers
 from spinney.operator.controllers.clustertopologybinding import ClusterTopologyBindingController
-from spinney.operator.controllers.departures import Departures
 from spinney.operator.controllers.growth import Growth
+from spinney.operator.controllers.interlock import GangInterlock
 from spinney.operator.controllers.podclique import PodCliqueController
 from spinney.operator.controllers.podcliquescalinggroup import PodCliqueScalingGroupController
 from spinney.operator.controllers.podcliqueset import PodCliqueSetController
 from spinney.operator.controllers.podgang import PodGangController
-from spinney.operator.controllers.releases import Releases
 from spinney.operator.desired.auxiliary import COMPUTE_DOMAIN
 from spinney.operator.owned.auxiliary import Possessions
 from spinney.operator.owned.claims import ClaimKeeper
@@ -135,7 +133,7 @@ class Operator:
         possessions = Possessions.of(manager, mnnvl=settings.mnnvl_enabled)
         claims = ClaimKeeper.of(manager, served=claims_served)
         growth = Growth(caches, settings.limits)
-        releases, departures, answers = Releases(), Departures(client, caches), BackendAnswers()
+        interlock = GangInterlock.of(client, caches)
         sets = PodCliqueSetController(
             client,
             caches,
@@ -145,8 +143,7 @@ class Operator:
             claims=claims,
             mnnvl_enabled=settings.mnnvl_enabled,
             growth=growth,
-            releases=releases,
-            departures=departures,
+            interlock=interlock,
         )
         cliques = PodCliqueController(
             client,
@@ -156,14 +153,10 @@ class Operator:
             claims,
             growth=growth,
             waiting=settings.init_container,
-            releases=releases,
-            departures=departures,
-            answers=answers,
+            interlock=interlock,
         )
-        groups = PodCliqueScalingGroupController(client, caches, events, claims, growth=growth, departures=departures)
-        gangs = PodGangController(
-            client, caches, registry, events, growth=growth, departures=departures, answers=answers
-        )
+        groups = PodCliqueScalingGroupController(client, caches, events, claims, growth=growth, interlock=interlock)
+        gangs = PodGangController(client, caches, registry, events, growth=growth, interlock=interlock)
         bindings = ClusterTopologyBindingController(client, caches, registry, events)
         return (
             sets.register(manager, workers=settings.set_workers),

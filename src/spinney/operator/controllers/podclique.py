@@ -34,11 +34,9 @@ from spinney.kube.mapping import to_controller_of
 from spinney.kube.reconciling import Created, HeldBack, Latest, Unread, a_controller, gathering, write_each
 from spinney.operator.caches import BY_BASE_GANG, BY_GANG, BY_SET, Caches
 from spinney.operator.configuration import InitContainer
-from spinney.operator.controllers.backend_answers import BackendAnswers
-from spinney.operator.controllers.departures import Departures
 from spinney.operator.controllers.growth import Growth
+from spinney.operator.controllers.interlock import GangInterlock
 from spinney.operator.controllers.pod_names import PodNames
-from spinney.operator.controllers.releases import Releases
 from spinney.operator.desired import gates, pods
 from spinney.operator.desired.claims import claims_of_clique
 from spinney.operator.desired.layout import Layout, Place
@@ -82,9 +80,7 @@ class PodCliqueController:
         *,
         growth: Growth,
         waiting: InitContainer,
-        releases: Releases,
-        departures: Departures,
-        answers: BackendAnswers,
+        interlock: GangInterlock,
     ) -> None:
         self._client = client
         self._trusting = client.trusting()
@@ -95,9 +91,7 @@ class PodCliqueController:
         self._claims = claims
         self._growth = growth
         self._waiting = waiting
-        self._releases = releases
-        self._departures = departures
-        self._answers = answers
+        self._interlock = interlock
         self._expectations = Expectations(client.runtime)
         self._latest: Latest[PodClique] = Latest()
         self._held_back = HeldBack(client.runtime.clock)
@@ -114,7 +108,7 @@ class PodCliqueController:
         gather = gathering(controller, to_controller_of(POD_CLIQUE), lambda _: GATHERING_SECONDS)
         self._caches.pods.subscribe(gather)
         controller.watch(self._caches.gangs, self._cliques_of_gang)
-        self._answers.subscribe(lambda gang: self._wake_cliques(controller, gang))
+        self._interlock.on_backend_ready(lambda gang: self._wake_cliques(controller, gang))
         controller.watch(self._caches.cliques, self._scaled_siblings)
         controller.watch(self._caches.sets, self._cliques_of_set)
         if self._claims.cache is not None:
@@ -209,7 +203,7 @@ class PodCliqueController:
 
     async def _create_missing(self, scene: Scene, staying: Sequence[Pod], granted: int) -> None:
         if (
-            not gates.may_create_pods(scene.clique, scene.gang, backend_ready=self._answers.is_ready)
+            not gates.may_create_pods(scene.clique, scene.gang, backend_ready=self._interlock.is_backend_ready)
             or scene.backend is None
         ):
             return
@@ -252,7 +246,7 @@ class PodCliqueController:
     async def _delete(self, scene: Scene, pod: Pod) -> None:
         uid = pod.metadata.uid or ""
         with self._expectations.deleting(scene.key, uid):
-            async with self._departures.taking(pod):
+            async with self._interlock.deleting(pod):
                 try:
                     await self._client.delete(POD, pod.metadata.name, scene.key.namespace, uid=uid)
                 except NotFound:
@@ -280,7 +274,7 @@ class PodCliqueController:
         refused: list[Pod] = []
 
         async def release(pod: Pod) -> None:
-            with self._releases.opening(gang) as allowed:
+            with self._interlock.opening_gate(gang) as allowed:
                 if allowed:
                     await self._open_gate(pod)
                 else:

@@ -19,8 +19,8 @@ from spinney.kube.manager import Manager
 from spinney.kube.mapping import to_controller_of, to_label
 from spinney.kube.reconciling import Latest, a_controller, delete_exactly, patch_each, write_each
 from spinney.operator.caches import BY_SET, Caches
-from spinney.operator.controllers.departures import Departures
 from spinney.operator.controllers.growth import Growth
+from spinney.operator.controllers.interlock import GangInterlock
 from spinney.operator.controllers.podclique import same_for_children
 from spinney.operator.desired import names, podcliques
 from spinney.operator.desired.claims import claims_of_group
@@ -63,7 +63,7 @@ class PodCliqueScalingGroupController:
         claims: ClaimKeeper,
         *,
         growth: Growth,
-        departures: Departures,
+        interlock: GangInterlock,
     ) -> None:
         self._client = client.trusting()
         self._clock = client.runtime.clock
@@ -71,7 +71,7 @@ class PodCliqueScalingGroupController:
         self._events = events
         self._claims = claims
         self._growth = growth
-        self._departures = departures
+        self._interlock = interlock
         self._latest: Latest[PodCliqueScalingGroup] = Latest()
 
     def register(self, manager: Manager, *, workers: int) -> Controller:
@@ -156,7 +156,7 @@ class PodCliqueScalingGroupController:
         await write_each(doomed, self._take)
 
     async def _take(self, clique: PodClique) -> None:
-        async with self._departures.taking(clique):
+        async with self._interlock.deleting(clique):
             await delete_exactly(self._client, POD_CLIQUE, clique)
 
     async def _sync(self, scene: Scene, replicas: int) -> None:

@@ -50,9 +50,8 @@ from spinney.kube.reconciling import (
 )
 from spinney.operator.caches import BY_TOPOLOGY, Caches
 from spinney.operator.controllers.capabilities import SetCapabilities
-from spinney.operator.controllers.departures import Departures
 from spinney.operator.controllers.growth import Growth
-from spinney.operator.controllers.releases import Releases
+from spinney.operator.controllers.interlock import GangInterlock
 from spinney.operator.desired import auxiliary, gangs, names, podcliques
 from spinney.operator.desired.claims import claims_of_set
 from spinney.operator.desired.gangs import GangPlan
@@ -110,8 +109,7 @@ class PodCliqueSetController:
         claims: ClaimKeeper,
         mnnvl_enabled: bool,
         growth: Growth,
-        releases: Releases,
-        departures: Departures,
+        interlock: GangInterlock,
     ) -> None:
         self._client = client.trusting()
         self._clock = client.runtime.clock
@@ -122,8 +120,7 @@ class PodCliqueSetController:
         self._claims = claims
         self._mnnvl_enabled = mnnvl_enabled
         self._growth = growth
-        self._releases = releases
-        self._departures = departures
+        self._interlock = interlock
         self._latest: Latest[PodCliqueSet] = Latest()
         self._synced: dict[Key, object] = {}
         self._touched: dict[Key, int] = {}
@@ -310,7 +307,7 @@ class PodCliqueSetController:
         await write_each([each for name, each in existing.items() if name not in places], self._take)
 
     async def _take(self, clique: PodClique) -> None:
-        async with self._departures.taking(clique):
+        async with self._interlock.deleting(clique):
             await delete_exactly(self._client, POD_CLIQUE, clique)
 
     def _correction(self, scene: Scene, found: PodClique, place: Place, owner: OwnerReference) -> list[JSON]:
@@ -323,7 +320,7 @@ class PodCliqueSetController:
         surplus = [group for name, group in scene.observed.groups.items() if name not in wanted]
 
         async def take(group: PodCliqueScalingGroup) -> None:
-            async with self._departures.taking(*scene.observed.members.get(group.metadata.name, ())):
+            async with self._interlock.deleting(*scene.observed.members.get(group.metadata.name, ())):
                 await delete_exactly(self._client, POD_CLIQUE_SCALING_GROUP, group)
 
         await write_each(surplus, take)
@@ -332,17 +329,17 @@ class PodCliqueSetController:
         """Delete gangs that are not wanted any more, once no gate is being opened on their word."""
         for name, gang in scene.observed.gangs.items():
             if name in wanted:
-                self._releases.reopen(gang)
+                self._interlock.reopen(gang)
         surplus = [gang for name, gang in scene.observed.gangs.items() if name not in wanted]
         await write_each(surplus, self._delete_gang)
 
     async def _delete_gang(self, gang: PodGang) -> None:
-        await self._releases.close(gang)
+        await self._interlock.close(gang)
         await delete_exactly(self._client, POD_GANG, gang)
 
     def _gang_gone(self, change: Change[PodGang]) -> None:
         if change.new is None and change.old is not None:
-            self._releases.reopen(change.old)
+            self._interlock.reopen(change.old)
 
     async def _recycle(self, scene: Scene, i: int) -> None:
         """Delete every PodClique of a replica; they are made anew, and its gangs start over."""

@@ -40,10 +40,9 @@ from spinney.kube.manager import Manager
 from spinney.kube.mapping import to_label
 from spinney.kube.reconciling import HeldBack, Latest, gathering, patch_exactly
 from spinney.operator.caches import BY_SET, BY_TOPOLOGY, Caches
-from spinney.operator.controllers.backend_answers import BackendAnswers
 from spinney.operator.controllers.backend_calls import BackendCalls
-from spinney.operator.controllers.departures import Departures
 from spinney.operator.controllers.growth import Growth
+from spinney.operator.controllers.interlock import GangInterlock
 from spinney.operator.desired import gangs, incarnations, podgangs
 from spinney.operator.desired.gangs import GangPlan
 from spinney.operator.desired.gates import was_initialized
@@ -86,12 +85,11 @@ class PodGangController:
         events: EventRecorder,
         *,
         growth: Growth,
-        departures: Departures,
-        answers: BackendAnswers,
+        interlock: GangInterlock,
     ) -> None:
         self._client = client.trusting()
         self._growth = growth
-        self._departures = departures
+        self._interlock = interlock
         self._clock = client.runtime.clock
         self._caches = caches
         self._registry = registry
@@ -99,7 +97,6 @@ class PodGangController:
         self._lost: dict[Key, frozenset[str]] = {}  # labels and annotations of sets that their gangs still carry
         self._latest: Latest[PodGang] = Latest()
         self._synced: dict[Key, SyncToken] = {}
-        self._answers = answers
         self._held_back = HeldBack(client.runtime.clock)
         self._calls = BackendCalls(wake=lambda key: None)
 
@@ -127,7 +124,7 @@ class PodGangController:
             self._lost.pop(key, None)
             self._synced.pop(key, None)
             self._held_back.forget(key)
-            self._answers.withdraw(key)
+            self._interlock.backend_unready(key)
             self._calls.forget(key)
             return None
         gang = self._latest.of(key, cached)
@@ -220,11 +217,11 @@ class PodGangController:
             return None
         if outcome.error is not None:
             self._synced.pop(key, None)
-            self._answers.withdraw(key)
+            self._interlock.backend_unready(key)
             log.warning("backend sync failed", gang=str(key), backend=backend.name, error=outcome.error)
             return self._failed(gang, "SyncFailed", outcome.error)
         self._synced[key] = token
-        self._answers.ready(key, gang)
+        self._interlock.backend_ready(key, gang)
         return BackendAnswer()
 
     def _failed(self, gang: PodGang, reason: str, message: str) -> BackendAnswer:
@@ -262,9 +259,9 @@ class PodGangController:
     async def _complete(self, key: Key, gang: PodGang, status: PodGangStatus, plan: GangPlan) -> bool:
         """Write that a gang is Initialized, unless something of it has gone meanwhile or is going."""
         members = self._members(plan, gang.metadata.namespace)
-        if gang_status.missing(gang, members) is not None or await self._departures.is_any_leaving(members.parts()):
+        if gang_status.missing(gang, members) is not None or await self._interlock.is_any_deleted(members.parts()):
             return False
-        with self._departures.completing(key):
+        with self._interlock.initializing(key):
             await self._write_status(key, gang, status)
         return True
 
