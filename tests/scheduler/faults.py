@@ -20,7 +20,7 @@ from spinney.scheduler.config import PluginOption, SchedulerConfig
 from spinney.scheduler.cycle.scheduler import Scheduler
 from spinney.scheduler.fairshare import GPU, Amounts, Queue, Weights
 from spinney.scheduler.framework.events import WITHIN_CAPACITY, BatchEvent, Scenario
-from spinney.scheduler.framework.hooks import QueueTurn
+from spinney.scheduler.framework.extension_points import QueueTurn
 from spinney.scheduler.framework.jobs import PodGroupInfo
 from spinney.scheduler.framework.plugin import PluginRegistry
 from spinney.scheduler.framework.tasks import PodInfo

@@ -4,7 +4,7 @@ from typing import Any
 
 from spinney.scheduler.evaluation.job_order import JobOrder
 from spinney.scheduler.fairshare import Queue, QueueTree
-from spinney.scheduler.framework.hooks import QueueTurn
+from spinney.scheduler.framework.extension_points import QueueTurn
 from spinney.scheduler.framework.jobs import PodGroupInfo
 from tests.scheduler.building import a_gang, a_pod, a_session, an_inventory, put_gang
 

@@ -102,7 +102,7 @@ def test_an_answer_of_the_wrong_shape_refuses() -> None:
     scheduler.run_actions(session)
 
     assert not session.binds
-    assert "wrong" in session.judge.failures
+    assert "wrong" in session.ask.node_rules.failures
 
 
 def test_ties_go_to_the_first_name() -> None:

@@ -212,9 +212,9 @@ def test_what_is_read_for_a_reason_alone_decides_nothing(
     put_job(inventory, "job", 2)
     session = a_session(inventory, Drawn)
     (job,) = session.jobs
-    candidates = session.judge.candidates(job.tasks[0], session.nodes.all)
+    candidates = session.ask.node_rules.candidates(job.tasks[0], session.nodes.all)
 
-    assert session.judge.alike(job.tasks, 0, int(candidates.rows[0])) == (2 if alike else 1)
+    assert session.ask.node_rules.alike(job.tasks, 0, int(candidates.rows[0])) == (2 if alike else 1)
     assert (reasons_of(predicate) is not None) == (predicate is not _deciding_by_text)
 
 

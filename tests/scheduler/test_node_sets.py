@@ -58,7 +58,7 @@ def a_divided_session(p: object, r: object) -> Session:
 def sets_of(session: Session) -> list[list[str]]:
     """Return the node sets of the only job."""
     (job,) = session.jobs
-    return [nodes.names for nodes in session.subset_nodes(job, job.root, job.tasks, session.nodes.all)]
+    return [nodes.names for nodes in session.ask.subset_nodes(job, job.root, job.tasks, session.nodes.all)]
 
 
 def test_a_node_set_is_a_sequence_in_name_order() -> None:

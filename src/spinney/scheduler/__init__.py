@@ -7,7 +7,7 @@ from spinney.scheduler.config import PluginOption, SchedulerConfig, load_config,
 from spinney.scheduler.cycle.scheduler import Scheduler
 from spinney.scheduler.framework.arguments import read_arguments
 from spinney.scheduler.framework.events import BatchEvent, CapacityVerdict, Event, EventHandler, Scenario
-from spinney.scheduler.framework.hooks import DoesNotFit
+from spinney.scheduler.framework.extension_points import DoesNotFit
 from spinney.scheduler.framework.jobs import PodGroupInfo
 from spinney.scheduler.framework.nodes import NodeInfo, NodeSet, Scores
 from spinney.scheduler.framework.plugin import (

@@ -10,6 +10,7 @@ from spinney.gangs.sources.kai import SOURCE
 from spinney.gangs.tree import GangKey
 from spinney.runtime import InlineExecutor, Runtime
 from spinney.scheduler.config import PluginOption, SchedulerConfig
+from spinney.scheduler.evaluation.questions import Questions
 from spinney.scheduler.framework.events import Scenario
 from spinney.scheduler.framework.jobs import PodGroupInfo
 from spinney.scheduler.framework.plugin import PluginRegistry
@@ -34,7 +35,7 @@ def opened(
     settings = SchedulerConfig.kai_compat(plugins=(PluginOption("minruntime", arguments),), actions=())
     runtime = Runtime(clock=StandingClock(), random=random.Random(0), executor=InlineExecutor())
     snapshot = inventory_of(msgspec.convert(case, Case)).snapshot()
-    session = Session(snapshot, settings, PluginRegistry({"minruntime": MinRuntimePlugin}), runtime)
+    session = Session(snapshot, settings, PluginRegistry({"minruntime": MinRuntimePlugin}), runtime, ask=Questions)
     session.open()
     jobs = [session.job(GangKey(SOURCE, "default", name)) for name in ("victim", "rival")]
     return session, jobs[0], jobs[1]
@@ -44,23 +45,23 @@ def opened(
 def test_a_gang_is_left_alone_for_its_min_runtime(started: float, may: bool) -> None:
     """A gang may be a victim of reclaim only after it has run for its min-runtime."""
     session, victim, rival = opened(started=started, arguments={"defaultReclaimMinRuntime": "5m"})
-    assert session.is_reclaim_victim(rival, victim) is may
+    assert session.ask.is_reclaim_victim(rival, victim) is may
 
 
 def test_preempt_has_its_own_min_runtime() -> None:
     """A min-runtime for preemption protects from preemption, not from reclaim."""
     session, victim, rival = opened(started=1, arguments={"defaultPreemptMinRuntime": "5m"})
-    assert not session.is_preempt_victim(rival, victim)
-    assert session.is_reclaim_victim(rival, victim)
+    assert not session.ask.is_preempt_victim(rival, victim)
+    assert session.ask.is_reclaim_victim(rival, victim)
 
 
 @pytest.mark.parametrize(("taken", "may"), [(1, True), (2, False)])
 def test_a_protected_job_may_lose_what_it_can_spare(taken: int, may: bool) -> None:
     """A protected job passes the filter if it has pods to spare, but a scenario may not break its gang."""
     session, victim, rival = opened(started=1, minimum=1, arguments={"defaultReclaimMinRuntime": "5m"})
-    assert session.is_reclaim_victim(rival, victim)
+    assert session.ask.is_reclaim_victim(rival, victim)
     statement = session.statement()
     for task in victim.tasks[:taken]:
         statement.evict(task)
     scenario = Scenario(preemptor=rival, pending=rival.tasks, victims={victim: victim.tasks[:taken]})
-    assert session.validate_reclaim(scenario) is may
+    assert (session.ask.reclaim_refusal(scenario) is None) is may

@@ -15,6 +15,7 @@ from spinney.gangs.sources.kai import SOURCE
 from spinney.gangs.tree import GangKey
 from spinney.runtime import InlineExecutor, Runtime
 from spinney.scheduler.config import PluginOption, SchedulerConfig
+from spinney.scheduler.evaluation.questions import Questions
 from spinney.scheduler.fairshare import GPU, ZERO, Amounts
 from spinney.scheduler.framework.arguments import InvalidArguments
 from spinney.scheduler.framework.events import Scenario
@@ -52,7 +53,7 @@ def opened(
     options = (PluginOption("proportion", arguments or {}),)
     runtime = Runtime(clock=StandingClock(), random=random.Random(0), executor=InlineExecutor())
     settings = SchedulerConfig.kai_compat(plugins=options, actions=(), **config)
-    session = Session(inventory.snapshot(), settings, PluginRegistry({"proportion": build}), runtime)
+    session = Session(inventory.snapshot(), settings, PluginRegistry({"proportion": build}), runtime, ask=Questions)
     session.open()
     return session, plugins[0]
 
@@ -141,7 +142,7 @@ def test_a_refusal_carries_its_figures() -> None:
     """A job over its queue's limit is refused with the rule, the queue and the figures."""
     session, _ = opened(a_case(nodes=[a_node(gpus=8)], queues=[a_queue(limit=1)], jobs=[running("held"), a_job("new")]))
     job = job_of(session, "new")
-    verdict = session.is_job_over_capacity(job, job.tasks)
+    verdict = session.ask.is_job_over_capacity(job, job.tasks)
     assert (verdict.ok, verdict.reason) == (False, "OverLimit")
     assert verdict.message == "queue queue0: nvidia.com/gpu limit is 1, in use 1, requested 1"
 
@@ -150,9 +151,9 @@ def test_queue_figures_can_be_asked_for() -> None:
     """Other plugins can ask what a queue holds, is guaranteed and has as fair share."""
     session, _ = opened(a_case(nodes=[a_node(gpus=8)], queues=[a_queue(quota=2)], jobs=[running("held"), a_job("new")]))
     allocated, deserved, share = (
-        session.queue_allocated("queue0"),
-        session.queue_deserved("queue0"),
-        session.queue_fair_share("queue0"),
+        session.ask.queue_allocated("queue0"),
+        session.ask.queue_deserved("queue0"),
+        session.ask.queue_fair_share("queue0"),
     )
     assert allocated == gpus(1)
     assert deserved is not None
@@ -172,23 +173,23 @@ def test_a_queue_below_its_share_may_reclaim() -> None:
     """A job of a queue below its fair share may take from one above, and not the other way round."""
     session, _ = opened(two_queues())
     poor, greedy = job_of(session, "poor"), job_of(session, "greedy")
-    assert session.can_reclaim_resources(poor)
-    assert session.is_reclaim_victim(poor, greedy)
-    assert not session.is_reclaim_victim(greedy, poor)
+    assert session.ask.can_reclaim_resources(poor)
+    assert session.ask.is_reclaim_victim(poor, greedy)
+    assert not session.ask.is_reclaim_victim(greedy, poor)
 
 
 @pytest.mark.parametrize(("minimum", "taken", "just"), [(1, 2, True), (1, 3, False), (4, 4, True)])
 def test_an_elastic_job_gives_pod_by_pod_and_a_gang_as_a_whole(minimum: int, taken: int, just: bool) -> None:
     """Pods beyond the minimum are judged one by one; the gang itself is one piece."""
     session, _ = opened(two_queues(minimum=minimum))
-    session.job_solution_start()
+    session.ask.job_solution_start()
     poor, greedy = job_of(session, "poor"), job_of(session, "greedy")
     victims = greedy.tasks[:taken]
     statement = session.statement()
     for task in victims:
         statement.evict(task)
     scenario = Scenario(preemptor=poor, pending=poor.tasks, victims={greedy: victims})
-    assert session.validate_reclaim(scenario) is just
+    assert (session.ask.reclaim_refusal(scenario) is None) is just
 
 
 @pytest.mark.parametrize("arguments", [{"kValue": "often"}, {"kValue": "-1"}, {"reclaimerSaturationMultiplier": "0.5"}])

@@ -20,10 +20,10 @@ from spinney.scheduler.actions import allocate
 from spinney.scheduler.cycle.scheduler import Scheduler
 from spinney.scheduler.evaluation.fitting import resource_fit
 from spinney.scheduler.evaluation.job_order import Orders
-from spinney.scheduler.evaluation.judging import accepts
+from spinney.scheduler.evaluation.node_rules import accepts
 from spinney.scheduler.fairshare.queues import Queue
 from spinney.scheduler.framework import answers
-from spinney.scheduler.framework.hooks import DoesNotFit, Hook, NodeRule, QueueTurn
+from spinney.scheduler.framework.extension_points import DoesNotFit, Hook, NodeRule, QueueTurn
 from spinney.scheduler.framework.jobs import PodGroupInfo
 from spinney.scheduler.framework.nodes import NodeInfo, NodeSet
 from spinney.scheduler.framework.session import Session
@@ -126,10 +126,10 @@ def naive_place_run(
 ) -> int:
     """Place one task after the other, each on the best node that takes it."""
     for done, task in enumerate(tasks):
-        if session.pre_predicate(task) is not None:
+        if session.ask.pre_predicate(task) is not None:
             return done
-        session.prepare_scoring(task, nodes)
-        judge: Any = session.judge
+        session.ask.prepare_scoring(task, nodes)
+        judge: Any = session.ask.node_rules
         if not _place(session, statement, task, judge.candidates(task, nodes), pipeline_only=pipeline_only):
             return done
     return len(tasks)
@@ -144,7 +144,7 @@ def _place(
     pipeline_only: bool,
 ) -> bool:
     for _, node, has_room in ranked:
-        if not session.is_task_allocation_on_node_over_capacity(task, node).ok:
+        if not session.ask.is_task_allocation_on_node_over_capacity(task, node).ok:
             continue
         groups: tuple[str, ...] = ()
         now = has_room
@@ -241,7 +241,7 @@ class NaiveVictimOrder:
         return None
 
     def _deserve_less(self, left: QueueTurn, right: QueueTurn) -> int:
-        return -self._session.compare_queues(left, right)
+        return -self._session.ask.compare_queues(left, right)
 
     def _holds(self, queue: Queue) -> bool:
         children = [each for each in self._session.queues.queues if each.parent == queue.name]
@@ -290,14 +290,14 @@ class AllBystanders:
 def naive_result(scheduler: Scheduler, session: Session) -> None:
     """Run the actions of a scheduler on a session of it, asking everything."""
     numbers = count()
-    session.__dict__["judge"] = NaiveJudge(session)
-    session.__dict__["pre_predicates"] = NaivePrePredicates(session)
+    session.ask.__dict__["node_rules"] = NaiveJudge(session)
+    session.ask.__dict__["pre_predicates"] = NaivePrePredicates(session)
     session.config = msgspec.structs.replace(session.config, use_scheduling_signatures=False)
     with _without_memory():
-        session.job_order_version = lambda: next(numbers)  # type: ignore[method-assign]
-        session.task_order_version = lambda: next(numbers)  # type: ignore[method-assign]
-        session.job_key = lambda job: _job_key(session, job)  # type: ignore[method-assign]
-        session.sort_tasks = lambda tasks: _sort_tasks(session, tasks)  # type: ignore[method-assign]
+        session.ask.job_order_version = lambda: next(numbers)  # type: ignore[method-assign]
+        session.ask.task_order_version = lambda: next(numbers)  # type: ignore[method-assign]
+        session.ask.job_key = lambda job: _job_key(session, job)  # type: ignore[method-assign]
+        session.ask.sort_tasks = lambda tasks: _sort_tasks(session, tasks)  # type: ignore[method-assign]
         scheduler.run_actions(session)
 
 

@@ -26,7 +26,7 @@ from spinney.scheduler import (
     Scores,
     Session,
 )
-from spinney.scheduler.framework.hooks import QueueTurn
+from spinney.scheduler.framework.extension_points import QueueTurn
 from tests.scheduler.building import RACK, ZONE
 
 Behaviour = Callable[[Session, Random], None]

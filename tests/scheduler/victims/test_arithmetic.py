@@ -44,7 +44,7 @@ def some_set_holds(session: Session, rule: VictimRule, job: PodGroupInfo) -> boo
     tasks = list(job.tasks_to_allocate())
     bystanders = Bystanders(session, list(pending_jobs(session, recorded=False)))
     messages = dict.fromkeys(session.queues.index, "")
-    session.job_solution_start()
+    session.ask.job_solution_start()
     for chosen in chain.from_iterable(combinations(by_job, size) for size in range(1, len(by_job) + 1)):
         steps = [step for victim in chosen for step in by_job[victim]]
         held = simulate(session, Trial(job, tasks, steps), bystanders, messages)

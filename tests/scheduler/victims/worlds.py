@@ -122,7 +122,7 @@ def state(session: Session) -> tuple[object, ...]:
     ]
     shared = {row: dict(session.ledger.shared.of_row(row)) for row in session.ledger.shared.rows()}
     pods = {row: sorted(session.nodes.pods.of_row(row)) for row in session.nodes.all.rows.tolist()}
-    queues = [(name, session.queue_allocated(name)) for name in session.queues.index]
+    queues = [(name, session.ask.queue_allocated(name)) for name in session.queues.index]
     matrices = [matrix.tobytes() for matrix in (table.used, table.idle, table.releasing)]
     return (matrices, shared, pods, queues, tasks)
 

@@ -18,7 +18,7 @@ class Allocate:
     def execute(self, session: Session) -> None:
         """Place what fits."""
         depth = session.config.queue_depth_per_action.get("allocate")
-        order = JobOrder(session, first_of_queues(pending_jobs(session), depth, session.job_key))
+        order = JobOrder(session.ask, first_of_queues(pending_jobs(session), depth, session.ask.job_key))
         shared = session.config.use_scheduling_signatures and session.hooks.place_alike
         failed = FailedSignatures() if shared else None
         while order:

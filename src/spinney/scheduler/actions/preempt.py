@@ -28,7 +28,7 @@ class Preempt(VictimRule):
 
     def may_search(self, session: Session, job: PodGroupInfo) -> bool:
         """A job that cannot be preempted must stay within quota."""
-        return session.is_non_preemptible_job_over_queue_quota(job, job.tasks_to_allocate()).ok
+        return session.ask.is_non_preemptible_job_over_queue_quota(job, job.tasks_to_allocate()).ok
 
     def queues(self, job: PodGroupInfo, pool: VictimPool) -> Iterable[str]:
         """Only the job's own queue gives."""
@@ -36,7 +36,7 @@ class Preempt(VictimRule):
 
     def admits(self, session: Session, job: PodGroupInfo, victim: PodGroupInfo) -> bool:
         """The victim must be of lower priority, and plugins must let it be taken."""
-        return victim.priority < job.priority and session.is_preempt_victim(job, victim)
+        return victim.priority < job.priority and session.ask.is_preempt_victim(job, victim)
 
     def may_admit(self, job: PodGroupInfo, victim: Gang) -> bool:
         """The victim must be of lower priority."""
@@ -44,7 +44,7 @@ class Preempt(VictimRule):
 
     def refusal(self, session: Session, scenario: Scenario) -> str | None:
         """Plugins must agree with the outcome."""
-        return session.preempt_refusal(scenario)
+        return session.ask.preempt_refusal(scenario)
 
     def most_lost(self, session: Session, job: PodGroupInfo, pool: VictimPool) -> Amounts | None:
         """There is no bound between jobs of one queue."""

@@ -29,7 +29,7 @@ class Reclaim(VictimRule):
 
     def may_search(self, session: Session, job: PodGroupInfo) -> bool:
         """The job's queue must be entitled to what the job asks for."""
-        return session.can_reclaim_resources(job)
+        return session.ask.can_reclaim_resources(job)
 
     def queues(self, job: PodGroupInfo, pool: VictimPool) -> Iterable[str]:
         """All other queues may give."""
@@ -37,15 +37,15 @@ class Reclaim(VictimRule):
 
     def admits(self, session: Session, job: PodGroupInfo, victim: PodGroupInfo) -> bool:
         """Plugins must let the victim be taken."""
-        return session.is_reclaim_victim(job, victim)
+        return session.ask.is_reclaim_victim(job, victim)
 
     def refusal(self, session: Session, scenario: Scenario) -> str | None:
         """Plugins must find the outcome just."""
-        return session.reclaim_refusal(scenario)
+        return session.ask.reclaim_refusal(scenario)
 
     def most_lost(self, session: Session, job: PodGroupInfo, pool: VictimPool) -> Amounts | None:
         """As much as plugins would ever find just."""
-        return session.reclaim_bound(job, pool.lots(self.queues(job, pool)))
+        return session.ask.reclaim_bound(job, pool.lots(self.queues(job, pool)))
 
     def message(self, session: Session, job: PodGroupInfo, queue: str) -> str:
         """Name the job, and how the two queues stand whose claims were compared."""

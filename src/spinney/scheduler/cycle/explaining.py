@@ -111,7 +111,7 @@ def _rephrased(report: PodReport, before: str, after: str) -> PodReport:
 
 
 def _quoted(session: Session, plugin: str, task: PodInfo, node: NodeInfo) -> str:
-    return f"node(s) were refused by plugin {plugin}{session.judge.reason_of(plugin, task, node, anew=True)}"
+    return f"node(s) were refused by plugin {plugin}{session.ask.node_rules.reason_of(plugin, task, node, anew=True)}"
 
 
 def _of_failure(job: PodGroupInfo, errors: Sequence[FitError]) -> Explanation:
@@ -140,7 +140,7 @@ def _explain(session: Session, job: PodGroupInfo, errors: Sequence[FitError]) ->
     reports = places.pod_reports
     absent = any(report.pre_filter is not None for report in reports)
     # What refuses a pod before any node is looked at: a claim, a rule of a plugin.
-    ruled_out = not absent and any(map(session.pre_predicate, places.one_of_each))
+    ruled_out = not absent and any(map(session.ask.pre_predicate, places.one_of_each))
     if ruled_out:
         placed, others = 0, _others(session, errors, places.one_of_each)
     if ruled_out or (others and placed >= needed):
@@ -156,7 +156,7 @@ def _explain(session: Session, job: PodGroupInfo, errors: Sequence[FitError]) ->
         required_level=_short(level.tree.levels[level.depth].key) if level is not None else None,
         wider=places.wider_domain(level),
         victims=tuple(session.victim_reports.get(job.key, ())),
-        plugin_errors=tuple(f"{plugin}: {error}" for plugin, error in sorted(session.judge.failures.items())),
+        plugin_errors=tuple(f"{plugin}: {error}" for plugin, error in sorted(session.ask.node_rules.failures.items())),
         others=others,
         needs=_needs(errors, places.one_of_each),
     )
@@ -170,7 +170,7 @@ def _explain(session: Session, job: PodGroupInfo, errors: Sequence[FitError]) ->
 def _others(session: Session, errors: Sequence[FitError], ruled_out: Sequence[PodInfo]) -> tuple[str, ...]:
     """Return what is in the way beside places, and what refuses pods before any node is looked at."""
     found = [error.message for error in errors if error.reason not in _ABOUT_PLACES]
-    return tuple(dict.fromkeys((*found, *filter(None, map(session.pre_predicate, ruled_out)))))
+    return tuple(dict.fromkeys((*found, *filter(None, map(session.ask.pre_predicate, ruled_out)))))
 
 
 def _needs(errors: Sequence[FitError], one_of_each: Sequence[PodInfo]) -> tuple[str, ...]:
@@ -358,7 +358,7 @@ class _Places:
 
     def _refused_by_plugins(self, kind: int, task: PodInfo) -> Iterator[Refusal]:
         """Yield the nodes plugins refuse, with the reason each gives for the first of them."""
-        nodes, judge = self._session.nodes.all, self._session.judge
+        nodes, judge = self._session.nodes.all, self._session.ask.node_rules
         # The filters of the plugin predicates have spoken.
         for plugin, refused in judge.refused_by(task, nodes, besides="predicates", anew=True):
             if refused.any():

@@ -24,7 +24,7 @@ from spinney.cluster.statuses import ACTIVE_ALLOCATED, PodStatus
 from spinney.gangs.tree import GangKey
 from spinney.scheduler import scores
 from spinney.scheduler.config import SchedulerConfig
-from spinney.scheduler.framework.hooks import with_jobs_first
+from spinney.scheduler.framework.extension_points import with_jobs_first
 from spinney.scheduler.framework.jobs import PodGroupInfo
 from spinney.scheduler.framework.moves import Moves, workload_of
 from spinney.scheduler.framework.nodes import NodeSet, Scores
@@ -133,10 +133,10 @@ class _Keeping:
     def register(self) -> None:
         """Register before any plugin does: orders are asked in turn."""
         session = self._session
-        session.opening, session.opening_alike = NAME, True
-        session.add_job_order_key(lambda job: 0 if self._is_open(job) else 1)
-        session.add_queue_order_fn(with_jobs_first(self._is_open))
-        session.add_node_order_columns(self._score, stateful=True, applies_to=self._applies)
+        with session.hooks.attributed_to(NAME, alike=True):
+            session.add_job_order_key(lambda job: 0 if self._is_open(job) else 1)
+            session.add_queue_order_fn(with_jobs_first(self._is_open))
+            session.add_node_order_columns(self._score, stateful=True, applies_to=self._applies)
 
     def _is_open(self, job: PodGroupInfo) -> bool:
         promise = self._promises.get(job.key)

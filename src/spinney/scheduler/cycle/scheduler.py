@@ -20,7 +20,8 @@ from spinney.scheduler.cycle.collecting import collection_held_off
 from spinney.scheduler.cycle.explaining import Explainer
 from spinney.scheduler.cycle.promises import Promises
 from spinney.scheduler.evaluation.honouring import keep_off_closed_nodes
-from spinney.scheduler.framework.hooks import Hook, HttpHandler
+from spinney.scheduler.evaluation.questions import Questions
+from spinney.scheduler.framework.extension_points import Hook, HttpHandler
 from spinney.scheduler.framework.plugin import PluginRegistry
 from spinney.scheduler.framework.results import CycleResult, FitError, Unschedulable
 from spinney.scheduler.framework.session import Session
@@ -86,6 +87,7 @@ class Scheduler:
             self.config,
             self.registry,
             self.runtime,
+            ask=Questions,
             metrics=self.metrics,
         )
         self._timings = session.timings

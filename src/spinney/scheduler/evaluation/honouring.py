@@ -43,8 +43,8 @@ def keep_off_closed_nodes(session: Session) -> None:
             del task, job
             return open_to_all[nodes.rows]
 
-        session.opening = NAME
-        session.add_predicate_columns(suits, per_job=False, reads_usage=False)
+        with session.hooks.attributed_to(NAME):
+            session.add_predicate_columns(suits, per_job=False, reads_usage=False)
 
 
 def _unkept(session: Session) -> Iterable[Constraint]:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable
 from typing import Any, Protocol
 
 from spinney.scheduler.fairshare import Queue, QueueTree
-from spinney.scheduler.framework.hooks import QueueTurn
+from spinney.scheduler.framework.extension_points import QueueTurn
 from spinney.scheduler.framework.jobs import PodGroupInfo
 
 

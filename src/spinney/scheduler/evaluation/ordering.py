@@ -10,8 +10,8 @@ from functools import cmp_to_key
 from typing import Any, Final, Generic, TypeVar
 
 from spinney.scheduler.framework import answers
+from spinney.scheduler.framework.extension_points import Order
 from spinney.scheduler.framework.failing import Failures
-from spinney.scheduler.framework.hooks import Order
 from spinney.scheduler.framework.timing import Timings
 from spinney.scheduler.knowledge.steadiness import Steady, Version, View
 

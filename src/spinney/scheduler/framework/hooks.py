@@ -1,174 +1,65 @@
-"""The extension points of a session: what plugins can register, and how several answers become one.
+"""How plugins register: one ``add_...`` per extension point. A session offers them under the same names."""
 
-Every registration remembers the plugin it came from. A plugin fails closed: a predicate that raises means *does not
-fit*, a score that raises drops the node, an order that raises counts as equal, an event handler that raises is reported
-and the operation stands. Nothing a plugin does ever skips somebody else's filter.
-"""
+from collections.abc import Callable, Collection, Iterator
+from contextlib import contextmanager
+from typing import Any, Final, TypeVar, Unpack
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Generic, TypedDict, TypeVar
-
-import numpy as np
-import numpy.typing as npt
-
-from spinney.gangs.tree import Member
-from spinney.scheduler.fairshare import Amounts, Queue
-from spinney.scheduler.fairshare.bounds import Lot
-from spinney.scheduler.framework.events import CapacityVerdict, EventHandler, Scenario
-from spinney.scheduler.framework.jobs import PodGroupInfo
-from spinney.scheduler.framework.nodes import NodeInfo, NodeSet
+from spinney.scheduler.framework import answers
+from spinney.scheduler.framework.events import EventHandler
+from spinney.scheduler.framework.extension_points import (
+    BindMutateFn,
+    CanReclaimFn,
+    CapacityFn,
+    ColumnPromises,
+    GpuOrderFn,
+    Hook,
+    HttpHandler,
+    InvariantFn,
+    JobCompare,
+    JobFn,
+    JobKey,
+    LossBoundFn,
+    MemberCompare,
+    NodeCapacityFn,
+    NodeOrderColumns,
+    NodeOrderFn,
+    NodePreOrderFn,
+    NodePromises,
+    NodeRule,
+    Order,
+    Predicate,
+    PredicateColumns,
+    PredicateFn,
+    PrePredicateFn,
+    QueueAmountsFn,
+    QueueCompare,
+    ScenarioGeneratorFactory,
+    ScenarioValidatorFn,
+    Score,
+    SubsetNodesFn,
+    TaskCompare,
+    TaskKey,
+    VictimFilterFn,
+)
+from spinney.scheduler.framework.failing import Failures
 from spinney.scheduler.framework.tasks import PodInfo
-
-if TYPE_CHECKING:
-    from spinney.scheduler.framework.session import Session
 
 F = TypeVar("F")
 
-Fit = bool | str | None
-"""What a predicate answers: ``None`` or ``True`` for *fits*; ``False``, or the reason as text, for *does not fit*."""
 
-
-class DoesNotFit(Exception):  # noqa: N818 - an answer, not an accident
-    """Raised by a predicate to refuse, with the reason as its text; as good as returning the text."""
-
-
-JobCompare = Callable[[PodGroupInfo, PodGroupInfo], int]
-TaskCompare = Callable[[PodInfo, PodInfo], int]
-MemberCompare = Callable[[PodGroupInfo, Member, Member], int]
-JobKey = Callable[[PodGroupInfo], object]
-TaskKey = Callable[[PodInfo], object]
-PrePredicateFn = Callable[[PodInfo, PodGroupInfo], Fit]
-PredicateFn = Callable[[PodInfo, PodGroupInfo, NodeInfo], Fit]
-PredicateColumns = Callable[[PodInfo, PodGroupInfo, NodeSet], npt.NDArray[np.bool_]]
-NodeOrderFn = Callable[[PodInfo, NodeInfo], float]
-NodeOrderColumns = Callable[[PodInfo, PodGroupInfo, NodeSet], npt.NDArray[np.float64]]
-GpuOrderFn = Callable[[PodInfo, NodeInfo, str], float]
-SubsetNodesFn = Callable[[PodGroupInfo, Member, Sequence[PodInfo], NodeSet], Sequence[NodeSet] | None]
-NodePreOrderFn = Callable[[PodInfo, NodeSet], None]
-JobFn = Callable[[PodGroupInfo], None]
-CapacityFn = Callable[[PodGroupInfo, Sequence[PodInfo]], CapacityVerdict]
-NodeCapacityFn = Callable[[PodInfo, PodGroupInfo, NodeInfo], CapacityVerdict]
-CanReclaimFn = Callable[[PodGroupInfo], bool]
-VictimFilterFn = Callable[[PodGroupInfo, PodGroupInfo], bool]
-ScenarioValidatorFn = Callable[[Scenario], bool | str]
-"""Answers ``True``, or ``False`` or the reason as text to refuse."""
-LossBoundFn = Callable[[PodGroupInfo, Mapping[str, Lot]], Amounts | None]
-QueueAmountsFn = Callable[[str], Amounts]
-BindMutateFn = Callable[[PodInfo, str], Mapping[str, str]]
-InvariantFn = Callable[[PodInfo], str | None]
-ScenarioGeneratorFactory = Callable[["Session", PodGroupInfo], Iterable[Sequence[PodInfo]]]
-"""Makes scenarios for a pending job: each the tasks that would have to go, in the order in which to try them."""
-HttpHandler = Callable[[Mapping[str, str]], bytes]
-
-
-@dataclass(frozen=True, slots=True)
-class QueueTurn:
-    """A queue up for comparison: with its next job when jobs are placed, with its victims when they are taken."""
-
-    queue: Queue
-    next_job: PodGroupInfo | None = None
-    victims: Sequence[PodGroupInfo] = ()
-    victims_hold: Amounts | None = None
-    """What the victims hold together, where whoever asks has added it up."""
-
-
-QueueCompare = Callable[[QueueTurn, QueueTurn], int]
-
-
-def with_jobs_first(is_first: Callable[[PodGroupInfo], bool]) -> QueueCompare:
-    """Return the order in which queues whose next job is to be first come before all others."""
-
-    def rank(turn: QueueTurn) -> int:
-        return 0 if turn.next_job is not None and is_first(turn.next_job) else 1
-
-    return lambda left, right: rank(left) - rank(right)
-
-
-@dataclass(frozen=True, slots=True)
-class Hook(Generic[F]):
-    """A registered function and whose it is."""
-
-    plugin: str
-    fn: F
-    alike: bool = False
-    """The plugin promises to treat alike what is alike (:attr:`.Plugin.treats_alike`)."""
-    stateful: bool = False
-    """It is to be asked each time."""
-
-
-@dataclass(frozen=True, slots=True)
-class Order(Generic[F]):
-    """A registered order: by comparison, or by a key, which is what hot paths want."""
-
-    plugin: str
-    compare: F | None = None
-    key: Callable[..., object] | None = None
-    labels: frozenset[str] | None = None
-    """Where given, the key is the same for everything that has none of these labels."""
-    alike: bool = False
-
-
-class NodePromises(TypedDict, total=False):
-    """What a predicate or score that is asked node by node may promise; :class:`NodeRule` says what each means."""
-
-    per_pod: bool
-    stateful: bool
-    only_pod_rules: bool
-    monotone: bool
-    applies_to: Callable[[PodInfo], bool] | None
-
-
-class ColumnPromises(NodePromises, total=False):
-    """What one that is asked about all nodes at once may promise besides."""
-
-    per_job: bool
-    reads_usage: bool
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NodeRule(Generic[F]):
-    """A registered predicate or score, with what it promises about itself.
-
-    ``columns`` tells the two forms apart. A rule that promises nothing is asked about every task, unless what it reads
-    is known. ``per_pod=False`` promises that the answer is the same for all tasks of a pod set that make the same
-    request, as ``alike`` does; ``per_job=False`` that it is so for all jobs; ``reads_usage=False`` besides that it does
-    not depend on what is on the node. ``stateful`` has every question asked. ``only_pod_rules`` promises of a stateful
-    rule that it depends on nothing but what pods say about each other (affinity, spreading, host ports, volumes): a
-    placed task without such rules then changes nothing for others. ``monotone`` promises of a score that placing a task
-    on a node never lowers the node's score. ``applies_to`` limits the rule to some tasks.
-    """
-
-    plugin: str
-    fn: F
-    columns: bool
-    per_pod: bool = True
-    per_job: bool = True
-    reads_usage: bool = True
-    stateful: bool = False
-    only_pod_rules: bool = False
-    monotone: bool = False
-    applies_to: Callable[[PodInfo], bool] | None = None
-    alike: bool = False
-
-    @property
-    def is_particular(self) -> bool:
-        """Tell whether the rule may tell apart pods of a pod set that make the same request."""
-        return self.per_pod and self.per_job and not self.alike
-
-    def applies(self, task: PodInfo) -> bool:
-        """Tell whether the rule has a say about ``task``."""
-        return self.applies_to is None or self.applies_to(task)
-
-
-Predicate = NodeRule[PredicateFn] | NodeRule[PredicateColumns]
-Score = NodeRule[NodeOrderFn] | NodeRule[NodeOrderColumns]
+APPLIES_TO: Final = "applies_to"
 
 
 class Hooks:
-    """What the plugins of one session have registered, in the order of plugins. Mutable while a session opens."""
+    """What the plugins of one session have registered, in the order of plugins. Mutable while a session opens.
 
-    def __init__(self) -> None:
+    What is registered is attributed to the plugin that is being opened.
+    """
+
+    def __init__(self, failures: Failures) -> None:
+        self._failures = failures
+        self._plugin = "session"
+        self._alike = False
         self.job_order: list[Order[JobCompare]] = []
         self.task_order: list[Order[TaskCompare]] = []
         self.sub_group_order: list[Hook[MemberCompare]] = []
@@ -198,6 +89,179 @@ class Hooks:
         self.bind_mutations: list[Hook[BindMutateFn]] = []
         self.scenario_generators: dict[str, Hook[ScenarioGeneratorFactory]] = {}
         self.http_handlers: dict[str, Hook[HttpHandler]] = {}
+
+    @contextmanager
+    def attributed_to(self, plugin: str, *, alike: bool = False) -> Iterator[None]:
+        """Attribute what is registered in the block to a plugin; ``alike`` is its :attr:`.Plugin.treats_alike`."""
+        before = self._plugin, self._alike
+        self._plugin, self._alike = plugin, alike
+        try:
+            yield
+        finally:
+            self._plugin, self._alike = before
+
+    # -- order -------------------------------------------------------------------------------------------------------
+
+    def add_job_order_fn(self, fn: JobCompare) -> None:
+        """Order jobs of a queue: negative if the left goes first. The first non-zero answer decides."""
+        self.job_order.append(Order(self._plugin, compare=fn, alike=self._alike))
+
+    def add_job_order_key(self, fn: JobKey) -> None:
+        """Order jobs of a queue by a key that compares smaller for the one that goes first."""
+        self.job_order.append(Order(self._plugin, key=fn, alike=self._alike))
+
+    def add_task_order_fn(self, fn: TaskCompare) -> None:
+        """Order tasks of a job: negative if the left goes first. The first non-zero answer decides."""
+        self.task_order.append(Order(self._plugin, compare=fn, alike=self._alike))
+
+    def add_task_order_key(self, fn: TaskKey, *, labels: Collection[str] | None = None) -> None:
+        """Order tasks of a job by a key that compares smaller for the one that goes first.
+
+        ``labels`` promises that the key is the same for all pods that have none of these labels: where no pod of a job
+        has one, nobody is asked.
+        """
+        read = None if labels is None else frozenset(labels)
+        self.task_order.append(Order(self._plugin, key=fn, labels=read, alike=self._alike))
+
+    def add_sub_group_order_fn(self, fn: MemberCompare) -> None:
+        """Order the members of a group set of a job. The first non-zero answer decides; then the name."""
+        self.sub_group_order.append(self._hook(fn))
+
+    def add_queue_order_fn(self, fn: QueueCompare) -> None:
+        """Order sibling queues. The first non-zero answer decides; then age."""
+        self.queue_order.append(self._hook(fn))
+
+    # -- filtering ---------------------------------------------------------------------------------------------------
+
+    def add_pre_predicate_fn(self, fn: PrePredicateFn, *, stateful: bool = False) -> None:
+        """Refuse a task before any node is looked at; ``stateful`` has the function asked every time."""
+        self.pre_predicates.append(Hook(self._plugin, fn, alike=self._alike, stateful=stateful))
+
+    def add_predicate_fn(self, fn: PredicateFn, **promises: Unpack[NodePromises]) -> None:
+        """Refuse a node for a task, node by node."""
+        self.predicates.append(self._rule(fn, columns=False, promises=promises))
+
+    def add_predicate_columns(self, fn: PredicateColumns, **promises: Unpack[ColumnPromises]) -> None:
+        """Refuse nodes for a task, all at once: the answer is true where the task may run, aligned with the nodes."""
+        self.predicates.append(self._rule(fn, columns=True, promises=promises))
+
+    def add_victim_invariant_pre_predicate_fn(self, fn: InvariantFn) -> None:
+        """Name what keeps a task from being placed whoever is evicted, or ``None``."""
+        self.invariants.append(self._hook(fn))
+
+    def add_subset_nodes_fn(self, fn: SubsetNodesFn) -> None:
+        """Divide nodes into the sets to try a (part of a) job on, in order.
+
+        ``None`` means the plugin has no say about this job; an empty list that nothing fits. Several plugins nest: each
+        divides every set of the one before.
+        """
+        self.subset_nodes.append(self._hook(fn))
+
+    # -- scoring -----------------------------------------------------------------------------------------------------
+
+    def add_node_pre_order_fn(self, fn: NodePreOrderFn) -> None:
+        """Prepare for scoring a task on candidate nodes."""
+        self.node_pre_order.append(self._hook(fn))
+
+    def add_node_order_fn(self, fn: NodeOrderFn, **promises: Unpack[NodePromises]) -> None:
+        """Score a node for a task, node by node; scores of all plugins are added up."""
+        self.scores.append(self._rule(fn, columns=False, promises=promises))
+
+    def add_node_order_columns(self, fn: NodeOrderColumns, **promises: Unpack[ColumnPromises]) -> None:
+        """Score nodes for a task, all at once, aligned with the nodes."""
+        self.scores.append(self._rule(fn, columns=True, promises=promises))
+
+    def add_gpu_order_fn(self, fn: GpuOrderFn) -> None:
+        """Score a GPU of a node for a task that shares one; ``"-2"`` stands for a GPU nobody uses yet."""
+        self.gpu_order.append(self._hook(fn))
+
+    # -- jobs, queues and capacity -----------------------------------------------------------------------------------
+
+    def add_pre_job_allocation_fn(self, fn: JobFn) -> None:
+        """Hear of every attempt to place a job before it begins."""
+        self.pre_job_allocation.append(self._hook(fn))
+
+    def add_is_non_preemptible_job_over_queue_quota_fn(self, fn: CapacityFn) -> None:
+        """Judge whether non-preemptible tasks would exceed a quota. Only the first registered is asked."""
+        self.non_preemptible_over_quota.append(self._hook(fn))
+
+    def add_is_job_over_capacity_fn(self, fn: CapacityFn) -> None:
+        """Judge whether a job's next tasks would exceed what its queue allows. Only the first registered is asked."""
+        self.job_over_capacity.append(self._hook(fn))
+
+    def add_is_task_allocation_on_node_over_capacity_fn(self, fn: NodeCapacityFn) -> None:
+        """Judge the same for one task on one node. Only the first registered is asked."""
+        self.task_on_node_over_capacity.append(self._hook(fn))
+
+    def add_get_queue_allocated_resources_fn(self, fn: QueueAmountsFn) -> None:
+        """Say what a queue holds. Only the first registered is asked."""
+        self.queue_allocated.append(self._hook(fn))
+
+    def add_get_queue_deserved_resources_fn(self, fn: QueueAmountsFn) -> None:
+        """Say what a queue is guaranteed. Only the first registered is asked."""
+        self.queue_deserved.append(self._hook(fn))
+
+    def add_get_queue_fair_share_fn(self, fn: QueueAmountsFn) -> None:
+        """Say what a queue's fair share is. Only the first registered is asked."""
+        self.queue_fair_share.append(self._hook(fn))
+
+    def add_event_handler(self, handler: EventHandler) -> None:
+        """Hear of every virtual allocation and deallocation."""
+        self.events.append(self._hook(handler))
+
+    # -- victims -----------------------------------------------------------------------------------------------------
+
+    def add_can_reclaim_resources_fn(self, fn: CanReclaimFn) -> None:
+        """Judge whether a job may take from other queues at all. Only the first registered is asked; none: no."""
+        self.can_reclaim.append(self._hook(fn))
+
+    def add_reclaim_victim_filter_fn(self, fn: VictimFilterFn) -> None:
+        """Judge whether a job may be a victim of a reclaiming one. All must agree."""
+        self.reclaim_victim_filters.append(self._hook(fn))
+
+    def add_preempt_victim_filter_fn(self, fn: VictimFilterFn) -> None:
+        """Judge whether a job may be a victim of a preempting one. All must agree."""
+        self.preempt_victim_filters.append(self._hook(fn))
+
+    def add_reclaim_scenario_validator_fn(self, fn: ScenarioValidatorFn) -> None:
+        """Judge a whole reclaim scenario. All must agree."""
+        self.reclaim_validators.append(self._hook(fn))
+
+    def add_reclaimable_fn(self, fn: ScenarioValidatorFn) -> None:
+        """Judge a whole reclaim scenario, by its shorter name."""
+        self.add_reclaim_scenario_validator_fn(fn)
+
+    def add_reclaim_bound_fn(self, fn: LossBoundFn) -> None:
+        """Bound what scenarios for a job may take from other queues for good; the smallest bound holds.
+
+        The bound must cover everything the plugin's scenario validator would let pass: scenarios above it are not
+        even tried.
+        """
+        self.reclaim_bounds.append(self._hook(fn))
+
+    def add_preempt_scenario_validator_fn(self, fn: ScenarioValidatorFn) -> None:
+        """Judge a whole preempt scenario. All must agree."""
+        self.preempt_validators.append(self._hook(fn))
+
+    def add_on_job_solution_start_fn(self, fn: Callable[[], None]) -> None:
+        """Hear of every search for victims before it begins."""
+        self.on_job_solution_start.append(self._hook(fn))
+
+    def add_scenario_generator(self, name: str, factory: ScenarioGeneratorFactory) -> None:
+        """Provide scenarios to the search for victims; they are tried, in the order of registration, after its own."""
+        self.scenario_generators[name] = self._hook(factory)
+
+    # -- results -----------------------------------------------------------------------------------------------------
+
+    def add_bind_request_mutate_fn(self, fn: BindMutateFn) -> None:
+        """Add annotations to a bind; where plugins name the same one, the later wins."""
+        self.bind_mutations.append(self._hook(fn))
+
+    def add_http_handler(self, path: str, handler: HttpHandler) -> None:
+        """Serve a path of the scheduler's endpoint for as long as this session is the newest."""
+        self.http_handlers[path] = self._hook(handler)
+
+    # -- what is promised of all together ------------------------------------------------------------------------------
 
     @property
     def listeners(self) -> frozenset[str]:
@@ -242,3 +306,27 @@ class Hooks:
     def hears_of_each(self) -> bool:
         """Tell whether somebody must hear of a placement before the next is decided."""
         return any(hook.fn.is_told_of_each for hook in self.events)
+
+    # -- attribution -------------------------------------------------------------------------------------------------
+
+    def _hook(self, fn: F) -> Hook[F]:
+        return Hook(self._plugin, fn, alike=self._alike)
+
+    def _rule(self, fn: F, *, columns: bool, promises: ColumnPromises | NodePromises) -> NodeRule[F]:
+        condition = promises.get("applies_to")
+        if condition is not None:
+            promises = promises.copy()
+            promises["applies_to"] = self._guarded(self._plugin, condition)
+        return NodeRule(plugin=self._plugin, fn=fn, columns=columns, alike=self._alike, **promises)
+
+    def _guarded(self, plugin: str, condition: Callable[[PodInfo], bool]) -> Callable[[PodInfo], bool]:
+        """Return a condition that says that its rule applies where it cannot tell."""
+
+        def applies(task: PodInfo) -> bool:
+            try:
+                return answers.truth(condition(task))
+            except Exception as error:  # noqa: BLE001 - the rule then has its say
+                self._failures.add("plugin condition failed, so its rule applies", plugin, APPLIES_TO, condition, error)
+                return True
+
+        return applies

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import datetime
 from functools import cached_property
-from typing import Final, Protocol
+from typing import TYPE_CHECKING, Final
 
 from spinney.binding.repair import bound_at
 from spinney.cluster.classes import RequestClass
@@ -17,40 +17,18 @@ from spinney.gangs.selection import everything, tasks_to_allocate, tasks_to_evic
 from spinney.gangs.tree import Gang, GangKey, GroupSet, Member, PodSet, satisfied
 from spinney.scheduler.framework.tasks import REQUEST, STATUS, PodInfo
 
+if TYPE_CHECKING:
+    from spinney.scheduler.framework.session import Session
+
 _READY: Final = ALIVE - {PodStatus.GATED}
 _SUCCEEDED: Final = frozenset({PodStatus.SUCCEEDED})
 _GIVEN: Final = ACTIVE_ALLOCATED - {PodStatus.PIPELINED}
 
 
-class JobSurroundings(Protocol):
-    """What a job needs of its session."""
-
-    @property
-    def are_counts_exact(self) -> bool:
-        """Tell whether the book of gangs counts statuses as the session would."""
-        ...
-
-    def make_tasks(self, job: "PodGroupInfo") -> dict[str, list[PodInfo]]:
-        """Return the tasks of a job by pod set, in task order."""
-        ...
-
-    def sort_tasks(self, tasks: list[PodInfo]) -> None:
-        """Put tasks of one job in order."""
-        ...
-
-    def task_order_version(self) -> int:
-        """Return a number that changes when the order of tasks or members may have changed by itself."""
-        ...
-
-    def order_members(self, job: "PodGroupInfo", group: GroupSet) -> Sequence[Member]:
-        """Return the members of a group set in sub-group order."""
-        ...
-
-
 class PodGroupInfo:
     """A gang in a session. Mutable: its tasks move, and statements say so through :meth:`moved`."""
 
-    def __init__(self, members: GangMembers, session: JobSurroundings) -> None:
+    def __init__(self, members: GangMembers, session: "Session") -> None:
         self.members = members
         self.gang: Gang = members.gang
         self._last_start: datetime | None = members.gang.last_start
@@ -130,7 +108,7 @@ class PodGroupInfo:
     @cached_property
     def by_pod_set(self) -> dict[str, list[PodInfo]]:
         """Return the tasks by pod set, in task order."""
-        self._version = self._session.task_order_version()
+        self._version = self._session.ask.task_order_version()
         return self._session.make_tasks(self)
 
     @property
@@ -202,7 +180,7 @@ class PodGroupInfo:
 
     def ordered(self, group: GroupSet) -> Sequence[Member]:
         """Return the members of a group set in sub-group order."""
-        return self._session.order_members(self, group)
+        return self._session.ask.order_members(self, group)
 
     @property
     def is_gang_satisfied(self) -> bool:
@@ -273,12 +251,12 @@ class PodGroupInfo:
 
     def _follow_order(self) -> None:
         """Sort the tasks anew if their order may have changed."""
-        version = self._session.task_order_version()
+        version = self._session.ask.task_order_version()
         if version != self._version and "by_pod_set" in self.__dict__:
             self._version = version
             self._next = self._asked = None
             for tasks in self.by_pod_set.values():
-                self._session.sort_tasks(tasks)
+                self._session.ask.sort_tasks(tasks)
 
     def _status_counts(self) -> dict[tuple[str, PodStatus], int]:
         """Return how many tasks of each pod set have each status, as it is now."""

@@ -5,11 +5,11 @@ order, try placements in statements, and commit them; what was committed is the 
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import datetime, timedelta
-from functools import cached_property
-from typing import ClassVar, Final
+from functools import cached_property, update_wrapper
+from typing import TYPE_CHECKING, ClassVar, Concatenate, Final, ParamSpec
 
 import msgspec
 import structlog
@@ -26,16 +26,13 @@ from spinney.explain.reasons import VictimReport
 from spinney.gangs.tree import GangKey, PodSet
 from spinney.runtime import Runtime
 from spinney.scheduler.config import SchedulerConfig
-from spinney.scheduler.evaluation.decisions import Decisions
-from spinney.scheduler.evaluation.judging import Judge
-from spinney.scheduler.evaluation.pre_predicates import PrePredicates
-from spinney.scheduler.evaluation.succession import Succession
 from spinney.scheduler.fairshare import Amounts, QueueTree
 from spinney.scheduler.fairshare.amounts import total_of
 from spinney.scheduler.fairshare.charging import charge_of
 from spinney.scheduler.fairshare.totals import DeviceSizes, device_sizes
-from spinney.scheduler.framework import answers
 from spinney.scheduler.framework.device_claims import ClaimedDevices
+from spinney.scheduler.framework.failing import Failures
+from spinney.scheduler.framework.hooks import Hooks
 from spinney.scheduler.framework.jobs import PodGroupInfo
 from spinney.scheduler.framework.moves import Moves
 from spinney.scheduler.framework.nodes import NodeInfo, Nodes
@@ -48,14 +45,27 @@ from spinney.scheduler.framework.tasks import NOWHERE, REQUEST, STATUS, PodInfo
 from spinney.scheduler.framework.timing import Timings
 from spinney.scheduler.topology.resolving import Topologies
 
+if TYPE_CHECKING:
+    from spinney.scheduler.evaluation.questions import Questions
+
 log = structlog.get_logger()
+P = ParamSpec("P")
 
 OPEN: Final = "on_session_open"
 CLOSE: Final = "on_session_close"
 _GIVEN: Final = frozenset({PodStatus.ALLOCATED})
 
 
-class Session(Decisions):
+def _registers(method: "Callable[Concatenate[Hooks, P], None]") -> "Callable[Concatenate[Session, P], None]":
+    """Return a method of a session that registers with its hooks."""
+
+    def register(session: "Session", /, *args: P.args, **kwargs: P.kwargs) -> None:
+        method(session.hooks, *args, **kwargs)
+
+    return update_wrapper(register, method)
+
+
+class Session:
     """One scheduling cycle. Mutable; plugins register with it, actions decide in it."""
 
     fixed_names: ClassVar[frozenset[str]] = frozenset({"config", "is_inference_preemptible", "now", "uid"})
@@ -68,9 +78,16 @@ class Session(Decisions):
         registry: PluginRegistry,
         runtime: Runtime,
         *,
+        ask: "Callable[[Session], Questions]",
         metrics: CollectorRegistry | None = None,
     ) -> None:
-        super().__init__(Timings(runtime.clock.monotonic), verbosity=config.verbosity)
+        self.timings = Timings(runtime.clock.monotonic)
+        self.failures = Failures()
+        """What plugins got wrong in this session."""
+        self.hooks = Hooks(self.failures)
+        """What plugins have registered."""
+        self.next_moment: datetime | None = None
+        """When time alone may change a decision, as far as anybody has said."""
         self.uid = runtime.uid()
         self.now: datetime = runtime.clock.now()
         self.config = config
@@ -94,7 +111,6 @@ class Session(Decisions):
         """Who was moved for whom in earlier cycles, passed on likewise."""
         self.memory: dict[str, object] = {}
         """What plugins keep from one session to the next, by plugin; a cache: it may be empty at any time."""
-        self.succession = Succession(self.nodes.table.usage)
         self.devices = ClaimedDevices(self.claims, self.nodes)
         self.setbacks = Setbacks()
         """Gangs that are left alone for a while because looking at them failed, passed on likewise."""
@@ -111,6 +127,45 @@ class Session(Decisions):
         """Plugins that failed to open, and how. Nothing is placed or evicted in a session that lacks one."""
         self._jobs: dict[GangKey, PodGroupInfo] = {}
         self._charges: dict[int, Amounts] = {}
+        self.ask = ask(self)
+        """What actions ask plugins through."""
+
+    # -- what plugins register ---------------------------------------------------------------------------------------
+
+    add_job_order_fn = _registers(Hooks.add_job_order_fn)
+    add_job_order_key = _registers(Hooks.add_job_order_key)
+    add_task_order_fn = _registers(Hooks.add_task_order_fn)
+    add_task_order_key = _registers(Hooks.add_task_order_key)
+    add_sub_group_order_fn = _registers(Hooks.add_sub_group_order_fn)
+    add_queue_order_fn = _registers(Hooks.add_queue_order_fn)
+    add_pre_predicate_fn = _registers(Hooks.add_pre_predicate_fn)
+    add_predicate_fn = _registers(Hooks.add_predicate_fn)
+    add_predicate_columns = _registers(Hooks.add_predicate_columns)
+    add_victim_invariant_pre_predicate_fn = _registers(Hooks.add_victim_invariant_pre_predicate_fn)
+    add_subset_nodes_fn = _registers(Hooks.add_subset_nodes_fn)
+    add_node_pre_order_fn = _registers(Hooks.add_node_pre_order_fn)
+    add_node_order_fn = _registers(Hooks.add_node_order_fn)
+    add_node_order_columns = _registers(Hooks.add_node_order_columns)
+    add_gpu_order_fn = _registers(Hooks.add_gpu_order_fn)
+    add_pre_job_allocation_fn = _registers(Hooks.add_pre_job_allocation_fn)
+    add_is_non_preemptible_job_over_queue_quota_fn = _registers(Hooks.add_is_non_preemptible_job_over_queue_quota_fn)
+    add_is_job_over_capacity_fn = _registers(Hooks.add_is_job_over_capacity_fn)
+    add_is_task_allocation_on_node_over_capacity_fn = _registers(Hooks.add_is_task_allocation_on_node_over_capacity_fn)
+    add_get_queue_allocated_resources_fn = _registers(Hooks.add_get_queue_allocated_resources_fn)
+    add_get_queue_deserved_resources_fn = _registers(Hooks.add_get_queue_deserved_resources_fn)
+    add_get_queue_fair_share_fn = _registers(Hooks.add_get_queue_fair_share_fn)
+    add_event_handler = _registers(Hooks.add_event_handler)
+    add_can_reclaim_resources_fn = _registers(Hooks.add_can_reclaim_resources_fn)
+    add_reclaim_victim_filter_fn = _registers(Hooks.add_reclaim_victim_filter_fn)
+    add_preempt_victim_filter_fn = _registers(Hooks.add_preempt_victim_filter_fn)
+    add_reclaim_scenario_validator_fn = _registers(Hooks.add_reclaim_scenario_validator_fn)
+    add_reclaimable_fn = _registers(Hooks.add_reclaimable_fn)
+    add_reclaim_bound_fn = _registers(Hooks.add_reclaim_bound_fn)
+    add_preempt_scenario_validator_fn = _registers(Hooks.add_preempt_scenario_validator_fn)
+    add_on_job_solution_start_fn = _registers(Hooks.add_on_job_solution_start_fn)
+    add_scenario_generator = _registers(Hooks.add_scenario_generator)
+    add_bind_request_mutate_fn = _registers(Hooks.add_bind_request_mutate_fn)
+    add_http_handler = _registers(Hooks.add_http_handler)
 
     # -- life --------------------------------------------------------------------------------------------------------
 
@@ -122,20 +177,18 @@ class Session(Decisions):
         for option in self.config.plugins:
             if not option.enabled:
                 continue
-            self.opening = option.name
             builder = self._registry.builder(option.name)
             opening: Callable[..., object] = builder
             with self.timings.measure(option.name, OPEN):
                 try:
                     plugin = builder(option.arguments)
                     opening = plugin.on_session_open
-                    self.opening_alike = plugin.treats_alike
                     self._plugins.append(plugin)
-                    opening(self)
+                    with self.hooks.attributed_to(option.name, alike=plugin.treats_alike):
+                        opening(self)
                 except Exception as error:  # noqa: BLE001 - nothing is decided without it
                     said = self.failures.add("plugin failed to open", option.name, OPEN, opening, error)
                     self.unopened[option.name] = said
-        self.opening, self.opening_alike = "session", False
         self.honoured = self.honoured.union(*(plugin.honours for plugin in self._plugins))
 
     def close(self) -> None:
@@ -154,25 +207,6 @@ class Session(Decisions):
     def ledger(self) -> Ledger:
         """Return the ledger over the nodes."""
         return self.nodes.ledger
-
-    @cached_property
-    def judge(self) -> Judge:
-        """Return who judges nodes for tasks; plugins must have registered by then."""
-        return Judge(self.nodes, self.hooks, self.timings, self.failures, lambda: self.moment)
-
-    @cached_property
-    def pre_predicates(self) -> PrePredicates:
-        """Return who asks what keeps tasks off all nodes; plugins must have registered by then."""
-        return PrePredicates(self.nodes, self.hooks, self.timings, self.failures, lambda: self.moment)
-
-    def pre_predicate(self, task: PodInfo) -> str | None:
-        """Return why ``task`` cannot be placed whatever the node, or ``None``."""
-        return self.pre_predicates.refusal(task)
-
-    @property
-    def job_keys(self) -> Iterator[GangKey]:
-        """Return the keys of all jobs."""
-        return iter(self.snapshot.gangs.gangs)
 
     @property
     def jobs(self) -> Iterator[PodGroupInfo]:
@@ -231,9 +265,17 @@ class Session(Decisions):
         """Tell whether inference jobs may be preempted."""
         return self.config.inference_preemptible
 
+    def wake_at(self, moment: datetime) -> None:
+        """Say that at ``moment`` a decision may change though nothing happens in the cluster.
+
+        A scheduler at rest runs no sessions; it opens one at the earliest moment that the last session was told.
+        """
+        if self.next_moment is None or moment < self.next_moment:
+            self.next_moment = moment
+
     def scores_changed(self) -> None:
         """Have all nodes scored again, though nothing has changed on them: for a plugin that has learned something."""
-        self.judge.look_again()
+        self.ask.node_rules.look_again()
 
     def monotonic(self) -> float:
         """Return seconds that never go back, for budgets."""
@@ -293,7 +335,7 @@ class Session(Decisions):
                 if set_name == name
             ]
             if not any(request.constraints.claims for request in set(map(REQUEST, alike))):
-                self.sort_tasks(alike)
+                self.ask.sort_tasks(alike)
                 return {name: alike}
         for set_name, record in members.pods.values():
             pod_set = pod_sets.get(set_name)
@@ -308,7 +350,7 @@ class Session(Decisions):
                 task = PodInfo(record, job, pod_set, request, record.status, NOWHERE)
             tasks[set_name].append(task)
         for each in tasks.values():
-            self.sort_tasks(each)
+            self.ask.sort_tasks(each)
         return tasks
 
     def _placed_task(self, record: PodRecord, job: PodGroupInfo, pod_set: PodSet, request: RequestClass) -> PodInfo:
@@ -404,14 +446,5 @@ class Session(Decisions):
     def _completed(self, bind: Bind, task: PodInfo) -> Bind:
         """Return a bind with what plugins and claims add to it."""
         return msgspec.structs.replace(
-            bind, annotations=self._bind_annotations(task), claims=self.devices.of_task(task)
+            bind, annotations=self.ask.bind_annotations(task), claims=self.devices.of_task(task)
         )
-
-    def _bind_annotations(self, task: PodInfo) -> dict[str, str]:
-        annotations: dict[str, str] = {}
-        for hook in self.hooks.bind_mutations:
-            found: Mapping[str, str] = self._asked(
-                hook, "bind_request_mutate", answers.annotations, {}, task, task.node_name
-            )
-            annotations.update(found)
-        return annotations

@@ -87,11 +87,11 @@ class Evict(Operation):
         ledger.add(before.row, task.request, Holding.RELEASING, before.gpu_groups)
         task.status, task.virtual = PodStatus.RELEASING, True
         task.job.moved(task, before.status)
-        session.announce_deallocation([task])
+        session.ask.announce_deallocation([task])
 
     def undo(self, session: "Session") -> None:
         task, before = self.task, self._before
-        session.announce_allocation([task])
+        session.ask.announce_allocation([task])
         ledger = session.ledger
         ledger.remove(before.row, task.request, Holding.RELEASING, before.gpu_groups)
         ledger.add(before.row, task.request, holding_of(before.status), before.gpu_groups)
@@ -131,7 +131,7 @@ class Withdraw(Operation):
 
     def do(self, session: "Session") -> None:
         task, before, nodes = self._task, self._before, session.nodes
-        session.announce_deallocation([task])
+        session.ask.announce_deallocation([task])
         session.ledger.remove(before.row, task.request, Holding.PIPELINED, before.gpu_groups)
         home = self._home(session)
         if home != before.row:
@@ -148,7 +148,7 @@ class Withdraw(Operation):
         session.ledger.add(before.row, task.request, Holding.PIPELINED, before.gpu_groups)
         session.nodes.put(task.record, before.row)
         before.restore(task)
-        session.announce_allocation([task])
+        session.ask.announce_allocation([task])
 
     def commit(self, session: "Session") -> None:
         if self._task.status is PodStatus.RELEASING:
@@ -179,11 +179,11 @@ class Place(Operation):
         task.status, task.row, task.node_name = self._status, node.row, node.name
         task.gpu_groups, task.virtual = self._groups, True
         task.job.moved(task, self._before.status)
-        session.announce_allocation([task])
+        session.ask.announce_allocation([task])
 
     def undo(self, session: "Session") -> None:
         task, node = self.task, self._node
-        session.announce_deallocation([task])
+        session.ask.announce_deallocation([task])
         session.ledger.remove(node.row, task.request, holding_of(self._status), self._groups)
         if self._arrived:
             session.nodes.take(task.record, node.row)
@@ -214,11 +214,11 @@ class PlaceMany(Operation):
             task.virtual = True
         nodes.put_many(tasks, places)
         tasks[0].job.moved_many(tasks[0].pod_set, PodStatus.PENDING, PodStatus.ALLOCATED, len(tasks))
-        session.announce_allocation(tasks)
+        session.ask.announce_allocation(tasks)
 
     def undo(self, session: "Session") -> None:
         tasks, nodes = self.tasks, session.nodes
-        session.announce_deallocation(tasks)
+        session.ask.announce_deallocation(tasks)
         nodes.take_many(tasks, [task.row for task in tasks])
         for task in tasks:
             task.status = PodStatus.PENDING

@@ -10,8 +10,8 @@ from typing import Final, NamedTuple
 
 from spinney.cluster.resources import GPU
 from spinney.scheduler.framework.answers import finite
+from spinney.scheduler.framework.extension_points import GpuOrderFn, Hook
 from spinney.scheduler.framework.failing import Failures
-from spinney.scheduler.framework.hooks import GpuOrderFn, Hook
 from spinney.scheduler.framework.nodes import NodeInfo, Nodes
 from spinney.scheduler.framework.tasks import PodInfo
 from spinney.scheduler.framework.timing import Timings

@@ -20,7 +20,7 @@ import numpy as np
 from spinney.api.labels import HOSTNAME
 from spinney.cluster.journal import Rows
 from spinney.cluster.resources import Vector
-from spinney.scheduler.evaluation.judging import Candidates, RuleSet
+from spinney.scheduler.evaluation.node_rules import Candidates, RuleSet
 from spinney.scheduler.evaluation.succession import AHEAD
 from spinney.scheduler.framework.nodes import NodeInfo, NodeSet, Scores
 from spinney.scheduler.framework.session import Session
@@ -40,12 +40,12 @@ def place_run(
     """Place ``tasks``, all of one pod set and request class, in order; return how many found a node."""
     together = not pipeline_only and _may_go_together(session, tasks)
     done = 0
-    while done < len(tasks) and session.pre_predicate(tasks[done]) is None:
+    while done < len(tasks) and session.ask.pre_predicate(tasks[done]) is None:
         if together:
             placed, refused = _place_alike(session, statement, tasks, done, nodes)
         else:
             _prepare(session, tasks[done], nodes)
-            candidates = session.judge.candidates(tasks[done], nodes)
+            candidates = session.ask.node_rules.candidates(tasks[done], nodes)
             placed = _place_best(session, statement, tasks[done], candidates, pipeline_only=pipeline_only)
             refused = not placed
         done += placed
@@ -62,7 +62,7 @@ def _place_alike(
     Return how many found a node, and whether the next one was refused.
     """
     first = tasks[start]
-    rules = session.judge.rules(first)
+    rules = session.ask.node_rules.rules(first)
     if len(tasks) == 1:
         if _follows_others(session, nodes, rules):
             placed = _place_next(session, statement, first, nodes, rules)
@@ -70,7 +70,7 @@ def _place_alike(
     elif not start and _are_only_apart(session, tasks, rules):
         placed = _place_apart(session, statement, tasks, nodes)
         return placed, not placed
-    candidates = session.judge.candidates(first, nodes)
+    candidates = session.ask.node_rules.candidates(first, nodes)
     alone = len(tasks) - start == 1 or first.request.constraints.looks_at_pods or not rules.local
     if alone or _may_pipeline(session, first, candidates.rows):
         placed = _place_best(session, statement, first, candidates, pipeline_only=False)
@@ -83,7 +83,7 @@ def _place_alike(
     rows, in_order = _plan(session, alike, candidates, rules)
     if rules.asked[0] or rules.asked[1]:
         # What nodes say with more on them may depend on more about the first task.
-        rows = rows[: session.judge.alike(alike, 0, row)]
+        rows = rows[: session.ask.node_rules.alike(alike, 0, row)]
     if _goes_in_steps(session, rules):
         plan = [(task, session.nodes.info(row)) for task, row in zip(alike, rows, strict=False)]
         return _place_in_steps(session, statement, plan, nodes, rules)
@@ -95,13 +95,13 @@ def _goes_in_steps(session: Session, rules: RuleSet) -> bool:
     hooks = session.hooks
     if hooks.hears_of_each or hooks.bind_mutations or any(each.listens for each in rules.learned):
         return True
-    return session.pre_predicates.tell_apart and not session.pre_predicates.are_steady
+    return session.ask.pre_predicates.tell_apart and not session.ask.pre_predicates.are_steady
 
 
 def _alike(session: Session, tasks: Sequence[PodInfo], start: int, row: int, rules: RuleSet) -> int:
     """Return how many tasks from ``start`` on get the same answers, from steady pre-predicates too."""
-    count = session.judge.alike(tasks, start, row)
-    asked = session.pre_predicates
+    count = session.ask.node_rules.alike(tasks, start, row)
+    asked = session.ask.pre_predicates
     if asked.tell_apart and not _goes_in_steps(session, rules):
         for position in range(1, count):
             if asked.refusal(tasks[start + position]) is not None or not asked.are_steady:
@@ -116,12 +116,12 @@ def _place_in_steps(
 
     Return how many were placed, and whether the next one was refused.
     """
-    asked = session.pre_predicates
+    asked = session.ask.pre_predicates
     for position, (task, node) in enumerate(plan):
         if position and asked.tell_apart and asked.refusal(task) is not None:
             return position, True
-        if position and not session.judge.still_alike(task, plan[0][0], node.row, rules):
-            candidates = session.judge.candidates(task, nodes)
+        if position and not session.ask.node_rules.still_alike(task, plan[0][0], node.row, rules):
+            candidates = session.ask.node_rules.candidates(task, nodes)
             placed = _place_best(session, statement, task, candidates, pipeline_only=False)
             return position + placed, not placed
         statement.allocate(task, node)
@@ -145,7 +145,7 @@ def _place_together(statement: Statement, tasks: Sequence[PodInfo], rows: Sequen
 
 def _place_apart(session: Session, statement: Statement, tasks: Sequence[PodInfo], nodes: NodeSet) -> int:
     """Put one task on each of the best nodes."""
-    candidates = session.judge.candidates(tasks[0], nodes)
+    candidates = session.ask.node_rules.candidates(tasks[0], nodes)
     hosts = session.nodes.table.labels.column(HOSTNAME)[candidates.rows]
     unlike = len(np.unique(hosts)) == len(hosts) and bool((hosts >= 0).all())
     if not unlike or _may_pipeline(session, tasks[0], candidates.rows):
@@ -160,21 +160,22 @@ def _place_apart(session: Session, statement: Statement, tasks: Sequence[PodInfo
 def _place_next(session: Session, statement: Statement, task: PodInfo, nodes: NodeSet, rules: RuleSet) -> int:
     """Put a single task where the last one like it left off."""
     kind = (task.request.number, rules.signature)
-    row = session.succession.next_row(kind)
+    row = session.ask.succession.next_row(kind)
     if row is None:
-        candidates = session.judge.candidates(task, nodes)
+        candidates = session.ask.node_rules.candidates(task, nodes)
         if _may_pipeline(session, task, candidates.rows):
             return int(_place_best(session, statement, task, candidates, pipeline_only=False))
         best = candidates.rows[np.argsort(-candidates.score, kind="stable")[:AHEAD]]
-        session.succession.begin(kind, best, room_for(session, task, best))
-        row = session.succession.next_row(kind)
+        session.ask.succession.begin(kind, best, room_for(session, task, best))
+        row = session.ask.succession.next_row(kind)
     if row is None:
         return 0
     node = session.nodes.info(row)
-    if not session.is_task_allocation_on_node_over_capacity(task, node).ok:
-        return int(_place_best(session, statement, task, session.judge.candidates(task, nodes), pipeline_only=False))
+    if not session.ask.is_task_allocation_on_node_over_capacity(task, node).ok:
+        candidates = session.ask.node_rules.candidates(task, nodes)
+        return int(_place_best(session, statement, task, candidates, pipeline_only=False))
     statement.allocate(task, node)
-    session.succession.took()
+    session.ask.succession.took()
     return 1
 
 
@@ -185,7 +186,7 @@ def _place_best(
     rows, now, score = candidates
     for position in _best_first(score):
         node = session.nodes.info(int(rows[position]))
-        if not session.is_task_allocation_on_node_over_capacity(task, node).ok:
+        if not session.ask.is_task_allocation_on_node_over_capacity(task, node).ok:
             continue
         groups: tuple[str, ...] = ()
         fits_now = bool(now[position])
@@ -272,7 +273,7 @@ def _may_go_together(session: Session, tasks: Sequence[PodInfo]) -> bool:
 
 def _are_only_apart(session: Session, tasks: Sequence[PodInfo], rules: RuleSet) -> bool:
     """Tell whether the tasks may not share a node, and nothing else is between them."""
-    if not only_apart(tasks[0].request) or session.hooks.hears_of_each or session.pre_predicates.tell_apart:
+    if not only_apart(tasks[0].request) or session.hooks.hears_of_each or session.ask.pre_predicates.tell_apart:
         return False
     predicates, scores = rules.asked
     if not all(each.rule.only_pod_rules for each in predicates):
@@ -297,9 +298,9 @@ def _is_within_capacity(session: Session, task: PodInfo, candidates: Candidates)
     """Judge the queue's capacity once: only requests in GPU memory weigh differently on different nodes."""
     if len(candidates.rows) == 0:
         return False
-    return session.is_task_allocation_on_node_over_capacity(task, session.nodes.info(int(candidates.rows[0]))).ok
+    return session.ask.is_task_allocation_on_node_over_capacity(task, session.nodes.info(int(candidates.rows[0]))).ok
 
 
 def _prepare(session: Session, task: PodInfo, nodes: NodeSet) -> None:
     if session.hooks.node_pre_order:
-        session.prepare_scoring(task, nodes)
+        session.ask.prepare_scoring(task, nodes)

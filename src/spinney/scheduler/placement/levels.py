@@ -71,7 +71,7 @@ class Levels:
         rows, nodes = self._rows[open_rows], self._session.nodes
         nodes.table.try_many(rows, np.ones(len(rows), dtype=np.int64), self._tasks[0].request.requests)
         self._counts[open_rows] += 1
-        judge = self._session.judge
+        judge = self._session.ask.node_rules
         if self._scored:
             fits[open_rows], score[open_rows] = judge.ask_again(self._tasks[0], rows)
         else:

@@ -17,7 +17,7 @@ from typing import Final
 import numpy as np
 
 from spinney.gangs.tree import GroupSet, Member
-from spinney.scheduler.evaluation.decisions import SubsettingFailed
+from spinney.scheduler.evaluation.questions import SubsettingFailed
 from spinney.scheduler.framework.jobs import PodGroupInfo
 from spinney.scheduler.framework.nodes import NodeSet
 from spinney.scheduler.framework.results import FitError
@@ -72,11 +72,11 @@ def place_job(
     attempt = Attempt(session, statement, job, pipeline_only=pipeline_only, recorded=not simulated)
     if attempt.recorded:
         session.fit_errors.pop(job.key, None)
-    session.pre_job_allocation(job)
+    session.ask.pre_job_allocation(job)
     tasks = job.tasks_to_allocate() if tasks is None else tasks
     if not tasks:
         return attempt.refuse("NothingToAllocate", "no pod of the job can be placed now")
-    verdict = session.is_job_over_capacity(job, tasks)
+    verdict = session.ask.is_job_over_capacity(job, tasks)
     if not verdict.ok:
         return attempt.refuse(verdict.reason, verdict.message, verdict.details)
     checkpoint = statement.checkpoint()
@@ -112,7 +112,7 @@ def _placements(attempt: Attempt, member: Member, by_set: dict[str, list[PodInfo
         return
     statement = attempt.statement
     nearest: tuple[int, FitError] | None = None
-    for node_set in attempt.session.subset_nodes(attempt.job, member, tasks, nodes):
+    for node_set in attempt.session.ask.subset_nodes(attempt.job, member, tasks, nodes):
         checkpoint = statement.checkpoint()
         if isinstance(member, GroupSet):
             yield from _together(attempt, _in_order(attempt, member, by_set), by_set, node_set)

@@ -29,12 +29,12 @@ class _Counts(NamedTuple):
 
 def refusal_of(session: Session, pod_set: PodSet, task: PodInfo, found: int, nodes: NodeSet) -> FitError:
     """Return why ``task``, after ``found`` others of its pod set found room, found none on ``nodes``."""
-    counts = None if session.pre_predicates.said(task) else _counted(session, task, nodes)
+    counts = None if session.ask.pre_predicates.said(task) else _counted(session, task, nodes)
     below = pod_set.min_member > 1 and task.job.active(pod_set) < pod_set.min_member
     place = _alike(task.job, pod_set, task.request.number).index(task)
 
     def about(other: PodInfo) -> str:
-        why = session.pre_predicates.said(other) if counts is None else None
+        why = session.ask.pre_predicates.said(other) if counts is None else None
         why = why or _text(session, other, counts or _counted(session, other, nodes))
         if below:
             where = "" if pod_set.name == DEFAULT_POD_SET else f" of sub-group {pod_set.name}"
@@ -58,7 +58,7 @@ def _counted(session: Session, task: PodInfo, nodes: NodeSet) -> _Counts:
     later, _ = resource_fit(session.nodes, task.request, nodes.rows)
     refused = [
         (plugin, number, nodes.where(mask)[0])
-        for plugin, mask in session.judge.refused_by(task, nodes)
+        for plugin, mask in session.ask.node_rules.refused_by(task, nodes)
         if (number := int(np.count_nonzero(mask)))
     ]
     return _Counts(int(np.count_nonzero(~later)), tuple(refused))
@@ -67,6 +67,6 @@ def _counted(session: Session, task: PodInfo, nodes: NodeSet) -> _Counts:
 def _text(session: Session, task: PodInfo, counts: _Counts) -> str:
     parts = [f"{counts.lacking} node(s) had insufficient resources"] if counts.lacking else []
     for plugin, number, first in counts.refused:
-        reason = session.judge.reason_of(plugin, task, first)
+        reason = session.ask.node_rules.reason_of(plugin, task, first)
         parts.append(f"{number} node(s) were refused by plugin {plugin}{reason}")
     return f"{NO_NODES}: {'. '.join(sorted(parts))}." if parts else f"{NO_NODES}."

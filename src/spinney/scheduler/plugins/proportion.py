@@ -28,7 +28,7 @@ from spinney.scheduler.fairshare.reclaim import Reclaimer, Victims, can_reclaim,
 from spinney.scheduler.fairshare.totals import cluster_total, device_sizes
 from spinney.scheduler.framework.arguments import read_arguments
 from spinney.scheduler.framework.events import WITHIN_CAPACITY, BatchEvent, CapacityVerdict, EventHandler, Scenario
-from spinney.scheduler.framework.hooks import QueueTurn
+from spinney.scheduler.framework.extension_points import QueueTurn
 from spinney.scheduler.framework.jobs import PodGroupInfo
 from spinney.scheduler.framework.nodes import NodeInfo
 from spinney.scheduler.framework.plugin import Constraint, Plugin

@@ -115,7 +115,7 @@ class ReservationPlugin(Plugin):
         tasks = job.tasks_to_allocate()
         if len(tasks) < self._min_pods or any(task.request.share is not None for task in tasks):
             return False
-        return self._session.is_job_over_capacity(job, tasks).ok
+        return self._session.ask.is_job_over_capacity(job, tasks).ok
 
     # -- which nodes -------------------------------------------------------------------------------------------------
 
@@ -142,7 +142,7 @@ class ReservationPlugin(Plugin):
         room = self._room(rows)
         used = np.zeros(len(rows), dtype=np.bool_)
         for request, task, count in demand:
-            each = _times(room, request) * self._session.judge.suits(task)[rows]
+            each = _times(room, request) * self._session.ask.node_rules.suits(task)[rows]
             before = np.cumsum(each) - each
             here = np.clip(count - before, 0, each)
             if int(here.sum()) < count:

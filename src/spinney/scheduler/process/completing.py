@@ -11,7 +11,7 @@ import msgspec
 from spinney.binding.repair import PartGangs
 from spinney.gangs.tree import GangKey
 from spinney.scheduler.config import PluginOption, SchedulerConfig
-from spinney.scheduler.framework.hooks import with_jobs_first
+from spinney.scheduler.framework.extension_points import with_jobs_first
 from spinney.scheduler.framework.jobs import PodGroupInfo
 from spinney.scheduler.framework.plugin import Plugin, PluginRegistry
 from spinney.scheduler.framework.session import Session

@@ -8,9 +8,9 @@ from spinney.scheduler.framework.session import Session
 def queue_figures(session: Session, queue: str) -> str:
     """Return what a queue holds, is guaranteed and may fairly claim, for messages."""
     figures = (
-        ("uses", session.queue_allocated(queue)),
-        ("quota", session.queue_deserved(queue)),
-        ("fair share", session.queue_fair_share(queue)),
+        ("uses", session.ask.queue_allocated(queue)),
+        ("quota", session.ask.queue_deserved(queue)),
+        ("fair share", session.ask.queue_fair_share(queue)),
     )
     parts = [f"{name} {_render(amounts)}" for name, amounts in figures if amounts is not None]
     return f"queue {queue} ({'; '.join([*parts, f'priority {session.queues[queue].priority}'])})"

@@ -12,7 +12,7 @@ from typing import overload
 
 from spinney.scheduler.fairshare.amounts import ZERO, Amounts
 from spinney.scheduler.fairshare.queues import Queue
-from spinney.scheduler.framework.hooks import QueueTurn
+from spinney.scheduler.framework.extension_points import QueueTurn
 from spinney.scheduler.framework.jobs import PodGroupInfo
 from spinney.scheduler.framework.session import Session
 from spinney.scheduler.framework.tasks import PodInfo
@@ -136,7 +136,7 @@ class _Branch:
         return QueueTurn(self.queue, None, _Losses(self._taken, len(self._taken), following.view), lost)
 
     def __lt__(self, other: "_Branch") -> bool:
-        return self._session.compare_queues(self.turn(), other.turn()) > 0
+        return self._session.ask.compare_queues(self.turn(), other.turn()) > 0
 
 
 class _Losses(Sequence[PodGroupInfo]):

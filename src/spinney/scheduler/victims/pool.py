@@ -31,7 +31,7 @@ class Victim:
         self.job = job
         self.view = view
         """The job with the tasks that are still there to be given up."""
-        self.key: Any = session.job_key(view)
+        self.key: Any = session.ask.job_key(view)
         tasks = [task for task in view.tasks if task.status in ACTIVE_ALLOCATED]
         self.held: Amounts = session.charge_of_all(tasks)
         self.places = tasks
@@ -60,7 +60,7 @@ class VictimPool:
         self._keys: dict[str, dict[GangKey, Gang]] = {}
         self._queues: dict[str, list[Victim]] = {}
         self._victims: dict[GangKey, Victim] = {}
-        self._version = session.job_order_version()
+        self._version = session.ask.job_order_version()
         # A comparison is made when two are compared, of jobs as they are by then: no place found before need hold.
         self._keeps_order = all(order.compare is None for order in session.hooks.job_order)
         self._lots: dict[str, Lot] = {}
@@ -151,7 +151,7 @@ class VictimPool:
 
     def _follow_order(self) -> None:
         """Forget every order that may have changed."""
-        version = self._session.job_order_version()
+        version = self._session.ask.job_order_version()
         if version != self._version:
             self._version = version
             for queue in list(self._queues):

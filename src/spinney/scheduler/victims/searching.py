@@ -57,7 +57,7 @@ def search_victims(session: Session, rule: VictimRule, pending: Sequence[PodGrou
     """Search victims for every one of the ``pending`` jobs, in order, and commit what is found."""
     depth = session.config.queue_depth_per_action.get(rule.name)
     jobs = []
-    for job in first_of_queues(pending, depth, session.job_key):
+    for job in first_of_queues(pending, depth, session.ask.job_key):
         with session.bulkhead(job.key, "looking at"):
             jobs += [job] if _may_disturb(session, job) else []
     if not jobs:
@@ -65,7 +65,7 @@ def search_victims(session: Session, rule: VictimRule, pending: Sequence[PodGrou
     search = Search(session, rule, pending)
     shared = session.config.use_scheduling_signatures and session.hooks.find_victims_alike
     failed = FailedSearches(within_queue=rule.within_queue) if shared else None
-    order = JobOrder(session, jobs)
+    order = JobOrder(session.ask, jobs)
     while order and not search.budget.is_spent:
         job = order.pop()
         with session.bulkhead(job.key, "searching victims for"):
@@ -114,13 +114,13 @@ class Search:
         self._messages.clear()
         tasks = list(job.tasks_to_allocate())
         asked = _one_of_each(tasks) if all(hook.alike for hook in session.hooks.invariants) else tasks
-        blocker = next(filter(None, map(session.victim_invariant_blocker, asked)), None)
+        blocker = next(filter(None, map(session.ask.victim_invariant_blocker, asked)), None)
         if blocker is not None:
             self._reject(blocker)
         if not tasks or blocker is not None:
             self._report(job, 0)
             return False
-        session.job_solution_start()
+        session.ask.job_solution_start()
         queues = list(rule.queues(job, self._pool))
 
         def admits(victim: PodGroupInfo) -> bool:

@@ -173,7 +173,7 @@ class _Choosing:
 
 def _suiting(session: Session, tasks: Sequence[PodInfo]) -> Mask:
     """Return the nodes that one of ``tasks`` may ever go to, ``[node]``."""
-    judge = session.judge
+    judge = session.ask.node_rules
     kinds = {id(judge.rules(task)): task for task in reversed(tasks)}
     found: Mask = np.logical_or.reduce([judge.suits(task) for task in kinds.values()])
     return found

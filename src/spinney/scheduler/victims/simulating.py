@@ -33,7 +33,7 @@ class Bystanders:
         self._kinds: dict[tuple[object, ...], deque[PodGroupInfo]] = {}
         hooks = session.hooks
         alike = all(hook.alike for hook in hooks.queue_order) and all(order.alike for order in hooks.job_order)
-        for job in sorted(pending, key=session.job_key):
+        for job in sorted(pending, key=session.ask.job_key):
             asked = session.charge_of_all(job.tasks_to_allocate()) if alike else job.key
             self._kinds.setdefault((job.queue, asked), deque()).append(job)
 
@@ -76,7 +76,7 @@ def simulate(
         for task in tasks:
             statement.evict(task, messages[victim.queue], beneficiary=job.key)
     taking_part: dict[PodGroupInfo, object] = {job: None, **victims}
-    order = JobOrder(session, [*taking_part, *bystanders.besides(taking_part)])
+    order = JobOrder(session.ask, [*taking_part, *bystanders.besides(taking_part)])
     refused: set[object] = set()
     alike = session.hooks.place_alike
     left = len(taking_part)

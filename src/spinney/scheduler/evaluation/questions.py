@@ -1,4 +1,4 @@
-"""How what several plugins say becomes one answer: the asking half of a session."""
+"""What a session asks its plugins (``session.ask``), and how several answers become one."""
 
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
@@ -10,17 +10,19 @@ from typing import Any, TypeVar
 import structlog
 
 from spinney.gangs.tree import GroupSet, Member
+from spinney.scheduler.evaluation.node_rules import NodeRules
 from spinney.scheduler.evaluation.ordering import Ordering, three_way
+from spinney.scheduler.evaluation.pre_predicates import PrePredicates
+from spinney.scheduler.evaluation.succession import Succession
 from spinney.scheduler.fairshare import Amounts, Queue
 from spinney.scheduler.fairshare.bounds import Lot, least_of
 from spinney.scheduler.framework import answers
 from spinney.scheduler.framework.events import WITHIN_CAPACITY, BatchEvent, CapacityVerdict, Event, Scenario
-from spinney.scheduler.framework.hooks import Hook, Order, QueueTurn
+from spinney.scheduler.framework.extension_points import Hook, Order, QueueTurn
 from spinney.scheduler.framework.jobs import PodGroupInfo
 from spinney.scheduler.framework.nodes import NodeInfo, NodeSet
-from spinney.scheduler.framework.registration import Registration
+from spinney.scheduler.framework.session import Session
 from spinney.scheduler.framework.tasks import PodInfo
-from spinney.scheduler.framework.timing import Timings
 from spinney.scheduler.knowledge.steadiness import View, job_view, task_view
 
 T = TypeVar("T")
@@ -40,16 +42,36 @@ class SubsettingFailed(Exception):  # noqa: N818 - named for the situation
         self.plugin = plugin
 
 
-class Decisions(Registration):
-    """Asks plugins and combines their answers. ``verbosity`` is that of developer logs, as klog counts."""
+class Questions:
+    """Asks the plugins of a session and makes one answer of theirs. Mutable: it remembers answers."""
 
-    def __init__(self, timings: Timings, *, verbosity: int = 0) -> None:
-        super().__init__()
-        self.timings = timings
-        self.verbosity = verbosity
+    def __init__(self, session: Session) -> None:
+        self.hooks = session.hooks
+        self.queues = session.queues
+        self.timings = session.timings
+        self.failures = session.failures
+        self.verbosity = session.config.verbosity
         self.moment = 0
         """Counts what was announced to event handlers: what a plugin that listens has answered holds until the next."""
+        self.succession = Succession(session.nodes.table.usage)
+        self._nodes = session.nodes
         self._numbers = count(1 << 32)
+
+    # -- nodes -------------------------------------------------------------------------------------------------------
+
+    @cached_property
+    def node_rules(self) -> NodeRules:
+        """Return what filters and scores nodes for tasks; plugins must have registered by then."""
+        return NodeRules(self._nodes, self.hooks, self.timings, self.failures, lambda: self.moment)
+
+    @cached_property
+    def pre_predicates(self) -> PrePredicates:
+        """Return what asks what keeps tasks off all nodes; plugins must have registered by then."""
+        return PrePredicates(self._nodes, self.hooks, self.timings, self.failures, lambda: self.moment)
+
+    def pre_predicate(self, task: PodInfo) -> str | None:
+        """Return why ``task`` cannot be placed whatever the node, or ``None``."""
+        return self.pre_predicates.refusal(task)
 
     # -- order -------------------------------------------------------------------------------------------------------
 
@@ -205,14 +227,6 @@ class Decisions(Registration):
         """Return why a plugin refuses a preempt scenario, or ``None`` if all agree."""
         return self._scenario_refusal(self.hooks.preempt_validators, "preempt_validator", scenario)
 
-    def validate_reclaim(self, scenario: Scenario) -> bool:
-        """Tell whether all plugins agree with a reclaim scenario."""
-        return self.reclaim_refusal(scenario) is None
-
-    def validate_preempt(self, scenario: Scenario) -> bool:
-        """Tell whether all plugins agree with a preempt scenario."""
-        return self.preempt_refusal(scenario) is None
-
     def reclaim_bound(self, reclaimer: PodGroupInfo, lots: Mapping[str, Lot]) -> Amounts | None:
         """Return the most that may be taken for good from the ``lots`` of other queues; ``None`` is unbounded."""
         bounds: list[Amounts] = []
@@ -238,6 +252,16 @@ class Decisions(Registration):
     def queue_fair_share(self, queue: str) -> Amounts | None:
         """Return a queue's fair share, if a plugin knows."""
         return self._first_amounts(self.hooks.queue_fair_share, "queue_fair_share", queue)
+
+    def bind_annotations(self, task: PodInfo) -> dict[str, str]:
+        """Return what plugins add to the bind of a task."""
+        annotations: dict[str, str] = {}
+        for hook in self.hooks.bind_mutations:
+            nothing: Mapping[str, str] = {}
+            annotations.update(
+                self._asked(hook, "bind_request_mutate", answers.annotations, nothing, task, task.node_name)
+            )
+        return annotations
 
     # -- events ------------------------------------------------------------------------------------------------------
 

@@ -22,11 +22,9 @@ from spinney.cluster.table import Mask
 from spinney.gangs.tree import GangKey
 from spinney.scheduler.evaluation.fitting import resource_fit
 from spinney.scheduler.framework import answers
-from spinney.scheduler.framework.failing import Failures, InvalidAnswer
-from spinney.scheduler.framework.hooks import (
+from spinney.scheduler.framework.extension_points import (
     DoesNotFit,
     Fit,
-    Hooks,
     NodeOrderColumns,
     NodeOrderFn,
     Predicate,
@@ -34,6 +32,8 @@ from spinney.scheduler.framework.hooks import (
     PredicateFn,
     Score,
 )
+from spinney.scheduler.framework.failing import Failures, InvalidAnswer
+from spinney.scheduler.framework.hooks import Hooks
 from spinney.scheduler.framework.jobs import PodGroupInfo
 from spinney.scheduler.framework.nodes import NodeInfo, Nodes, NodeSet, Scores
 from spinney.scheduler.framework.tasks import PodInfo
@@ -128,7 +128,7 @@ class RuleSet(NamedTuple):
         )
 
 
-class Judge:
+class NodeRules:
     """Judges nodes for tasks by the rules plugins have registered. Mutable: it remembers verdicts."""
 
     def __init__(
