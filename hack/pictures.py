@@ -24,7 +24,7 @@ from spinney.api.podgang import POD_GANG, PodGang
 from spinney.api.struct import JSON
 from spinney.cli.bodies.top import scene
 from spinney.cli.demo.workloads import inference, queues, training
-from spinney.cli.picture import draw
+from spinney.cli.pictures.picture import draw
 from spinney.sim import Cluster
 
 DIRECTORY: Final = Path(__file__).resolve().parent.parent / "docs" / "pictures"

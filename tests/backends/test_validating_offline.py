@@ -9,7 +9,7 @@ from spinney.api.grove import PodCliqueSet
 from spinney.backends import Rejected, SchedulerBackend
 from spinney.backends.builtin import BACKENDS, every_backend
 from spinney.backends.profiles import Profile
-from spinney.cli.offline_backends import NeedsCluster, judge
+from spinney.cli.manifests.offline_backends import NeedsCluster, judge
 from spinney.runtime import Runtime, run_virtual
 from spinney.testing.builders import a_clique, a_pod_clique_set, a_scaling_group
 from tests.backends.bench import asking

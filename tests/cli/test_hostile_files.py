@@ -16,7 +16,7 @@ from click.testing import CliRunner
 from spinney.api import yaml_text
 from spinney.api.struct import JSON
 from spinney.cli import main
-from spinney.cli.printable import printable
+from spinney.cli.terminal.printable import printable
 from spinney.runtime.private_files import write_private
 from spinney.sim import snapshot_files
 from spinney.sim.snapshot import ClusterSnapshot

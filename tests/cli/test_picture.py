@@ -9,8 +9,8 @@ from spinney.api.kai import Queue
 from spinney.api.meta import ObjectMeta
 from spinney.api.podgang import PodGang
 from spinney.api.struct import convert
-from spinney.cli.picture import Scene, draw
-from spinney.cli.shares import queue_shares
+from spinney.cli.pictures.picture import Scene, draw
+from spinney.cli.pictures.shares import queue_shares
 from tests.cli.pictures import a_node, a_pod, a_queue
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import click
 import pytest
 
-from spinney.cli.stack_settings import embedded_settings
+from spinney.cli.settings.stack import embedded_settings
 from spinney.nodes import ClusterSpec
 from spinney.sim.embedded import StackOptions
 from spinney.sim.shapes import gpu_cluster

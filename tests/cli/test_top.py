@@ -11,7 +11,7 @@ from click.testing import CliRunner
 
 from spinney.cli import main
 from spinney.cli.bodies.top import scene
-from spinney.cli.picture import summary
+from spinney.cli.pictures.picture import summary
 from spinney.sim import Cluster
 from spinney.sim.snapshot_files import write_snapshot
 from tests.cli.clusters import ServedCluster

@@ -9,7 +9,7 @@ from spinney.api.core import NAMESPACE, POD, Pod
 from spinney.api.podgang import POD_GANG, PodGang
 from spinney.api.rbac import CLUSTER_ROLE, CLUSTER_ROLE_BINDING
 from spinney.backends import every_backend
-from spinney.cli.rights import grouper_rights, rules
+from spinney.cli.installing.rights import grouper_rights, rules
 from spinney.grouping.configuration import check
 from spinney.grouping.grouper import Grouper
 from spinney.kube.cache import WatchCache

@@ -10,7 +10,7 @@ from click.testing import CliRunner
 from spinney.backends import catalogue, every_backend
 from spinney.backends.documents import InvalidDocument
 from spinney.backends.kube import KubeSchedulerConfig
-from spinney.cli.operator import operator
+from spinney.cli.commands.operator import operator
 from spinney.operator.configuration import LoadedConfiguration, check, effective, without_effect
 from spinney.operator.operator import Settings
 

@@ -25,7 +25,7 @@ from spinney.api.grove import CLUSTER_TOPOLOGY_BINDING, POD_CLIQUE_SET
 from spinney.api.struct import JSON
 from spinney.backends.builtin import every_backend
 from spinney.cli import main
-from spinney.cli.manifest_fields import steps
+from spinney.cli.manifests.fields import steps
 from spinney.kube.client import Client
 from spinney.kube.crds import install_crds
 from spinney.kube.errors import ApiError

@@ -1,7 +1,8 @@
 """What people touch: the ``spinney`` command.
 
-A sub-command is a module of this package with a click command of the same name, imported when it is asked for. The
-module only declares what the command takes; what it does is in :mod:`spinney.cli.bodies` (see ``options.py``).
+A sub-command is a module of :mod:`spinney.cli.commands` with a click command of the same name, imported when it is
+asked for. The module only declares what the command takes; what it does is in :mod:`spinney.cli.bodies` (see
+``options.py``).
 """
 
 import os
@@ -11,7 +12,7 @@ import click
 from click.shell_completion import CompletionItem
 
 from spinney.cli.options import INTERRUPTED, meant
-from spinney.cli.printable import printable
+from spinney.cli.terminal.printable import printable
 
 __all__ = ["main"]
 
@@ -56,7 +57,7 @@ class LazyGroup(click.Group):
         if cmd_name not in COMMANDS:
             return None
         attribute = cmd_name.replace("-", "_")
-        command = getattr(import_module(f"spinney.cli.{attribute}"), attribute)
+        command = getattr(import_module(f"spinney.cli.commands.{attribute}"), attribute)
         assert isinstance(command, click.Command)
         return command
 

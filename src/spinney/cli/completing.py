@@ -11,7 +11,7 @@ import click
 from click.shell_completion import CompletionItem
 
 if TYPE_CHECKING:
-    from spinney.cli.choosing import ClusterChoice
+    from spinney.cli.clusters.choosing import ClusterChoice
 
 PATIENCE: Final = 3.0
 """Seconds after which nothing is offered."""
@@ -21,21 +21,21 @@ MOST: Final = 200
 
 def contexts(context: click.Context, _: click.Parameter, incomplete: str) -> list[CompletionItem]:
     """Offer the contexts of the kubeconfig."""
-    from spinney.cli import names  # noqa: PLC0415 - help must not wait for an HTTP stack
+    from spinney.cli.clusters import names  # noqa: PLC0415 - help must not wait for an HTTP stack
 
     return _offered(names.contexts(_path(context, "kubeconfig")), incomplete)
 
 
 def namespaces(context: click.Context, _: click.Parameter, incomplete: str) -> list[CompletionItem]:
     """Offer the namespaces of the cluster."""
-    from spinney.cli import names  # noqa: PLC0415
+    from spinney.cli.clusters import names  # noqa: PLC0415
 
     return _offered(names.listed(_choice(context), names.NAMESPACES, seconds=PATIENCE), incomplete)
 
 
 def subjects(context: click.Context, _: click.Parameter, incomplete: str) -> list[CompletionItem]:
     """Offer what ``why`` can be asked about; pods only where the word says that one is meant."""
-    from spinney.cli import names  # noqa: PLC0415
+    from spinney.cli.clusters import names  # noqa: PLC0415
 
     word, slash, _rest = incomplete.partition("/")
     found = names.subjects(_choice(context), word if slash else "", file=_path(context, "from_file"), seconds=PATIENCE)
@@ -44,7 +44,7 @@ def subjects(context: click.Context, _: click.Parameter, incomplete: str) -> lis
 
 def listed(context: click.Context, _: click.Parameter, incomplete: str) -> list[CompletionItem]:
     """Offer names of what ``get`` lists."""
-    from spinney.cli import names  # noqa: PLC0415
+    from spinney.cli.clusters import names  # noqa: PLC0415
 
     word = {"gangs": "gang", "sets": "pcs", "nodes": "node"}.get(str(context.params.get("kind")), "gang")
     found = names.subjects(_choice(context), word, file=_path(context, "from_file"), seconds=PATIENCE)
@@ -56,7 +56,7 @@ def _offered(found: list[str], incomplete: str) -> list[CompletionItem]:
 
 
 def _choice(context: click.Context) -> "ClusterChoice":
-    from spinney.cli.choosing import ClusterChoice  # noqa: PLC0415
+    from spinney.cli.clusters.choosing import ClusterChoice  # noqa: PLC0415
 
     return ClusterChoice(_path(context, "kubeconfig"), context.params.get("context"), context.params.get("namespace"))
 

@@ -8,8 +8,8 @@ from pathlib import Path
 import click
 from rich.console import Console
 
-from spinney.cli.logs import log_to_stderr
-from spinney.cli.output import echo, progress
+from spinney.cli.terminal.logs import log_to_stderr
+from spinney.cli.terminal.output import echo, progress
 from spinney.sim.cases import CaseFile, InvalidCase, read_cases
 from spinney.sim.cases.reporting import as_json, print_reports, unreadable_as_json
 from spinney.sim.cases.running import CaseReport, run_case

@@ -6,12 +6,12 @@ import click
 import msgspec
 import yaml
 
-from spinney.cli.choosing import ClusterChoice
-from spinney.cli.connecting import Connection, connected
-from spinney.cli.logs import log_to_stderr
-from spinney.cli.plugin_files import PluginText, policies_of
+from spinney.cli.clusters.choosing import ClusterChoice
+from spinney.cli.clusters.connecting import Connection, connected
 from spinney.cli.processes import managed, until_cancelled
 from spinney.cli.running import until_interrupted
+from spinney.cli.settings.plugin_files import PluginText, policies_of
+from spinney.cli.terminal.logs import log_to_stderr
 from spinney.coscheduling.configuration import CoschedulerConfiguration, InvalidConfiguration, load_configuration
 from spinney.coscheduling.framework.registry import PluginRegistry
 from spinney.coscheduling.process import COMPONENT, CoschedulerProcess

@@ -8,10 +8,10 @@ import click
 from spinney.api.apiextensions import CUSTOM_RESOURCE_DEFINITION
 from spinney.api.schema.crd import CustomKind, definition, kinds_of, manifest_text, write_manifests
 from spinney.api.struct import to_json
-from spinney.cli.choosing import ClusterChoice
-from spinney.cli.connecting import Connection, with_cluster
-from spinney.cli.crds import OWNERS
-from spinney.cli.output import echo
+from spinney.cli.clusters.choosing import ClusterChoice
+from spinney.cli.clusters.connecting import Connection, with_cluster
+from spinney.cli.commands.crds import OWNERS
+from spinney.cli.terminal.output import echo
 from spinney.kube.errors import AlreadyExists
 
 

@@ -5,10 +5,10 @@ from pathlib import Path
 
 import click
 
-from spinney.cli.choosing import ClusterChoice
-from spinney.cli.connecting import Connection, advice, with_cluster
-from spinney.cli.objects import read, resource_for
-from spinney.cli.output import echo
+from spinney.cli.clusters.choosing import ClusterChoice
+from spinney.cli.clusters.connecting import Connection, advice, with_cluster
+from spinney.cli.manifests.objects import read, resource_for
+from spinney.cli.terminal.output import echo
 from spinney.kube.errors import KubeError, NotFound
 
 

@@ -7,8 +7,8 @@ import click
 from spinney.cli.demo.screen import LiveScreen, PlainScreen
 from spinney.cli.demo.stage import Stuck
 from spinney.cli.demo.story import tell
-from spinney.cli.logs import log_to_stderr
 from spinney.cli.running import until_interrupted
+from spinney.cli.terminal.logs import log_to_stderr
 
 
 def demo(*, keep: bool, plain: bool) -> None:

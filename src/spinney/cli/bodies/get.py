@@ -10,11 +10,11 @@ from spinney.api.grove import POD_CLIQUE_SET, PodCliqueSet
 from spinney.api.labels import PART_OF
 from spinney.api.quantity import value
 from spinney.api.struct import JSON
-from spinney.cli.choosing import ClusterChoice
-from spinney.cli.gpus import cpu_on
+from spinney.cli.clusters.choosing import ClusterChoice
+from spinney.cli.clusters.reading import print_unseen, snapshot_of
 from spinney.cli.options import meant
-from spinney.cli.output import columns, echo, print_data, room_for, shortened
-from spinney.cli.reading import print_unseen, snapshot_of
+from spinney.cli.pictures.gpus import cpu_on
+from spinney.cli.terminal.output import columns, echo, print_data, room_for, shortened
 from spinney.gangs.sources.podgang import Workload
 from spinney.sim.gang_table import GangLine, gang_lines
 from spinney.sim.loading import inventory_of

@@ -9,12 +9,12 @@ import yaml
 from spinney.backends import every_backend
 from spinney.backends.documents import InvalidDocument
 from spinney.backends.registry import InitializationFailed
-from spinney.cli.choosing import ClusterChoice
-from spinney.cli.connecting import Connection, connected
-from spinney.cli.logs import log_to_stderr
+from spinney.cli.clusters.choosing import ClusterChoice
+from spinney.cli.clusters.connecting import Connection, connected
+from spinney.cli.installing.rights import grouper_rights, rules
 from spinney.cli.processes import managed, until_cancelled
-from spinney.cli.rights import grouper_rights, rules
 from spinney.cli.running import until_interrupted
+from spinney.cli.terminal.logs import log_to_stderr
 from spinney.grouping.configuration import LoadedConfiguration, check, load
 from spinney.grouping.grouper import COMPONENT, Grouper
 from spinney.kube.manager import ComponentFailed

@@ -16,7 +16,7 @@ import structlog
 
 from spinney.backends import InitializationFailed, every_backend
 from spinney.backends.documents import InvalidDocument
-from spinney.cli.logs import log_from
+from spinney.cli.terminal.logs import log_from
 from spinney.kube.client import Client
 from spinney.kube.config import connect_by_default, in_cluster_namespace, load_kubeconfig
 from spinney.kube.errors import KubeError

@@ -5,10 +5,10 @@ from pathlib import Path
 import click
 
 from spinney.api.kai import QUEUE
-from spinney.cli.choosing import ClusterChoice
-from spinney.cli.output import columns, echo, print_data, progress
-from spinney.cli.reading import print_unseen, snapshot_of
-from spinney.cli.settings import scheduler_settings
+from spinney.cli.clusters.choosing import ClusterChoice
+from spinney.cli.clusters.reading import print_unseen, snapshot_of
+from spinney.cli.settings.session import scheduler_settings
+from spinney.cli.terminal.output import columns, echo, print_data, progress
 from spinney.explain.amounts import counted
 from spinney.runtime import Runtime
 from spinney.sim.queue_table import QueueLine, has_queues, queue_lines

@@ -7,9 +7,9 @@ from pathlib import Path
 import click
 
 from spinney.api.durations import InvalidDuration, parse_duration
-from spinney.cli.choosing import ClusterChoice
-from spinney.cli.output import echo
-from spinney.cli.reading import print_unseen, snapshot_of
+from spinney.cli.clusters.choosing import ClusterChoice
+from spinney.cli.clusters.reading import print_unseen, snapshot_of
+from spinney.cli.terminal.output import echo
 from spinney.sim.snapshot import ClusterSnapshot
 from spinney.sim.snapshot_files import write_snapshot
 

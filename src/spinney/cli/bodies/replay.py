@@ -9,9 +9,9 @@ from typing import Final
 import click
 import msgspec
 
-from spinney.cli.contenders import contenders
-from spinney.cli.output import columns, echo, print_data, progress
-from spinney.cli.plugin_files import PluginText, session_policies
+from spinney.cli.settings.contenders import contenders
+from spinney.cli.settings.plugin_files import PluginText, session_policies
+from spinney.cli.terminal.output import columns, echo, print_data, progress
 from spinney.scheduler.config import SchedulerConfig
 from spinney.sim.faults import watching
 from spinney.sim.replay.checking import problems_of

@@ -11,12 +11,12 @@ import yaml
 from rich.console import Console
 from rich.table import Table
 
-from spinney.cli.choosing import ClusterChoice
-from spinney.cli.connecting import Connection, connected
-from spinney.cli.logs import log_to_stderr
-from spinney.cli.plugin_files import PluginText, session_policies
+from spinney.cli.clusters.choosing import ClusterChoice
+from spinney.cli.clusters.connecting import Connection, connected
 from spinney.cli.processes import managed
 from spinney.cli.running import until_interrupted
+from spinney.cli.settings.plugin_files import PluginText, session_policies
+from spinney.cli.terminal.logs import log_to_stderr
 from spinney.kube.client import Client
 from spinney.kube.manager import ComponentFailed
 from spinney.kube.read_only import ReadOnlyTransport

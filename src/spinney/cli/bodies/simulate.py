@@ -12,11 +12,11 @@ import click
 from spinney.api.core import NODE
 from spinney.api.podgang import POD_GANG, PodGang
 from spinney.api.struct import JSON
-from spinney.cli.choosing import DEFAULT_NAMESPACE, ClusterChoice
-from spinney.cli.contenders import contenders
-from spinney.cli.output import columns, echo, print_data, progress, shortened
-from spinney.cli.plugin_files import PluginText, session_policies
-from spinney.cli.reading import print_unseen, snapshot_of
+from spinney.cli.clusters.choosing import DEFAULT_NAMESPACE, ClusterChoice
+from spinney.cli.clusters.reading import print_unseen, snapshot_of
+from spinney.cli.settings.contenders import contenders
+from spinney.cli.settings.plugin_files import PluginText, session_policies
+from spinney.cli.terminal.output import columns, echo, print_data, progress, shortened
 from spinney.explain.amounts import counted
 from spinney.gangs.sources import podgang
 from spinney.gangs.tree import GangKey

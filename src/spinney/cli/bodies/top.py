@@ -17,11 +17,11 @@ from spinney.api.core import NODE, POD, Node, Pod
 from spinney.api.kai import QUEUE, Queue
 from spinney.api.meta import ObjectMeta
 from spinney.api.podgang import PodGang
-from spinney.cli.choosing import ClusterChoice
-from spinney.cli.connecting import Connection, with_cluster
-from spinney.cli.picture import GANG_LABEL, Scene, draw
-from spinney.cli.reading import print_unseen, snapshot_of
-from spinney.cli.shares import queue_shares
+from spinney.cli.clusters.choosing import ClusterChoice
+from spinney.cli.clusters.connecting import Connection, with_cluster
+from spinney.cli.clusters.reading import print_unseen, snapshot_of
+from spinney.cli.pictures.picture import GANG_LABEL, Scene, draw
+from spinney.cli.pictures.shares import queue_shares
 from spinney.cluster.classes import RequestClasses
 from spinney.cluster.pods import record_of
 from spinney.cluster.resources import ResourceAxis

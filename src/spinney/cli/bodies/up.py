@@ -9,11 +9,11 @@ from pathlib import Path
 import click
 
 from spinney.api.topology_binding import CLUSTER_TOPOLOGY_BINDING
-from spinney.cli.logs import log_to_stderr
-from spinney.cli.output import echo, progress
-from spinney.cli.plugin_files import PluginText, policies_of
 from spinney.cli.running import until_interrupted
-from spinney.cli.stack_settings import embedded_settings
+from spinney.cli.settings.plugin_files import PluginText, policies_of
+from spinney.cli.settings.stack import embedded_settings
+from spinney.cli.terminal.logs import log_to_stderr
+from spinney.cli.terminal.output import echo, progress
 from spinney.kube.errors import InternalError
 from spinney.nodes import ClusterSpec, InvalidClusterSpec
 from spinney.runtime import Runtime

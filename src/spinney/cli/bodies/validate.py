@@ -36,10 +36,10 @@ from spinney.api.struct import convert, to_json
 from spinney.backends import Profile, Rejected, TopologyAware, every_backend
 from spinney.backends.documents import Document, InvalidDocument, Problem, Step, decode, nearest
 from spinney.backends.kube import KubeScheduler, KubeSchedulerConfig
-from spinney.cli.manifest_fields import builtin_field_problems, field_problems, schema_faults, steps
-from spinney.cli.objects import Manifest, read
-from spinney.cli.offline_backends import NeedsCluster, judge
-from spinney.cli.output import echo, print_data
+from spinney.cli.manifests.fields import builtin_field_problems, field_problems, schema_faults, steps
+from spinney.cli.manifests.objects import Manifest, read
+from spinney.cli.manifests.offline_backends import NeedsCluster, judge
+from spinney.cli.terminal.output import echo, print_data
 from spinney.operator.admission.rules import filled
 from spinney.operator.configuration import load
 from spinney.operator.controllers.podcliqueset import scheduler_name

@@ -12,8 +12,8 @@ from pathlib import Path
 import click
 
 from spinney.api.core import POD, Pod
-from spinney.cli.choosing import ClusterChoice
-from spinney.cli.connecting import Connection, with_cluster
+from spinney.cli.clusters.choosing import ClusterChoice
+from spinney.cli.clusters.connecting import Connection, with_cluster
 from spinney.kube.cache import WatchCache
 from spinney.kube.client import Client
 from spinney.runtime import Runtime

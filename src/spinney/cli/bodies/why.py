@@ -9,12 +9,12 @@ import click
 import msgspec
 import structlog
 
-from spinney.cli.choosing import ClusterChoice
-from spinney.cli.logs import log_to_stderr
-from spinney.cli.output import coloured, echo, print_data, progress
-from spinney.cli.plugin_files import PluginText, session_policies
-from spinney.cli.reading import print_unseen, snapshot_of
-from spinney.cli.settings import scheduler_settings
+from spinney.cli.clusters.choosing import ClusterChoice
+from spinney.cli.clusters.reading import print_unseen, snapshot_of
+from spinney.cli.settings.plugin_files import PluginText, session_policies
+from spinney.cli.settings.session import scheduler_settings
+from spinney.cli.terminal.logs import log_to_stderr
+from spinney.cli.terminal.output import coloured, echo, print_data, progress
 from spinney.explain import as_text
 from spinney.explain.amounts import counted
 from spinney.runtime import Runtime

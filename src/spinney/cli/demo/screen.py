@@ -11,7 +11,7 @@ from rich.padding import Padding
 from rich.rule import Rule
 from rich.text import Text
 
-from spinney.cli.picture import Scene, draw, summary
+from spinney.cli.pictures.picture import Scene, draw, summary
 
 _ROOM_FOR_TEXT: Final = 10
 """Lines of a screen that the picture leaves to what is said."""

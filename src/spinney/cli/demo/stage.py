@@ -15,8 +15,8 @@ from spinney.api.struct import JSON
 from spinney.api.topology_binding import CLUSTER_TOPOLOGY_BINDING
 from spinney.cli.demo.screen import Screen
 from spinney.cli.demo.workloads import queues
-from spinney.cli.picture import Scene
-from spinney.cli.shares import queue_shares
+from spinney.cli.pictures.picture import Scene
+from spinney.cli.pictures.shares import queue_shares
 from spinney.kube.cache import WatchCache
 from spinney.nodes import ClusterSpec
 from spinney.runtime import Runtime

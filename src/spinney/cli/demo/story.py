@@ -10,7 +10,7 @@ from spinney.cli.demo.screen import Commands, Screen
 from spinney.cli.demo.stage import Stage, a_stage
 from spinney.cli.demo.workloads import INFERENCE_PODS, inference, training
 from spinney.cli.options import KUBECONFIG
-from spinney.cli.output import progress
+from spinney.cli.terminal.output import progress
 from spinney.explain.amounts import counted
 from spinney.nodes import PodTimes
 from spinney.server.http.serving import HttpServer

@@ -3,8 +3,7 @@
 from collections.abc import Iterable
 
 from spinney.backends import Right, SchedulerBackend
-from spinney.cli import rights
-from spinney.cli.installing import computed
+from spinney.cli.installing import computed, rights
 from spinney.cli.installing.computed import NAMESPACE
 from spinney.cli.installing.description import Condition, Description, Each, Value, When
 from spinney.cli.installing.processes import COSCHEDULER, GROUPER, OPERATOR, PROCESSES, SCHEDULER, labels

@@ -3,8 +3,8 @@
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from spinney.cli.plugin_files import PluginText
-from spinney.cli.settings import scheduler_settings
+from spinney.cli.settings.plugin_files import PluginText
+from spinney.cli.settings.session import scheduler_settings
 from spinney.scheduler.config import SchedulerConfig
 from spinney.scheduler.framework.plugin import PluginRegistry
 from spinney.sim.policies import Policies, with_policies

@@ -10,11 +10,11 @@ from typing import TypeVar
 
 import click
 
-from spinney.cli.choosing import DEFAULT_NAMESPACE, ClusterChoice
-from spinney.cli.logs import log_to_stderr
+from spinney.cli.clusters.choosing import DEFAULT_NAMESPACE, ClusterChoice
 from spinney.cli.options import KUBECONFIG
-from spinney.cli.output import echo
 from spinney.cli.running import until_interrupted
+from spinney.cli.terminal.logs import log_to_stderr
+from spinney.cli.terminal.output import echo
 from spinney.kube.client import Client
 from spinney.kube.config import connect, in_cluster, in_cluster_namespace, select_context
 from spinney.kube.errors import (

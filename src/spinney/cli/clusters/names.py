@@ -9,8 +9,8 @@ from spinney.api.core import NAMESPACE, NODE, POD
 from spinney.api.meta import ObjectMeta
 from spinney.api.resource import Resource
 from spinney.api.struct import Struct
-from spinney.cli.choosing import ClusterChoice
-from spinney.cli.connecting import opened
+from spinney.cli.clusters.choosing import ClusterChoice
+from spinney.cli.clusters.connecting import opened
 from spinney.kube.client import Client
 from spinney.kube.discovery import served
 from spinney.kube.errors import KubeError

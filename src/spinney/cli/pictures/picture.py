@@ -18,10 +18,10 @@ from rich.text import Text
 
 from spinney.api.core import Node, Pod
 from spinney.api.podgang import PodGang
-from spinney.cli.gpus import gpus_on
-from spinney.cli.printable import printable
-from spinney.cli.racks import NOBODY, Boxes, Lines, Mark, Occupants, occupants
-from spinney.cli.shares import QueueShare, draw_shares
+from spinney.cli.pictures.gpus import gpus_on
+from spinney.cli.pictures.racks import NOBODY, Boxes, Lines, Mark, Occupants, occupants
+from spinney.cli.pictures.shares import QueueShare, draw_shares
+from spinney.cli.terminal.printable import printable
 
 GANG_LABEL: Final = "grove.io/podgang"
 

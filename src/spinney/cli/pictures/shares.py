@@ -14,7 +14,7 @@ from rich.text import Text
 from spinney.api.core import Pod
 from spinney.api.kai import Queue
 from spinney.api.labels import KAI_QUEUE
-from spinney.cli.gpus import gpus_of
+from spinney.cli.pictures.gpus import gpus_of
 
 _BAR: Final = 12
 _SHORT_BAR: Final = 8

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING
 import click
 
 from spinney.api.core import NODE
-from spinney.cli.choosing import ClusterChoice
-from spinney.cli.logs import log_to_stderr
-from spinney.cli.output import echo, progress
+from spinney.cli.clusters.choosing import ClusterChoice
+from spinney.cli.terminal.logs import log_to_stderr
+from spinney.cli.terminal.output import echo, progress
 from spinney.sim.snapshot import KINDS, ClusterSnapshot, Unseen, take
 
 if TYPE_CHECKING:
-    from spinney.cli.connecting import Connection
+    from spinney.cli.clusters.connecting import Connection
 
 
 def snapshot_of(choice: ClusterChoice, from_file: Path | None) -> tuple[ClusterSnapshot, str | None]:
@@ -28,7 +28,7 @@ def snapshot_of(choice: ClusterChoice, from_file: Path | None) -> tuple[ClusterS
         except UnreadableSnapshot as error:
             raise click.ClickException(str(error)) from error
 
-    from spinney.cli.connecting import with_cluster  # noqa: PLC0415 - a file needs no HTTP stack
+    from spinney.cli.clusters.connecting import with_cluster  # noqa: PLC0415 - a file needs no HTTP stack
 
     async def use(connection: "Connection") -> tuple[ClusterSnapshot, str | None]:
         with progress(f"reading {connection.source}", steps=len(KINDS)) as say:

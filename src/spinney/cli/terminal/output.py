@@ -14,7 +14,7 @@ import click
 import yaml
 
 from spinney.api.struct import to_json
-from spinney.cli.printable import printable
+from spinney.cli.terminal.printable import printable
 
 GAP: Final = "   "
 _LAST_COLUMN: Final = 60

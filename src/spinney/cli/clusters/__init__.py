@@ -1,0 +1,1 @@
+"""The cluster, or the snapshot of one, that a command is about."""

@@ -1,0 +1,1 @@
+"""Configuration files and plugins that a command is given."""

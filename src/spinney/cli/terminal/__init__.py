@@ -1,0 +1,1 @@
+"""What commands print, and how much they log."""
