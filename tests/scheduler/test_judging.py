@@ -5,6 +5,7 @@ import pytest
 
 from spinney.scheduler import NodeInfo, NodeSet, Plugin, PodGroupInfo, PodInfo, SchedulerConfig, Scores, Session
 from spinney.scheduler.cycle.scheduler import Scheduler
+from spinney.scheduler.evaluation import node_rules
 from tests.scheduler.building import a_node, a_scheduler, a_session, an_inventory, placements, put_job
 
 
@@ -156,3 +157,19 @@ def test_a_session_serves_what_plugins_offer() -> None:
 
     assert scheduler.http_handlers["/jobs"].fn({}) == b"[]"
     assert a_session(an_inventory(), config=SchedulerConfig()).hooks.http_handlers == {}
+
+
+def test_verdicts_that_were_forgotten_are_found_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """How many kinds of pods are remembered changes no decision."""
+
+    def placed() -> dict[str, str]:
+        inventory = an_inventory(*(a_node(f"n{number}") for number in range(4)))
+        for number in range(12):
+            put_job(inventory, f"job-{number}", 2, gpus=1 + number % 3)
+        return placements(a_scheduler(inventory, PerNode))
+
+    remembered = placed()
+    monkeypatch.setattr(node_rules, "_CELLS", 1)
+
+    assert placed() == remembered
+    assert len(remembered) > 6

@@ -197,6 +197,8 @@ class SchedulerConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_
     """The value of the node pool label that this scheduler serves; empty: nodes without it; absent: all nodes."""
     queue_depth_per_action: dict[str, int] = {}
     """How many jobs of each leaf queue an action looks at, the first in order; absent or 0: all."""
+    allocate_seconds: float = 20.0
+    """How long jobs are placed in one cycle; looked at between jobs. Those not reached come first in the next."""
     victim_search: VictimSearch = VictimSearch()
     honour_preemption_policy: bool = True
     """A pod whose ``preemptionPolicy`` is Never waits; nobody is disturbed for it."""

@@ -16,8 +16,8 @@ from unittest.mock import patch
 import msgspec
 import numpy as np
 
-from spinney.scheduler.actions import allocate
 from spinney.scheduler.cycle.scheduler import Scheduler
+from spinney.scheduler.evaluation import turns
 from spinney.scheduler.evaluation.fitting import resource_fit
 from spinney.scheduler.evaluation.job_order import Orders
 from spinney.scheduler.evaluation.node_rules import accepts
@@ -304,7 +304,7 @@ def naive_result(scheduler: Scheduler, session: Session) -> None:
 @contextmanager
 def _without_memory() -> Iterator[None]:
     with ExitStack() as stack:
-        for module in (allocate, searching, simulating):
+        for module in (turns, simulating):
             stack.enter_context(patch.object(module, "JobOrder", NaiveJobOrder))
         stack.enter_context(patch.object(placing, "place_run", naive_place_run))
         stack.enter_context(patch.object(searching, "VictimOrder", NaiveVictimOrder))

@@ -4,12 +4,20 @@ A job is placed as a whole or not at all; an elastic one then grows by one step 
 so that growth is fair between queues. A job that does not fit blocks nobody behind it.
 """
 
+from typing import Final
+
 from spinney.scheduler.actions.entry import pending_jobs
-from spinney.scheduler.evaluation.job_order import JobOrder, first_of_queues
+from spinney.scheduler.evaluation.job_order import first_of_queues
+from spinney.scheduler.evaluation.turns import ALLOCATE, Turns
 from spinney.scheduler.framework.jobs import PodGroupInfo
+from spinney.scheduler.framework.results import FitError
 from spinney.scheduler.framework.session import Session
 from spinney.scheduler.placement.placing import place_job
 from spinney.scheduler.placement.signatures import FailedSignatures
+
+NOT_REACHED: Final = (
+    "the time for placing jobs (allocateSeconds) was over before the turn of this one; it comes first in the next cycle"
+)
 
 
 class Allocate:
@@ -17,12 +25,13 @@ class Allocate:
 
     def execute(self, session: Session) -> None:
         """Place what fits."""
-        depth = session.config.queue_depth_per_action.get("allocate")
-        order = JobOrder(session.ask, first_of_queues(pending_jobs(session), depth, session.ask.job_key))
+        depth = session.config.queue_depth_per_action.get(ALLOCATE)
+        end = session.monotonic() + session.config.allocate_seconds
+        jobs = first_of_queues(pending_jobs(session), depth, session.ask.job_key)
+        turns = Turns(session, ALLOCATE, jobs, lambda: session.monotonic() > end)
         shared = session.config.use_scheduling_signatures and session.hooks.place_alike
         failed = FailedSignatures() if shared else None
-        while order:
-            job = order.pop()
+        for job in turns:
             known = failed.find(job) if failed is not None else None
             if known is not None:
                 for error in session.fit_errors.get(known, ()):
@@ -37,10 +46,12 @@ class Allocate:
             if placed and failed is not None:
                 failed.decided()
             if placed and job.pending:
-                order.push(job)
+                turns.push(job)
             elif placed is False and failed is not None and session.failures.total == failures:
                 # What failed may have failed about this job alone.
                 failed.add(job)
+        for job in turns.missed:
+            session.record_fit_error(job, FitError("OutOfTime", NOT_REACHED))
 
 
 def _allocate(session: Session, job: PodGroupInfo) -> bool:

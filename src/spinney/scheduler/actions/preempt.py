@@ -5,7 +5,6 @@ A job that cannot be preempted itself must stay within the quota of its queue an
 
 from collections.abc import Iterable
 
-from spinney.gangs.tree import Gang
 from spinney.scheduler.actions.entry import pending_jobs
 from spinney.scheduler.fairshare.amounts import Amounts
 from spinney.scheduler.framework.events import Scenario
@@ -38,9 +37,9 @@ class Preempt(VictimRule):
         """The victim must be of lower priority, and plugins must let it be taken."""
         return victim.priority < job.priority and session.ask.is_preempt_victim(job, victim)
 
-    def may_admit(self, job: PodGroupInfo, victim: Gang) -> bool:
+    def may_admit(self, job: PodGroupInfo, priority: int) -> bool:
         """The victim must be of lower priority."""
-        return victim.priority < job.priority
+        return priority < job.priority
 
     def refusal(self, session: Session, scenario: Scenario) -> str | None:
         """Plugins must agree with the outcome."""

@@ -63,6 +63,7 @@ class Scheduler:
         self._stale_since: dict[GangKey, datetime] = {}
         self._memory: dict[str, object] = {}
         self._setbacks = Setbacks()
+        self._overdue: dict[str, frozenset[GangKey]] = {}
         self._timings: Timings | None = None
         self._promises = Promises(config)
         self._actions = [_action(name, actions) for name in config.actions]
@@ -94,6 +95,7 @@ class Scheduler:
         session.stale_since = self._stale_since
         session.memory = self._memory
         session.setbacks = self._setbacks
+        session.overdue = self._overdue
         self._promises.begin(session)
         session.open()
         keep_off_closed_nodes(session)

@@ -45,6 +45,8 @@ from spinney.scheduler.knowledge.refusals import reasons_of
 PREDICATE: Final = "predicate"
 SCORE: Final = "node_order"
 GPU_SCORE: Final = "gpu_order"
+_CELLS: Final = 1 << 23
+"""How many verdicts are kept, of all kinds of pods about all nodes. With their scores they take 20 bytes each."""
 
 
 @dataclass(slots=True)
@@ -219,7 +221,7 @@ class NodeRules:
     def ask_again(self, task: PodInfo, rows: Rows) -> tuple[Mask, Scores]:
         """Return verdicts on ``rows`` as they are at this moment, and scores where a task may go; nothing is kept."""
         rules = self.rules(task)
-        fixed, _ = self._classes[task.request.number, rules.signature]
+        fixed, _ = self._class(task, rules)
         later, _ = resource_fit(self._nodes, task.request, rows)
         fits = fixed.fits[rows] & later
         score = fixed.score[rows]
@@ -290,8 +292,7 @@ class NodeRules:
     def suits(self, task: PodInfo) -> Mask:
         """Return the nodes, ``[node]``, that ``task`` may ever go to, whatever is on them."""
         rules = self.rules(task)
-        self._class_verdicts(task, rules)
-        return self._classes[task.request.number, rules.signature][0].fits
+        return self._class(task, rules)[0].fits
 
     # -- caches ------------------------------------------------------------------------------------------------------
 
@@ -351,22 +352,26 @@ class NodeRules:
         return id(rule) in self._learned and not rule.alike and self._learned[id(rule)] is None
 
     def _class_verdicts(self, task: PodInfo, rules: RuleSet) -> Judged:
+        known = self._class(task, rules)
+        current, usage = known[1], self._nodes.table.usage
+        if current.position != usage.position:
+            rows = usage.since(current.position)
+            self._refresh(known, rules, task, self._nodes.all.rows if rows is None else rows)
+        return current
+
+    def _class(self, task: PodInfo, rules: RuleSet) -> tuple[Judged, Judged]:
+        """Return what holds for a request class for the session, and until something changes on a node."""
         key = (task.request.number, rules.signature)
-        table = self._nodes.table
         known = self._classes.get(key)
         if known is None:
             everything = self._nodes.all.rows
             fixed = self._blank()
             fits, score = self._judge(rules.fixed, task, task.job, everything)
             fixed.fits[everything], fixed.score[everything] = fits, score
+            self._make_room(self._classes)
             known = self._classes[key] = (fixed, self._blank())
             self._refresh(known, rules, task, everything)
-            return known[1]
-        current = known[1]
-        if current.position != table.usage.position:
-            rows = table.usage.since(current.position)
-            self._refresh(known, rules, task, self._nodes.all.rows if rows is None else rows)
-        return current
+        return known
 
     def _refresh(self, known: tuple[Judged, Judged], rules: RuleSet, task: PodInfo, rows: Rows) -> None:
         fixed, current = known
@@ -382,6 +387,7 @@ class NodeRules:
         usage = self._nodes.table.usage
         known = self._pod_sets.get(key)
         if known is None:
+            self._make_room(self._pod_sets)
             known = self._pod_sets[key] = self._blank()
             known.valid = np.zeros(self._nodes.table.capacity, dtype=np.bool_)
         assert known.valid is not None, "verdicts of pod sets say which rows they cover"
@@ -394,6 +400,11 @@ class NodeRules:
             known.fits[missing], known.score[missing] = self._judge(rules.job, task, job, missing)
             known.valid[missing] = True
         return known
+
+    def _make_room(self, cache: dict[Any, Any]) -> None:
+        """Forget the kind that has been known longest, if there are many: whoever asks for it has it judged again."""
+        if cache and len(cache) * self._nodes.table.capacity >= _CELLS:
+            del cache[next(iter(cache))]
 
     def _blank(self) -> Judged:
         capacity = self._nodes.table.capacity

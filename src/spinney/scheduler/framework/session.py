@@ -114,6 +114,8 @@ class Session:
         self.devices = ClaimedDevices(self.claims, self.nodes)
         self.setbacks = Setbacks()
         """Gangs that are left alone for a while because looking at them failed, passed on likewise."""
+        self.overdue: dict[str, frozenset[GangKey]] = {}
+        """Gangs that an action did not reach in the cycle before, by action, passed on likewise."""
         self.errors: Counter[str] = Counter()
         """How often looking at a gang failed, by what was being done."""
         self._statements: list[Statement] = []

@@ -58,6 +58,8 @@ class VictimPool:
             if (position := queues.index.get(queue)) is not None and queues.is_leaf(position)
         }
         self._keys: dict[str, dict[GangKey, Gang]] = {}
+        self._priorities: dict[str, dict[int, list[GangKey]]] = {}
+        self._counts: dict[str, int] = {}
         self._queues: dict[str, list[Victim]] = {}
         self._victims: dict[GangKey, Victim] = {}
         self._version = session.ask.job_order_version()
@@ -86,25 +88,22 @@ class VictimPool:
         return job.key in self._victims
 
     def has_any(
-        self, queues: Iterable[str], may_be: Callable[[Gang], bool], admits: Callable[[PodGroupInfo], bool]
+        self, queues: Iterable[str], may_be: Callable[[int], bool], admits: Callable[[PodGroupInfo], bool]
     ) -> bool:
         """Tell whether a job of these queues is admitted; none of their pods is looked at for that.
 
-        ``may_be`` rules gangs out before anybody makes a job of them.
+        ``may_be`` rules out all jobs of a priority before anybody looks at one of them.
         """
         return any(
-            may_be(gang) and admits(self._session.job(key)) for queue in queues for key, gang in self._of(queue).items()
+            any(admits(self._session.job(key)) for key in keys)
+            for queue in queues
+            for priority, keys in self._by_priority(queue).items()
+            if may_be(priority)
         )
 
     def pods(self, queues: Iterable[str]) -> int:
         """Return how many pods the jobs of these queues could give up at most."""
-        inference, holdings = self._session.is_inference_preemptible(), self._session.snapshot.gangs.holdings
-        return sum(
-            count
-            for queue in queues
-            for kind, count in holdings.get(queue, {}).items()
-            if kind.charged and (kind.preemptible or inference)
-        )
+        return sum(map(self._count, queues))
 
     def lots(self, queues: Iterable[str]) -> dict[str, Lot]:
         """Return what could be taken from each of these queues, in sums that are never too small."""
@@ -172,6 +171,27 @@ class VictimPool:
                 for key, gang in gangs.items()
                 if gang.preemptible or (inference and self._session.job(key).is_preemptible_job(inference))
             }
+        return known
+
+    def _by_priority(self, queue: str) -> Mapping[int, list[GangKey]]:
+        """Return the preemptible gangs of a leaf queue by priority."""
+        known = self._priorities.get(queue)
+        if known is None:
+            known = self._priorities[queue] = {}
+            for key, gang in self._of(queue).items():
+                known.setdefault(gang.priority, []).append(key)
+        return known
+
+    def _count(self, queue: str) -> int:
+        """Return how many pods of a queue could be given up; counted once, for the snapshot does not change."""
+        known = self._counts.get(queue)
+        if known is None:
+            inference, holdings = self._session.is_inference_preemptible(), self._session.snapshot.gangs.holdings
+            known = self._counts[queue] = sum(
+                count
+                for kind, count in holdings.get(queue, {}).items()
+                if kind.charged and (kind.preemptible or inference)
+            )
         return known
 
     def _look(self, jobs: Iterable[PodGroupInfo]) -> Iterator[Victim]:

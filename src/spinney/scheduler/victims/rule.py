@@ -4,7 +4,6 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from typing import ClassVar, Literal
 
-from spinney.gangs.tree import Gang
 from spinney.scheduler.fairshare.amounts import Amounts
 from spinney.scheduler.framework.events import Scenario
 from spinney.scheduler.framework.jobs import PodGroupInfo
@@ -34,9 +33,9 @@ class VictimRule(ABC):
     def admits(self, session: Session, job: PodGroupInfo, victim: PodGroupInfo) -> bool:
         """Tell whether a preemptible job of one of these queues may be a victim."""
 
-    def may_admit(self, job: PodGroupInfo, victim: Gang) -> bool:
-        """Tell whether :meth:`admits` could let a gang be a victim; quick, for a first look at many."""
-        del job, victim
+    def may_admit(self, job: PodGroupInfo, priority: int) -> bool:
+        """Tell whether :meth:`admits` could let a job of a priority be a victim; for a first look at many."""
+        del job, priority
         return True
 
     @abstractmethod

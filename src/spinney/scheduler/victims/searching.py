@@ -24,7 +24,8 @@ import structlog
 
 from spinney.cluster.statuses import ACTIVE_ALLOCATED, PodStatus
 from spinney.explain.reasons import ScenarioCount, VictimReport
-from spinney.scheduler.evaluation.job_order import JobOrder, first_of_queues
+from spinney.scheduler.evaluation.job_order import first_of_queues
+from spinney.scheduler.evaluation.turns import ALLOCATE, Turns
 from spinney.scheduler.fairshare.amounts import Amounts, total_of
 from spinney.scheduler.fairshare.runtimes import delay_elapsed
 from spinney.scheduler.framework.jobs import PodGroupInfo
@@ -56,6 +57,9 @@ _PREEMPTION_POLICY = attrgetter("record.pod.spec.preemption_policy")
 def search_victims(session: Session, rule: VictimRule, pending: Sequence[PodGroupInfo]) -> None:
     """Search victims for every one of the ``pending`` jobs, in order, and commit what is found."""
     depth = session.config.queue_depth_per_action.get(rule.name)
+    # Whom nobody has tried to place may fit as it is.
+    untried = session.overdue.get(ALLOCATE, frozenset())
+    pending = [job for job in pending if job.key not in untried]
     jobs = []
     for job in first_of_queues(pending, depth, session.ask.job_key):
         with session.bulkhead(job.key, "looking at"):
@@ -65,9 +69,7 @@ def search_victims(session: Session, rule: VictimRule, pending: Sequence[PodGrou
     search = Search(session, rule, pending)
     shared = session.config.use_scheduling_signatures and session.hooks.find_victims_alike
     failed = FailedSearches(within_queue=rule.within_queue) if shared else None
-    order = JobOrder(session.ask, jobs)
-    while order and not search.budget.is_spent:
-        job = order.pop()
+    for job in Turns(session, rule.name, jobs, lambda: search.budget.is_spent):
         with session.bulkhead(job.key, "searching victims for"):
             _search(session, search, failed, job)
 
@@ -126,7 +128,7 @@ class Search:
         def admits(victim: PodGroupInfo) -> bool:
             return rule.admits(session, job, victim)
 
-        if not self._pool.has_any(queues, lambda gang: rule.may_admit(job, gang), admits):
+        if not self._pool.has_any(queues, lambda priority: rule.may_admit(job, priority), admits):
             self._report(job, 0)
             return False
         room = Room.of(session)

@@ -1,0 +1,63 @@
+"""Whose turn it is in an action, while its time lasts.
+
+Jobs come in order. When the time of an action is over, the jobs that were not reached come first in the next cycle. So
+a cycle ends however many jobs there are that cannot be placed, and no job waits for ever behind them.
+"""
+
+from collections.abc import Callable, Iterable, Iterator
+from datetime import timedelta
+from typing import Final
+
+from spinney.gangs.tree import GangKey
+from spinney.scheduler.evaluation.job_order import JobOrder
+from spinney.scheduler.framework.jobs import PodGroupInfo
+from spinney.scheduler.framework.session import Session
+
+ALLOCATE: Final = "allocate"
+REST_SECONDS: Final = 60.0
+"""After a cycle that ran out of time and placed nothing; if it placed something, the next follows at once."""
+
+
+class Turns:
+    """The jobs of one action by turn. Mutable: a job that has had its turn may be put back."""
+
+    def __init__(
+        self, session: Session, action: str, jobs: Iterable[PodGroupInfo], is_over: Callable[[], bool]
+    ) -> None:
+        self._session = session
+        self._action = action
+        self._is_over = is_over
+        self._waiting = {job.key: job for job in jobs}
+        overdue = session.overdue.pop(action, frozenset())
+        first = [job for key, job in self._waiting.items() if key in overdue]
+        others = [job for key, job in self._waiting.items() if key not in overdue]
+        self._orders = [JobOrder(session.ask, part) for part in (first, others) if part]
+        self._current: JobOrder | None = None
+
+    def __iter__(self) -> Iterator[PodGroupInfo]:
+        for order in self._orders:
+            self._current = order
+            while order:
+                if self._is_over():
+                    self._leave()
+                    return
+                job = order.pop()
+                self._waiting.pop(job.key, None)
+                yield job
+
+    def push(self, job: PodGroupInfo) -> None:
+        """Put back the job whose turn it is."""
+        assert self._current is not None, "somebody has had a turn"
+        self._waiting[job.key] = job
+        self._current.push(job)
+
+    @property
+    def missed(self) -> Iterable[PodGroupInfo]:
+        """Return the jobs whose turn did not come, after the last turn."""
+        return self._waiting.values()
+
+    def _leave(self) -> None:
+        session = self._session
+        missed: frozenset[GangKey] = frozenset(self._waiting)
+        session.overdue[self._action] = missed
+        session.wake_at(session.now + timedelta(seconds=0.001 if session.binds else REST_SECONDS))
