@@ -20,7 +20,7 @@ from prometheus_client import CollectorRegistry
 from spinney.api.schema.crd import manifests
 from spinney.backends.builtin import BACKENDS
 from spinney.cli import COMMANDS, main
-from spinney.cli.options import Told
+from spinney.cli.options import DescribedArgument
 from spinney.coscheduling.configuration import CoschedulerConfiguration
 from spinney.coscheduling.metrics import CoschedulingMetrics
 from spinney.coscheduling.plugins.coscheduling import CoschedulingArguments
@@ -93,7 +93,11 @@ def _commands() -> Iterator[str]:
 
 def _parameter(parameter: click.Parameter) -> list[str] | None:
     if isinstance(parameter, click.Argument):
-        return [f"`{parameter.human_readable_name}`", parameter.meaning if isinstance(parameter, Told) else "", ""]
+        return [
+            f"`{parameter.human_readable_name}`",
+            parameter.meaning if isinstance(parameter, DescribedArgument) else "",
+            "",
+        ]
     assert isinstance(parameter, click.Option)
     if parameter.hidden:
         return None

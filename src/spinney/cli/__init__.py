@@ -6,12 +6,13 @@ asked for. The module only declares what the command takes; what it does is in :
 """
 
 import os
+import signal
 from importlib import import_module
 
 import click
 from click.shell_completion import CompletionItem
 
-from spinney.cli.options import INTERRUPTED, meant
+from spinney.cli.options import meant
 from spinney.cli.terminal.printable import printable
 
 __all__ = ["main"]
@@ -73,7 +74,7 @@ class LazyGroup(click.Group):
             raise  # who reads only the first lines has had enough, which click knows
         except KeyboardInterrupt:
             click.echo(err=True)  # what the terminal shows of Ctrl-C has no line of its own
-            ctx.exit(INTERRUPTED)
+            ctx.exit(128 + signal.SIGINT)
         except Exception as error:
             if os.environ.get(_TRACEBACK):
                 raise

@@ -1,18 +1,20 @@
 """What commands take, apart from what they do.
 
-A command is declared in the module of its name and done by one in :mod:`spinney.cli.bodies`, which is imported when the
+A command is declared in :mod:`spinney.cli.commands` and done in :mod:`spinney.cli.bodies`, which is imported when the
 command runs. So help and completion cost what click costs, and never wait for numpy or an HTTP stack.
 """
 
 import os
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass, fields
+from functools import reduce, wraps
 from importlib import import_module
 from pathlib import Path
 from typing import Any, Final, TypeVar, cast
 
 import click
 
-from spinney.cli import completing
+from spinney.cli.clusters import completing
 
 _Decorated = TypeVar("_Decorated", bound=Callable[..., Any])
 
@@ -35,7 +37,7 @@ class TextFile(click.Path):
         return path
 
 
-class PluginText(click.ParamType[tuple[Path, str, dict[str, str]]]):
+class PluginParameter(click.ParamType[tuple[Path, str, dict[str, str]]]):
     """``FILE[:CLASS][,KEY=VALUE...]``: a plugin in a file, and its arguments; becomes path, class and arguments.
 
     A directory stands for all its Python files, which is how a ConfigMap is mounted.
@@ -62,16 +64,12 @@ class PluginText(click.ParamType[tuple[Path, str, dict[str, str]]]):
         return Path(path) if Path(path).is_dir() else TEXT_FILE.convert(path, param, ctx), name, arguments
 
 
-INTERRUPTED: Final = 130
-"""The exit status shells expect after Ctrl-C."""
-KUBECONFIG: Final = Path("~/.spinney/kubeconfig")
-"""Where ``spinney up`` writes how to reach it."""
 FILE: Final = click.Path(exists=True, dir_okay=False, path_type=Path)
 """A file that must be there, of whatever form."""
 TEXT_FILE: Final = TextFile()
 
 
-class Told(click.Argument):
+class DescribedArgument(click.Argument):
     """An argument that says what it means, for the reference; click has a place for that only with options."""
 
     def __init__(self, *declarations: Any, meaning: str, **attributes: Any) -> None:
@@ -81,21 +79,75 @@ class Told(click.Argument):
 
 def argument(name: str, *, meaning: str, **attributes: Any) -> Callable[[_Decorated], _Decorated]:
     """Add a positional argument and say what it means."""
-    return click.argument(name, cls=Told, meaning=meaning, **attributes)
+    return click.argument(name, cls=DescribedArgument, meaning=meaning, **attributes)
 
 
-def done_by(target: str) -> Callable[[Callable[[], None]], Callable[..., None]]:
-    """Have a declared command done by ``module:function``, which gets its parameters by name."""
+def with_body(declared: Callable[[], None]) -> Callable[..., None]:
+    """Have a declared command do what the function of its name in the module of its name in ``bodies`` does."""
+    name = declared.__name__
 
-    def decorated(declared: Callable[[], None]) -> Callable[..., None]:
+    @wraps(declared)
+    def run(**parameters: Any) -> None:
+        getattr(import_module(f"spinney.cli.bodies.{name}"), name)(**parameters)
+
+    return run
+
+
+@dataclass(frozen=True)
+class ProcessOptions:
+    """What every process that works on a cluster takes."""
+
+    kubeconfig: Path | None
+    verbosity: int
+    log_json: bool
+    leader_elect: bool
+    lease_namespace: str
+    metrics_address: str
+    metrics_port: int | None
+
+
+def process_options(*, leading: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Add the options of a process; the command gets them as ``process``. ``leading`` says what needs the lease."""
+    options = (
+        click.option("--kubeconfig", type=TEXT_FILE, help="Cluster; by default the one this runs in, or kubectl's."),
+        click.option(
+            "-v", "verbosity", default=1, show_default=True, metavar="N", help="How much to log, as klog counts."
+        ),
+        click.option("--log-json", is_flag=True, help="Log one JSON object per line."),
+        click.option(
+            "--leader-elect/--no-leader-elect", default=False, help=f"{leading} only while holding the lease."
+        ),
+        click.option("--lease-namespace", default="kube-system", show_default=True, help="Where the lease is."),
+        click.option(
+            "--metrics-address",
+            default="",
+            metavar="ADDRESS",
+            help="Address to serve /metrics, /livez and /readyz on; by default all.",
+        ),
+        click.option(
+            "--metrics-port",
+            type=click.IntRange(0, 65535),
+            help="Serve /metrics, /livez and /readyz on this port; 0 takes a free one.",
+        ),
+    )
+    names = [field.name for field in fields(ProcessOptions)]
+
+    def decorated(command: Callable[..., None]) -> Callable[..., None]:
+        @wraps(command)
         def run(**parameters: Any) -> None:
-            module, _, function = target.partition(":")
-            getattr(import_module(module), function)(**parameters)
+            process = ProcessOptions(**{name: parameters.pop(name) for name in names})
+            command(process=process, **parameters)
 
-        run.__name__, run.__doc__ = declared.__name__, declared.__doc__
-        return run
+        return reduce(lambda made, option: option(made), reversed(options), run)
 
     return decorated
+
+
+def configuration_options(*, config: str, check: str) -> Callable[[_Decorated], _Decorated]:
+    """Add ``--config`` and ``--check`` of a process; the command gets ``config`` and ``check_only``."""
+    checking = click.option("--check", "check_only", is_flag=True, help=f"Only check the configuration, {check}.")
+    reading = click.option("--config", type=TEXT_FILE, help=f"Configuration file{config}.")
+    return lambda command: reading(checking(command))
 
 
 def meant(word: str, known: Iterable[str]) -> str:
@@ -168,7 +220,7 @@ def plugin_option(command: _Decorated) -> _Decorated:
         "--plugin",
         "plugins",
         multiple=True,
-        type=PluginText(),
+        type=PluginParameter(),
         metavar="FILE[:CLASS][,KEY=VALUE]",
         help="Python file with a plugin of yours, or directory of them, added after those configured; may be repeated.",
     )(command)

@@ -1,15 +1,26 @@
-"""What a long-running process runs in: its lease, its metrics, and an end that lets begun work finish."""
+"""Running a process against a cluster: its lease, its metrics, and an end that lets begun work finish."""
 
 import asyncio
+from collections.abc import Awaitable, Callable
+from pathlib import Path
 from typing import Protocol
 
+import click
+import msgspec
+import yaml
 from prometheus_client import CollectorRegistry
 
+from spinney.cli.clusters.choosing import ClusterChoice
+from spinney.cli.clusters.connecting import Connection, connected
+from spinney.cli.options import ProcessOptions
+from spinney.cli.running import until_interrupted
 from spinney.kube.client import Client
 from spinney.kube.lease import LeaderElection, process_identity
-from spinney.kube.manager import Manager
+from spinney.kube.manager import ComponentFailed, Manager
 from spinney.kube.metrics import KubeMetrics
+from spinney.kube.read_only import ReadOnlyTransport
 from spinney.kube.serving import HealthServer
+from spinney.runtime import settle_garbage_collector
 
 
 class Process(Protocol):
@@ -20,6 +31,40 @@ class Process(Protocol):
 
     def stop(self) -> None:
         """Ask for a graceful stop."""
+
+
+def run_process(
+    options: ProcessOptions,
+    component: str,
+    run: Callable[[Manager], Awaitable[None]],
+    *failures: type[Exception],
+    read_only: bool = False,
+) -> None:
+    """Run a process on the chosen cluster until it is told to stop; ``failures`` of it become one line.
+
+    One that is ``read_only`` writes nothing, and so needs no lease.
+    """
+    settle_garbage_collector()
+    lease = options.lease_namespace if options.leader_elect and not read_only else None
+    endpoint = (options.metrics_address, options.metrics_port)
+    expected: tuple[type[Exception], ...] = (ComponentFailed, OSError, *failures)
+
+    async def use(connection: Connection) -> None:
+        client = connection.client
+        if read_only:
+            client = Client(ReadOnlyTransport(client.transport), client.runtime, field_manager=client.field_manager)
+        await run(managed(client, component, lease_namespace=lease, endpoint=endpoint))
+
+    try:
+        until_interrupted(connected(ClusterChoice(options.kubeconfig), use, field_manager=component))
+    except expected as error:
+        raise click.ClickException(str(error)) from error
+
+
+def print_checked(config: Path | None, settings: object, *notes: str) -> None:
+    """Say that a configuration is valid, and print what it comes to."""
+    click.echo("\n".join(f"# {note}" for note in (f"{config or 'no file: defaults'}: valid.", *notes)))
+    click.echo(yaml.safe_dump(msgspec.to_builtins(settings), sort_keys=False), nl=False)
 
 
 def managed(

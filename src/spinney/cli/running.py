@@ -5,8 +5,6 @@ import signal
 from collections.abc import Coroutine
 from typing import Any
 
-from spinney.cli.options import INTERRUPTED
-
 
 def until_interrupted(main: Coroutine[Any, Any, None]) -> None:
     """Run ``main`` until it ends or the process is told to."""
@@ -21,4 +19,4 @@ async def _cancelled_by_signal(main: Coroutine[Any, Any, None]) -> None:
     try:
         await task
     except asyncio.CancelledError:
-        raise SystemExit(INTERRUPTED) from None
+        raise SystemExit(128 + signal.SIGINT) from None

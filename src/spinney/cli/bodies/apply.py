@@ -21,7 +21,6 @@ def apply(
     dry_run: bool,
     force_conflicts: bool,
 ) -> None:
-    """Apply manifests, in the order written; stops at the first that is refused."""
     manifests = read(files)
     for manifest in manifests:
         if not manifest.name:

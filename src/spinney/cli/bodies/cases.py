@@ -30,7 +30,6 @@ def cases(
     verbosity: int,
     profile: str,
 ) -> None:
-    """Run the behaviour cases in PATH... (files, or directories of *.json files)."""
     log_to_stderr(verbosity)
     of_scheduler, of_grouper = grouping_reading.sorted_out(paths)
     files = _files(of_scheduler)

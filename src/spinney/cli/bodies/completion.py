@@ -8,7 +8,6 @@ VARIABLE = "_SPINNEY_COMPLETE"
 
 
 def completion(*, shell: str) -> None:
-    """Print the script of a shell."""
     kind = get_completion_class(shell)
     assert kind is not None, "the option allows only shells that click knows"
     root = click.get_current_context().find_root()

@@ -6,11 +6,10 @@ from pathlib import Path
 import click
 
 from spinney.api.apiextensions import CUSTOM_RESOURCE_DEFINITION
-from spinney.api.schema.crd import CustomKind, definition, kinds_of, manifest_text, write_manifests
+from spinney.api.schema.crd import OWNERS, CustomKind, definition, kinds_of, manifest_text, write_manifests
 from spinney.api.struct import to_json
 from spinney.cli.clusters.choosing import ClusterChoice
 from spinney.cli.clusters.connecting import Connection, with_cluster
-from spinney.cli.commands.crds import OWNERS
 from spinney.cli.terminal.output import echo
 from spinney.kube.errors import AlreadyExists
 
@@ -18,8 +17,7 @@ from spinney.kube.errors import AlreadyExists
 def crds(
     *, owners: tuple[str, ...], output: Path | None, create: bool, kubeconfig: Path | None, context: str | None
 ) -> None:
-    """Show the custom resource definitions Spinney works with, or create those that a cluster lacks."""
-    kinds = kinds_of(*(OWNERS if "all" in owners else owners))
+    kinds = kinds_of(*(OWNERS.values() if "all" in owners else owners))
     if create and output is not None:
         raise click.UsageError("--create writes to a cluster and --output to a directory; give one of them")
     if create:

@@ -21,7 +21,6 @@ def delete(
     dry_run: bool,
     ignore_not_found: bool,
 ) -> None:
-    """Delete what manifests name, last written first; what they own goes with them."""
     manifests = read(files)
 
     async def use(connection: Connection) -> int:

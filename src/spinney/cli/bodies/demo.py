@@ -12,7 +12,6 @@ from spinney.cli.terminal.logs import log_to_stderr
 
 
 def demo(*, keep: bool, plain: bool) -> None:
-    """Show the demo on this terminal, or as lines."""
     log_to_stderr()
     screen = PlainScreen() if plain or not sys.stdout.isatty() else LiveScreen()
     try:

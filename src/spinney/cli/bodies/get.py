@@ -37,7 +37,6 @@ def get(
     from_file: Path | None,
     output: str,
 ) -> None:
-    """List gangs (PodGangs, and PodGroups of every family), PodCliqueSets (sets), or nodes."""
     snapshot, here = snapshot_of(ClusterChoice(kubeconfig, context, namespace), from_file)
     here = None if all_namespaces else here
     match kind:

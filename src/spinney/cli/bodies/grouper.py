@@ -9,42 +9,25 @@ import yaml
 from spinney.backends import every_backend
 from spinney.backends.documents import InvalidDocument
 from spinney.backends.registry import InitializationFailed
-from spinney.cli.clusters.choosing import ClusterChoice
-from spinney.cli.clusters.connecting import Connection, connected
 from spinney.cli.installing.rights import grouper_rights, rules
-from spinney.cli.processes import managed, until_cancelled
-from spinney.cli.running import until_interrupted
+from spinney.cli.options import ProcessOptions
+from spinney.cli.processes import print_checked, run_process, until_cancelled
 from spinney.cli.terminal.logs import log_to_stderr
 from spinney.grouping.configuration import LoadedConfiguration, check, load
 from spinney.grouping.grouper import COMPONENT, Grouper
-from spinney.kube.manager import ComponentFailed
-from spinney.runtime import settle_garbage_collector
+from spinney.kube.manager import Manager
 
 DEFAULT_CONFIGURATION = (
     "kind: GrouperConfiguration\nscheduler: {profiles: [{name: spinney-scheduler, default: true}]}\n"
 )
 
 
-def grouper(
-    *,
-    config: Path | None,
-    check_only: bool,
-    rights: bool,
-    kubeconfig: Path | None,
-    verbosity: int,
-    log_json: bool,
-    leader_elect: bool,
-    lease_namespace: str,
-    metrics_address: str,
-    metrics_port: int | None,
-) -> None:
-    """Make gangs of the pods of any workload."""
-    log_to_stderr(verbosity, json=log_json)
+def grouper(*, config: Path | None, check_only: bool, rights: bool, process: ProcessOptions) -> None:
+    log_to_stderr(process.verbosity, json=process.log_json)
     configuration = configured(config)
     if check_only:
         in_force = [msgspec.to_builtins(rule) for rule in configuration.rules.rules.values()]
-        click.echo(f"# {config or 'no file: defaults'}: valid. The rules in force:")
-        click.echo(yaml.safe_dump({"rules": in_force}, sort_keys=False), nl=False)
+        print_checked(config, {"rules": in_force}, "The rules in force:")
         return
     if rights:
         role = {
@@ -55,18 +38,11 @@ def grouper(
         }
         click.echo(yaml.safe_dump(role, sort_keys=False), nl=False)
         return
-    settle_garbage_collector()
-    lease = lease_namespace if leader_elect else None
 
-    async def use(connection: Connection) -> None:
-        endpoint = (metrics_address, metrics_port)
-        manager = managed(connection.client, COMPONENT, lease_namespace=lease, endpoint=endpoint)
+    async def run(manager: Manager) -> None:
         await until_cancelled(Grouper(manager.client, configuration, manager=manager), COMPONENT)
 
-    try:
-        until_interrupted(connected(ClusterChoice(kubeconfig), use, field_manager=COMPONENT))
-    except (ComponentFailed, InitializationFailed, OSError) as error:
-        raise click.ClickException(str(error)) from error
+    run_process(process, COMPONENT, run, InitializationFailed)
 
 
 def configured(config: Path | None) -> LoadedConfiguration:

@@ -41,7 +41,6 @@ def manifests(
     grouper: bool,
     grouper_config: Path | None,
 ) -> None:
-    """Print the manifests of an installation."""
     catalogue = every_backend()
     values = default_values()
     try:

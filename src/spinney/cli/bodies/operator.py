@@ -43,7 +43,6 @@ _LEVELS = {"debug": logging.DEBUG, "info": logging.INFO, "error": logging.ERROR}
 
 
 def operator(*, config: Path | None, check_only: bool, kubeconfig: Path | None) -> None:
-    """Run the operator against a cluster."""
     catalogue = every_backend()
     try:
         loaded = check("", catalogue) if config is None else load(config, catalogue)

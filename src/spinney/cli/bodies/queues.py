@@ -27,7 +27,6 @@ def queues(
     config: Path | None,
     output: str,
 ) -> None:
-    """Show the queues: quota, limit, fair share, what is allocated and what is requested."""
     settings = scheduler_settings(config)
     known = {"gpu": "nvidia.com/gpu", "cpu": "cpu", "memory": "memory"}
     for name in resource:

@@ -15,7 +15,6 @@ from spinney.sim.snapshot_files import write_snapshot
 
 
 def record(*, directory: Path, every: str, lasting: str | None, kubeconfig: Path | None, context: str | None) -> None:
-    """Write what happens on a cluster to DIRECTORY, for 'spinney replay'."""
     period = _duration(every, "--every")
     end = time.monotonic() + _duration(lasting, "--for").total_seconds() if lasting is not None else None
     choice = ClusterChoice(kubeconfig, context)

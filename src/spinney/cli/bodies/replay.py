@@ -43,7 +43,6 @@ def replay(
     placements: Path | None,
     output: str,
 ) -> None:
-    """Replay TRACE through the production scheduler: jobs arrive, run for their time and end."""
     running = list(contenders(SchedulerConfig(), configs, plugins, session_policies(plugins)))
     chosen: Sequence[int | None] = seeds or (None,)
     if placements is not None and len(running) * len(chosen) > 1:

@@ -7,20 +7,14 @@ from pathlib import Path
 
 import click
 import msgspec
-import yaml
 from rich.console import Console
 from rich.table import Table
 
-from spinney.cli.clusters.choosing import ClusterChoice
-from spinney.cli.clusters.connecting import Connection, connected
-from spinney.cli.processes import managed
-from spinney.cli.running import until_interrupted
+from spinney.cli.options import ProcessOptions
+from spinney.cli.processes import print_checked, run_process
 from spinney.cli.settings.plugin_files import PluginText, session_policies
 from spinney.cli.terminal.logs import log_to_stderr
-from spinney.kube.client import Client
-from spinney.kube.manager import ComponentFailed
-from spinney.kube.read_only import ReadOnlyTransport
-from spinney.runtime import settle_garbage_collector
+from spinney.kube.manager import Manager
 from spinney.scheduler.config import InvalidConfiguration, SchedulerConfig, load_config
 from spinney.scheduler.cycle.scheduler import Scheduler
 from spinney.scheduler.framework.arguments import read_arguments, written
@@ -42,58 +36,40 @@ def scheduler(
     config: Path | None,
     plugins: tuple[PluginText, ...],
     check_only: bool,
-    kubeconfig: Path | None,
-    verbosity: int,
-    log_json: bool,
-    leader_elect: bool,
-    lease_namespace: str,
     dry_run: bool,
     scheduler_names: tuple[str, ...],
-    metrics_address: str,
-    metrics_port: int | None,
+    process: ProcessOptions,
 ) -> None:
-    """Run the session scheduler against a cluster."""
-    settle_garbage_collector()
-    log_to_stderr(verbosity, json=log_json)
+    log_to_stderr(process.verbosity, json=process.log_json)
     settings, registry = _settings(config, session_policies(plugins))
     if check_only:
-        click.echo(f"# {config or 'no file: defaults'}: valid.")
-        for loss in left_out(settings.plugins):
-            click.echo(f"# plugins: {loss}.")
-        click.echo(yaml.safe_dump(msgspec.to_builtins(_spelled_out(settings, registry)), sort_keys=False), nl=False)
+        losses = [f"plugins: {loss}." for loss in left_out(settings.plugins)]
+        print_checked(config, _spelled_out(settings, registry), *losses)
         return
     settings = msgspec.structs.replace(
         settings,
-        verbosity=max(settings.verbosity, verbosity),
+        verbosity=max(settings.verbosity, process.verbosity),
         scheduler_names=scheduler_names or settings.scheduler_names,
     )
-    lease = lease_namespace if leader_elect and not dry_run else None
 
-    async def use(connection: Connection) -> None:
-        client, runtime = connection.client, connection.client.runtime
-        if dry_run:
-            client = Client(ReadOnlyTransport(client.transport), runtime, field_manager=client.field_manager)
+    async def run(manager: Manager) -> None:
         inventory = Inventory.for_config(settings)
-        shadow = Shadow(inventory, runtime.clock) if dry_run else None
-        parts = managed(client, COMPONENT, lease_namespace=lease, endpoint=(metrics_address, metrics_port))
-        process = SchedulerProcess(
-            parts.client,
+        shadow = Shadow(inventory, manager.client.runtime.clock) if dry_run else None
+        running = SchedulerProcess(
+            manager.client,
             settings,
-            manager=parts,
+            manager=manager,
             inventory=inventory,
             registry=registry,
-            metrics=CycleMetrics(parts.metrics.registry),
+            metrics=CycleMetrics(manager.metrics.registry),
             effects=shadow,
         )
-        parts.stop_on_signals()
-        await process.run()
+        manager.stop_on_signals()
+        await running.run()
         if shadow is not None:
             print_comparison(Console(width=None if sys.stdout.isatty() else _WIDTH), shadow)
 
-    try:
-        until_interrupted(connected(ClusterChoice(kubeconfig), use, field_manager=COMPONENT))
-    except (ComponentFailed, InvalidConfiguration, UnknownPlugin, OSError) as error:
-        raise click.ClickException(str(error)) from error
+    run_process(process, COMPONENT, run, InvalidConfiguration, UnknownPlugin, read_only=dry_run)
 
 
 def _settings(config: Path | None, policies: Policies) -> tuple[SchedulerConfig, PluginRegistry]:

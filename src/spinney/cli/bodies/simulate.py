@@ -54,7 +54,6 @@ def simulate(
     context: str | None,
     output: str,
 ) -> None:
-    """Run scheduling cycles on SNAPSHOT and say what happens; nothing is written anywhere."""
     if len(configs) > 2:
         raise click.BadParameter("at most two configurations can be compared", param_hint="--config")
     if len(configs) == 2 and plugins:

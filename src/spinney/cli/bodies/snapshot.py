@@ -11,7 +11,6 @@ from spinney.sim.snapshot_files import write_snapshot
 
 
 def snapshot(*, output: Path, kubeconfig: Path | None, context: str | None) -> None:
-    """Write a snapshot of a cluster for 'spinney simulate' and '--from'."""
     taken, _ = snapshot_of(ClusterChoice(kubeconfig, context), None)
     try:
         size = write_snapshot(taken, output)

@@ -43,7 +43,6 @@ _HEIGHT: Final = 200
 def top(
     *, namespace: str | None, kubeconfig: Path | None, context: str | None, from_file: Path | None, once: bool
 ) -> None:
-    """Watch the GPUs of a cluster fill: racks, nodes, and the gangs on them; Ctrl-C ends it."""
     choice = ClusterChoice(kubeconfig, context, namespace)
     if once or from_file is not None or not sys.stdout.isatty():
         snapshot, _ = snapshot_of(choice, from_file)

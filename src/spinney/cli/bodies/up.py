@@ -42,7 +42,6 @@ def up(
     workloads: bool,
     verbose: int,
 ) -> None:
-    """Run an embedded cluster until Ctrl-C."""
     log_to_stderr(verbose)
     spec = _described(nodes, cluster_file)
     directory = data_dir.expanduser() if data_dir else None

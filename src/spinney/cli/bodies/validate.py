@@ -93,7 +93,6 @@ class Verdict:
 
 
 def validate(*, files: tuple[Path, ...], config: Path | None, output: str) -> None:
-    """Check manifests offline: every fault with its file, line and field."""
     manifests = read(files)
     setting = _setting(config, manifests)
     verdicts = [(manifest, _verdict(manifest, setting)) for manifest in manifests]

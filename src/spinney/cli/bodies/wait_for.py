@@ -23,7 +23,6 @@ PODCLIQUE_LABEL = "grove.io/podclique"
 
 
 def wait_for(podcliques: tuple[Mapping[str, int], ...], pod_info: Path, kubeconfig: Path | None) -> None:
-    """Wait until other cliques of this pod's gang have enough ready pods, then end."""
     minimums = {clique: minimum for parents in podcliques for clique, minimum in parents.items()}
     namespace, gang = _read(pod_info / "namespace"), _read(pod_info / "podgangname")
 

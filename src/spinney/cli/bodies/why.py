@@ -44,7 +44,6 @@ def why(
     patience: float | None,
     output: str,
 ) -> None:
-    """Say why a pod, gang, PodGroup, PodCliqueSet or queue waits."""
     settings, policies = scheduler_settings(config), session_policies(plugins)
     snapshot, here = snapshot_of(ClusterChoice(kubeconfig, context, namespace), from_file)
     settings, registry = with_policies(settings or matching_profile(snapshot), policies)

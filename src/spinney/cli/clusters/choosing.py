@@ -5,6 +5,8 @@ from pathlib import Path
 from typing import Final
 
 DEFAULT_NAMESPACE: Final = "default"
+KUBECONFIG: Final = Path("~/.spinney/kubeconfig")
+"""Where ``spinney up`` writes how to reach it."""
 
 
 @dataclass(frozen=True)

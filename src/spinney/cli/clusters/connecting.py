@@ -10,8 +10,7 @@ from typing import TypeVar
 
 import click
 
-from spinney.cli.clusters.choosing import DEFAULT_NAMESPACE, ClusterChoice
-from spinney.cli.options import KUBECONFIG
+from spinney.cli.clusters.choosing import DEFAULT_NAMESPACE, KUBECONFIG, ClusterChoice
 from spinney.cli.running import until_interrupted
 from spinney.cli.terminal.logs import log_to_stderr
 from spinney.cli.terminal.output import echo

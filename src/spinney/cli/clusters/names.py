@@ -1,4 +1,4 @@
-"""The names in a cluster or a snapshot, for :mod:`spinney.cli.completing`. Whatever goes wrong means no names."""
+"""The names in a cluster or a snapshot, for :mod:`.completing`. Whatever goes wrong means no names."""
 
 import asyncio
 from collections.abc import Iterable

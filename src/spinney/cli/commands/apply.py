@@ -2,7 +2,7 @@
 
 import click
 
-from spinney.cli.options import cluster_options, done_by, file_option, namespace_option
+from spinney.cli.options import cluster_options, file_option, namespace_option, with_body
 
 
 @click.command()
@@ -11,6 +11,6 @@ from spinney.cli.options import cluster_options, done_by, file_option, namespace
 @cluster_options
 @click.option("--dry-run", is_flag=True, help="Have the server check everything and write nothing.")
 @click.option("--force-conflicts", is_flag=True, help="Take over fields that somebody else manages.")
-@done_by("spinney.cli.bodies.apply:apply")
+@with_body
 def apply() -> None:
     """Apply manifests, in the order written; stops at the first that is refused."""

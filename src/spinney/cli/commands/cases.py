@@ -4,7 +4,7 @@ from pathlib import Path
 
 import click
 
-from spinney.cli.options import argument, done_by
+from spinney.cli.options import argument, with_body
 
 
 @click.command()
@@ -30,7 +30,7 @@ from spinney.cli.options import argument, done_by
 @click.option("--case", "only", multiple=True, metavar="ID", help="Run only this case; may be repeated.")
 @click.option("-v", "verbosity", type=click.IntRange(0), default=0, show_default=True, help="How much to log.")
 @click.option("--profile", default="kai-compat", show_default=True, help="The scheduler profile the cases run in.")
-@done_by("spinney.cli.bodies.cases:cases")
+@with_body
 def cases() -> None:
     """Run the behaviour cases in PATH... (files, or directories of *.json files).
 

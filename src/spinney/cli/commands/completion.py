@@ -2,14 +2,14 @@
 
 import click
 
-from spinney.cli.options import argument, done_by
+from spinney.cli.options import argument, with_body
 
 SHELLS = ("bash", "zsh", "fish")
 
 
 @click.command()
 @argument("shell", type=click.Choice(SHELLS), meaning="The shell the script is for.")
-@done_by("spinney.cli.bodies.completion:completion")
+@with_body
 def completion() -> None:
     """Print a script that makes a shell complete commands, options and the names in your cluster.
 

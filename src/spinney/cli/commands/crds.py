@@ -4,7 +4,7 @@ from pathlib import Path
 
 import click
 
-from spinney.cli.options import cluster_options, done_by
+from spinney.cli.options import cluster_options, with_body
 
 OWNERS = ("grove", "kai", "volcano", "scheduler-plugins")
 
@@ -27,6 +27,6 @@ OWNERS = ("grove", "kai", "volcano", "scheduler-plugins")
 )
 @click.option("--create", is_flag=True, help="Create those the cluster lacks; one that exists is never changed.")
 @cluster_options
-@done_by("spinney.cli.bodies.crds:crds")
+@with_body
 def crds() -> None:
     """Show the custom resource definitions Spinney works with, or create those that a cluster lacks."""

@@ -2,7 +2,7 @@
 
 import click
 
-from spinney.cli.options import cluster_options, done_by, file_option, namespace_option
+from spinney.cli.options import cluster_options, file_option, namespace_option, with_body
 
 
 @click.command()
@@ -11,7 +11,7 @@ from spinney.cli.options import cluster_options, done_by, file_option, namespace
 @cluster_options
 @click.option("--dry-run", is_flag=True, help="Have the server check everything and delete nothing.")
 @click.option("--ignore-not-found", is_flag=True, help="Do not mind objects that are not there.")
-@done_by("spinney.cli.bodies.delete:delete")
+@with_body
 def delete() -> None:
     """Delete what manifests name, last written first; what they own goes with them.
 

@@ -4,8 +4,16 @@ from typing import Final
 
 import click
 
-from spinney.cli import completing
-from spinney.cli.options import argument, cluster_options, done_by, from_option, meant, namespace_option, output_option
+from spinney.cli.clusters import completing
+from spinney.cli.options import (
+    argument,
+    cluster_options,
+    from_option,
+    meant,
+    namespace_option,
+    output_option,
+    with_body,
+)
 
 WORDS: Final = {
     "gangs": "gangs",
@@ -54,7 +62,7 @@ class Kind(click.Choice[str]):
 @cluster_options
 @from_option
 @output_option("table", "wide", "json", "yaml")
-@done_by("spinney.cli.bodies.get:get")
+@with_body
 def get() -> None:
     """List gangs (PodGangs, and PodGroups of every family), PodCliqueSets (sets), or nodes.
 

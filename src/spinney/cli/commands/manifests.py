@@ -2,7 +2,7 @@
 
 import click
 
-from spinney.cli.options import TEXT_FILE, done_by
+from spinney.cli.options import TEXT_FILE, with_body
 
 
 @click.command()
@@ -27,7 +27,7 @@ from spinney.cli.options import TEXT_FILE, done_by
 @click.option("--coscheduler-config", type=TEXT_FILE, help="The coscheduler's configuration; implies --coscheduler.")
 @click.option("--grouper", is_flag=True, help="The grouper too: pods of any workload become gangs.")
 @click.option("--grouper-config", type=TEXT_FILE, help="The grouper's configuration; implies --grouper.")
-@done_by("spinney.cli.bodies.manifests:manifests")
+@with_body
 def manifests() -> None:
     """Print the manifests of an installation.
 

@@ -6,15 +6,12 @@ NVLink is on and the cluster lacks it, 6 anything else that keeps the operator f
 
 import click
 
-from spinney.cli.options import TEXT_FILE, done_by
+from spinney.cli.options import TEXT_FILE, configuration_options, with_body
 
 
 @click.command()
-@click.option("--config", type=TEXT_FILE, help="Configuration file.")
-@click.option(
-    "--check", "check_only", is_flag=True, help="Only check the configuration, and print it with every default."
-)
+@configuration_options(config="", check="and print it with every default")
 @click.option("--kubeconfig", type=TEXT_FILE, help="Cluster to run against.")
-@done_by("spinney.cli.bodies.operator:operator")
+@with_body
 def operator() -> None:
     """Run the operator against a cluster."""

@@ -2,7 +2,7 @@
 
 import click
 
-from spinney.cli.options import cluster_options, done_by, from_option, output_option, scheduler_config_option
+from spinney.cli.options import cluster_options, from_option, output_option, scheduler_config_option, with_body
 
 
 @click.command()
@@ -13,7 +13,7 @@ from spinney.cli.options import cluster_options, done_by, from_option, output_op
 @from_option
 @scheduler_config_option
 @output_option("table", "wide", "json", "yaml")
-@done_by("spinney.cli.bodies.queues:queues")
+@with_body
 def queues() -> None:
     """Show the queues: quota, limit, fair share, what is allocated and what is requested.
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import click
 
-from spinney.cli.options import argument, cluster_options, done_by
+from spinney.cli.options import argument, cluster_options, with_body
 
 
 @click.command()
@@ -14,7 +14,7 @@ from spinney.cli.options import argument, cluster_options, done_by
 @click.option("--every", default="60s", show_default=True, metavar="DURATION", help="How often to look.")
 @click.option("--for", "lasting", metavar="DURATION", help="How long to record; until interrupted without it.")
 @cluster_options
-@done_by("spinney.cli.bodies.record:record")
+@with_body
 def record() -> None:
     """Write what happens on a cluster to DIRECTORY, for 'spinney replay'.
 

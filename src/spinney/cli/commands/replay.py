@@ -4,7 +4,7 @@ from pathlib import Path
 
 import click
 
-from spinney.cli.options import TEXT_FILE, argument, done_by, output_option, plugin_option
+from spinney.cli.options import TEXT_FILE, argument, output_option, plugin_option, with_body
 
 
 @click.command()
@@ -70,7 +70,7 @@ from spinney.cli.options import TEXT_FILE, argument, done_by, output_option, plu
     "--placements", type=click.Path(dir_okay=False, path_type=Path), help="Write who was placed where to this file."
 )
 @output_option("table", "json", "html")
-@done_by("spinney.cli.bodies.replay:replay")
+@with_body
 def replay() -> None:
     """Replay TRACE through the production scheduler: jobs arrive, run for their time and end.
 

@@ -7,10 +7,10 @@ from spinney.cli.options import (
     TEXT_FILE,
     argument,
     cluster_options,
-    done_by,
     namespace_option,
     output_option,
     plugin_option,
+    with_body,
 )
 
 
@@ -40,7 +40,7 @@ from spinney.cli.options import (
 @namespace_option
 @cluster_options
 @output_option("table", "wide", "json", "yaml")
-@done_by("spinney.cli.bodies.simulate:simulate")
+@with_body
 def simulate() -> None:
     """Run scheduling cycles on SNAPSHOT and say what happens; nothing is written anywhere.
 

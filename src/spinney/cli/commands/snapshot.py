@@ -4,7 +4,7 @@ from pathlib import Path
 
 import click
 
-from spinney.cli.options import cluster_options, done_by
+from spinney.cli.options import cluster_options, with_body
 
 
 @click.command()
@@ -17,7 +17,7 @@ from spinney.cli.options import cluster_options, done_by
     help="File to write (mode 0600).",
 )
 @cluster_options
-@done_by("spinney.cli.bodies.snapshot:snapshot")
+@with_body
 def snapshot() -> None:
     """Write a snapshot of a cluster for 'spinney simulate' and '--from'.
 

@@ -2,7 +2,7 @@
 
 import click
 
-from spinney.cli.options import cluster_options, done_by, from_option, namespace_option
+from spinney.cli.options import cluster_options, from_option, namespace_option, with_body
 
 
 @click.command()
@@ -10,7 +10,7 @@ from spinney.cli.options import cluster_options, done_by, from_option, namespace
 @cluster_options
 @from_option
 @click.option("--once", is_flag=True, help="Print one picture and end; the default without a terminal.")
-@done_by("spinney.cli.bodies.top:top")
+@with_body
 def top() -> None:
     """Watch the GPUs of a cluster fill: racks, nodes, and the gangs on them; Ctrl-C ends it.
 

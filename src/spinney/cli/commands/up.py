@@ -4,7 +4,8 @@ from pathlib import Path
 
 import click
 
-from spinney.cli.options import KUBECONFIG, TEXT_FILE, done_by, plugin_option
+from spinney.cli.clusters.choosing import KUBECONFIG
+from spinney.cli.options import TEXT_FILE, plugin_option, with_body
 
 
 @click.command()
@@ -50,7 +51,7 @@ from spinney.cli.options import KUBECONFIG, TEXT_FILE, done_by, plugin_option
     help="Make pods of Deployments, StatefulSets and Jobs; leave that off for a controller manager of your own.",
 )
 @click.option("-v", "--verbose", count=True, help="Say more; twice for everything.")
-@done_by("spinney.cli.bodies.up:up")
+@with_body
 def up() -> None:
     """Run an embedded cluster until Ctrl-C.
 

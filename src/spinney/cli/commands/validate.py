@@ -2,7 +2,7 @@
 
 import click
 
-from spinney.cli.options import TEXT_FILE, done_by, file_option, output_option
+from spinney.cli.options import TEXT_FILE, file_option, output_option, with_body
 
 
 @click.command()
@@ -13,7 +13,7 @@ from spinney.cli.options import TEXT_FILE, done_by, file_option, output_option
     help="The operator's configuration: only what it enables is allowed.",
 )
 @output_option("text", "json", "yaml")
-@done_by("spinney.cli.bodies.validate:validate")
+@with_body
 def validate() -> None:
     """Check manifests offline: every fault with its file, line and field.
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import click
 
-from spinney.cli.options import TEXT_FILE, done_by
+from spinney.cli.options import TEXT_FILE, with_body
 
 POD_INFO = Path("/var/grove/pod-info")
 
@@ -38,6 +38,6 @@ class Parents(click.ParamType[Mapping[str, int]]):
     help="Directory with the files namespace and podgangname.",
 )
 @click.option("--kubeconfig", type=TEXT_FILE, help="Default: the pod's own service account.")
-@done_by("spinney.cli.bodies.wait_for:wait_for")
+@with_body
 def wait_for() -> None:
     """Wait until other cliques of this pod's gang have enough ready pods, then end."""

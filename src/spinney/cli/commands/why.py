@@ -2,16 +2,16 @@
 
 import click
 
-from spinney.cli import completing
+from spinney.cli.clusters import completing
 from spinney.cli.options import (
     argument,
     cluster_options,
-    done_by,
     from_option,
     namespace_option,
     output_option,
     plugin_option,
     scheduler_config_option,
+    with_body,
 )
 
 
@@ -45,7 +45,7 @@ from spinney.cli.options import (
     help="How long to try changes at most; what was found by then is shown.",
 )
 @output_option("text", "json", "yaml")
-@done_by("spinney.cli.bodies.why:why")
+@with_body
 def why() -> None:
     """Say why a pod, gang, PodGroup, PodCliqueSet or queue waits.
 

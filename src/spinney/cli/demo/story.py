@@ -6,10 +6,10 @@ import sys
 from contextlib import AsyncExitStack
 from pathlib import Path
 
+from spinney.cli.clusters.choosing import KUBECONFIG
 from spinney.cli.demo.screen import Commands, Screen
 from spinney.cli.demo.stage import Stage, a_stage
 from spinney.cli.demo.workloads import INFERENCE_PODS, inference, training
-from spinney.cli.options import KUBECONFIG
 from spinney.cli.terminal.output import progress
 from spinney.explain.amounts import counted
 from spinney.nodes import PodTimes

@@ -5,13 +5,12 @@ goes wrong means that nothing is offered; a shell has no place for an error.
 """
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import click
 from click.shell_completion import CompletionItem
 
-if TYPE_CHECKING:
-    from spinney.cli.clusters.choosing import ClusterChoice
+from spinney.cli.clusters.choosing import ClusterChoice
 
 PATIENCE: Final = 3.0
 """Seconds after which nothing is offered."""
@@ -55,9 +54,7 @@ def _offered(found: list[str], incomplete: str) -> list[CompletionItem]:
     return [CompletionItem(name) for name in found if name.startswith(incomplete)][:MOST]
 
 
-def _choice(context: click.Context) -> "ClusterChoice":
-    from spinney.cli.clusters.choosing import ClusterChoice  # noqa: PLC0415
-
+def _choice(context: click.Context) -> ClusterChoice:
     return ClusterChoice(_path(context, "kubeconfig"), context.params.get("context"), context.params.get("namespace"))
 
 
