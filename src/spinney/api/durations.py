@@ -23,7 +23,7 @@ _PART: Final = re.compile(r"(?P<number>[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?P<unit>ns|
 _LIMIT: Final = Fraction(2**63, 1000)
 
 
-class InvalidDuration(ValueError):  # noqa: N818 - named for the fault
+class InvalidDuration(ValueError):
     """A text that is not a duration."""
 
     def __init__(self, text: str) -> None:

@@ -21,7 +21,7 @@ RawQuantity = str | int | float
 """A quantity as JSON carries it: text, or a bare number."""
 
 
-class InvalidQuantity(ValueError):  # noqa: N818 - named for the fault
+class InvalidQuantity(ValueError):
     """A text that is not a quantity."""
 
     def __init__(self, text: str) -> None:

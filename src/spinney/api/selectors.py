@@ -15,7 +15,7 @@ from spinney.api.names import label_value_faults, qualified_name_faults
 from spinney.api.struct import Struct
 
 
-class InvalidSelector(ValueError):  # noqa: N818 - named for the fault
+class InvalidSelector(ValueError):
     """A text that is not a selector."""
 
     def __init__(self, text: str, fault: str) -> None:

@@ -19,7 +19,7 @@ log = structlog.get_logger()
 GROUP = "spinney.backends"
 
 
-class UnusableBackend(ValueError):  # noqa: N818 - named for the thing
+class UnusableBackend(ValueError):
     """A backend is installed, and cannot be served."""
 
 

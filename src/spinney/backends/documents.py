@@ -37,7 +37,7 @@ class Problem:
         return f"{self.source}:{self.line}: {self.path or 'document'}: {self.message}"
 
 
-class InvalidDocument(ValueError):  # noqa: N818 - named for the thing
+class InvalidDocument(ValueError):
     """A document cannot be used; ``problems`` has everything that is wrong with it."""
 
     def __init__(self, problems: list[Problem]) -> None:

@@ -16,7 +16,7 @@ from spinney.kube.errors import NotFound
 FIELD_MANAGER = "spinney-operator"
 
 
-class ForeignObject(RuntimeError):  # noqa: N818 - named for the thing
+class ForeignObject(RuntimeError):
     """An object of the name that is needed exists and belongs to somebody else."""
 
 

@@ -84,7 +84,7 @@ class Degradation:
         return f"{self.capability}: {self.message}"
 
 
-class Rejected(Exception):  # noqa: N818 - an answer, not a failure
+class Rejected(Exception):
     """The backend cannot run this PodCliqueSet correctly; ``path`` names the field that asks too much."""
 
     def __init__(self, message: str, *, path: str = "spec") -> None:
@@ -92,7 +92,7 @@ class Rejected(Exception):  # noqa: N818 - an answer, not a failure
         self.path = path
 
 
-class BackendUnavailable(RuntimeError):  # noqa: N818 - named for the situation
+class BackendUnavailable(RuntimeError):
     """``init`` found that the scheduler, or what it needs in the cluster, is missing; the message says what to do."""
 
 

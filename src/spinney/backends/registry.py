@@ -11,7 +11,7 @@ from spinney.backends.profiles import Profile, Profiles
 log = structlog.get_logger()
 
 
-class InitializationFailed(RuntimeError):  # noqa: N818 - named for the situation
+class InitializationFailed(RuntimeError):
     """A backend could not be initialised; the message names the backend, its profile and the reason."""
 
 

@@ -11,7 +11,7 @@ from spinney.binding.placement import Placement
 from spinney.kube.errors import KubeError
 
 
-class PreBindRefused(KubeError):  # noqa: N818 - named for the situation
+class PreBindRefused(KubeError):
     """A pod cannot be bound where it was placed; the text says what it lacks there."""
 
 

@@ -45,7 +45,7 @@ _HOLDING: Final = frozenset({PodStatus.BINDING, PodStatus.BOUND, PodStatus.RUNNI
 """Statuses of pods that hold what they use, and go on doing so."""
 
 
-class UnknownPod(LookupError):  # noqa: N818 - named for the situation
+class UnknownPod(LookupError):
     """A pod that the state does not hold."""
 
     def __init__(self, key: PodKey) -> None:

@@ -67,7 +67,7 @@ class Holding(Enum):
     """Waiting for something that is terminating: taken from what was promised back."""
 
 
-class UnknownNode(LookupError):  # noqa: N818 - named for the situation
+class UnknownNode(LookupError):
     """A node name that the table does not hold."""
 
     def __init__(self, name: str) -> None:

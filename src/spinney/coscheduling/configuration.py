@@ -40,7 +40,7 @@ DEFAULT_NAMES: Final = ("default-scheduler", "coscheduling")
 _KIND_FIELDS: Final = {"apiVersion", "kind", "metadata"}
 
 
-class InvalidConfiguration(ValueError):  # noqa: N818 - named for the situation
+class InvalidConfiguration(ValueError):
     """A configuration that cannot be used; the text names the field and what to write instead."""
 
 

@@ -33,7 +33,7 @@ MOST_OTHERS: Final = 10_000
 log = structlog.get_logger()
 
 
-class NotFetched(Exception):  # noqa: N818 - a request, not a failure
+class NotFetched(Exception):
     """An owner that has to be read before the climb can go on."""
 
     def __init__(self, reference: OwnerReference, namespace: str) -> None:

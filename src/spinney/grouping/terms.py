@@ -32,11 +32,11 @@ _WORDS: Final = frozenset({"else", "or"})
 _FUNCTIONS: Final = frozenset({"min", "max", "sum"})
 
 
-class InvalidTerm(ValueError):  # noqa: N818 - named for the fault
+class InvalidTerm(ValueError):
     """A text that is not a term; the message says where it stops making sense."""
 
 
-class Refused(ValueError):  # noqa: N818 - an answer, not a failure
+class Refused(ValueError):
     """A rule cannot be applied to a workload; the message names the object, the field and what was found."""
 
 

@@ -40,7 +40,7 @@ class World:
         return self.kind_defaults.get((group, owner.kind)) or self.kind_defaults.get(("", owner.kind))
 
 
-class InvalidDefaults(ValueError):  # noqa: N818 - named for the thing
+class InvalidDefaults(ValueError):
     """Per-kind defaults that cannot be read."""
 
 

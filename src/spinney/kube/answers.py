@@ -15,7 +15,7 @@ HEAD_LIMIT = 1 << 16
 _BODILESS = frozenset({204, 304})
 
 
-class MalformedAnswer(Exception):  # noqa: N818 - named for the situation
+class MalformedAnswer(Exception):
     """What the server sent is not an HTTP answer."""
 
 

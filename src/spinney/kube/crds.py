@@ -12,7 +12,7 @@ CRD = CUSTOM_RESOURCE_DEFINITION
 _SERVED_WITHIN = 60.0
 
 
-class CrdRefused(RuntimeError):  # noqa: N818 - named for the situation
+class CrdRefused(RuntimeError):
     """The API server took the manifest and will not serve it; the message carries its reason."""
 
 

@@ -4,8 +4,6 @@ Two families: :class:`ApiError` carries the ``Status`` an API server answered wi
 that no answer came. Both are :class:`KubeError`. HTTP-library exceptions never leave :mod:`spinney.kube`.
 """
 
-# ruff: noqa: N818 - the names are the reasons the API gives
-
 from collections.abc import Mapping, Sequence
 
 import msgspec

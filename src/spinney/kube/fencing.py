@@ -12,7 +12,7 @@ from spinney.kube.transport import Transport
 from spinney.runtime import Runtime
 
 
-class NotLeading(KubeError):  # noqa: N818 - named for the situation
+class NotLeading(KubeError):
     """A write was refused because this process does not hold the lease."""
 
 

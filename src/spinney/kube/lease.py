@@ -31,11 +31,11 @@ from spinney.runtime import Runtime
 log = structlog.get_logger()
 
 
-class LeaseLost(KubeError):  # noqa: N818 - named for the situation
+class LeaseLost(KubeError):
     """The lease could not be renewed in time; this process must stop what the lease protects."""
 
 
-class LeaseGivenAway(Exception):  # noqa: N818 - named for the situation
+class LeaseGivenAway(Exception):
     """This process cannot do its work, so another replica should; it says why."""
 
 

@@ -37,7 +37,7 @@ GRACE_SECONDS = 10.0
 log = structlog.get_logger()
 
 
-class ComponentFailed(RuntimeError):  # noqa: N818 - named for the situation
+class ComponentFailed(RuntimeError):
     """A part of the process ended that should not have; the message names it, the cause says why."""
 
 

@@ -23,7 +23,7 @@ class Origin(Enum):
     RESYNC = "resync"
 
 
-class QueueClosed(Exception):  # noqa: N818 - named for the situation
+class QueueClosed(Exception):
     """The queue was shut down; no more keys are handed out."""
 
 

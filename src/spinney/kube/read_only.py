@@ -4,7 +4,7 @@ from spinney.kube.errors import KubeError
 from spinney.kube.guarding import GuardedTransport
 
 
-class WriteRefused(KubeError):  # noqa: N818 - named for the situation
+class WriteRefused(KubeError):
     """Something tried to write through a read-only transport; a bug of whoever did."""
 
 

@@ -28,7 +28,7 @@ from spinney.nodes.spec import PodTimes
 PREFIX = "spinney.dev/"
 
 
-class InvalidAnnotation(ValueError):  # noqa: N818 - named for the situation
+class InvalidAnnotation(ValueError):
     """An annotation of this room that cannot be understood; the message names it."""
 
 

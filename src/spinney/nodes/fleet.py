@@ -31,7 +31,7 @@ log = structlog.get_logger()
 _CONCURRENCY = 32  # requests under way while many nodes are registered or removed
 
 
-class UnknownNode(LookupError):  # noqa: N818 - named for the situation
+class UnknownNode(LookupError):
     """A name that no node of the fleet has."""
 
 

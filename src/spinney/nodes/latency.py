@@ -15,7 +15,7 @@ from spinney.api.durations import InvalidDuration, parse_duration
 _EXPONENTIAL = re.compile(r"exp\((?P<mean>[^()]+)\)")
 
 
-class InvalidLatency(ValueError):  # noqa: N818 - named for the situation
+class InvalidLatency(ValueError):
     """A text that is not a latency."""
 
     def __init__(self, text: str) -> None:

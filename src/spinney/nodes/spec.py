@@ -34,7 +34,7 @@ from spinney.nodes.latency import InvalidLatency, Latency
 _HOSTNAME = "kubernetes.io/hostname"
 
 
-class InvalidClusterSpec(ValueError):  # noqa: N818 - named for the situation
+class InvalidClusterSpec(ValueError):
     """A cluster description that cannot be used; the message names the field."""
 
 

@@ -15,7 +15,7 @@ ReadyPods = Callable[[Clique], int]
 """How many pods of a clique are ready now."""
 
 
-class InvalidStartup(ValueError):  # noqa: N818 - named for the situation
+class InvalidStartup(ValueError):
     """Arguments that state no condition; the message shows them."""
 
 

@@ -35,7 +35,7 @@ COMPONENT = "grove-operator"
 _OWN: Final = InitContainer(image="spinney")
 
 
-class ComputeDomainsMissing(RuntimeError):  # noqa: N818 - named for the situation
+class ComputeDomainsMissing(RuntimeError):
     """Multi-node NVLink is switched on in a cluster that does not have it."""
 
 

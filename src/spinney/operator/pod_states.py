@@ -78,7 +78,7 @@ def deletion_order(pods: Iterable[Pod], current_hash: str, *, minimum: int | Non
     return sorted(pods, key=rank)
 
 
-class DuplicateIndex(ValueError):  # noqa: N818 - named for the situation
+class DuplicateIndex(ValueError):
     """Two active pods of a clique claim one index."""
 
 

@@ -58,7 +58,7 @@ class ServingCertificate:
         return context
 
 
-class UnreadableCertificate(ValueError):  # noqa: N818 - named for the fault
+class UnreadableCertificate(ValueError):
     """What should be a certificate and its key is not."""
 
 

@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 T = TypeVar("T")
 
 
-class Deadlock(RuntimeError):  # noqa: N818 - named for the situation
+class Deadlock(RuntimeError):
     """Every task waits, and no timer is pending that could wake one."""
 
 

@@ -135,7 +135,7 @@ _NOT_IN_KAI: Final = (
 """Switches that are off in the profile that decides as KAI does."""
 
 
-class InvalidConfiguration(ValueError):  # noqa: N818 - named for the situation
+class InvalidConfiguration(ValueError):
     """A configuration that cannot be used; the text names the field and what to write instead."""
 
 

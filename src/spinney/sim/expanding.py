@@ -41,7 +41,7 @@ UNKNOWN_TOPOLOGY: Final = "no such ClusterTopologyBinding"
 _WAITING: Final = InitContainer(image="simulated")
 
 
-class InvalidWorkload(ValueError):  # noqa: N818 - named for the situation
+class InvalidWorkload(ValueError):
     """A workload that no cluster would take; the text has every fault."""
 
 

@@ -32,7 +32,7 @@ class PluginFault(Struct, frozen=True, kw_only=True):
         return f"{self.where}: {self.error} ({self.outcome})"
 
 
-class PluginFailed(RuntimeError):  # noqa: N818 - named for the situation
+class PluginFailed(RuntimeError):
     """Plugins failed while the scheduler asked them; ``faults`` says how."""
 
     def __init__(self, faults: list[PluginFault]) -> None:

@@ -29,7 +29,7 @@ from spinney.scheduler.framework.plugin import Plugin, PluginRegistry
 from spinney.scheduler.plugins import default_registry
 
 
-class InvalidPolicy(ValueError):  # noqa: N818 - named for the situation
+class InvalidPolicy(ValueError):
     """A file that holds no policy; the text says which, where and why."""
 
 

@@ -16,7 +16,7 @@ MOST_NODES = 50_000
 _SHAPE = re.compile(r"(\d+)x(\d+)")
 
 
-class InvalidShape(ValueError):  # noqa: N818 - named for the situation
+class InvalidShape(ValueError):
     """A text that describes no cluster."""
 
 

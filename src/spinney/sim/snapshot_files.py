@@ -58,7 +58,7 @@ _KAI_LISTS: Final[Mapping[str, Resource]] = {
 }
 
 
-class UnreadableSnapshot(ValueError):  # noqa: N818 - named for the situation
+class UnreadableSnapshot(ValueError):
     """A file that holds no cluster; the text names it and says what was expected."""
 
 

@@ -62,15 +62,15 @@ class Subject:
         return f"{self.word}/{self.name}" + (f" in namespace {self.namespace}" if self.namespace else "")
 
 
-class UnknownKind(ValueError):  # noqa: N818 - named for the situation
+class UnknownKind(ValueError):
     """A kind nobody can ask about."""
 
 
-class NoSuchSubject(LookupError):  # noqa: N818 - named for the situation
+class NoSuchSubject(LookupError):
     """Nothing of that name is there."""
 
 
-class AmbiguousSubject(LookupError):  # noqa: N818 - named for the situation
+class AmbiguousSubject(LookupError):
     """Several objects have that name; ``candidates`` are what to ask for instead."""
 
     def __init__(self, name: str, candidates: list[Subject]) -> None:

@@ -25,7 +25,7 @@ _NOTHING: Final = {"string": ""}
 """What Kubernetes reads a null in a map or a list as; other nulls stay."""
 
 
-class WrongType(ValueError):  # noqa: N818 - named for the fault
+class WrongType(ValueError):
     """A value that a field cannot hold."""
 
     def __init__(self, path: str, value: object, expected: str) -> None:

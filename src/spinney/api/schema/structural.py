@@ -18,7 +18,7 @@ from spinney.api.struct import JSON
 QUANTITY_PATTERN: Final = r"^[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([KMGTPE]i|[numkMGTPE]|[eE][+-]?[0-9]+)?$"
 
 
-class NotStructural(TypeError):  # noqa: N818 - named for the fault
+class NotStructural(TypeError):
     """A type that no structural schema describes."""
 
 

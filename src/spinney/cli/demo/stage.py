@@ -27,7 +27,7 @@ PATIENCE = 30.0  # seconds until something that should happen is given up
 NAMESPACE = "default"
 
 
-class Stuck(RuntimeError):  # noqa: N818 - named for the situation
+class Stuck(RuntimeError):
     """Something the demo waited for did not happen."""
 
 

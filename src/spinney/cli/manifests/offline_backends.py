@@ -20,7 +20,7 @@ from spinney.kube.transport import Response, StreamingResponse
 from spinney.runtime import Runtime
 
 
-class NeedsCluster(Exception):  # noqa: N818 - named for the situation
+class NeedsCluster(Exception):
     """A backend wanted to know something that only a cluster knows."""
 
 

@@ -24,7 +24,7 @@ _LITERAL: Final = re.compile(r""""([^"\\]*)"|'([^'\\]*)'""")
 _VERSION: Final = re.compile(r"(0|[1-9]\d*)\.(0|[1-9]\d*)\.(0|[1-9]\d*)(?:-([0-9A-Za-z.-]+))?(?:\+[0-9A-Za-z.-]+)?")
 
 
-class UnusableSelector(ValueError):  # noqa: N818 - named for the situation
+class UnusableSelector(ValueError):
     """An expression that cannot be evaluated here; the text says why."""
 
 

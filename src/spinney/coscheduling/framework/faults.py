@@ -22,7 +22,7 @@ T = TypeVar("T")
 _SHOWN = 60
 
 
-class InvalidAnswer(TypeError):  # noqa: N818 - named for the situation
+class InvalidAnswer(TypeError):
     """A plugin answered with something that is no answer."""
 
     def __init__(self, found: object, expected: str) -> None:

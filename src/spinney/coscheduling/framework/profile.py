@@ -30,7 +30,7 @@ from spinney.coscheduling.framework.points import (
 P = TypeVar("P", bound=FrameworkPlugin)
 
 
-class InvalidProfile(ValueError):  # noqa: N818 - named for the situation
+class InvalidProfile(ValueError):
     """A profile that cannot run; the message names the profile, the plugin and what to change."""
 
 

@@ -19,7 +19,7 @@ Builder = Callable[[Handle, Mapping[str, Any]], FrameworkPlugin]
 """Makes a plugin from the arguments in its configuration; raises ``ValueError`` for ones it does not understand."""
 
 
-class UnknownPlugin(LookupError):  # noqa: N818 - named for the situation
+class UnknownPlugin(LookupError):
     """A plugin name that nobody registered."""
 
     def __init__(self, name: str, known: list[str]) -> None:

@@ -21,7 +21,7 @@ class Code(Enum):
     """The plugin failed; the pod is retried with back-off."""
 
 
-class PluginFailed(Exception):  # noqa: N818 - named for the situation
+class PluginFailed(Exception):
     """A plugin raised, or gave no proper answer; the text names plugin, extension point and fault."""
 
     def __init__(self, plugin: str, point: str, fault: str) -> None:

@@ -70,7 +70,7 @@ def gang(group: PodGroup, context: SourceContext) -> Gang:
     )
 
 
-class InvalidTree(ValueError):  # noqa: N818 - named for the situation
+class InvalidTree(ValueError):
     """Sub-groups that do not describe a tree."""
 
 

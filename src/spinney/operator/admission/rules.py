@@ -61,7 +61,7 @@ MAX_TAKEN: Final = 3
 BAD_REQUEST, FORBIDDEN, UNPROCESSABLE, INTERNAL, TIMEOUT = 400, 403, 422, 500, 504
 
 
-class BackendFailed(RuntimeError):  # noqa: N818 - named for the situation
+class BackendFailed(RuntimeError):
     """A backend could not judge a set; the message names both."""
 
     def __init__(self, message: str, code: int) -> None:

@@ -94,7 +94,7 @@ def config_name(scaling_group_name: str, labels: Mapping[str, str]) -> str:
     return scaling_group_name.removeprefix(f"{labels.get(marks.PART_OF)}-{labels.get(marks.REPLICA_INDEX)}-")
 
 
-class UnknownPodClique(LookupError):  # noqa: N818 - named for the situation
+class UnknownPodClique(LookupError):
     """A PodClique's labels do not say which template it was made from."""
 
 

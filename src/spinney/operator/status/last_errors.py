@@ -29,7 +29,7 @@ FAILURES_IN_A_ROW: Final = 5
 _LASTING: Final = (BadRequest, Forbidden, Invalid)
 
 
-class Obstacle(RuntimeError):  # noqa: N818 - named for the situation
+class Obstacle(RuntimeError):
     """Something in the way that a person has to see to; the message says what and how."""
 
 

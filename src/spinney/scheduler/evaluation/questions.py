@@ -34,7 +34,7 @@ _UID = attrgetter("record.uid")
 _WITHOUT_REASON: str | None = ""
 
 
-class SubsettingFailed(Exception):  # noqa: N818 - named for the situation
+class SubsettingFailed(Exception):
     """A plugin raised while dividing nodes; the job fails for this cycle."""
 
     def __init__(self, plugin: str, said: str) -> None:

@@ -23,7 +23,7 @@ Bound = str | int | float
 """An amount as a quantity, or ``unlimited``."""
 
 
-class InvalidQueues(ValueError):  # noqa: N818 - named for the situation
+class InvalidQueues(ValueError):
     """Queues of a configuration that make no sense."""
 
 

@@ -25,7 +25,7 @@ class NoArguments(msgspec.Struct, frozen=True):
     """The arguments of a plugin that takes none."""
 
 
-class InvalidArguments(ValueError):  # noqa: N818 - named for the situation
+class InvalidArguments(ValueError):
     """Arguments that a plugin cannot take; ``problems`` has the name of each and what is wrong with it."""
 
     def __init__(self, problems: Sequence[tuple[str, str]]) -> None:

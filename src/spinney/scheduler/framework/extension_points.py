@@ -29,7 +29,7 @@ Fit = bool | str | None
 """What a predicate answers: ``None`` or ``True`` for *fits*; ``False``, or the reason as text, for *does not fit*."""
 
 
-class DoesNotFit(Exception):  # noqa: N818 - an answer, not an accident
+class DoesNotFit(Exception):
     """Raised by a predicate to refuse, with the reason as its text; as good as returning the text."""
 
 

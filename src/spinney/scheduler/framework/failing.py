@@ -19,7 +19,7 @@ TOLD_ELSEWHERE: Final = frozenset({"predicate", "node_order", "gpu_order", "pre_
 _KEPT: Final = 1000
 
 
-class InvalidAnswer(TypeError):  # noqa: N818 - named for the situation
+class InvalidAnswer(TypeError):
     """A function answered with something that is no answer."""
 
     def __init__(self, found: str, expected: str) -> None:

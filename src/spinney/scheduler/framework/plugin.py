@@ -66,7 +66,7 @@ Builder = Callable[[Mapping[str, str]], Plugin]
 """Makes a plugin from its arguments; called once per session."""
 
 
-class UnknownPlugin(LookupError):  # noqa: N818 - named for the situation
+class UnknownPlugin(LookupError):
     """The configuration names a plugin that nobody provides."""
 
 

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 log = structlog.get_logger()
 
 
-class UnsoundSession(RuntimeError):  # noqa: N818 - named for the situation
+class UnsoundSession(RuntimeError):
     """What a session has on its books may not be what it decided: it must not decide anything more."""
 
     def __init__(self, while_doing: str, cause: Exception) -> None:

@@ -58,7 +58,7 @@ _READ: Final = frozenset({"LOAD_ATTR", "LOAD_METHOD"})
 _CUSTOM_ACCESS: Final = ("__getattr__", "__getattribute__")
 
 
-class NotUnderstood(Exception):  # noqa: N818 - an answer, not an accident
+class NotUnderstood(Exception):
     """The function reaches, or does, something whose effect on its answers is not known."""
 
 

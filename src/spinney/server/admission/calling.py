@@ -11,7 +11,7 @@ import aiohttp
 from spinney.api.struct import JSON
 
 
-class CallFailed(Exception):  # noqa: N818 - named for the situation
+class CallFailed(Exception):
     """A webhook did not answer."""
 
 

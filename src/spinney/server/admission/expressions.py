@@ -19,7 +19,7 @@ _PARAMS: Final = "params"
 _MENTIONED: Final = re.compile(r"""("(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*')|\bvariables\.([A-Za-z_]\w*)""")
 
 
-class NotCompiled(ValueError):  # noqa: N818 - named for the situation
+class NotCompiled(ValueError):
     """An expression that cannot be evaluated here."""
 
 

@@ -67,7 +67,7 @@ class Binding:
     actions: tuple[str, ...]
 
 
-class NotEvaluated(ValueError):  # noqa: N818 - named for the situation
+class NotEvaluated(ValueError):
     """A policy that cannot be evaluated for a write."""
 
 

@@ -13,7 +13,7 @@ from spinney.server.exchange.status import ApiError
 from spinney.server.kinds import Kind
 
 
-class BadAnswer(ValueError):  # noqa: N818 - named for the situation
+class BadAnswer(ValueError):
     """A webhook's answer that cannot be used."""
 
 

@@ -19,7 +19,7 @@ _TOKEN: Final = "token"  # noqa: S105 - the name of a file
 _RENEWED_BEFORE: Final = timedelta(days=30)
 
 
-class IdentityUnusable(RuntimeError):  # noqa: N818 - named for the situation
+class IdentityUnusable(RuntimeError):
     """A file that says who the server is cannot be read."""
 
 

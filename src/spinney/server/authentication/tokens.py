@@ -28,7 +28,7 @@ _PRIVATE = "kubernetes.io"
 _REMEDY = "put a copy of it back, or remove it and have every token made anew"
 
 
-class InvalidToken(ValueError):  # noqa: N818 - named for the fault
+class InvalidToken(ValueError):
     """A token that is not ours, is damaged, or whose time is over."""
 
 

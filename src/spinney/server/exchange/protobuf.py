@@ -22,7 +22,7 @@ MAGIC = b"k8s\x00"
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
-class UnknownKind(ValueError):  # noqa: N818 - named for the fault
+class UnknownKind(ValueError):
     """A protobuf object of a kind that is not built in: only JSON can carry those."""
 
 

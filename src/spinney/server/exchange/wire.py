@@ -9,7 +9,7 @@ _SIGN = 1 << 63
 _MASK = (1 << 64) - 1
 
 
-class MalformedMessage(ValueError):  # noqa: N818 - named for the fault
+class MalformedMessage(ValueError):
     """Bytes that are not a protobuf message."""
 
 

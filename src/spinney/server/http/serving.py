@@ -36,7 +36,7 @@ _LARGE = 64 * 1024  # more than this may wait for the client
 _OPEN_PATHS = ("/healthz", "/livez", "/readyz", "/version")
 
 
-class RefusedAddress(ValueError):  # noqa: N818 - named for the situation
+class RefusedAddress(ValueError):
     """An address that is not loopback was asked for without saying that this is meant."""
 
 

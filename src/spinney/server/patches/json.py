@@ -9,7 +9,7 @@ _MAX_COPIED = 3 * 1024 * 1024
 _OPERATIONS = ("add", "remove", "replace", "move", "copy", "test")
 
 
-class PatchFailed(ValueError):  # noqa: N818 - named for the situation
+class PatchFailed(ValueError):
     """An operation cannot be applied to this document."""
 
 

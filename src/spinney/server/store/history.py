@@ -16,7 +16,7 @@ from spinney.server.store.record import Record
 EventType = Literal["ADDED", "MODIFIED", "DELETED"]
 
 
-class TooOld(Exception):  # noqa: N818 - named for the situation
+class TooOld(Exception):
     """The revision asked for is no longer in the history."""
 
     def __init__(self, asked: int, oldest: int) -> None:

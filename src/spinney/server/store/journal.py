@@ -42,11 +42,11 @@ Mark = Literal["put", "delete", "revision"]
 _Header = tuple[Mark, str, int, str, str]
 
 
-class JournalUnusable(RuntimeError):  # noqa: N818 - named for the situation
+class JournalUnusable(RuntimeError):
     """The journal cannot be read, or another process has it open."""
 
 
-class ChangeNotKept(ApiError):  # noqa: N818 - named for the situation
+class ChangeNotKept(ApiError):
     """There is no room for a change, so it has not happened. Answered as Kubernetes answers when etcd is full."""
 
     def __init__(self, path: Path, cause: OSError) -> None:

@@ -23,7 +23,7 @@ _HOLDING_NOTHING = frozenset({"Pending", "Succeeded", "Failed"})
 _MISSING = re.compile(r"Object missing required field `(?P<field>[^`]+)`")
 
 
-class InvalidCase(ValueError):  # noqa: N818 - named for the situation
+class InvalidCase(ValueError):
     """A file that is not of the case format."""
 
 

@@ -39,7 +39,7 @@ _NOTHING_TO_ACT_ON = frozenset(
 """Plugins of the original that have nothing to do in a case; left out where we have none of that name."""
 
 
-class UnknownProfile(ValueError):  # noqa: N818 - named for the situation
+class UnknownProfile(ValueError):
     """A scheduler profile that does not exist."""
 
 

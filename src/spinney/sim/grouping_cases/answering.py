@@ -48,7 +48,7 @@ RULE_KINDS: Final[Mapping[str, str]] = {
 _KNATIVE_POD_BY_POD: Final = Rule(kind=RULE_KINDS["knative"], one_per="pod", priority="inference")
 
 
-class Unanswerable(Exception):  # noqa: N818 - an answer, not a failure
+class Unanswerable(Exception):
     """We have nothing that the question is about."""
 
 

@@ -13,7 +13,7 @@ from spinney.sim.replay.page import page_of
 from spinney.sim.replay.trace import Trace
 
 
-class WrongPlacement(AssertionError):  # noqa: N818 - named for the situation
+class WrongPlacement(AssertionError):
     """A replay put a pod where it does not fit; the text says which and where."""
 
 

@@ -20,7 +20,7 @@ _BUILD_SCRIPT = Path(__file__).resolve().parents[4] / "hack" / "controlplane" / 
 _NO_GO = 3  # the exit code with which the build script says that there is no Go
 
 
-class BinariesMissing(RuntimeError):  # noqa: N818 - named for the situation
+class BinariesMissing(RuntimeError):
     """A binary of the control plane is nowhere to be found, or its build failed."""
 
 

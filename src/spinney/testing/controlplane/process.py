@@ -16,7 +16,7 @@ _PROBE_PAUSE = 0.05  # seconds between two probes; a program that exits ends the
 _PATIENCE = 15.0  # seconds until a program that was asked to end is made to
 
 
-class ProcessFailed(RuntimeError):  # noqa: N818 - named for the situation
+class ProcessFailed(RuntimeError):
     """A program exited, or did not become ready in time; the message ends with the tail of its log."""
 
 

@@ -49,7 +49,7 @@ class TopologyRefusal:
         return [*lines, f"{where}: not enough resources for {self.needed} pods of job {job}"]
 
 
-class InvalidConstraint(ValueError):  # noqa: N818 - named for the situation
+class InvalidConstraint(ValueError):
     """A constraint that names a level the topology lacks, or a preferred level above the required one."""
 
 

@@ -19,7 +19,7 @@ _TOKEN = re.compile(
 )
 
 
-class InvalidPath(ValueError):  # noqa: N818 - named for the situation
+class InvalidPath(ValueError):
     """A JSONPath that is not understood."""
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 
-class InvalidTrace(ValueError):  # noqa: N818 - named for the situation
+class InvalidTrace(ValueError):
     """A file that is no trace of the expected form; the text says where and why."""
 
 
