@@ -119,6 +119,7 @@ class Scheduler:
             return
         with collection_held_off():
             for name, action in self._actions:
+                session.action = name
                 with session.timings.measure("action", name):
                     action.execute(session)
 

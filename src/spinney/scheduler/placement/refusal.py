@@ -12,7 +12,7 @@ from spinney.gangs.tree import DEFAULT_POD_SET, PodSet
 from spinney.scheduler.evaluation.fitting import resource_fit
 from spinney.scheduler.framework.jobs import PodGroupInfo
 from spinney.scheduler.framework.nodes import NodeInfo, NodeSet
-from spinney.scheduler.framework.results import FitError
+from spinney.scheduler.framework.results import POD_SCHEDULING_ERRORS, FitError
 from spinney.scheduler.framework.session import Session
 from spinney.scheduler.framework.tasks import PodInfo
 
@@ -44,7 +44,7 @@ def refusal_of(session: Session, pod_set: PodSet, task: PodInfo, found: int, nod
     def rewrite(job: PodGroupInfo) -> str:
         return about(_alike(job, pod_set, task.request.number)[place])
 
-    return FitError("PodSchedulingErrors", about(task), rewrite=rewrite)
+    return FitError(POD_SCHEDULING_ERRORS, about(task), rewrite=rewrite)
 
 
 def _alike(job: PodGroupInfo, pod_set: PodSet, request: int) -> list[PodInfo]:
