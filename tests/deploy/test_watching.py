@@ -30,8 +30,8 @@ from spinney.kube.manager import Manager
 from spinney.operator.operator import Operator, Settings
 from spinney.runtime import Runtime
 from spinney.scheduler.config import SchedulerConfig
-from spinney.scheduler.cycle_metrics import CycleMetrics
-from spinney.scheduler.process import SchedulerProcess
+from spinney.scheduler.process.cycle_metrics import CycleMetrics
+from spinney.scheduler.process.process import SchedulerProcess
 from spinney.server import ApiServer
 from spinney.sim.embedded import OUR_BACKENDS
 from spinney.sim.transport import InProcessTransport
