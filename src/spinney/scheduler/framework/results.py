@@ -122,6 +122,10 @@ class Unschedulable:
         texts = sorted({error.message for error in self.errors})
         return f"{reason}: {'. '.join(texts)}"
 
+    def said(self, error: FitError) -> str:
+        """Return what an error tells: the explanation has looked at the nodes, the attempt has not."""
+        return self.message if self.explanation is not None and error.reason == POD_SCHEDULING_ERRORS else error.message
+
     @property
     def event(self) -> str:
         """Return one bounded line for events."""

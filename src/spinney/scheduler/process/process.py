@@ -44,14 +44,13 @@ from spinney.scheduler.intake.inventory import Inventory
 from spinney.scheduler.intake.sources import OPTIONAL_KINDS, available
 from spinney.scheduler.plugins import default_registry
 from spinney.scheduler.process.commit import whole_gangs
-from spinney.scheduler.process.completing import completing_first
 from spinney.scheduler.process.cycle_metrics import CycleMetrics
 from spinney.scheduler.process.effects import ClusterEffects, Effects
 from spinney.scheduler.process.endpoint import Endpoint
+from spinney.scheduler.process.own_plugins import completing_first, without_shares
 from spinney.scheduler.process.recovering import give_back_claims
 from spinney.scheduler.process.releasing import Releases
 from spinney.scheduler.process.waking import confirms, may_change_decisions
-from spinney.scheduler.process.whole_devices import without_shares
 from spinney.scheduler.reporting.gang_conditions import GangConditions
 from spinney.scheduler.reporting.group_conditions import GroupConditions
 from spinney.scheduler.reporting.pod_group_conditions import PodGroupConditions

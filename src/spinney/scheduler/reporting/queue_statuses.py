@@ -19,7 +19,7 @@ from spinney.kube.client import Client
 from spinney.kube.discovery import served
 from spinney.kube.errors import Conflict, KubeError, NotFound
 from spinney.kube.keys import Key
-from spinney.scheduler.fairshare.status import queue_statuses
+from spinney.scheduler.fairshare.books import QueueBooks
 from spinney.scheduler.intake.inventory import Inventory
 from spinney.scheduler.reporting.queue_books import live_books
 
@@ -91,3 +91,17 @@ def _content(status: kai.QueueStatus) -> Mapping[str, object]:
     found = to_json(status)
     wanted = ("childQueues", "allocated", "allocatedNonPreemptible", "requested")
     return {key: found.get(key) or ([] if key == "childQueues" else {}) for key in wanted}
+
+
+def queue_statuses(books: QueueBooks) -> dict[str, kai.QueueStatus]:
+    """Return the status of every queue by name, parents before children; conditions are their writers' business."""
+    tree = books.tree
+    return {
+        book.queue.name: kai.QueueStatus(
+            child_queues=tuple(sorted(tree.queues[child].name for child in tree.children[position])),
+            allocated=book.allocated.quantities(),
+            allocated_non_preemptible=book.allocated_non_preemptible.quantities(),
+            requested=book.requested.quantities(),
+        )
+        for position, book in enumerate(books.pages)
+    }
