@@ -5,7 +5,7 @@ what satisfies it, is decided by :func:`spinney.gangs.tree.satisfied` alone.
 """
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Final
@@ -79,8 +79,8 @@ class Group:
         self.stirred = False
         """Whether, since it was rejected, something happened that may help it; else to try it again is pointless."""
         self.resources_checked = False
-        self.refused_classes: set[int] = set()
-        """Request classes of members that fit nowhere, since the group was last rejected or released."""
+        self.refused_kinds: set[Hashable] = set()
+        """Kinds of members that fit nowhere, part by part, since the group was last rejected or released."""
         self.scopes: tuple[Scope, ...] = ()
         """What lies in one topology domain: the whole before its parts."""
         self.domains: dict[str, str] = {}
@@ -182,10 +182,18 @@ class Group:
         """Tell whether there are several ways to place it: other domains, or other parts that suffice as well."""
         return bool(self.scopes) or (self.gang is not None and _may_leave_out(self.gang.root))
 
-    def others_than(self, refused: PodRecord) -> list[PodRecord]:
-        """Note that a member fits nowhere; return the pending ones of other kinds, if they could make the quorum."""
-        self.refused_classes.add(refused.request.number)
-        others = [record for record in self.pending() if record.request.number not in self.refused_classes]
+    def others_than(self, refused: PodRecord, kind: Callable[[PodRecord], Hashable]) -> list[PodRecord]:
+        """Note that a member fits nowhere; return the pending ones of another ``kind``, if they could make the quorum.
+
+        Members of one kind and one part get the same answers.
+        """
+
+        def own(record: PodRecord) -> Hashable:
+            return self._part_of[record.key], kind(record)
+
+        self.refused_kinds.add(own(refused))
+        pending = (record for record in self.members.values() if record.status is PodStatus.PENDING)
+        others = [record for record in pending if own(record) not in self.refused_kinds]
         hopeful = Counter(self._part_of[record.key] for record in others)
         if self.gang is None or not satisfied(self.gang.root, lambda part: self._placed(part) + hopeful[part.name]):
             return []
@@ -225,7 +233,7 @@ class Group:
     def begin_anew(self) -> None:
         """Forget what was tried: it was rejected, or has what it needs."""
         self.domains_tried.clear()
-        self.refused_classes.clear()
+        self.refused_kinds.clear()
         self.rearranged = False
         self.chosen = frozenset()
 

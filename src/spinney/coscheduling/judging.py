@@ -8,13 +8,14 @@ spreading, affinity to pods, host ports, volumes and preferences that are weighe
 kept for a nominated pod, everything is computed anew.
 """
 
+from collections.abc import Hashable
 from functools import partial
 from typing import Final
 
 import numpy as np
 
 from spinney.cluster.classes import RequestClass
-from spinney.cluster.dra.book import ClaimBook
+from spinney.cluster.dra.book import ClaimBook, claims_of
 from spinney.cluster.filters import Candidate, ClusterView, FilterFramework, FilterResult, Refusal
 from spinney.cluster.journal import Rows
 from spinney.cluster.pods import PodRecord
@@ -22,7 +23,7 @@ from spinney.cluster.scores import ScoreFramework, Scores
 from spinney.cluster.state import ClusterState
 from spinney.cluster.table import Mask
 from spinney.coscheduling.framework import CycleState, Profile
-from spinney.coscheduling.framework.faults import a_truth
+from spinney.coscheduling.framework.faults import a_status, a_truth
 from spinney.coscheduling.framework.faults import refusals as read_refusals
 from spinney.coscheduling.framework.faults import scores as read_scores
 from spinney.coscheduling.framework.points import ASKED_ABOUT, FILTER_FAILED
@@ -76,6 +77,7 @@ class Judge:
         self._node_filters = FilterFramework([rule for rule in profile.filter_rules if rule.name not in _BY_ROW])
         self._row_scores = ScoreFramework([rule for rule in profile.score_rules if rule.name in _BY_ROW])
         self._node_scores = ScoreFramework([rule for rule in profile.score_rules if rule.name not in _BY_ROW])
+        self._tells_apart = not all(plugin.alike for plugin in profile.filters)
         self._standings: dict[Signature, _Standing] = {}
         self._alone: dict[int, bool] = {}
         self._explained: tuple[object, FilterResult] | None = None
@@ -141,6 +143,41 @@ class Judge:
         namespace = record.namespace
         rules = view.pods.rules_about(namespace, view.namespaces.get(namespace, {}), record.labels, view.table.capacity)
         return next(iter(rules), None) is None
+
+    def kind(self, record: PodRecord) -> Hashable:
+        """Return what the answer about a pod depends on; pods of one kind, in one part of a group, are answered alike.
+
+        A filter that does not promise otherwise may tell any two pods apart.
+        """
+        if self._tells_apart:
+            return record.key
+        labels = frozenset(record.labels.items()) if self._cluster.rule_carriers else None
+        held: tuple[str, ...] = ()
+        if record.pod.spec.resource_claims:
+            claims = map(self._claims.claims.get, claims_of(record.pod))
+            held = tuple(claim.node for claim in claims if claim is not None)
+        return record.request.number, labels, held
+
+    def begin(self, record: PodRecord, like: CycleState) -> CycleState | None:
+        """Return the state in which filters are asked about a member of a group while another one has its cycle.
+
+        ``None`` if a pre-filter refuses it.
+        """
+        state = like.for_another()
+        for plugin in self._profile.pre_filter:
+            if plugin.decides_for_group:
+                continue
+            try:
+                ask = partial(plugin.pre_filter, state, record.pod)
+                if not self._profile.faults.ask(plugin.name, "preFilter", ask, a_status).ok:
+                    return None
+            except PluginFailed:
+                return None
+        return state
+
+    def changes_with_room(self, state: CycleState, record: PodRecord) -> bool:
+        """Tell whether a filter of a plugin may answer otherwise about a node that pods have left."""
+        return self._tells_apart and self._is_concerned(state, record)
 
     # -- questions about other views ---------------------------------------------------------------------------------
 
@@ -305,6 +342,8 @@ class Judge:
 
     def _plugin_scores(self, state: CycleState, record: PodRecord, mask: Mask) -> Scores:
         table = self._cluster.table.read_only()
+        mask = mask.copy()
+        mask.setflags(write=False)
         total = np.zeros(table.capacity, dtype=np.int64)
         for plugin, weight in self._profile.scores:
             ask = partial(plugin.score, state, record.pod, table, mask)

@@ -45,6 +45,21 @@ class Plan:
     giving_up: tuple[Key, ...] = ()
 
 
+class MemberStates:
+    """In which state filters are asked about each member of a group while one of them has its cycle. Mutable."""
+
+    def __init__(self, judge: Judge, record: PodRecord, state: CycleState) -> None:
+        self._judge = judge
+        self._own = state
+        self._known: dict[PodKey, CycleState | None] = {record.key: state}
+
+    def of(self, record: PodRecord) -> CycleState | None:
+        """Return a member's state; ``None`` if a pre-filter refuses it."""
+        if record.key not in self._known:
+            self._known[record.key] = self._judge.begin(record, self._own)
+        return self._known[record.key]
+
+
 class QuorumSearch:
     """Looks for a plan for one group. Mutable: it counts what it has tried. The cluster stays as it is.
 
@@ -55,7 +70,7 @@ class QuorumSearch:
         self,
         services: Services,
         judge: Judge,
-        state: CycleState,
+        states: MemberStates,
         group: Group,
         *,
         giving_up: Iterable[PodRecord] = (),
@@ -63,7 +78,7 @@ class QuorumSearch:
     ) -> None:
         self._services = services
         self._judge = judge
-        self._state = state
+        self._states = states
         self._group = group
         self._table = services.cluster.table
         self._holders = {record.key: record for record in giving_up}
@@ -125,29 +140,32 @@ class QuorumSearch:
 
     def _fill(self, trial: Trial, members: Sequence[PodRecord], plan: Plan) -> Plan | None:
         """Place members one after the other in the domains chosen for them; ``None`` if one finds no place."""
-        judge, state, group = self._judge, self._state, self._group
+        judge, group = self._judge, self._group
         group.domains = dict(plan.domains)  # where the filters look
         search = VictimSearch(judge, trial, self._services.budgets, self._services.groups)
         places, victims = list(plan.places), list(plan.victims)
-        with trial.asked(state):
-            for record in members:
-                self._left -= 1
-                within = confined(trial.view.table, group, group.scopes_of(record.key))
+        for record in members:
+            self._left -= 1
+            state = self._states.of(record)
+            if state is None:
+                return None
+            within = confined(trial.view.table, group, group.scopes_of(record.key))
+            with trial.asked(state):
                 found = judge.feasible(state, record, trial.view, within)
-                if found.feasible:
-                    row = judge.preferred(record, trial.view, found.mask)
-                else:
-                    sacrifice = (
-                        search.cheapest(state, record, priority_of(record), found, within) if self._victims else None
-                    )
-                    if sacrifice is None:
-                        return None
-                    row = sacrifice.row
-                    for victim in sacrifice.victims:
-                        trial.evict(victim)
-                        victims.append((sacrifice.node, victim))
-                trial.place(record, row)
-                places.append((record, trial.view.table.names[row]))
+                sacrifice = None
+                if not found.feasible and self._victims:
+                    sacrifice = search.cheapest(state, record, priority_of(record), found, within)
+            if found.feasible:
+                row = judge.preferred(record, trial.view, found.mask)
+            elif sacrifice is None:
+                return None
+            else:
+                row = sacrifice.row
+                for victim in sacrifice.victims:
+                    trial.evict(victim)
+                    victims.append((sacrifice.node, victim))
+            trial.place(record, row)
+            places.append((record, trial.view.table.names[row]))
         return replace(plan, places=tuple(places), victims=tuple(victims))
 
     # -- domains -----------------------------------------------------------------------------------------------------

@@ -82,9 +82,10 @@ class VictimSearch:
             hopeful &= within
         only_room = _refused_only_for_room(found)
         enough = max(_FEWEST_CANDIDATES, len(table) // 10)
+        by_amounts = self._judge.stands_alone(record) and not self._judge.changes_with_room(state, record)
         sacrifices: list[Sacrifice] = []
         for row in table.rows()[hopeful[table.rows()]].tolist():
-            if self._judge.stands_alone(record) and only_room[row]:
+            if by_amounts and only_room[row]:
                 place: _Place = _Amounts(self._trial, record, row)
             else:
                 place = _Rules(self._trial, self._judge, state, record, row)

@@ -50,10 +50,11 @@ class QueuedPod:
 
 
 class StateKey(Generic[T]):
-    """Names a value of type ``T`` in a :class:`CycleState`."""
+    """Names a value of type ``T`` in a :class:`CycleState`; one ``of_group`` holds for all members of a group."""
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, *, of_group: bool = False) -> None:
         self.name = name
+        self.of_group = of_group
 
 
 class CycleState:
@@ -70,6 +71,12 @@ class CycleState:
         """Return what an earlier extension point left, if anything."""
         value: T | None = self._values.get(key)
         return value
+
+    def for_another(self) -> "CycleState":
+        """Return the state in which another member of the pod's group is looked at."""
+        state = CycleState()
+        state._values = {key: value for key, value in self._values.items() if key.of_group}
+        return state
 
     @contextmanager
     def lending(self, key: StateKey[T], value: T) -> Iterator[None]:
@@ -119,6 +126,9 @@ class PreEnqueue(FrameworkPlugin):
 class PreFilter(FrameworkPlugin):
     """Looks at the pod before any node is looked at."""
 
+    decides_for_group: ClassVar[bool] = False
+    """Whether it decides something about the whole group; it is then not asked about members that are only tried."""
+
     @abstractmethod
     def pre_filter(self, state: CycleState, pod: Pod) -> Status:
         """Refuse to end the cycle for this pod, or prepare what :meth:`Filter.filter` needs."""
@@ -128,6 +138,9 @@ class Filter(FrameworkPlugin):
     """Removes nodes the pod cannot run on."""
 
     reason: ClassVar[str] = "node(s) didn't satisfy a plugin's filter"
+    alike: ClassVar[bool] = False
+    """A promise: members of a part of a group that ask for the same get the same answer, and no pod that leaves a node
+    changes it. Without it every member is asked about before its group is given up."""
 
     def concerns(self, state: CycleState, pod: Pod) -> bool:
         """Tell whether this filter has anything to say about the pod; if not, it is not asked."""

@@ -63,7 +63,7 @@ _SHORTEST_REST: Final = 1.0
 """A pod's own. With none at all the members that are still queued would begin the same attempt anew, for ever."""
 _DEPARTURE: Final[StateKey[Departure]] = StateKey("members that are bound together")
 _RELEASED: Final[StateKey[bool]] = StateKey("whether the member was let go from Permit")
-_SPARED: Final[StateKey[Mask]] = StateKey("nodes that the closest group can spare")
+_SPARED: Final[StateKey[Mask]] = StateKey("nodes that the closest group can spare", of_group=True)
 
 
 class CoschedulingArguments(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="camel"):
@@ -84,6 +84,8 @@ class Coscheduling(QueueSort, PreEnqueue, PreFilter, Filter, PostFilter, Reserve
 
     name = "Coscheduling"
     must_be_last = True
+    decides_for_group = True
+    alike = True
     reason = "node(s) were kept for the pod group closest to its completion"
 
     def __init__(self, handle: Handle, arguments: Mapping[str, Any]) -> None:
@@ -235,7 +237,7 @@ class Coscheduling(QueueSort, PreEnqueue, PreFilter, Filter, PostFilter, Reserve
             return PostFilterResult(Status.unschedulable())
         if preempting(self._services, group):
             return PostFilterResult(Status.unschedulable("victims are still terminating"), keep=True)
-        others = group.others_than(self._record(pod))
+        others = group.others_than(self._record(pod), self._handle.judge.kind)
         if others:
             self._services.activate(Key(*record.key) for record in others)
             return PostFilterResult(Status.unschedulable(f"other pods may make the quorum of pod group {group.name}"))

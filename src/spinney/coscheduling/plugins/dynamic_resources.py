@@ -40,6 +40,7 @@ class DynamicResources(PreFilter, Filter, Reserve, PreBind):
     """Filters by devices, keeps them for placed pods, and has claims allocated."""
 
     name = "DynamicResources"
+    alike = True
     reason: ClassVar[str] = "cannot allocate all claims"
 
     def __init__(self, handle: Handle, arguments: Mapping[str, Any]) -> None:

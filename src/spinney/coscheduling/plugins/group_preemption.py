@@ -22,7 +22,7 @@ from spinney.coscheduling.group import Group
 from spinney.coscheduling.plugins.arguments import NoArguments, read
 from spinney.coscheduling.plugins.default_preemption import NEVER
 from spinney.coscheduling.plugins.in_flight import preempting
-from spinney.coscheduling.quorum import Plan, QuorumSearch, waiting_members
+from spinney.coscheduling.quorum import MemberStates, Plan, QuorumSearch, waiting_members
 from spinney.coscheduling.victims import priority_of
 from spinney.kube.keys import Key, key_of
 
@@ -47,10 +47,10 @@ class GroupPreemption(PostFilter):
         if group is None or group.satisfied or preempting(self._services, group):
             return PostFilterResult(Status.unschedulable())
         record = self._services.cluster.pod(PodKey(*key))
-        if record is None or group.others_than(record):
+        if record is None or group.others_than(record, self._handle.judge.kind):
             return PostFilterResult(Status.unschedulable())
         if group.has_choices and not group.rearranged:
-            plan, _ = self._plan(state, group, victims=False)
+            plan, _ = self._plan(state, record, group, victims=False)
             if plan is not None:
                 group.rearranged = True
                 self._carry_out(plan, group)
@@ -60,7 +60,7 @@ class GroupPreemption(PostFilter):
             return PostFilterResult(Status.unschedulable("preemption: not eligible due to preemptionPolicy=Never."))
         if not self._somebody_is_below(group.priority):
             return PostFilterResult(Status.unschedulable())
-        plan, exhausted = self._plan(state, group, victims=True)
+        plan, exhausted = self._plan(state, record, group, victims=True)
         if plan is None or not plan.victims:
             why = _why_not(group, exhausted=exhausted)
             state.write(NO_VICTIMS, why)
@@ -72,13 +72,14 @@ class GroupPreemption(PostFilter):
         on_node = self._services.cluster.on_node
         return any(priority_of(each) < priority for row in on_node.rows() for each in on_node.of_row(row).values())
 
-    def _plan(self, state: CycleState, group: Group, *, victims: bool) -> tuple[Plan | None, bool]:
+    def _plan(self, state: CycleState, record: PodRecord, group: Group, *, victims: bool) -> tuple[Plan | None, bool]:
         """Return a plan, and whether the search was given up; members that wait keep their nodes if they can."""
         exhausted = False
         holders = waiting_members(self._services, group) if group.has_choices else []
         for giving_up in ([], holders) if holders else ([],):
+            states = MemberStates(self._handle.judge, record, state)
             search = QuorumSearch(
-                self._services, self._handle.judge, state, group, giving_up=giving_up, victims=victims
+                self._services, self._handle.judge, states, group, giving_up=giving_up, victims=victims
             )
             plan = search.plan()
             if plan is not None:

@@ -33,6 +33,8 @@ class GroupTopology(PreFilter, Filter, PostFilter):
     """Keeps a group, and parts of it, in one domain."""
 
     name = "GroupTopology"
+    decides_for_group = True
+    alike = True
     reason = "node(s) didn't match the topology domain of the pod group"
 
     def __init__(self, handle: Handle, arguments: Mapping[str, Any]) -> None:
