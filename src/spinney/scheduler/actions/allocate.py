@@ -26,9 +26,9 @@ class Allocate:
     def execute(self, session: Session) -> None:
         """Place what fits."""
         depth = session.config.queue_depth_per_action.get(ALLOCATE)
-        end = session.monotonic() + session.config.allocate_seconds
         jobs = first_of_queues(pending_jobs(session), depth, session.ask.job_key)
         turns = Turns(session, ALLOCATE, jobs, lambda: session.monotonic() > end)
+        end = session.monotonic() + session.config.allocate_seconds
         shared = session.config.use_scheduling_signatures and session.hooks.place_alike
         failed = FailedSignatures() if shared else None
         for job in turns:
