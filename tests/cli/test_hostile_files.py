@@ -3,6 +3,7 @@
 import gzip
 import json
 import os
+import re
 import stat
 import subprocess
 import sys
@@ -10,12 +11,15 @@ import zipfile
 from pathlib import Path
 
 import pytest
+import structlog
 import yaml
 from click.testing import CliRunner
 
+import spinney.cli
 from spinney.api import yaml_text
 from spinney.api.struct import JSON
 from spinney.cli import main
+from spinney.cli.terminal.logs import log_to_stderr
 from spinney.cli.terminal.printable import printable
 from spinney.runtime.private_files import write_private
 from spinney.sim import snapshot_files
@@ -97,25 +101,65 @@ def test_a_little_that_becomes_a_lot_is_not_unpacked(tmp_path: Path, monkeypatch
             read_snapshot(tmp_path / name)
 
 
-def test_names_do_nothing_to_the_terminal(tmp_path: Path) -> None:
-    """Escape sequences in names and messages are shown, not sent, in tables, answers and errors."""
-    pod = {
+def a_hostile_cluster(path: Path) -> None:
+    """Write a cluster in which everything that has a name or a message has escape sequences in it."""
+    name = f"x{ESCAPES}"
+    grouped = {"kai.scheduler/queue": name, "pod-group-name": name}
+    pod: JSON = {
         "apiVersion": "v1",
         "kind": "Pod",
-        "metadata": {"name": f"p{ESCAPES}", "labels": {"a": ESCAPES}},
+        "metadata": {"name": name, "namespace": name, "labels": grouped, "annotations": grouped},
         "spec": {"schedulerName": "spinney-scheduler", "containers": [{"name": "c", "image": "i"}]},
+        "status": {"phase": "Pending", "conditions": [{"type": "PodScheduled", "status": "False", "message": name}]},
     }
-    path = tmp_path / "cluster.json"
-    path.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": [a_node(name=f"n{ESCAPES}"), pod]}))
-    wrong = tmp_path / "wrong.json"
+    bound = {**pod, "metadata": {**pod["metadata"], "name": f"y{ESCAPES}"}, "spec": {**pod["spec"], "nodeName": name}}
+    bounds = {"quota": 0, "limit": -1, "overQuotaWeight": 1}
+    queue = {
+        "apiVersion": "scheduling.run.ai/v2",
+        "kind": "Queue",
+        "metadata": {"name": name},
+        "spec": {"resources": {"gpu": bounds, "cpu": bounds, "memory": bounds}},
+    }
+    group = {
+        "apiVersion": "scheduling.run.ai/v2alpha2",
+        "kind": "PodGroup",
+        "metadata": {"name": name, "namespace": name},
+        "spec": {"minMember": 3, "queue": name},
+    }
+    path.write_text(
+        json.dumps({"apiVersion": "v1", "kind": "List", "items": [a_node(name=name), pod, bound, queue, group]})
+    )
+
+
+def test_names_do_nothing_to_the_terminal(tmp_path: Path) -> None:
+    """Escape sequences in names and messages are shown, not sent: in tables, pictures, answers and errors."""
+    path, wrong = tmp_path / "cluster.json", tmp_path / f"wrong{ESCAPES}.json"
+    a_hostile_cluster(path)
     wrong.write_text(json.dumps({**a_node(), "kind": f"Node{ESCAPES}"}))
+    name, source = f"x{ESCAPES}", ["--from", str(path)]
     for arguments in (
-        ["get", "nodes", "--from", str(path)],
+        *(
+            ["get", kind, *source, *more]
+            for kind in ("nodes", "gangs")
+            for more in ([], ["-o", "json"], ["-o", "yaml"])
+        ),
+        ["queues", *source],
+        ["queues", *source, "-o", "wide"],
+        ["top", "--once", *source],
         ["simulate", str(path)],
+        ["simulate", str(path), "-o", "json"],
         ["simulate", str(wrong)],
-        ["why", f"pod/p{ESCAPES}", "--from", str(path)],
-        ["get", "nodes", "--from", str(path), "-o", "json"],
+        ["why", f"pod/{name}", "--namespace", name, *source],
+        ["why", name, "--namespace", name, *source],
+        ["why", f"pcs/{name}", "--namespace", name, *source],
         ["validate", "-f", str(wrong)],
+        ["operator", "--check", "--config", str(wrong)],
+        ["grouper", "--check", "--config", str(wrong)],
+        ["scheduler", "--check", "--config", str(wrong)],
+        ["coscheduler", "--check", "--config", str(wrong)],
+        ["manifests", "--values", str(wrong)],
+        ["cases", str(wrong)],
+        ["replay", str(wrong)],
     ):
         result = CliRunner().invoke(main, arguments, color=True)
         told = result.output + result.stderr
@@ -123,6 +167,37 @@ def test_names_do_nothing_to_the_terminal(tmp_path: Path) -> None:
         for ours in ("\x1b[31m", "\x1b[32m", "\x1b[0m"):
             told = told.replace(ours, "")
         assert not {*"\x1b\x07\x9b\u202e"} & {*told}, (arguments, told)
+
+
+def test_log_lines_do_nothing_to_the_terminal(capsys: pytest.CaptureFixture[str]) -> None:
+    """What is logged about an object of others, its traceback included, is shown, not sent."""
+    log_to_stderr(2)
+    try:
+        int(f"no {ESCAPES}")
+    except ValueError as error:
+        raised = ValueError(f"{error}: {ESCAPES}")
+        structlog.get_logger().error("failed", pod=f"p{ESCAPES}", exc_info=raised)
+    finally:
+        structlog.reset_defaults()
+    told = capsys.readouterr().err
+    assert told.count("owned") == 3
+    assert not {*"\x1b\x07\x9b\u202e"} & {*told}, told
+
+
+def test_there_is_one_way_to_print() -> None:
+    """Commands print through ``terminal/output``, which shows control characters; others print no text of objects."""
+    printing = re.compile(r"\bclick\.(?:secho|echo)\(|(?<![\w.])print\(")
+    source = Path(spinney.cli.__file__).parent
+    found = {str(file.relative_to(source)) for file in source.rglob("*.py") if printing.search(file.read_text())}
+    assert found == {
+        "__init__.py",  # an empty line
+        "bodies/completion.py",  # what click wrote for a shell
+        "commands/version.py",
+        "kubectl_completing.py",  # words that were looked at when they were found
+        "terminal/output.py",
+        "bodies/manifests.py",  # YAML, which writes control characters out
+        "bodies/grouper.py",  # likewise
+    }
 
 
 def test_what_is_shown_is_still_json() -> None:

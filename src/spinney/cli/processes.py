@@ -14,6 +14,7 @@ from spinney.cli.clusters.choosing import ClusterChoice
 from spinney.cli.clusters.connecting import Connection, connected
 from spinney.cli.options import ProcessOptions
 from spinney.cli.running import until_interrupted
+from spinney.cli.terminal.output import echo
 from spinney.kube.client import Client
 from spinney.kube.lease import LeaderElection, process_identity
 from spinney.kube.manager import ComponentFailed, Manager
@@ -63,8 +64,8 @@ def run_process(
 
 def print_checked(config: Path | None, settings: object, *notes: str) -> None:
     """Say that a configuration is valid, and print what it comes to."""
-    click.echo("\n".join(f"# {note}" for note in (f"{config or 'no file: defaults'}: valid.", *notes)))
-    click.echo(yaml.safe_dump(msgspec.to_builtins(settings), sort_keys=False), nl=False)
+    echo("\n".join(f"# {note}" for note in (f"{config or 'no file: defaults'}: valid.", *notes)))
+    echo(yaml.safe_dump(msgspec.to_builtins(settings), sort_keys=False), nl=False)
 
 
 def managed(

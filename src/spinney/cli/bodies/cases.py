@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import click
-from rich.console import Console
 
+from spinney.cli.terminal.console import ReadableConsole
 from spinney.cli.terminal.logs import log_to_stderr
 from spinney.cli.terminal.output import echo, progress
 from spinney.sim.cases import CaseFile, InvalidCase, read_cases
@@ -60,7 +60,7 @@ def cases(
         ]
         echo(json.dumps(entries, indent=1))
         return
-    console = Console(width=None if sys.stdout.isatty() else _WIDTH)
+    console = ReadableConsole(width=None if sys.stdout.isatty() else _WIDTH)
     if reports:
         print_reports(console, reports)
     if groupings:

@@ -11,12 +11,12 @@ import signal
 import sys
 from pathlib import Path
 
-import click
 import structlog
 
 from spinney.backends import InitializationFailed, every_backend
 from spinney.backends.documents import InvalidDocument
 from spinney.cli.terminal.logs import log_from
+from spinney.cli.terminal.output import echo
 from spinney.kube.client import Client
 from spinney.kube.config import connect_by_default, in_cluster_namespace, load_kubeconfig
 from spinney.kube.errors import KubeError
@@ -48,15 +48,15 @@ def operator(*, config: Path | None, check_only: bool, kubeconfig: Path | None) 
         loaded = check("", catalogue) if config is None else load(config, catalogue)
     except InvalidDocument as error:
         for problem in error.problems:
-            click.echo(str(problem), err=True)
+            echo(str(problem), err=True)
         sys.exit(BAD_CONFIGURATION)
     if check_only:
         default = loaded.profiles.default
         names = [f"{name} (default)" if name == default else name for name in loaded.profiles.names()]
-        click.echo(f"# {config or 'no file: defaults'}: valid. Scheduler profiles: {', '.join(names)}.")
-        click.echo(effective(loaded), nl=False)
+        echo(f"# {config or 'no file: defaults'}: valid. Scheduler profiles: {', '.join(names)}.")
+        echo(effective(loaded), nl=False)
         for key, why in without_effect(loaded.written):
-            click.echo(f"warning: {key} has no effect: {why}", err=True)
+            echo(f"warning: {key} has no effect: {why}", err=True)
         return
     log_from(_LEVELS[loaded.written.log_level], json=loaded.written.log_format == "json")
     for key, why in without_effect(loaded.written):
@@ -65,13 +65,13 @@ def operator(*, config: Path | None, check_only: bool, kubeconfig: Path | None) 
     try:
         asyncio.run(_run(loaded, kubeconfig))
     except InitializationFailed as error:
-        click.echo(f"scheduler backend: {error}", err=True)
+        echo(f"scheduler backend: {error}", err=True)
         sys.exit(BACKEND_FAILED)
     except ComputeDomainsMissing as error:
-        click.echo(f"operator: {error}", err=True)
+        echo(f"operator: {error}", err=True)
         sys.exit(NO_COMPUTE_DOMAINS)
     except (ComponentFailed, KubeError, OSError) as error:
-        click.echo(f"operator: {error}", err=True)
+        echo(f"operator: {error}", err=True)
         sys.exit(START_FAILED)
 
 

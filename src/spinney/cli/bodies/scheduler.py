@@ -11,11 +11,14 @@ import click
 import msgspec
 from rich.console import Console
 from rich.table import Table
+from rich.text import Text
 
 from spinney.cli.options import ProcessOptions
 from spinney.cli.processes import print_checked, run_process
 from spinney.cli.settings.plugin_files import PluginText, session_policies
+from spinney.cli.terminal.console import ReadableConsole
 from spinney.cli.terminal.logs import log_to_stderr
+from spinney.cli.terminal.printable import printable
 from spinney.kube.manager import Manager
 from spinney.scheduler.config import InvalidConfiguration, PluginOption, SchedulerConfig, load_config
 from spinney.scheduler.cycle.scheduler import Scheduler
@@ -91,7 +94,7 @@ def scheduler(
         manager.stop_on_signals()
         await running.run()
         if shadow is not None:
-            print_comparison(Console(width=None if sys.stdout.isatty() else _WIDTH), shadow)
+            print_comparison(ReadableConsole(width=None if sys.stdout.isatty() else _WIDTH), shadow)
 
     run_process(process, COMPONENT, run, InvalidConfiguration, UnknownPlugin, read_only=dry_run)
 
@@ -133,14 +136,15 @@ def print_comparison(console: Console, shadow: Shadow) -> None:
     if shadow.evictions:
         console.print(f"would have evicted {shadow.evictions} pods")
     for gang, message in sorted(shadow.refused.items()):
-        console.print(f"could not place {gang}: {message}", markup=False)
+        console.print(printable(f"could not place {gang}: {message}"), markup=False)
     apart = [each for each in found if each.difference is not Difference.SAME]
     if apart:
         table = Table(title="where the two differ", title_justify="left")
         for column in ("pod", "gang", "ours", "the other's"):
             table.add_column(column)
         for each in apart[:_SHOWN]:
-            table.add_row(str(each.pod), each.gang, each.ours or "-", each.theirs or "-")
+            cells = (str(each.pod), each.gang, each.ours or "-", each.theirs or "-")
+            table.add_row(*(Text(printable(cell)) for cell in cells))
         console.print(table)
         if len(apart) > _SHOWN:
             console.print(f"... and {len(apart) - _SHOWN} more; the log has every decision")

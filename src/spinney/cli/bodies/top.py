@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any, Final
 
 import msgspec
-from rich.console import Console
 from rich.live import Live
 
 from spinney.api.core import NODE, POD, Node, Pod
@@ -22,6 +21,7 @@ from spinney.cli.clusters.connecting import Connection, with_cluster
 from spinney.cli.clusters.reading import print_unseen, snapshot_of
 from spinney.cli.pictures.picture import GANG_LABEL, Scene, draw
 from spinney.cli.pictures.shares import queue_shares
+from spinney.cli.terminal.console import ReadableConsole
 from spinney.cluster.classes import RequestClasses
 from spinney.cluster.pods import record_of
 from spinney.cluster.resources import ResourceAxis
@@ -48,7 +48,7 @@ def top(
         snapshot, _ = snapshot_of(choice, from_file)
         pods = [pod for pod in snapshot.pods if namespace in (None, pod.metadata.namespace)]
         terminal = sys.stdout.isatty()
-        console = Console(highlight=False, width=None if terminal else _WIDTH)
+        console = ReadableConsole(highlight=False, width=None if terminal else _WIDTH)
         picture = scene(list(snapshot.nodes), pods, snapshot.of(QUEUE, Queue))
         console.print(draw(picture, height=console.height - 1 if terminal else _HEIGHT), end="")
         print_unseen(snapshot)
@@ -118,7 +118,7 @@ async def _follow(connection: Connection, namespace: str | None) -> None:
         for cache in followed:
             await cache.wait_for_sync()
         clock, memberships = client.runtime.clock, Memberships()
-        console = Console(highlight=False)
+        console = ReadableConsole(highlight=False)
         with Live(console=console, screen=True, auto_refresh=False) as live:
             while True:
                 changed.clear()

@@ -11,6 +11,7 @@ import click
 from click.shell_completion import CompletionItem
 
 from spinney.cli.clusters.choosing import ClusterChoice
+from spinney.cli.terminal.printable import printable
 
 PATIENCE: Final = 3.0
 """Seconds after which nothing is offered."""
@@ -51,7 +52,8 @@ def listed(context: click.Context, _: click.Parameter, incomplete: str) -> list[
 
 
 def _offered(found: list[str], incomplete: str) -> list[CompletionItem]:
-    return [CompletionItem(name) for name in found if name.startswith(incomplete)][:MOST]
+    """Return the names that begin so; none with control characters, which the shell would send to the terminal."""
+    return [CompletionItem(name) for name in found if name.startswith(incomplete) and name == printable(name)][:MOST]
 
 
 def _choice(context: click.Context) -> ClusterChoice:

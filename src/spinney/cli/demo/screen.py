@@ -5,13 +5,14 @@ from collections.abc import Sequence
 from types import TracebackType
 from typing import ClassVar, Final, Self
 
-from rich.console import Console, Group
+from rich.console import Group
 from rich.live import Live
 from rich.padding import Padding
 from rich.rule import Rule
 from rich.text import Text
 
 from spinney.cli.pictures.picture import Scene, draw, summary
+from spinney.cli.terminal.console import ReadableConsole
 
 _ROOM_FOR_TEXT: Final = 10
 """Lines of a screen that the picture leaves to what is said."""
@@ -62,7 +63,7 @@ class PlainScreen(Screen):
     """Lines of text; the picture is a line per gang whenever its state changes."""
 
     def __init__(self) -> None:
-        self._console = Console(highlight=False, soft_wrap=True)
+        self._console = ReadableConsole(highlight=False, soft_wrap=True)
         self._shown: dict[str, str] = {}
 
     def chapter(self, title: str) -> None:
@@ -90,7 +91,7 @@ class LiveScreen(Screen):
     reading_time = 2.5
 
     def __init__(self) -> None:
-        self._console = Console(highlight=False)
+        self._console = ReadableConsole(highlight=False)
         self._live = Live(console=self._console, refresh_per_second=12, transient=True)
 
     def __enter__(self) -> Self:

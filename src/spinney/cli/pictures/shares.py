@@ -15,6 +15,7 @@ from spinney.api.core import Pod
 from spinney.api.kai import Queue
 from spinney.api.labels import KAI_QUEUE
 from spinney.cli.pictures.gpus import gpus_of
+from spinney.cli.terminal.printable import printable
 
 _BAR: Final = 12
 _SHORT_BAR: Final = 8
@@ -64,7 +65,7 @@ def draw_shares(shares: Sequence[QueueShare], total: int, *, short: bool = False
         quota = "any" if share.quota is None else f"{share.quota:g}"
         figures = (f"{share.held}/{quota}",) if short else (str(share.held), quota)
         table.add_row(
-            Text("  " * share.depth + share.name),
+            Text("  " * share.depth + printable(share.name)),
             _bar(share, max(total, 1), _SHORT_BAR if short else _BAR),
             *figures,
             Text(str(share.waiting), style="red" if share.waiting else "dim"),

@@ -1,10 +1,14 @@
 """How much a command says on standard error, and in which form."""
 
+import io
 import logging
 import os
 import sys
+from typing import TextIO
 
 import structlog
+
+from spinney.cli.terminal.printable import printable
 
 _LEVELS = (logging.WARNING, logging.INFO, logging.DEBUG)
 
@@ -24,7 +28,7 @@ def log_from(level: int, *, json: bool = False) -> None:
         if json
         else structlog.dev.ConsoleRenderer(
             colors=sys.stderr.isatty() and not os.environ.get("NO_COLOR"),
-            exception_formatter=structlog.dev.plain_traceback,  # the other one prints every local variable
+            exception_formatter=_traceback,
         )
     )
     structlog.configure(
@@ -32,7 +36,7 @@ def log_from(level: int, *, json: bool = False) -> None:
             structlog.contextvars.merge_contextvars,
             structlog.processors.add_log_level,
             structlog.processors.TimeStamper(fmt="iso", utc=True),
-            structlog.processors.format_exc_info if json else _as_it_is,
+            structlog.processors.format_exc_info if json else _readable,
             renderer,
         ],
         wrapper_class=structlog.make_filtering_bound_logger(level),
@@ -40,7 +44,15 @@ def log_from(level: int, *, json: bool = False) -> None:
     )
 
 
-def _as_it_is(
+def _readable(
     _logger: structlog.typing.WrappedLogger, _method: str, event: structlog.typing.EventDict
 ) -> structlog.typing.EventDict:
-    return event
+    """Show control characters of names and messages instead of sending them to a terminal."""
+    return {key: printable(value) if isinstance(value, str) else value for key, value in event.items()}
+
+
+def _traceback(stream: TextIO, error: structlog.typing.ExcInfo) -> None:
+    """Write a traceback without the values of local variables, which structlog's own default has."""
+    text = io.StringIO()
+    structlog.dev.plain_traceback(text, error)
+    stream.write(printable(text.getvalue()))
