@@ -137,11 +137,14 @@ package: $(RELEASE)  ## build what is published, into dist, and check it
 	$(BIN)/python -m build --no-isolation --outdir dist .
 	$(BIN)/twine check --strict dist/*.whl dist/*.tar.gz
 
+TAG ?= $(shell sed -n 's/^version = "\(.*\)"/\1/p' pyproject.toml)
+
 .PHONY: version-check
-version-check:  ## say whether TAG is the version of the package and of the chart
-	@for file in 'pyproject.toml:version = "$(TAG:v%=%)"' 'deploy/helm/spinney/Chart.yaml:version: $(TAG:v%=%)' \
-	  'CHANGELOG.md:## $(TAG:v%=%)'; do \
-	  grep -q "^$${file#*:}" "$${file%%:*}" || { echo "$${file%%:*} does not say: $${file#*:}"; exit 1; }; done
+version-check:  ## say whether package, chart and CHANGELOG are of one version, that of TAG where it is given
+	@for file in 'pyproject.toml:version = "$(TAG:v%=%)"' 'deploy/helm/spinney/Chart.yaml:version: $(TAG:v%=%)' 'deploy/helm/spinney/Chart.yaml:appVersion: $(TAG:v%=%)' \
+	  'CHANGELOG.md:## $(TAG:v%=%) '; do \
+	  sed 's/$$/ /' "$${file%%:*}" | grep -qF "$${file#*:}" \
+	    || { echo "$${file%%:*} does not say: $${file#*:}"; exit 1; }; done
 
 .PHONY: sbom
 sbom: $(RELEASE)  ## list what is in the image, into dist/sbom.cyclonedx.json

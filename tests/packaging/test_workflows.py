@@ -1,6 +1,7 @@
 """Workflows, hooks and the CI script run what a developer runs: targets of the Makefile, on the Pythons we name."""
 
 import re
+import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +30,14 @@ def test_every_python_we_name_is_tested() -> None:
     workflow: dict[str, Any] = yaml.safe_load((ROOT / ".github" / "workflows" / "test.yml").read_text(encoding="utf-8"))
     assert workflow["jobs"]["suite"]["strategy"]["matrix"]["python"] == named
     assert PROJECT["project"]["requires-python"] == f">={named[0]}"
+
+
+@pytest.mark.parametrize(("given", "refused"), [((), ""), (("TAG=v9.9.9",), "does not say")])
+def test_package_chart_and_changelog_are_of_one_version(given: tuple[str, ...], refused: str) -> None:
+    """A release is refused whose tag is not the version that all three name."""
+    answer = subprocess.run(["make", "version-check", *given], cwd=ROOT, capture_output=True, text=True, check=False)
+    assert bool(answer.returncode) == bool(refused)
+    assert refused in answer.stdout
 
 
 @pytest.mark.parametrize("name", ["SECURITY.md", "CODE_OF_CONDUCT.md", ".github/ISSUE_TEMPLATE/config.yml"])
