@@ -21,6 +21,8 @@ from spinney.backends.builtin import every_backend
 from spinney.kube.client import Client
 from spinney.operator.admission.certificates import new_certificate, provision, service_names
 from spinney.operator.admission.serving import LOOK_AGAIN_SECONDS, SERVICE, WebhookProcess
+from spinney.operator.admission.trust import distrust
+from spinney.operator.admission.webhooks import WEBHOOK_CONFIGURATIONS, ServicePlace, register
 from spinney.operator.configuration import check
 from spinney.operator.operator import Operator, Settings
 from spinney.runtime import Runtime
@@ -275,6 +277,45 @@ async def test_nothing_is_registered_for_an_authority_that_is_not_told(tmp_path:
     (tmp_path / "tls.key").write_bytes(made.key)
     async with webhooks(f", certProvisionMode: manual, serverCertDir: {tmp_path}") as scene:
         assert (await scene.client.list(VALIDATING_WEBHOOK_CONFIGURATION)).items == ()
+        assert scene.process.unready() is None
+
+
+@pytest.mark.parametrize(
+    ("told", "expected"),
+    [
+        ({"caBundle": new_certificate(("elsewhere",), datetime.now(UTC)).authority}, "certificate verify failed"),
+        ({"caBundle": b"no certificate"}, "would not trust this process"),
+        ({"service": {"name": "another", "namespace": "grove"}}, "certificate is not valid for 'another.grove.svc'"),
+    ],
+)
+async def test_a_process_is_not_ready_while_the_api_server_would_not_trust_it(told: JSON, expected: str) -> None:
+    """Readiness is found out by a call as the API server would make it, with the bundle and the name it was told."""
+    async with webhooks() as scene:
+        found = await scene.client.get(VALIDATING_WEBHOOK_CONFIGURATION, CONFIGURED)
+        config = found["webhooks"][0]["clientConfig"]
+        changed = {**told, **({"caBundle": base64.b64encode(told["caBundle"]).decode()} if "caBundle" in told else {})}
+        assert scene.process.port is not None
+        assert await distrust(scene.client, WEBHOOK_CONFIGURATIONS, scene.process.port) is None
+        found["webhooks"][0]["clientConfig"] = {**config, **changed}
+        await scene.client.replace(VALIDATING_WEBHOOK_CONFIGURATION, found)
+        problem = await distrust(scene.client, WEBHOOK_CONFIGURATIONS, scene.process.port)
+        assert problem is not None
+        assert expected in problem
+        assert CONFIGURED in problem
+
+
+async def test_a_process_learns_whether_it_is_trusted(tmp_path: Path) -> None:
+    """Where others register the webhooks, a replica is ready only while what they wrote lets it be trusted."""
+    now = datetime.now(UTC)
+    made, other, place = new_certificate(NAMES, now), new_certificate(NAMES, now), ServicePlace(SERVICE, "grove")
+    (tmp_path / "tls.crt").write_bytes(made.certificate)
+    (tmp_path / "tls.key").write_bytes(made.key)
+    async with webhooks(f", certProvisionMode: manual, serverCertDir: {tmp_path}") as scene:
+        await register(scene.client, place, other.authority, authorizer=False)
+        await scene.clock.look_again()
+        assert "would not trust this process" in (scene.process.unready() or "")
+        await register(scene.client, place, made.authority, authorizer=False)
+        await scene.clock.look_again()
         assert scene.process.unready() is None
 
 

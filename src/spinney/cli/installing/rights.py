@@ -49,8 +49,8 @@ OPERATOR: Final = (
     Right(
         "admissionregistration.k8s.io",
         ("mutatingwebhookconfigurations", "validatingwebhookconfigurations"),
-        ("create", "patch", "delete"),  # applied by name, so that creating is limited to these names, too
-        names=WEBHOOK_CONFIGURATIONS,
+        ("get", "create", "patch", "delete"),  # applied by name, so that creating is limited to these names, too
+        names=tuple(WEBHOOK_CONFIGURATIONS),
     ),
     Right("rbac.authorization.k8s.io", ("clusterroles",), ("get",), names=("grove-operator",)),
     EVENTS,

@@ -3,7 +3,8 @@
 The certificate is looked at again every little while, and so is what the API server was told: a renewed one is
 presented without the server going down, and a registration that somebody overwrote is put right. A renewed certificate
 is presented one look after its authority was registered, for API servers learn of that one by one; until then the
-former one, whose authority is still in the bundle, goes on.
+former one, whose authority is still in the bundle, goes on. After each look the registration is read back and tried
+(:mod:`spinney.operator.admission.trust`): a replica that would not be trusted is not ready.
 """
 
 from collections.abc import Callable
@@ -16,7 +17,14 @@ from spinney.kube.client import Client
 from spinney.kube.errors import KubeError
 from spinney.operator.admission.certificates import provision, service_names, still_trusts
 from spinney.operator.admission.rules import Admission
-from spinney.operator.admission.webhooks import ServicePlace, WebhookServer, certificate_in, register
+from spinney.operator.admission.trust import distrust
+from spinney.operator.admission.webhooks import (
+    WEBHOOK_CONFIGURATIONS,
+    ServicePlace,
+    WebhookServer,
+    certificate_in,
+    register,
+)
 from spinney.operator.configuration import OperatorConfiguration
 from spinney.runtime.certificates import ServingCertificate
 
@@ -24,6 +32,8 @@ log = structlog.get_logger()
 
 SERVICE: Final = "grove-operator"
 LOOK_AGAIN_SECONDS: Final = 30.0
+SOON_SECONDS: Final = 1.0
+"""Between looks while the API server would not trust what is served."""
 
 
 class WebhookProcess:
@@ -44,13 +54,11 @@ class WebhookProcess:
         self._namespace = namespace
         self._leaving = leaving
         self.port: int | None = None
-        self._registered = False
+        self._problem: str | None = "webhooks are not served yet"
 
     def unready(self) -> str | None:
-        """Return why writes that are reviewed would be refused if this replica were asked now, or None."""
-        if self.port is None:
-            return "webhooks are not served yet"
-        return None if self._registered else "the API server was not told yet whom to trust"
+        """Return why writes that are reviewed would be refused if this replica were asked, or None, as last found."""
+        return self._problem
 
     async def run(self) -> None:
         """Serve until cancelled."""
@@ -60,16 +68,28 @@ class WebhookProcess:
             self._admission, presented, host=webhooks.bind_address, port=webhooks.port, leaving=self._leaving
         )
         async with server.serving() as self.port:
+            self._problem = "the API server was not told yet whom to trust"
             await self._register(presented)
-            self._registered = True
             known = presented
             while True:
-                await self._client.runtime.clock.sleep(LOOK_AGAIN_SECONDS)
+                await self._prove(self.port)
+                await self._client.runtime.clock.sleep(LOOK_AGAIN_SECONDS if self._problem is None else SOON_SECONDS)
                 before, known = known, await self._look_again(known)
                 if known != presented and (known == before or not still_trusts(known, presented)):
                     server.present(known)
                     presented = known
                     log.info("webhook certificate replaced", expires=str(known.expires))
+
+    async def _prove(self, port: int) -> None:
+        """Find out whether the API server, as it was told, would trust what is served; remember why not."""
+        host = self._configuration.server.webhooks.bind_address
+        try:
+            self._problem = await distrust(self._client, WEBHOOK_CONFIGURATIONS, port, host)
+        except KubeError as error:
+            log.warning("webhook registration not read", error=str(error))
+            return
+        if self._problem is not None:
+            log.warning("webhooks not trusted", problem=self._problem)
 
     async def _look_again(self, known: ServingCertificate) -> ServingCertificate:
         """Return the certificate in force, registered; what went wrong is logged, and tried again at the next look."""

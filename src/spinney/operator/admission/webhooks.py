@@ -35,7 +35,13 @@ DEFAULTING: Final = "podcliqueset-defaulting-webhook"
 VALIDATING: Final = "podcliqueset-validating-webhook"
 TOPOLOGIES: Final = "clustertopology-validating-webhook"
 AUTHORIZER: Final = "authorizer-webhook"
-WEBHOOK_CONFIGURATIONS: Final = (DEFAULTING, VALIDATING, TOPOLOGIES, AUTHORIZER)
+WEBHOOK_CONFIGURATIONS: Final = {
+    DEFAULTING: MUTATING_WEBHOOK_CONFIGURATION,
+    VALIDATING: VALIDATING_WEBHOOK_CONFIGURATION,
+    TOPOLOGIES: VALIDATING_WEBHOOK_CONFIGURATION,
+    AUTHORIZER: VALIDATING_WEBHOOK_CONFIGURATION,
+}
+"""What the operator registers, by name."""
 OPERATOR_ROLE: Final = "grove-operator"
 MAX_BODY: Final = 8 * 1024 * 1024
 TIMEOUT_SECONDS: Final = 10
