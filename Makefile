@@ -106,6 +106,11 @@ docs: $(STAMP)  ## regenerate docs/reference and the chart from the code
 	$(BIN)/python hack/reference.py
 	$(BIN)/python hack/chart.py
 
+.PHONY: web
+web:  ## check, test and build the dashboard's page into the package (needs Node 20+)
+	cd web && npm ci --no-audit --no-fund --silent && npm run --silent check && npm run --silent lint && npm test --silent
+	cd web && npm run --silent build
+
 .PHONY: crds
 crds: $(STAMP)  ## regenerate the CRD manifests from the types
 	$(BIN)/spinney crds --of all --output deploy/crds

@@ -23,6 +23,7 @@ COMMANDS = {
     "completion": "Print a script for your shell to complete commands and names.",
     "coscheduler": "Run the pod-at-a-time scheduler with coscheduling against a cluster.",
     "crds": "Print or write the CRD manifests.",
+    "dashboard": "Serve a page that shows the cluster, live; it only reads.",
     "delete": "Delete what manifests name.",
     "demo": "Bring a gang up on an embedded cluster and show it.",
     "grouper": "Make gangs of the pods of any workload: Jobs, JobSets, Ray, Kubeflow and your own kinds.",

@@ -1,39 +1,22 @@
 """Gangs of every family at a glance: how far each has come, how widely it is spread, and what it waits for."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Final
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
-from spinney.api import coscheduling as coscheduling_groups
-from spinney.api import kai as kai_groups
-from spinney.api import volcano as volcano_groups
-from spinney.api import workload_v1alpha2, workload_v1beta1
 from spinney.api.conditions import find_condition
-from spinney.api.core import Node
 from spinney.api.kai import TOPOLOGY
 from spinney.api.kai import Topology as KaiTopology
-from spinney.api.meta import Metadata
 from spinney.api.podgang import POD_GANG, SCHEDULED, PodGang
-from spinney.api.resource import Resource
 from spinney.api.struct import Struct
 from spinney.api.topology_binding import CLUSTER_TOPOLOGY_BINDING, ClusterTopologyBinding
 from spinney.cluster.pods import PodRecord
 from spinney.cluster.statuses import ACTIVE_ALLOCATED, TERMINAL, PodStatus
 from spinney.explain.amounts import counted
 from spinney.gangs.book import GangMembers
-from spinney.gangs.sources import bare, coscheduling, kai, native, podgang, volcano
+from spinney.gangs.sources import bare, podgang
 from spinney.gangs.tree import GangKey
-from spinney.scheduler.topology.levels import topology_of
+from spinney.scheduler.topology.levels import Topology, topology_of
 from spinney.sim.loading import inventory_of
 from spinney.sim.snapshot import ClusterSnapshot
-
-_GROUPS: Final[Mapping[Resource, str]] = {
-    kai_groups.POD_GROUP: kai.SOURCE,
-    coscheduling_groups.POD_GROUP: coscheduling.SOURCE,
-    volcano_groups.POD_GROUP: volcano.SOURCE,
-    workload_v1alpha2.POD_GROUP: native.SOURCE,
-    workload_v1beta1.POD_GROUP: native.SOURCE,
-}
-"""What backends make of a PodGang, and the family that gangs of it are."""
 
 
 class GangLine(Struct, frozen=True, kw_only=True):
@@ -64,38 +47,30 @@ def gang_lines(snapshot: ClusterSnapshot, *, singles: bool = False) -> list[Gang
     names = {pod.spec.scheduler_name for pod in snapshot.pods}
     found = inventory_of(snapshot, names).gangs.snapshot().gangs
     labels = {node.metadata.name: node.metadata.labels for node in snapshot.nodes}
-    levels = _levels(snapshot, snapshot.nodes)
-    said = {podgang.key_of(gang): _scheduled_message(gang) for gang in snapshot.of(POD_GANG, PodGang)}
+    topologies = [topology_of(each) for each in snapshot.of(CLUSTER_TOPOLOGY_BINDING, ClusterTopologyBinding)]
+    topologies += [topology_of(each) for each in snapshot.of(TOPOLOGY, KaiTopology)]
+    levels = levels_of(topologies, {key for node in snapshot.nodes for key in node.metadata.labels})
+    said = {podgang.key_of(gang): scheduled_message(gang) for gang in snapshot.of(POD_GANG, PodGang)}
     made_for = {podgang.key_of(gang): podgang.workload(gang) for gang in snapshot.of(POD_GANG, PodGang)}
     by_name = {(key.namespace, key.name): each for key, each in made_for.items() if each is not None}
-    doubles = set(_doubles(snapshot, found))
+    translated = {(key.namespace, key.name) for key in found if key.source == "kai" and found[key].pods}
     return [
-        _line(key, members, (labels, levels), said.get(key, ""), by_name.get((key.namespace, key.name)))
+        gang_line(key, members, (labels, levels), said.get(key, ""), by_name.get((key.namespace, key.name)))
         for key, members in sorted(found.items(), key=lambda item: (item[0].namespace, item[0].name, item[0].source))
-        if (singles or key.source != bare.SOURCE) and key not in doubles
+        if (singles or key.source != bare.SOURCE)
+        # A gang that KAI places is also there as the PodGroup its pods name: that one has the pods.
+        and (key.source != podgang.SOURCE or members.pods or (key.namespace, key.name) not in translated)
     ]
 
 
-def _doubles(snapshot: ClusterSnapshot, found: Mapping[GangKey, GangMembers]) -> Iterator[GangKey]:
-    """Yield gangs that are there twice, as a PodGang and as the group a backend made of it: the one without pods."""
-    for resource, source in _GROUPS.items():
-        for group in snapshot.objects.get(resource, ()):
-            metadata: Metadata = group.metadata
-            made = GangKey(source, metadata.namespace or "", metadata.name)
-            owner = metadata.controller
-            name = owner.name if owner is not None and owner.kind == POD_GANG.kind else metadata.name
-            gang = GangKey(podgang.SOURCE, made.namespace, name)
-            if made in found and gang in found:
-                yield gang if found[made].pods and not found[gang].pods else made
-
-
-def _line(
+def gang_line(
     key: GangKey,
     members: GangMembers,
     surroundings: tuple[Mapping[str, Mapping[str, str]], Sequence[tuple[str, str]]],
     said: str,
     workload: podgang.Workload | None,
 ) -> GangLine:
+    """Return one gang; ``surroundings`` are the labels of nodes by name, and the levels of the topology."""
     records = [record for _, record in members.pods.values()]
     placed = [record for record in records if record.status in ACTIVE_ALLOCATED]
     nodes = tuple(sorted({record.node for record in placed}))
@@ -140,18 +115,16 @@ def _reason(records: Iterable[PodRecord]) -> str:
     return f"gated by {', '.join(gates)}" if gates else ""
 
 
-def _scheduled_message(gang: PodGang) -> str:
+def scheduled_message(gang: PodGang) -> str:
+    """Return what its scheduler says of a gang that is not scheduled."""
     condition = find_condition(gang.status.conditions, SCHEDULED)
     return condition.message if condition is not None and condition.status == "False" else ""
 
 
-def _levels(snapshot: ClusterSnapshot, nodes: Sequence[Node]) -> list[tuple[str, str]]:
-    """Return name and label of each level that nodes have, narrow first, of the topology most nodes carry."""
-    topologies = [topology_of(each) for each in snapshot.of(CLUSTER_TOPOLOGY_BINDING, ClusterTopologyBinding)]
-    topologies += [topology_of(each) for each in snapshot.of(TOPOLOGY, KaiTopology)]
-    present = {key for node in nodes for key in node.metadata.labels}
+def levels_of(topologies: Iterable[Topology], labels: Collection[str]) -> list[tuple[str, str]]:
+    """Return name and label of each level that nodes have, narrow first, of the first topology they carry."""
     for topology in topologies:
-        keys = [level for level in topology.levels if level in present and level != "kubernetes.io/hostname"]
+        keys = [level for level in topology.levels if level in labels and level != "kubernetes.io/hostname"]
         if keys:
             return [(key.rpartition("/")[2], key) for key in reversed(keys)]
     return []

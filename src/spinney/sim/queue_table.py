@@ -7,7 +7,9 @@ from typing import Final
 from spinney.api.kai import QUEUE, Queue
 from spinney.api.quantity import value
 from spinney.api.struct import Struct
+from spinney.scheduler.cycle.scheduler import Scheduler
 from spinney.scheduler.fairshare import Amounts
+from spinney.scheduler.framework.snapshot import Snapshot
 from spinney.scheduler.plugins.proportion import ProportionPlugin
 from spinney.sim.whatif import Simulation
 
@@ -45,9 +47,14 @@ class QueueLine(Struct, frozen=True, kw_only=True):
 
 def queue_lines(simulation: Simulation) -> list[QueueLine]:
     """Return every queue, children below their parent, with the books as of now."""
-    option = next((each for each in simulation.scheduler.config.plugins if each.name == "proportion"), None)
+    return lines_of(simulation.scheduler)
+
+
+def lines_of(scheduler: Scheduler, snapshot: Snapshot | None = None) -> list[QueueLine]:
+    """Return the same of a scheduler, as of a snapshot of its inventory; by default as of now."""
+    option = next((each for each in scheduler.config.plugins if each.name == "proportion"), None)
     plugin = ProportionPlugin(option.arguments if option is not None else {})
-    session = simulation.scheduler.open_session()
+    session = scheduler.open_session(snapshot)
     try:
         plugin.on_session_open(session)
     finally:

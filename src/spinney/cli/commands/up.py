@@ -50,6 +50,10 @@ from spinney.cli.options import TEXT_FILE, plugin_option, with_body
     default=True,
     help="Make pods of Deployments, StatefulSets and Jobs; leave that off for a controller manager of your own.",
 )
+@click.option(
+    "--dashboard/--no-dashboard", default=True, help="Serve a page on 127.0.0.1 that shows the cluster, live."
+)
+@click.option("--dashboard-port", type=click.IntRange(0, 65535), default=0, help="Its port; by default any free one.")
 @click.option("-v", "--verbose", count=True, help="Say more; twice for everything.")
 @with_body
 def up() -> None:

@@ -11,6 +11,7 @@ from spinney.cli.demo.screen import Commands, Screen
 from spinney.cli.demo.stage import Stage, a_stage
 from spinney.cli.demo.workloads import INFERENCE_PODS, inference, training
 from spinney.cli.terminal.output import progress
+from spinney.dashboard.local import dashboard_of
 from spinney.explain.amounts import counted
 from spinney.nodes import PodTimes
 from spinney.server.http.serving import HttpServer
@@ -25,11 +26,13 @@ async def tell(screen: Screen, *, keep: bool) -> None:
     async with AsyncExitStack() as parts:
         with progress("starting a cluster"):
             stage = await parts.enter_async_context(a_stage(gpu_cluster(32, 8, pods=times), screen))
+            page = await parts.enter_async_context(dashboard_of(stage.cluster))
         clock = stage.cluster.runtime.clock
         began = clock.monotonic()
         with screen:
             screen.chapter("A GPU cluster")
             screen.say("32 nodes of 8 GPUs, 4 nodes to a rack, 4 racks to a block, all simulated in this process.")
+            screen.say(f"The same in a browser, while it runs: {page}")
             screen.show(stage.scene())
             for chapter in (inference_comes_up, a_second_backend, training_does_not_fit, training_fits_a_block):
                 await clock.sleep(screen.reading_time)
@@ -40,7 +43,7 @@ async def tell(screen: Screen, *, keep: bool) -> None:
         what, took = f"{counted(pods, 'pod')} in {counted(gangs, 'gang')}", clock.monotonic() - began
         screen.say(f"{what}, through two scheduler backends, in {took:.0f} seconds. {_SUMMARY}")
         if keep:
-            await _keep(stage, screen)
+            await _keep(stage, screen, page)
         else:
             screen.offer("Next:", _next_commands())
 
@@ -86,13 +89,13 @@ async def training_fits_a_block(stage: Stage, screen: Screen) -> None:
     screen.say("All six workers run, in one block.")
 
 
-async def _keep(stage: Stage, screen: Screen) -> None:
+async def _keep(stage: Stage, screen: Screen, page: str) -> None:
     async with HttpServer(stage.cluster.server) as http:
         _KUBECONFIG.parent.mkdir(parents=True, exist_ok=True)
         http.write_kubeconfig(_KUBECONFIG)
         spinney = _called()
         screen.offer(
-            "The cluster stays up until Ctrl-C. In another terminal:",
+            f"The cluster stays up until Ctrl-C, and its dashboard at {page} with it. In another terminal:",
             (
                 (f"export KUBECONFIG={shlex.quote(str(_KUBECONFIG))}", "kubectl and spinney then talk to this cluster"),
                 (f"{spinney} top", "the picture above, live"),

@@ -12,8 +12,8 @@ from spinney.scheduler.evaluation.turns import ALLOCATE, Turns
 from spinney.scheduler.framework.jobs import PodGroupInfo
 from spinney.scheduler.framework.results import FitError
 from spinney.scheduler.framework.session import Session
-from spinney.scheduler.placement.failed_jobs import FailedSignatures
 from spinney.scheduler.placement.placing import place_job
+from spinney.scheduler.placement.signatures import FailedSignatures
 
 NOT_REACHED: Final = (
     "the time for placing jobs (allocateSeconds) was over before the turn of this one; it comes first in the next cycle"

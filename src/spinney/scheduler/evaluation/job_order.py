@@ -48,10 +48,15 @@ def first_of_queues(
 
 
 class JobOrder:
-    """Jobs by turn. Mutable: jobs are pushed and popped; what a job's allocation changed is found at the next pop."""
+    """Jobs by turn. Mutable: jobs are pushed and popped; what a job's allocation changed is found at the next pop.
 
-    def __init__(self, orders: Orders, jobs: Iterable[PodGroupInfo] = ()) -> None:
+    ``victims`` reverses both orders: the job that matters least in the queue that deserves least comes first, judged
+    without the jobs already taken from that queue.
+    """
+
+    def __init__(self, orders: Orders, jobs: Iterable[PodGroupInfo] = (), *, victims: bool = False) -> None:
         self._orders = orders
+        self._victims = victims
         self._nodes: dict[int, _QueueNode] = {}
         self._top = _QueueNode(None, self)
         self._length = 0
@@ -78,6 +83,11 @@ class JobOrder:
         """Return how jobs and queues are ordered."""
         return self._orders
 
+    @property
+    def reversed(self) -> bool:
+        """Tell whether the least important comes first."""
+        return self._victims
+
     def push(self, job: PodGroupInfo) -> None:
         """Add a job, or put one back."""
         leaf = self._node(self._orders.queues.index[job.queue])
@@ -97,6 +107,8 @@ class JobOrder:
         self._length -= 1
         for node in path[1:]:
             node.dirty = True
+            if self._victims:
+                node.taken.append(job)
         for parent, child in zip(reversed(path[:-1]), reversed(path[1:]), strict=True):
             if child.is_empty:
                 parent.drop(child)
@@ -124,7 +136,7 @@ class JobOrder:
 class _QueueNode:
     """A queue with the jobs or child queues that still have something to give."""
 
-    __slots__ = ("children", "dirty", "jobs", "listed", "order", "parent", "queue")
+    __slots__ = ("children", "dirty", "jobs", "listed", "order", "parent", "queue", "taken")
 
     def __init__(self, queue: Queue | None, order: JobOrder) -> None:
         self.queue = queue
@@ -132,6 +144,7 @@ class _QueueNode:
         self.parent: _QueueNode | None = None
         self.children: list[_QueueNode] = []
         self.jobs: list[_JobEntry] = []
+        self.taken: list[PodGroupInfo] = []
         self.dirty = False
         self.listed = False
 
@@ -148,7 +161,7 @@ class _QueueNode:
         self.enlist()
 
     def entry(self, job: PodGroupInfo) -> "_JobEntry":
-        return _JobEntry(self.order.orders.job_key(job), job)
+        return _JobEntry(self.order.orders.job_key(job), job, reverse=self.order.reversed)
 
     def enlist(self) -> None:
         """Take the place among the siblings, and have the ancestors take theirs, that the best next job gives."""
@@ -186,18 +199,23 @@ class _QueueNode:
 
     def turn(self) -> QueueTurn:
         assert self.queue is not None, "the top is never compared"
-        return QueueTurn(self.queue, self.next_job())
+        following = self.next_job()
+        if self.order.reversed:
+            return QueueTurn(self.queue, None, (*self.taken, following))
+        return QueueTurn(self.queue, following)
 
     def __lt__(self, other: "_QueueNode") -> bool:
-        return self.order.orders.compare_queues(self.turn(), other.turn()) < 0
+        compared = self.order.orders.compare_queues(self.turn(), other.turn())
+        return compared > 0 if self.order.reversed else compared < 0
 
 
 class _JobEntry:
-    __slots__ = ("job", "key")
+    __slots__ = ("job", "key", "reverse")
 
-    def __init__(self, key: Any, job: PodGroupInfo) -> None:
+    def __init__(self, key: Any, job: PodGroupInfo, *, reverse: bool) -> None:
         self.key = key
         self.job = job
+        self.reverse = reverse
 
     def __lt__(self, other: "_JobEntry") -> bool:
-        return bool(self.key < other.key)
+        return bool(other.key < self.key) if self.reverse else bool(self.key < other.key)

@@ -6,7 +6,6 @@ and the evictions. A gang that a disruption budget protects is tried again after
 
 import asyncio
 from collections.abc import Iterable
-from typing import Final
 
 import structlog
 
@@ -23,9 +22,7 @@ from spinney.scheduler.process.cycle_metrics import CycleMetrics
 
 log = structlog.get_logger()
 
-EVENT_REASON: Final = "GangReleased"
-RELEASE: Final = "release"
-"""The word for it in metrics."""
+EVENT_REASON = "GangReleased"
 
 
 class Releases:
@@ -84,6 +81,5 @@ class Releases:
         self._metrics.released.inc()
         message = f"gang {gang} could not be completed and gives back what it holds"
         victims = tuple(Victim(Key(*record.key), record.uid, message) for record in placed)
-        gone = await self._evictor.evict(Disruption(str(gang), victims, reason=EVENT_REASON))
-        self._metrics.gangs.evicted(len(gone), queue=members.gang.queue, reason=RELEASE)
+        await self._evictor.evict(Disruption(str(gang), victims, reason=EVENT_REASON))
         self.gangs.postpone(gang, now=self._clock.monotonic())

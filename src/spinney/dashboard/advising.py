@@ -1,0 +1,155 @@
+"""Questions that take a simulation: why a gang waits and what would help, and what would become of a workload.
+
+Each runs in a worker beside the event loop, one at a time, on a snapshot of what the viewer may read. Nothing is
+written anywhere.
+"""
+
+from collections.abc import Mapping
+from typing import Final
+
+import yaml
+
+from spinney.api import yaml_text
+from spinney.api.core import NODE
+from spinney.api.struct import JSON, Struct
+from spinney.cluster.pods import PodKey
+from spinney.dashboard.lacking import DomainNeed, domain_needs
+from spinney.dashboard.rows import text_of
+from spinney.dashboard.view import View
+from spinney.explain.rendering import as_text
+from spinney.gangs.tree import GangKey
+from spinney.runtime import Executor, Runtime
+from spinney.sim.advice import Advisor, Answer
+from spinney.sim.expanding import InvalidWorkload, Surroundings, expand
+from spinney.sim.snapshot import ClusterSnapshot
+from spinney.sim.snapshot_files import UnreadableSnapshot
+from spinney.sim.subjects import Subject
+from spinney.sim.whatif import Outcome, Simulation
+
+PATIENCE: Final = 8.0
+"""Seconds after which the search for remedies ends with what it has."""
+_WORDS: Final[Mapping[str, str]] = {"podgang": "podgang", "pod": "pod"}
+
+
+class Refused(ValueError):
+    """A question that has no answer; the text says why."""
+
+
+class Why(Struct, frozen=True, kw_only=True):
+    """Why a gang waits: the answer ``spinney why`` gives, with what each domain lacks."""
+
+    answer: Answer
+    texts: tuple[str, ...] = ()
+    """Its explanations, as ``spinney why`` prints them."""
+    domains: tuple[DomainNeed, ...] = ()
+
+
+class Placed(Struct, frozen=True, kw_only=True):
+    """A pod that would be placed."""
+
+    pod: str
+    gang: str
+    node: str
+    gpus: int = 0
+
+
+class Evicted(Struct, frozen=True, kw_only=True):
+    """A pod that would be evicted, and for whom."""
+
+    pod: str
+    gang: str
+    node: str
+    beneficiary: str = ""
+    message: str = ""
+
+
+class Pending(Struct, frozen=True, kw_only=True):
+    """A gang that would still wait."""
+
+    gang: str
+    pods: int
+    message: str
+
+
+class WhatIf(Struct, frozen=True, kw_only=True):
+    """What would become of the cluster with the workload in it."""
+
+    added: tuple[str, ...] = ()
+    """The gangs that the manifests come to."""
+    placed: tuple[Placed, ...] = ()
+    evicted: tuple[Evicted, ...] = ()
+    pending: tuple[Pending, ...] = ()
+    cycles: int = 0
+    settled: bool = True
+
+
+class Adviser:
+    """Answers questions about what a view shows."""
+
+    def __init__(self, executor: Executor) -> None:
+        self._executor = executor
+
+    async def why(self, view: View, key: GangKey) -> Why:
+        """Return why a gang waits; raises :class:`Refused` for one that is not there."""
+        snapshot = view.snapshot()
+        if view.board.gang_row(key) is None:
+            raise Refused(f"there is no gang {text_of(key)}, or you may not see it")
+        domains = domain_needs(view.board, key)
+        answer = await self._executor.run(_why, snapshot, key, view.runtime)
+        return Why(answer=answer, texts=tuple(map(as_text, answer.explanations)), domains=domains)
+
+    async def what_if(self, view: View, manifests: str, namespace: str) -> WhatIf:
+        """Return what would become of a workload; raises :class:`Refused` for one no cluster would take."""
+        snapshot = view.snapshot()
+        if not snapshot.sees(NODE):
+            raise Refused("nodes may not be listed, so nothing could be placed; ask for get, list and watch on nodes")
+        return await self._executor.run(_what_if, snapshot, manifests, namespace, view.runtime)
+
+
+def _why(snapshot: ClusterSnapshot, key: GangKey, runtime: Runtime) -> Answer:
+    advisor = Advisor(snapshot, runtime=runtime, patience=PATIENCE)
+    return advisor.answer(Subject(_WORDS.get(key.source, "podgroup"), key.namespace, key.name))
+
+
+def _what_if(snapshot: ClusterSnapshot, text: str, namespace: str, runtime: Runtime) -> WhatIf:
+    surroundings = Surroundings.of(snapshot, runtime.clock.now(), namespace=namespace or "default")
+    try:
+        manifests: list[JSON] = [each for each in yaml_text.load_all(text) if each is not None]
+        if not manifests:
+            raise Refused("there is no object in the text; paste a manifest, such as examples/first-workload.yaml")
+        if odd := next((each for each in manifests if not isinstance(each, dict)), None):
+            raise Refused(f"found {type(odd).__name__} where an object with apiVersion and kind is expected")
+        added = expand(manifests, surroundings)
+    except (InvalidWorkload, UnreadableSnapshot, yaml.YAMLError, ValueError, KeyError, TypeError) as error:
+        raise Refused(" ".join(str(error).split())) from error
+    new = {(each.metadata.namespace or "", each.metadata.name) for each in added if each.kind == "Pod"}
+    simulation = Simulation(snapshot.with_objects(added), runtime=runtime)
+    outcome = simulation.run()
+    gpus = {record.key: record.request.gpus for record in simulation.inventory.cluster.pods()}
+    return _told(outcome, new, gpus)
+
+
+def _told(outcome: Outcome, new: set[tuple[str, str]], gpus: Mapping[PodKey, int]) -> WhatIf:
+    gangs = {text_of(gang): None for pod, gang in outcome.gangs.items() if (pod.namespace, pod.name) in new}
+    return WhatIf(
+        added=tuple(gangs),
+        placed=tuple(
+            Placed(pod=str(pod), gang=text_of(outcome.gangs[pod]), node=node, gpus=gpus.get(pod, 0))
+            for pod, node in outcome.placed.items()
+        ),
+        evicted=tuple(
+            Evicted(
+                pod=str(each.pod),
+                gang=text_of(each.gang),
+                node=each.node,
+                beneficiary=text_of(each.beneficiary) if each.beneficiary is not None else "",
+                message=each.message,
+            )
+            for each in outcome.evictions
+        ),
+        pending=tuple(
+            Pending(gang=text_of(each.gang), pods=len(each.pods), message=each.message) for each in outcome.waiting
+        ),
+        cycles=outcome.cycles,
+        settled=outcome.settled,
+    )

@@ -1,0 +1,285 @@
+"""The cluster as the page shows it: rows that watch events mark, and that are made again when somebody asks.
+
+An event costs the update of the ledgers and a mark. :meth:`Board.delta` makes the marked rows again and returns those
+that differ from what was shown before, so a busy node costs one row however often it changed meanwhile.
+"""
+
+from collections.abc import Iterable, Mapping
+from datetime import datetime
+from typing import Any, Final
+
+from spinney.api import workload_v1alpha1
+from spinney.api.core import Node, Pod
+from spinney.api.kai import Queue, Topology
+from spinney.api.podgang import PodGang
+from spinney.api.topology_binding import ClusterTopologyBinding
+from spinney.cluster.pods import PodKey, PodRecord
+from spinney.cluster.state import PodChange
+from spinney.cluster.statuses import PodStatus
+from spinney.dashboard.cells import USUAL_LEVELS, ZONE, Unit, gpus_on, node_row
+from spinney.dashboard.history import History
+from spinney.dashboard.queues import queue_rows
+from spinney.dashboard.rows import Delta, GangRow, NodeRow, QueueRow, text_of
+from spinney.gangs.book import GangBook, GangMembers
+from spinney.gangs.membership import membership
+from spinney.gangs.sources import bare, podgang
+from spinney.gangs.tree import GangKey
+from spinney.gangs.workloads import WorkloadGangs
+from spinney.kube.cache import Change
+from spinney.runtime import Runtime
+from spinney.scheduler.config import SchedulerConfig
+from spinney.scheduler.cycle.scheduler import Scheduler
+from spinney.scheduler.intake.inventory import Inventory, gang_makers
+from spinney.scheduler.intake.sources import OPTIONAL_KINDS
+from spinney.scheduler.topology.levels import topology_of
+from spinney.sim.gang_table import gang_line, levels_of, scheduled_message
+from spinney.sim.loading import SESSION_NAMES
+
+_GROUPS: Final = tuple(
+    kind for resource, kind in OPTIONAL_KINDS.items() if resource.kind in ("PodGang", "PodGroup", "Workload")
+)
+"""The kinds of objects that define gangs."""
+
+
+class Board:
+    """Rows of one cluster. Mutable; fed and read on one event loop."""
+
+    def __init__(self, runtime: Runtime) -> None:
+        self._clock = runtime.clock
+        self.inventory = Inventory(SESSION_NAMES)
+        self._scheduler = Scheduler(SchedulerConfig(scheduler_names=SESSION_NAMES), self.inventory, runtime=runtime)
+        self.history = History(runtime.clock)
+        self._workloads = WorkloadGangs()
+        self.gangs = GangBook(membership, self._workloads.derive, self._workloads.forget)
+        """Gangs of every scheduler's pods; the inventory's book has only those a session scheduler places."""
+        self._nodes: dict[str, Node] = {}
+        self._pod_gangs: dict[GangKey, PodGang] = {}
+        self._topologies: dict[tuple[str, str], Topology | ClusterTopologyBinding] = {}
+        self._promised: dict[str, dict[PodKey, PodRecord]] = {}
+        self._levels: tuple[str, ...] = ()
+        self._unit: Unit = "GPU"
+        self._layout_stale = self._queues_stale = True
+        self._stale_nodes: dict[str, None] = {}
+        self._stale_gangs: dict[GangKey, None] = {}
+        self._node_rows: dict[str, NodeRow] = {}
+        self._gang_rows: dict[GangKey, GangRow] = {}
+        self._queue_rows: tuple[QueueRow, ...] = ()
+        self.inventory.cluster.subscribe(self._pod_changed)
+
+    # -- events ------------------------------------------------------------------------------------------------------
+
+    def take_in(self, change: Change[Any]) -> None:
+        """Take in an object that appeared, changed or went."""
+        found: Any = change.new if change.new is not None else change.old
+        there = change.new is not None
+        if type(found) in OPTIONAL_KINDS.values() or isinstance(found, Pod | Node):
+            (self.inventory.apply if there else self.inventory.delete)(found)
+        match found:
+            case Pod():
+                pass  # the cluster's state tells, with the pod as it was
+            case Node():
+                self._take_in_node(found, there=there, old=change.old)
+            case Queue():
+                self._queues_stale = True
+            case Topology() | ClusterTopologyBinding():
+                if there:
+                    self._topologies[found.kind, found.metadata.name] = found
+                else:
+                    self._topologies.pop((found.kind, found.metadata.name), None)
+                self._layout_stale = True
+            case workload_v1alpha1.Workload():
+                self._again((self._workloads.put if there else self._workloads.remove)(found))
+            case _ if isinstance(found, _GROUPS):
+                self._take_in_group(found, there=there)
+
+    def _take_in_node(self, node: Node, *, there: bool, old: Node | None) -> None:
+        name = node.metadata.name
+        if there:
+            self._nodes[name] = node
+        else:
+            self._nodes.pop(name, None)
+        self._stale_nodes[name] = None
+        self._queues_stale = True
+        labels = old.metadata.labels if old is not None and there else {}
+        if labels.keys() != node.metadata.labels.keys() or (gpus_on(node) > 0) != (self._unit == "GPU"):
+            self._layout_stale = True
+
+    def _take_in_group(self, found: Any, *, there: bool) -> None:
+        for key, make in gang_makers(found).items():
+            if there:
+                self.gangs.put(make(self.gangs.context))
+            else:
+                self.gangs.remove(key)
+            if isinstance(found, PodGang):
+                if there:
+                    self._pod_gangs[key] = found
+                else:
+                    self._pod_gangs.pop(key, None)
+            self._stale_gangs[key] = None
+        self._queues_stale = True
+
+    def _again(self, keys: Iterable[GangKey]) -> None:
+        keys = tuple(keys)
+        self.gangs.derive_again(keys)
+        self._stale_gangs |= dict.fromkeys(keys)
+
+    def _pod_changed(self, change: PodChange) -> None:
+        self.gangs.pod_changed(change)
+        self._queues_stale = True
+        for record in change:
+            if record is None:
+                continue
+            key, _ = membership(record)
+            self._stale_gangs[key] = None
+            if record.node:
+                self._stale_nodes[record.node] = None
+            nominated = record.pod.status.nominated_node_name
+            if nominated:
+                self._stale_nodes[nominated] = None
+                self._promised.get(nominated, {}).pop(record.key, None)
+        if change.old is not None:
+            self.history.pod_left(change.old, membership(change.old)[0], there=change.new is not None)
+        new = change.new
+        if new is not None and new.pod.status.nominated_node_name and new.status is PodStatus.PENDING:
+            self._promised.setdefault(new.pod.status.nominated_node_name, {})[new.key] = new
+
+    # -- reading -----------------------------------------------------------------------------------------------------
+
+    @property
+    def unit(self) -> Unit:
+        """Return what a cell is."""
+        return self._unit
+
+    @property
+    def levels(self) -> tuple[str, ...]:
+        """Return the labels that place nodes, broad to narrow."""
+        return self._levels
+
+    @property
+    def node_rows(self) -> tuple[NodeRow, ...]:
+        """Return every node as it was last made, in order of name."""
+        return tuple(self._node_rows[name] for name in sorted(self._node_rows))
+
+    @property
+    def gang_rows(self) -> tuple[GangRow, ...]:
+        """Return every gang as it was last made, in order of namespace and name."""
+        rows = self._gang_rows.values()
+        return tuple(sorted(rows, key=lambda row: (row.namespace, row.name, row.source)))
+
+    @property
+    def queue_rows(self) -> tuple[QueueRow, ...]:
+        """Return every queue as it was last made, children below their parent."""
+        return self._queue_rows
+
+    def pod_gang(self, key: GangKey) -> PodGang | None:
+        """Return the object of a PodGang."""
+        return self._pod_gangs.get(key)
+
+    def gang_row(self, key: GangKey) -> GangRow | None:
+        """Return one gang as it was last made."""
+        return self._gang_rows.get(key)
+
+    def delta(self, *, queues: bool = True) -> Delta:
+        """Make the rows again that events have marked, and return what differs; ``queues`` may wait for their turn."""
+        now = self._clock.now()
+        levels = self._lay_out() if self._layout_stale else None
+        nodes, gone_nodes = self._changed_nodes()
+        gangs, gone_gangs = self._changed_gangs(now)
+        changed = None
+        if queues and self._queues_stale:
+            self._queues_stale = False
+            rows = queue_rows(self._scheduler)
+            if rows != self._queue_rows:
+                changed = self._queue_rows = rows
+        return Delta(
+            at=now,
+            nodes=tuple(nodes),
+            gangs=tuple(gangs),
+            gone_nodes=tuple(gone_nodes),
+            gone_gangs=tuple(map(text_of, gone_gangs)),
+            queues=changed,
+            levels=levels,
+        )
+
+    def _lay_out(self) -> tuple[str, ...] | None:
+        """Choose levels and unit; returns the levels if either is another than before."""
+        self._layout_stale = False
+        labels = {key for node in self._nodes.values() for key in node.metadata.labels}
+        found = [key for _, key in reversed(levels_of(map(topology_of, self._topologies.values()), labels))]
+        levels = found or [key for key in USUAL_LEVELS if key in labels]
+        if ZONE in labels and ZONE not in levels:
+            levels.insert(0, ZONE)
+        unit: Unit = "GPU" if not self._nodes or any(map(gpus_on, self._nodes.values())) else "CPU"
+        if (tuple(levels), unit) == (self._levels, self._unit):
+            return None
+        self._levels, self._unit = tuple(levels), unit
+        self._stale_nodes = dict.fromkeys(self._nodes)
+        self._stale_gangs |= dict.fromkeys(self._gang_rows)
+        return self._levels
+
+    def _changed_nodes(self) -> tuple[list[NodeRow], list[str]]:
+        stale, self._stale_nodes = self._stale_nodes, {}
+        cluster = self.inventory.cluster
+        changed, gone = [], []
+        for name in stale:
+            node, row = self._nodes.get(name), cluster.table.find(name)
+            if node is None or row is None:
+                if self._node_rows.pop(name, None) is not None:
+                    gone.append(name)
+                continue
+            placed = cluster.on_node.of_row(row).values()
+            promised = self._promised.get(name, {}).values()
+            made = node_row(node, self._levels, self._unit, placed=placed, promised=promised, gangs=self.gangs)
+            if made != self._node_rows.get(name):
+                self._node_rows[name] = made
+                changed.append(made)
+        return changed, gone
+
+    def _changed_gangs(self, now: datetime) -> tuple[list[GangRow], list[GangKey]]:
+        stale, self._stale_gangs = self._stale_gangs, {}
+        labels = {name: node.metadata.labels for name, node in self._nodes.items()}
+        changed, gone = [], []
+        for key in stale:
+            made = self._gang(key, labels)
+            if made is None:
+                if self._gang_rows.pop(key, None) is not None:
+                    gone.append(key)
+                    self.history.gone(key, now)
+            elif made != self._gang_rows.get(key):
+                self.history.state(key, made.state, now)
+                self._gang_rows[key] = made
+                changed.append(made)
+        return changed, gone
+
+    def _gang(self, key: GangKey, labels: Mapping[str, Mapping[str, str]]) -> GangRow | None:
+        members = self.gangs.members(key)
+        if members is None or key.source == bare.SOURCE or self._shown_as_kai(key, members):
+            return None
+        found = self._pod_gangs.get(GangKey(podgang.SOURCE, key.namespace, key.name))
+        levels = [(level.rpartition("/")[2], level) for level in reversed(self._levels)]
+        said = scheduled_message(found) if found is not None and key.source == podgang.SOURCE else ""
+        workload = podgang.workload(found) if found is not None else None
+        line = gang_line(key, members, (labels, levels), said, workload)
+        records = [record for _, record in members.pods.values()]
+        return GangRow(
+            **{name: getattr(line, name) for name in line.__struct_fields__},
+            key=text_of(key),
+            gpus=sum(record.request.gpus for record in records),
+            created=members.gang.created or min((each.created for each in records if each.created), default=None),
+            waiting_since=min(filter(None, map(_waits_since, records)), default=None),
+        )
+
+    def _shown_as_kai(self, key: GangKey, members: GangMembers) -> bool:
+        """Tell whether a gang that KAI places is there as the PodGroup its pods name: that one has the pods."""
+        if key.source != podgang.SOURCE or members.pods:
+            return False
+        other = self.gangs.members(GangKey("kai", key.namespace, key.name))
+        return other is not None and bool(other.pods)
+
+
+def _waits_since(record: PodRecord) -> datetime | None:
+    if record.status not in (PodStatus.PENDING, PodStatus.GATED):
+        return None
+    condition = record.pod.condition("PodScheduled")
+    said = condition.last_transition_time if condition is not None and condition.status == "False" else None
+    return said or record.created

@@ -1,0 +1,127 @@
+"""What was seen while the dashboard ran, in memory and within a bound: states of gangs, evictions, use of queues."""
+
+from collections import OrderedDict, deque
+from collections.abc import Iterable, Sequence
+from datetime import datetime
+from typing import Final
+
+from spinney.api.struct import JSON, Struct
+from spinney.cluster.pods import PodKey, PodRecord
+from spinney.cluster.resources import GPU_NAME
+from spinney.dashboard.rows import QueueRow
+from spinney.gangs.sources import bare
+from spinney.gangs.tree import GangKey
+from spinney.runtime.clock import Clock
+
+GANGS: Final = 2000
+"""Gangs that are remembered, those that changed last."""
+MOMENTS: Final = 60
+"""Moments that are remembered of each."""
+SAMPLES: Final = 720
+"""Samples of each queue: two hours of one in ten seconds."""
+SAMPLE_SECONDS: Final = 10.0
+_DEPARTED: Final = 10_000
+EVICTIONS: Final = ("Evict", "Preempted", "EvictionByEvictionAPI", "TaintManagerEviction")
+"""Reasons of events that say a pod was taken from its node, and for whom."""
+
+
+class Moment(Struct, frozen=True, kw_only=True):
+    """Something that happened to a gang."""
+
+    at: datetime
+    what: str
+    """A word: created, initialized, scheduled, running, pending, evicted, gone, ..."""
+    text: str = ""
+    by: str = ""
+    """Who did it, where that is known."""
+
+
+class Sample(Struct, frozen=True, kw_only=True, array_like=True):
+    """GPUs of a queue at one moment: held, asked for, and its fair share."""
+
+    at: float
+    allocated: float
+    requested: float
+    fair_share: float | None
+
+
+class History:
+    """Moments by gang and samples by queue. Mutable: it forgets what is oldest."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._moments: OrderedDict[GangKey, deque[Moment]] = OrderedDict()
+        self._samples: dict[str, deque[Sample]] = {}
+        self._departed: OrderedDict[PodKey, GangKey] = OrderedDict()
+
+    def moments(self, key: GangKey) -> Sequence[Moment]:
+        """Return what is remembered of a gang, oldest first."""
+        return tuple(self._moments.get(key, ()))
+
+    def state(self, key: GangKey, state: str, at: datetime) -> None:
+        """Note the state of a gang, if it is another than before."""
+        known = [moment for moment in self._moments.get(key, ()) if moment.what != "evicted"]
+        if not known or known[-1].what != state:
+            self._note(key, Moment(at=at, what=state))
+
+    def gone(self, key: GangKey, at: datetime) -> None:
+        """Note that a gang is gone."""
+        self._note(key, Moment(at=at, what="gone"))
+
+    def pod_left(self, record: PodRecord, key: GangKey, *, there: bool) -> None:
+        """Remember which gang a pod was in: events about its eviction may come after it."""
+        if there or key.source == bare.SOURCE:
+            return
+        self._departed[record.key] = key
+        while len(self._departed) > _DEPARTED:
+            self._departed.popitem(last=False)
+
+    def gang_of(self, pod: PodKey) -> GangKey | None:
+        """Return the gang of a pod that is gone, as long as it is remembered."""
+        return self._departed.get(pod)
+
+    def evicted(self, key: GangKey, event: JSON) -> None:
+        """Note what an event says about the eviction of a pod of a gang."""
+        at = _moment(event) or self._clock.now()
+        pod = (event.get("involvedObject") or {}).get("name", "")
+        by = event.get("reportingComponent") or (event.get("source") or {}).get("component", "")
+        text = f"{pod}: {event.get('message') or event.get('reason') or ''}"
+        found = Moment(at=at, what="evicted", text=text, by=str(by))
+        if found not in self._moments.get(key, ()):
+            self._note(key, found)
+
+    def sample_queues(self, rows: Iterable[QueueRow]) -> None:
+        """Note what queues hold now."""
+        moment = self._clock.now().timestamp()
+        for row in rows:
+            share = row.line.shares.get(GPU_NAME)
+            if share is not None:
+                samples = self._samples.setdefault(row.line.name, deque(maxlen=SAMPLES))
+                fair = None if share.fair_share == "unlimited" else float(share.fair_share)
+                samples.append(
+                    Sample(
+                        at=moment,
+                        allocated=float(share.allocated),
+                        requested=float(share.requested),
+                        fair_share=fair,
+                    )
+                )
+        for name in [name for name, kept in self._samples.items() if kept[-1].at < moment - SAMPLES * SAMPLE_SECONDS]:
+            del self._samples[name]
+
+    def samples(self) -> dict[str, tuple[Sample, ...]]:
+        """Return what is remembered of every queue, oldest first."""
+        return {name: tuple(kept) for name, kept in self._samples.items()}
+
+    def _note(self, key: GangKey, moment: Moment) -> None:
+        self._moments.setdefault(key, deque(maxlen=MOMENTS)).append(moment)
+        self._moments.move_to_end(key)
+        while len(self._moments) > GANGS:
+            self._moments.popitem(last=False)
+
+
+def _moment(event: JSON) -> datetime | None:
+    for name in ("eventTime", "lastTimestamp", "firstTimestamp"):
+        if text := event.get(name):
+            return datetime.fromisoformat(str(text))
+    return None

@@ -1,0 +1,120 @@
+"""What each domain lacks for a gang that waits: the racks it could use, and what would have to be freed in each.
+
+Every domain of the level that the gang requires is reported, or of the narrowest level where it requires none. Nodes
+that something other than room keeps the pods off (a taint, a label, a cordon) are left out.
+"""
+
+from collections.abc import Sequence
+from typing import Final
+
+import numpy as np
+
+from spinney.api.struct import Struct
+from spinney.cluster.classes import RequestClass
+from spinney.cluster.filters import Candidate, FilterFramework
+from spinney.cluster.filters.framework import NODE_FILTERS
+from spinney.cluster.pods import PodRecord
+from spinney.cluster.statuses import PodStatus
+from spinney.cluster.table import Mask
+from spinney.dashboard.board import Board
+from spinney.explain.domains import Demand, DomainTable, domain_reports
+from spinney.explain.reasons import Shortage
+from spinney.gangs.tree import GangKey, required_of_all
+
+_FILTERS: Final = FilterFramework(NODE_FILTERS)
+
+
+class DomainNeed(Struct, frozen=True, kw_only=True):
+    """How many of a gang's pods one domain has room for, and what it lacks for the others."""
+
+    path: tuple[str, ...]
+    level: str
+    domain: str
+    nodes: int
+    fits: int
+    needed: int
+    shortages: tuple[Shortage, ...] = ()
+    possible: bool = True
+    """False: the domain is too small for the gang even when empty."""
+
+
+def domain_needs(board: Board, key: GangKey) -> tuple[DomainNeed, ...]:
+    """Return what every domain lacks for the pods of a gang that wait, the one that lacks least first."""
+    members = board.gangs.members(key)
+    waiting = [] if members is None else [record for _, record in members.pods.values()]
+    waiting = [record for record in waiting if record.status in (PodStatus.PENDING, PodStatus.GATED)]
+    if members is None or not waiting or not board.levels:
+        return ()
+    depth = _depth(board, key)
+    kinds: dict[RequestClass, list[PodRecord]] = {}
+    for record in waiting:
+        kinds.setdefault(record.request, []).append(record)
+    usable = {request: _usable(board, alike[0]) for request, alike in kinds.items()}
+    places = {row.name: row.path[: depth + 1] for row in board.node_rows}
+    return _reports(board, kinds, usable, places)
+
+
+def _depth(board: Board, key: GangKey) -> int:
+    """Return the place of the level that all of a gang must share, or of the narrowest."""
+    members = board.gangs.members(key)
+    required = required_of_all(members.gang.root) if members is not None else None
+    found = board.inventory.topologies.required(required) if required is not None else None
+    if found is not None:
+        topology, depth = found
+        if topology.levels[depth] in board.levels:
+            return board.levels.index(topology.levels[depth])
+    return len(board.levels) - 1
+
+
+def _usable(board: Board, record: PodRecord) -> Mask:
+    """Return the nodes where nothing but room can be in the way, ``[node]``."""
+    cluster = board.inventory.cluster
+    usable: Mask = cluster.table.alive.copy()
+    for refusal in _FILTERS.diagnose(cluster.view, Candidate(record.pod, record.request.requests)).refusals:
+        usable &= ~refusal.nodes
+    return usable
+
+
+def _reports(
+    board: Board,
+    kinds: dict[RequestClass, list[PodRecord]],
+    usable: dict[RequestClass, Mask],
+    places: dict[str, tuple[str, ...]],
+) -> tuple[DomainNeed, ...]:
+    table = board.inventory.cluster.table
+    anywhere = np.logical_or.reduce(list(usable.values()))
+    rows = np.array([row for row in table.rows().tolist() if anywhere[row] and table.names[row] in places], dtype=int)
+    if not len(rows):
+        return ()
+    paths = [places[table.names[row]] for row in rows.tolist()]
+    domains = sorted(set(paths))
+    index = {path: number for number, path in enumerate(domains)}
+    room = DomainTable(
+        board.levels[len(domains[0]) - 1].rpartition("/")[2],
+        ["/".join(path) for path in domains],
+        np.array([index[path] for path in paths], dtype=np.int32),
+        (table.idle + table.releasing)[rows],
+        table.allocatable[rows],
+    )
+    width = room.free.shape[1]
+    demands = [Demand(request.vector(width), len(alike), usable[request][rows]) for request, alike in kinds.items()]
+    found = domain_reports(room, demands, _names(board, kinds))
+    needs = [
+        DomainNeed(
+            path=path,
+            level=report.level,
+            domain=report.domain,
+            nodes=report.nodes,
+            fits=report.fits,
+            needed=report.needed,
+            shortages=report.shortages,
+            possible=report.possible,
+        )
+        for path, report in zip(domains, found, strict=True)
+    ]
+    return tuple(sorted(needs, key=lambda need: (-need.fits, not need.possible, need.path)))
+
+
+def _names(board: Board, kinds: dict[RequestClass, list[PodRecord]]) -> Sequence[str]:
+    unoffered = dict.fromkeys(name for request in kinds for name in request.unoffered)
+    return board.inventory.cluster.table.axis.names(tuple(unoffered))

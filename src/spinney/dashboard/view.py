@@ -1,0 +1,261 @@
+"""One viewer's eyes: everything they may read, followed with their own credentials and published as it changes.
+
+The rows are made again at most a few times a second, and never more of the time than a set part: a cluster where
+everything happens at once is shown a little later, not at the cost of a whole core. What the viewer may read is asked
+again every minute; when it has changed, the view starts anew and shows only that.
+"""
+
+import asyncio
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import structlog
+
+from spinney.api.core import EVENT, POD, Node, Pod
+from spinney.api.resource import Resource
+from spinney.api.struct import JSON, encode
+from spinney.binding.unreadable import UnreadableObjects
+from spinney.cluster.pods import PodKey
+from spinney.dashboard.board import Board
+from spinney.dashboard.feed import Feed
+from spinney.dashboard.history import EVICTIONS, SAMPLE_SECONDS
+from spinney.dashboard.rights import Scope, readable
+from spinney.dashboard.rows import State
+from spinney.gangs.membership import membership
+from spinney.gangs.sources import bare
+from spinney.kube.cache import Change, WatchCache
+from spinney.kube.client import Client
+from spinney.kube.errors import KubeError, Unauthorized
+from spinney.kube.keys import Key
+from spinney.kube.metrics import KubeMetrics
+from spinney.sim.snapshot import KINDS, ClusterSnapshot
+
+log = structlog.get_logger()
+
+RIGHTS_SECONDS: Final = 60.0
+
+
+@dataclass(frozen=True, slots=True)
+class Pace:
+    """How often rows are made again, in seconds."""
+
+    gather: float = 0.2
+    """From a change to the rows, so that what comes together is shown together."""
+    queues: float = 2.0
+    """Between two looks at the queues, which take a session to divide."""
+    share: float = 0.1
+    """The part of the time that making rows may take."""
+    rights: float = RIGHTS_SECONDS
+
+
+class View:
+    """What one viewer may see. Mutable; :meth:`run` follows the cluster until it is cancelled."""
+
+    def __init__(
+        self,
+        client: Client,
+        *,
+        source: str,
+        namespaces: Sequence[str] = (),
+        pace: Pace = Pace(),  # noqa: B008 - frozen
+    ) -> None:
+        self.client = client
+        self.runtime = client.runtime
+        self.source = source
+        self._namespaces = tuple(namespaces)
+        self._pace = pace
+        self._metrics = KubeMetrics()
+        self.feed = Feed("")
+        self._begin(Scope(frozenset(), {}, frozenset()))
+        self._ready = asyncio.Event()
+        self.problem: KubeError | None = None
+        """Why nothing can be shown, if so."""
+
+    def _begin(self, scope: Scope) -> None:
+        self.scope = scope
+        self.board = Board(self.runtime)
+        before, self.feed = self.feed, Feed(self.runtime.uid()[:8])
+        before.end()
+        self._caches: dict[tuple[Resource, str | None], WatchCache[Any]] = {}
+        self._changed = asyncio.Event()
+        self._encoded: tuple[str, bytes] | None = None
+
+    async def wait_until_ready(self) -> None:
+        """Wait until everything has been read once; raises what keeps it from being read."""
+        await self._ready.wait()
+        if self.problem is not None:
+            raise self.problem
+
+    async def run(self) -> None:
+        """Follow the cluster; ends when the API server no longer knows the viewer."""
+        while True:
+            try:
+                scope = await readable(self.client, self._namespaces)
+                self.problem = None
+                self._begin(scope)
+                await self._follow(scope)
+            except Unauthorized as error:
+                self.problem = error
+                self.feed.end()
+                self._ready.set()
+                return
+            except KubeError as error:
+                log.info("cluster not read", source=self.source, error=str(error))
+                self.problem = error
+                self._ready.set()
+                await self.runtime.clock.sleep(min(5.0, self._pace.rights))
+            self._ready.clear()
+
+    async def _follow(self, scope: Scope) -> None:
+        """Follow what may be read until that changes."""
+        guard = UnreadableObjects(self._metrics)
+        wanted: list[tuple[Resource, str | None]] = [(kind, None) for kind in scope.everywhere]
+        wanted += [(kind, name) for name, kinds in scope.within.items() for kind in kinds]
+        running: list[asyncio.Task[None]] = []
+        try:
+            for kind, namespace in sorted(wanted, key=lambda each: (str(each[0]), each[1] or "")):
+                if kind is EVENT:
+                    caches = [self._cache(kind, namespace, f"reason={reason}") for reason in EVICTIONS]
+                    take_in: Callable[[Change[Any]], None] = self._note_eviction
+                else:
+                    caches = [self._cache(kind, namespace)]
+                    self._caches[kind, namespace] = caches[0]
+                    take_in = self._take_in
+                for cache in caches:
+                    cache.subscribe(guard.guarded(kind, take_in))
+                    running.append(asyncio.create_task(cache.run(), name=f"dashboard's cache of {kind}"))
+            for cache in self._caches.values():
+                await cache.wait_for_sync()
+            self._publish(queues=True)
+            self._ready.set()
+            running.append(asyncio.create_task(self._publish_for_ever(), name="dashboard's rows"))
+            running.append(asyncio.create_task(self._sample_for_ever(), name="dashboard's samples"))
+            await self._until_rights_change(scope, running)
+        finally:
+            for task in running:
+                task.cancel()
+            await asyncio.gather(*running, return_exceptions=True)
+
+    async def _until_rights_change(self, scope: Scope, running: Sequence[asyncio.Task[None]]) -> None:
+        while True:
+            done, _ = await asyncio.wait(running, timeout=self._pace.rights, return_when=asyncio.FIRST_COMPLETED)
+            for task in done:
+                task.result()
+            try:
+                found = await readable(self.client, self._namespaces)
+            except Unauthorized:
+                raise
+            except KubeError as error:
+                log.info("rights not asked", source=self.source, error=str(error))
+                continue
+            if found != scope:
+                return
+
+    def _cache(self, kind: Resource, namespace: str | None, field_selector: str | None = None) -> WatchCache[Any]:
+        type_: Any = {POD: Pod}.get(kind) or KINDS.get(kind, JSON)
+        return WatchCache(
+            self.client,
+            kind,
+            type_,
+            runtime=self.runtime,
+            namespace=namespace,
+            field_selector=field_selector,
+            metrics=self._metrics,
+        )
+
+    # -- changes -----------------------------------------------------------------------------------------------------
+
+    def _take_in(self, change: Change[Any]) -> None:
+        self.board.take_in(change)
+        if not isinstance(change.new, Node) or not _heartbeat(change):
+            self._changed.set()
+
+    def _note_eviction(self, change: Change[JSON]) -> None:
+        event = change.new
+        about = (event or {}).get("involvedObject") or {}
+        if event is None or about.get("kind") != "Pod":
+            return
+        pod = PodKey(str(about.get("namespace", "")), str(about.get("name", "")))
+        record = self.board.inventory.cluster.pod(pod)
+        gang = self.board.history.gang_of(pod) if record is None else membership(record)[0]
+        if gang is not None and gang.source != bare.SOURCE:
+            self.board.history.evicted(gang, event)
+
+    async def _publish_for_ever(self) -> None:
+        clock = self.runtime.clock
+        queues_at = clock.monotonic()
+        while True:
+            await self._changed.wait()
+            await clock.sleep(self._pace.gather)
+            self._changed.clear()
+            began = clock.monotonic()
+            queues = began - queues_at >= self._pace.queues
+            self._publish(queues=queues)
+            ended = clock.monotonic()
+            if queues:
+                queues_at = ended
+            await clock.sleep((ended - began) * (1 / self._pace.share - 1))
+            if not queues:
+                # Queues had to wait: look again when it is their turn, though nothing else may have happened.
+                asyncio.get_running_loop().call_later(self._pace.queues, self._changed.set)
+
+    async def _sample_for_ever(self) -> None:
+        while True:
+            self.board.history.sample_queues(self.board.queue_rows)
+            await self.runtime.clock.sleep(SAMPLE_SECONDS)
+
+    def _publish(self, *, queues: bool) -> None:
+        delta = self.board.delta(queues=queues)
+        if delta:
+            self.feed.publish(encode(delta))
+
+    # -- reading -----------------------------------------------------------------------------------------------------
+
+    def state(self) -> bytes:
+        """Return everything, as JSON; encoded once for all who ask about the same revision."""
+        if self._encoded is None or self._encoded[0] != self.feed.id:
+            board = self.board
+            state = State(
+                revision=self.feed.id,
+                at=self.runtime.clock.now(),
+                source=self.source,
+                unit=board.unit,
+                levels=board.levels,
+                nodes=board.node_rows,
+                gangs=board.gang_rows,
+                queues=board.queue_rows,
+                unseen=self.scope.unseen,
+                namespaces=self.scope.namespaces,
+            )
+            self._encoded = (self.feed.id, encode(state))
+        return self._encoded[1]
+
+    def holds(self, kind: Resource, namespace: str, name: str) -> bool:
+        """Tell whether there is such an object that may be seen."""
+        caches = (self._caches.get((kind, each)) for each in (None, namespace))
+        return any(cache is not None and Key(namespace, name) in cache for cache in caches)
+
+    def snapshot(self) -> ClusterSnapshot:
+        """Return the cluster as it is known now, for questions that take a simulation."""
+        objects: dict[Resource, tuple[Any, ...]] = {}
+        for (kind, _), cache in self._caches.items():
+            objects[kind] = (*objects.get(kind, ()), *cache.values())
+        ordered = {kind: objects[kind] for kind in KINDS if kind in objects}
+        now = self.runtime.clock.now()
+        return ClusterSnapshot(objects=ordered, unseen=self.scope.unseen, taken=now, source=self.source)
+
+
+def _heartbeat(change: Change[Node]) -> bool:
+    """Tell whether nothing but the time of a node's conditions changed."""
+    old, new = change.old, change.new
+    if old is None or new is None:
+        return False
+    same = (old.spec, old.metadata.labels, old.status.allocatable) == (
+        new.spec,
+        new.metadata.labels,
+        new.status.allocatable,
+    )
+    return same and [(each.type, each.status) for each in old.status.conditions] == [
+        (each.type, each.status) for each in new.status.conditions
+    ]

@@ -1,0 +1,141 @@
+// Talking to the dashboard's own API. The token is kept in memory only: closing or reloading the page forgets it.
+import { EventParser } from "./sse";
+import { changed, clusterOf, type Store } from "./store";
+import type { About, Delta, GangPage, Sample, State, WhatIfAnswer, WhyAnswer } from "./types";
+
+export class Failure extends Error {
+  constructor(
+    readonly status: number,
+    message: string,
+  ) {
+    super(message);
+  }
+}
+
+const RETRY = { first: 500, longest: 10_000 };
+/** Silence after which a connection counts as broken; the server says something every 15 seconds. */
+const SILENCE = 40_000;
+
+export class Api {
+  private token = "";
+  private namespaces = "";
+
+  use(token: string, namespaces: string): void {
+    this.token = token.trim();
+    this.namespaces = namespaces.trim();
+  }
+
+  about = (): Promise<About> => this.json("api/about");
+  state = (): Promise<State> => this.json("api/state");
+  gang = (key: string): Promise<GangPage> => this.json(`api/gangs/${path(key)}`);
+  why = (key: string): Promise<WhyAnswer> => this.json(`api/gangs/${path(key)}/why`);
+  queueHistory = (): Promise<Record<string, Sample[]>> => this.json("api/queues/history");
+
+  async objects(key: string): Promise<string> {
+    return (await this.fetched(`api/gangs/${path(key)}/objects`)).text();
+  }
+
+  whatIf(manifests: string, namespace: string): Promise<WhatIfAnswer> {
+    const body = JSON.stringify({ manifests, namespace });
+    return this.json("api/what-if", {
+      method: "POST",
+      body,
+      headers: { "content-type": "application/json" },
+    });
+  }
+
+  async json<T>(url: string, init: RequestInit = {}): Promise<T> {
+    return (await this.fetched(url, init)).json() as Promise<T>;
+  }
+
+  async fetched(url: string, init: RequestInit = {}): Promise<Response> {
+    const response = await fetch(url, { ...init, headers: { ...this.headers(), ...init.headers } });
+    if (!response.ok) {
+      const body = (await response.json().catch(() => ({}))) as { error?: string };
+      throw new Failure(response.status, body.error ?? `the dashboard answered ${response.status}`);
+    }
+    return response;
+  }
+
+  private headers(): Record<string, string> {
+    return {
+      ...(this.token ? { authorization: `Bearer ${this.token}` } : {}),
+      ...(this.namespaces ? { "x-spinney-namespaces": this.namespaces } : {}),
+    };
+  }
+}
+
+/** Returns a gang's key as a part of an address; names come from the cluster and may hold anything. */
+function path(key: string): string {
+  return key.split("/").map(encodeURIComponent).join("/");
+}
+
+/** Keeps the store up to date until it is stopped: reads the state, then follows events, and resumes after a break. */
+export class Follower {
+  private stopped = new AbortController();
+  private delay = RETRY.first;
+
+  constructor(
+    private readonly api: Api,
+    private readonly store: Store,
+  ) {}
+
+  stop(): void {
+    this.stopped.abort();
+  }
+
+  async run(): Promise<void> {
+    while (!this.stopped.signal.aborted) {
+      try {
+        if (this.store.current.cluster === null) {
+          this.store.update({ cluster: clusterOf(await this.api.state()) });
+        }
+        await this.follow();
+      } catch (error) {
+        if (this.stopped.signal.aborted) return;
+        const status = error instanceof Failure ? error.status : 0;
+        const connection = status === 401 ? "token" : status === 403 || status === 421 ? "refused" : "broken";
+        this.store.update({ connection, problem: String((error as Error).message) });
+        if (status === 401) return;
+      }
+      await new Promise((done) => setTimeout(done, this.delay * (0.75 + Math.random() / 2)));
+      this.delay = Math.min(this.delay * 2, RETRY.longest);
+    }
+  }
+
+  private async follow(): Promise<void> {
+    const { cluster } = this.store.current;
+    const silent = new AbortController();
+    let timer = setTimeout(() => silent.abort(), SILENCE);
+    try {
+      const response = await this.api.fetched("api/events", {
+        headers: { "last-event-id": cluster?.revision ?? "" },
+        signal: AbortSignal.any([this.stopped.signal, silent.signal]),
+      });
+      const reader = response.body!.pipeThrough(new TextDecoderStream()).getReader();
+      const parser = new EventParser();
+      this.store.update({ connection: "live", problem: "" });
+      this.delay = RETRY.first;
+      for (;;) {
+        const { value, done } = await reader.read();
+        if (done) return;
+        clearTimeout(timer);
+        timer = setTimeout(() => silent.abort(), SILENCE);
+        for (const event of parser.push(value)) {
+          if (event.event === "reset") {
+            this.store.update({ cluster: null });
+            return;
+          }
+          const known = this.store.current.cluster;
+          if (known)
+            this.store.update({ cluster: changed(known, JSON.parse(event.data) as Delta, event.id) });
+        }
+      }
+    } finally {
+      clearTimeout(timer);
+      if (!this.stopped.signal.aborted && this.store.current.connection === "live") {
+        this.store.update({ connection: "broken", problem: "the connection to the dashboard broke" });
+      }
+    }
+  }
+}

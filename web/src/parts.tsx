@@ -1,0 +1,45 @@
+// Small parts that several pages show.
+import type { ComponentChildren } from "preact";
+import { hueOf } from "./colours";
+import { useDark } from "./hooks";
+import { formatRoute } from "./route";
+
+export function GangLink({ gang }: { gang: string }) {
+  if (!gang) return <span class="dim">in no gang</span>;
+  const name = gang.split("/").slice(2).join("/");
+  return (
+    <span class="gang">
+      <Swatch name={gang} />{" "}
+      <a href={formatRoute("gang", { key: gang })} title={gang}>
+        {name}
+      </a>
+    </span>
+  );
+}
+
+export function Swatch({ name }: { name: string }) {
+  const dark = useDark();
+  return <span class="swatch" style={{ background: hueOf(name, dark) }} aria-hidden="true" />;
+}
+
+export function StateWord({ state }: { state: string }) {
+  return <span class={`state state-${/^[a-z]+$/.test(state) ? state : "other"}`}>{state}</span>;
+}
+
+export function Problem({ children }: { children: ComponentChildren }) {
+  return (
+    <p class="problem" role="alert">
+      {children}
+    </p>
+  );
+}
+
+export function Field({ label, children }: { label: string; children: ComponentChildren }) {
+  return (
+    // biome-ignore lint/a11y/noLabelWithoutControl: the control is the child
+    <label class="field">
+      <span>{label}</span>
+      {children}
+    </label>
+  );
+}
