@@ -29,7 +29,6 @@ from spinney.binding.binder import Binder
 from spinney.binding.budgets import Budgets
 from spinney.binding.device_claims import DeviceClaims
 from spinney.binding.volumes import LateVolumes
-from spinney.cluster.dra.book import ClaimBook
 from spinney.cluster.pods import PodKey, PodRecord
 from spinney.cluster.state import ClusterState
 from spinney.coscheduling.configuration import CoschedulerConfiguration, make_profile, parse_configuration
@@ -44,8 +43,8 @@ from spinney.coscheduling.plugins import BUILT_IN, DEFAULT_PLUGINS
 from spinney.coscheduling.plugins.coscheduling import Coscheduling
 from spinney.coscheduling.queue import SchedulingQueue
 from spinney.coscheduling.scheduler import Refused, Scheduler
-from spinney.coscheduling.volumes import Volumes
 from spinney.coscheduling.waiting import WaitingPods
+from spinney.gangs.intake import ClusterIntake
 from spinney.kube.cache import Change
 from spinney.kube.client import Client
 from spinney.kube.events import EventRecorder
@@ -99,18 +98,19 @@ class Bench:
         self.counted: list[str] = []
         self._tasks: set[asyncio.Task[None]] = set()
         client = Client(InProcessTransport(ApiServer(self.runtime)), self.runtime)
-        cluster = ClusterState()
+        self.shared = ClusterIntake()
+        cluster = self.shared.cluster
         self.services = Services(
             runtime=self.runtime,
             cluster=cluster,
-            groups=Groups(),
+            groups=Groups(self.shared.gangs),
             waiting=WaitingPods(),
             nominations=Nominations(),
             budgets=Budgets(),
             binder=Binder(client, EventRecorder(client, "bench")),
-            volumes=Volumes(),
+            volumes=self.shared.surroundings.volumes,
             late_volumes=LateVolumes(client, cluster),
-            claims=ClaimBook(),
+            claims=self.shared.claims,
             device_claims=DeviceClaims(client),
             activate=self._activate,
             preempt=self._preempt,
@@ -147,9 +147,10 @@ class Bench:
             about_to_bind=lambda key: None,
             metrics=CoschedulingMetrics(self.registry),
         )
-        self.intake = Intake(self.services, self.queue, {SCHEDULER: self.judge}, gone=lambda key: None)
+        self.intake = Intake(self.shared, self.services, self.queue, {SCHEDULER: self.judge}, gone=lambda key: None)
         self.cluster.subscribe(self.groups.pod_changed)
         self.groups.completed = lambda group: self._activate(Key(*record.key) for record in group.pending())
+        self.shared.gangs.subscribe(self.groups)
         self.groups.reordered = lambda group: self.queue.reorder(Key(*record.key) for record in group.pending())
 
     # -- parts -------------------------------------------------------------------------------------------------------
@@ -192,7 +193,7 @@ class Bench:
             elif isinstance(each, Pod):
                 self.intake.pod(change)
             else:
-                self.intake.pod_group(change)
+                self.intake.group(type(each), change)
 
     def gang(self, name: str, size: int, *, minimum: int | None = None, created: float = 0, **pod: Any) -> None:
         """Have a group and its pods appear."""

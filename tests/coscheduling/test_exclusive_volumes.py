@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from spinney.api.core import PersistentVolumeClaimVolume, Pod, Volume
+from spinney.api.core import PERSISTENT_VOLUME, PERSISTENT_VOLUME_CLAIM, PersistentVolumeClaimVolume, Pod, Volume
 from spinney.api.meta import Metadata
 from spinney.api.storage import (
     PersistentVolume,
@@ -37,9 +37,11 @@ def put_claim(bench: Bench) -> None:
     volume = PersistentVolume(
         metadata=Metadata(name="disk"), spec=PersistentVolumeSpec(access_modes=("ReadWriteOncePod",))
     )
-    bench.intake.volume(Change(Key("", "disk"), None, volume, "1"))
+    bench.intake.constraint(PERSISTENT_VOLUME, PersistentVolume, Change(Key("", "disk"), None, volume, "1"))
     claim = PersistentVolumeClaim(metadata=metadata, spec=spec)
-    bench.intake.claim(Change(Key(NAMESPACE, "data"), None, claim, "1"))
+    bench.intake.constraint(
+        PERSISTENT_VOLUME_CLAIM, PersistentVolumeClaim, Change(Key(NAMESPACE, "data"), None, claim, "1")
+    )
 
 
 async def test_two_members_of_a_quorum_cannot_share_it(bench: Bench) -> None:

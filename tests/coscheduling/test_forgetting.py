@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from spinney.api.coscheduling import POD_GROUP
+from spinney.api import workload_v1beta1
+from spinney.api.coscheduling import POD_GROUP, PodGroup
 from spinney.kube.cache import Change
 from spinney.kube.keys import Key
 from tests.conftest import Cluster
@@ -58,7 +59,7 @@ def one_life(bench: Bench, number: int) -> list[str]:
 async def test_groups_that_came_and_went_leave_nothing_behind(bench: Bench) -> None:
     """After many groups that ran, waited, were refused or preempted others, every dictionary is as after the first."""
     bench.put(a_node("n1", 4))
-    rooms = ("spinney.coscheduling",)
+    rooms = ("spinney.coscheduling", "spinney.gangs")
     parts = (bench.scheduler, bench.intake, bench.services.groups)
     seen: list[dict[str, int]] = []
     for first in range(0, GROUPS, 100):
@@ -68,10 +69,10 @@ async def test_groups_that_came_and_went_leave_nothing_behind(bench: Bench) -> N
         await bench.run(0.1)
         bench.delete(*pods, "a-0", "b-0", "b-1")
         for number in range(first, first + 100):
-            bench.intake.pod_group(Change(Key(NAMESPACE, f"g{number}"), None, None, "1"))
+            bench.intake.group(PodGroup, Change(Key(NAMESPACE, f"g{number}"), None, None, "1"))
         for name in ("a", "b"):
-            bench.intake.native_group(Change(Key(NAMESPACE, name), None, None, "1"))
-        bench.intake.composite(Change(Key(NAMESPACE, "job"), None, None, "1"))
+            bench.intake.group(workload_v1beta1.PodGroup, Change(Key(NAMESPACE, name), None, None, "1"))
+        bench.intake.group(workload_v1beta1.CompositePodGroup, Change(Key(NAMESPACE, "job"), None, None, "1"))
         await bench.run(0.1)
         if first in (0, GROUPS - 100):
             seen.append({path: size for part in parts for path, size in sizes(part, *rooms).items()})

@@ -34,7 +34,7 @@ async def live(seed: int) -> None:
             case Gang():
                 group = a_group(found.key.name, min(found.pod_sets.values(), key=str).min_member)
                 change = Change(key_of(group), None, None if isinstance(event, Gone) else group, "1")
-                bench.intake.pod_group(change)
+                bench.intake.group(type(group), change)
             case Pod():
                 pod = replace(found, metadata=replace(found.metadata, namespace=NAMESPACE))
                 if not isinstance(event, Gone):
@@ -52,9 +52,8 @@ async def live(seed: int) -> None:
                 metadata = replace(found.metadata, namespace=NAMESPACE if found.metadata.namespace else None)
                 found = replace(found, metadata=metadata)
                 gone = isinstance(event, Gone)
-                bench.intake.devices(
-                    resource, Change(key_of(found), found if gone else None, None if gone else found, "1")
-                )
+                news: Change[Any] = Change(key_of(found), found if gone else None, None if gone else found, "1")
+                bench.intake.constraint(resource, type(found), news)
     failed = bench.registry.get_sample_value("spinney_coscheduler_attempts_total", {"result": "failed"})
     assert not failed, f"seed {seed}: {[str(refused.status) for refused in bench.refused.values()]}"
 

@@ -26,7 +26,7 @@ async def test_two_schedulers_share_what_there_is(cluster: Cluster) -> None:
         client = cluster.connect("schedulers")
         manager = Manager(client, cluster.runtime)
         inventory = Inventory(("spinney-scheduler",))
-        coscheduler = CoschedulerProcess(client, manager=manager, state=inventory.cluster)
+        coscheduler = CoschedulerProcess(client, manager=manager, shared=inventory.shared)
         session = SchedulerProcess(client, SchedulerConfig(), manager=manager, inventory=inventory)
         await coscheduler.prepare()
         await session.prepare()

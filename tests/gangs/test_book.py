@@ -1,17 +1,26 @@
 """The book of gangs: members, snapshots, what queues hold."""
 
-import dataclasses
-
+from spinney.api.core import PodWorkloadReference
 from spinney.api.labels import KAI_POD_GROUP
+from spinney.api.meta import ObjectMeta
+from spinney.api.workload_v1alpha1 import GangPolicy, PodGroup, PodGroupPolicy, Workload, WorkloadSpec
 from spinney.cluster.pods import PodKey
 from spinney.cluster.state import ClusterState
 from spinney.gangs.book import GangBook, GangSnapshot
+from spinney.gangs.definitions import GangDefinitions
 from spinney.gangs.membership import membership
 from spinney.gangs.tree import Gang, GangKey, PodSet, single
+from spinney.kube.keys import Key
 from tests.cluster.building import a_node, a_pod
 from tests.weighing import held_by
 
 KEY = GangKey("kai", "team", "g")
+
+
+def a_workload() -> Workload:
+    """Return a Workload with a group of gangs."""
+    group = PodGroup(name="workers", policy=PodGroupPolicy(gang=GangPolicy(min_count=1)))
+    return Workload(metadata=ObjectMeta(name="work", namespace="team"), spec=WorkloadSpec(pod_groups=(group,)))
 
 
 def a_gang(*, queue: str = "q", minimum: int = 2) -> Gang:
@@ -157,15 +166,18 @@ def test_a_book_forgets_gangs_that_only_pods_spoke_of() -> None:
     """Single pods, gangs derived from what pods name and queues without pods leave nothing behind."""
     state = ClusterState()
     state.apply_node(a_node())
-    book = GangBook(membership, lambda key, _: dataclasses.replace(a_gang(queue=key.name), key=key))
+    definitions = GangDefinitions()
+    definitions.put(Workload, Key("team", "work"), a_workload())
+    book = GangBook(membership, definitions)
     state.subscribe(book.pod_changed)
     book.snapshot()
     before = held_by(book)
     for number in range(50):
-        for name, annotations in (("single", {}), ("member", {KAI_POD_GROUP: f"gang-{number}"})):
+        named = PodWorkloadReference(name="work", pod_group="workers", pod_group_replica_key=str(number))
+        for name, reference in (("single", None), ("member", named)):
             pod = f"{name}-{number}"
-            state.apply_pod(a_pod(pod, annotations=annotations))
-            state.apply_pod(a_pod(pod, node="n1", annotations=annotations))
+            state.apply_pod(a_pod(pod, workload_ref=reference))
+            state.apply_pod(a_pod(pod, node="n1", workload_ref=reference))
             assert len(book.snapshot().gangs) == 1
             state.delete_pod(PodKey("team", pod))
     assert not book.snapshot().gangs

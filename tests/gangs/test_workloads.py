@@ -59,7 +59,7 @@ def test_workloads_of_the_past_are_forgotten() -> None:
     """Workloads and their pods that came and went leave nothing behind."""
     inventory = an_inventory_of_two_pods()
     inventory.snapshot()
-    before = held_by(inventory.gangs), held_by(inventory._workloads)
+    before = held_by(inventory.gangs), held_by(inventory.shared.gangs)
     for number in range(50):
         reference = PodWorkloadReference(name="work", pod_group="workers", pod_group_replica_key=f"x{number}")
         pod = a_pod(f"x{number}", workload_ref=reference)
@@ -68,4 +68,4 @@ def test_workloads_of_the_past_are_forgotten() -> None:
         inventory.delete(a_workload(1))
         inventory.delete(pod)
     inventory.snapshot()
-    assert (held_by(inventory.gangs), held_by(inventory._workloads)) == before
+    assert (held_by(inventory.gangs), held_by(inventory.shared.gangs)) == before

@@ -1,7 +1,7 @@
 """Node pools: one scheduler sees one part of the cluster."""
 
 from spinney.api.labels import KAI_NODE_POOL
-from spinney.cluster.state import ClusterState
+from spinney.gangs.intake import ClusterIntake
 from spinney.scheduler.config import parse_config
 from spinney.scheduler.intake.inventory import Inventory, NodePool
 from tests.scheduler.building import a_node, a_pod, a_scheduler, placements
@@ -9,8 +9,9 @@ from tests.scheduler.building import a_node, a_pod, a_scheduler, placements
 
 def test_schedulers_of_different_pools_share_a_cluster() -> None:
     """Each places its own pods on its own nodes; what is in no pool belongs to the scheduler without a value."""
-    cluster = ClusterState()
-    inventories = {value: Inventory(cluster=cluster, node_pool=NodePool(value)) for value in ("", "h100", "a100")}
+    shared = ClusterIntake()
+    cluster = shared.cluster
+    inventories = {value: Inventory(shared=shared, node_pool=NodePool(value)) for value in ("", "h100", "a100")}
     cluster.apply_node(a_node("plain"))
     cluster.apply_node(a_node("hopper", labels={KAI_NODE_POOL: "h100"}))
     cluster.apply_pod(a_pod("anywhere", gpus=1))

@@ -1,6 +1,6 @@
 """A group of pods that are scheduled together: who is in it and how far it has come.
 
-A group may have several parts with a minimum each (:mod:`spinney.coscheduling.composites`). What makes it complete, and
+A group may have several parts with a minimum each (:mod:`spinney.gangs.composites`). What makes it complete, and
 what satisfies it, is decided by :func:`spinney.gangs.tree.satisfied` alone.
 """
 
@@ -10,10 +10,13 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Final
 
+from spinney.api.core import Pod
+from spinney.api import coscheduling, workload_v1beta1
 from spinney.api.quantity import RawQuantity
 from spinney.cluster.pods import PodKey, PodRecord
 from spinney.cluster.statuses import ACTIVE_ALLOCATED, ALIVE, PodStatus
 from spinney.coscheduling.needs import Scope, choices, scopes_in, shortfall
+from spinney.gangs.sources import native
 from spinney.gangs.tree import DEFAULT_POD_SET, Gang, GangKey, Member, PodSet, satisfied
 from spinney.kube.keys import Key
 
@@ -31,6 +34,16 @@ class Terms:
     """What its pods' priority must be, where the object says so."""
     disrupted_whole: bool = False
     """Whether preemption takes all of its pods or none."""
+
+
+def terms_of(found: object) -> Terms:
+    """Return what a group's object says beside its minimum."""
+    if isinstance(found, coscheduling.PodGroup):
+        return Terms(min_resources=found.spec.min_resources, timeout=found.spec.schedule_timeout_seconds)
+    if isinstance(found, native.PodGroup | workload_v1beta1.CompositePodGroup):
+        whole = native.is_disrupted_whole(found.spec.disruption_mode)
+        return Terms(priority=found.spec.priority, disrupted_whole=whole)
+    return Terms()
 
 
 GroupOrder = tuple[int, bool, float, GangKey]

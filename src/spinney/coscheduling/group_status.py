@@ -15,12 +15,12 @@ from spinney.api.time import timestamp
 from spinney.binding.group_conditions import GROUP_KINDS, scheduled_patch, settled
 from spinney.binding.pod_status import UNSCHEDULABLE
 from spinney.cluster.statuses import PodStatus
-from spinney.coscheduling import composites
 from spinney.coscheduling.disruption import Disruption
 from spinney.coscheduling.group import Group
 from spinney.coscheduling.groups import Groups
 from spinney.coscheduling.reporting import FAILED_SCHEDULING
 from spinney.explain.rendering import EVENT_BYTES, bounded
+from spinney.gangs import composites
 from spinney.gangs.sources import coscheduling as coscheduling_source
 from spinney.gangs.tree import GangKey
 from spinney.kube.cache import WatchCache

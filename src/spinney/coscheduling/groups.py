@@ -6,21 +6,28 @@ group's progress costs nothing when it is asked for.
 """
 
 from collections.abc import Callable, Iterator
+from typing import Final
 
 from spinney.api.core import Pod
 from spinney.cluster.pods import PodKey, PodRecord
 from spinney.cluster.state import PodChange
 from spinney.cluster.statuses import ACTIVE_ALLOCATED, ALIVE
-from spinney.coscheduling.group import BOUND, Group, GroupOrder, Terms
+from spinney.coscheduling.group import BOUND, Group, GroupOrder, terms_of
+from spinney.gangs import composites
+from spinney.gangs.definitions import GangDefinitions
 from spinney.gangs.sources import coscheduling, native
 from spinney.gangs.tree import DEFAULT_POD_SET, Gang, GangKey
 from spinney.kube.keys import Key
 
+SOURCES: Final = frozenset({native.SOURCE, native.WORKLOAD_SOURCE, composites.SOURCE, coscheduling.SOURCE})
+"""The sources of gangs whose pods wait for each other at Permit."""
+
 
 class Groups:
-    """All groups by identity. Mutable; fed by watch events and by the ledger."""
+    """All groups by identity. Mutable; fed by what objects define (``definitions``) and by the ledger."""
 
-    def __init__(self) -> None:
+    def __init__(self, definitions: GangDefinitions) -> None:
+        self._definitions = definitions
         self.completed: Callable[[Group], None] = lambda group: None
         """Hears when a group has become complete, so that its members may be tried."""
         self.fulfilled: Callable[[Group], None] = lambda group: None
@@ -63,9 +70,11 @@ class Groups:
 
     # -- events ------------------------------------------------------------------------------------------------------
 
-    def put(self, gang: Gang, terms: Terms = Terms()) -> None:  # noqa: B008 - a frozen value
+    def put_gang(self, gang: Gang) -> None:
         """Take in a group's object that appeared or changed."""
-        group = self._group(gang.key)
+        if gang.key.source not in SOURCES:
+            return
+        group, terms = self._group(gang.key), terms_of(self._definitions.object_of(gang.key))
         if group.gang == gang and group.terms == terms:
             return
         was_complete = could_be_tried = group.complete
@@ -86,7 +95,7 @@ class Groups:
             elif not group.complete:
                 self.broken(group)
 
-    def remove(self, key: GangKey) -> None:
+    def remove_gang(self, key: GangKey) -> None:
         """Take out a group's object; its pods wait for it to come back."""
         group = self._groups.get(key)
         if group is None:
@@ -116,6 +125,12 @@ class Groups:
         for record in moving:
             self.pod_changed(PodChange(record, record))
 
+    def derive_again(self, workload: Key | None) -> None:
+        """Take in that a Workload appeared, changed or is gone, or that every one may have changed."""
+        for key in [key for key in self._groups if key.source == native.WORKLOAD_SOURCE]:
+            if workload is None or native.workload_of(key) == workload:
+                self._derive(key)
+
     def pod_changed(self, change: PodChange) -> None:
         """Take in what happened to a pod in the ledger."""
         new = change.new
@@ -137,6 +152,8 @@ class Groups:
         for group, was_complete, was in before:
             self._after_change(group, was_complete, was)
             self._drop_if_empty(group)
+        if new_group is not None and new_group.gang is None and new_group.key.source == native.WORKLOAD_SOURCE:
+            self._derive(new_group.key)
         if new_group is not None and new_group.waiting and new_group.satisfied and _is_news(change):
             self.fulfilled(new_group)
 
@@ -174,6 +191,13 @@ class Groups:
         return min((group.resting_until for group in self._resting.values()), default=None)
 
     # -- bookkeeping -------------------------------------------------------------------------------------------------
+
+    def _derive(self, key: GangKey) -> None:
+        gang = self._definitions.derive(key)
+        if gang is None:
+            self.remove_gang(key)
+        else:
+            self.put_gang(gang)
 
     def _group(self, key: GangKey) -> Group:
         group = self._groups.get(key)

@@ -8,25 +8,16 @@ it say whether it does.
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from spinney.api import coscheduling, workload_v1alpha1
-from spinney.api.core import NAMESPACE, NODE, PERSISTENT_VOLUME, PERSISTENT_VOLUME_CLAIM, POD, Node, Pod
+from spinney.api.core import NODE, POD, Node, Pod
 from spinney.api.labels import COSCHEDULING_GROUP
 from spinney.api.policy import PodDisruptionBudget
 from spinney.api.resource import Resource
-from spinney.api.resource_claims import DeviceClass, ResourceClaim, ResourceSlice
-from spinney.api.storage import STORAGE_CLASS, PersistentVolume, PersistentVolumeClaim, StorageClass
-from spinney.cluster.filters import Storage
 from spinney.cluster.pods import PodKey
-from spinney.coscheduling.composites import Composite, NativeGroup, NativeGroups
 from spinney.coscheduling.framework import Action, ClusterEvent, Services, room_freed
 from spinney.coscheduling.framework.events import was_resized
-from spinney.coscheduling.group import Terms
 from spinney.coscheduling.judging import Judge
 from spinney.coscheduling.queue import SchedulingQueue
-from spinney.gangs.sources import coscheduling as coscheduling_source
-from spinney.gangs.sources import native
-from spinney.gangs.sources.context import SourceContext
-from spinney.gangs.tree import GangKey
+from spinney.gangs.intake import ClusterIntake
 from spinney.kube.cache import Change
 from spinney.kube.keys import Key
 
@@ -36,12 +27,14 @@ class Intake:
 
     def __init__(
         self,
+        shared: ClusterIntake,
         services: Services,
         queue: SchedulingQueue,
         judges: Mapping[str, Judge],
         *,
         gone: Callable[[Key], None],
     ) -> None:
+        self._shared = shared
         self._cluster = services.cluster
         self._groups = services.groups
         self._queue = queue
@@ -51,16 +44,6 @@ class Intake:
         self._leaving = services.leaving
         self._judges = judges
         self._gone = gone
-        self._context = SourceContext()
-        self._native = NativeGroups(self._groups, self._context)
-        self._workloads: dict[Key, workload_v1alpha1.Workload] = {}
-        self._namespaces: dict[str, Any] = {}
-        self._claims: dict[tuple[str, str], PersistentVolumeClaim] = {}
-        self._volumes = services.volumes
-        self._devices = services.claims
-        self._classes: dict[str, StorageClass] = {}
-        self._cluster.view.namespaces = self._namespaces
-        self._cluster.view.storage = Storage(self._claims, self._volumes, self._classes)
 
     # -- pods --------------------------------------------------------------------------------------------------------
 
@@ -76,16 +59,10 @@ class Intake:
         if not wants:
             # While the ledger still has it, so that its group hears that a waiting member is lost.
             self._dequeue(key, gone=new is None)
+        self._take_in(Pod, change)
         if new is None:
-            self._cluster.delete_pod(PodKey(*key))
             self._leaving.pop(PodKey(*key), None)
-        else:
-            known = self._cluster.pod(PodKey(*key))
-            # Another scheduler of the process may have fed the same ledger with the same event already.
-            if known is None or known.pod is not new:
-                self._cluster.apply_pod(new)
-                self._derive_workload(PodKey(*key))
-        if new is not None and wants:
+        elif wants:
             self._enqueue(key, old, new)
         self._tell(old, new)
 
@@ -136,12 +113,8 @@ class Intake:
     def node(self, change: Change[Node]) -> None:
         """Take in a node; pods that wait at Permit for it lose it if it no longer suits them."""
         old, new = change.old, change.new
-        if new is None:
-            self._cluster.delete_node(change.key.name)
-            action = Action.DELETE
-        else:
-            self._cluster.apply_node(new)
-            action = Action.ADD if old is None else Action.UPDATE
+        self._take_in(Node, change)
+        action = Action.DELETE if new is None else Action.ADD if old is None else Action.UPDATE
         if old is not None and new is not None and _aspects(old) == _aspects(new):
             return
         if old is not None and (new is None or old.metadata.labels != new.metadata.labels):
@@ -164,49 +137,16 @@ class Intake:
             if objection is not None:
                 waiting.reject(objection.filter, objection.reason)
 
-    # -- groups ------------------------------------------------------------------------------------------------------
+    # -- groups, and what constraints refer to -------------------------------------------------------------------------
 
-    def pod_group(self, change: Change[coscheduling.PodGroup]) -> None:
-        """Take in a PodGroup of scheduler-plugins."""
-        if change.new is None:
-            self._groups.remove(GangKey(coscheduling_source.SOURCE, *change.key))
-            return
-        spec = change.new.spec
-        terms = Terms(min_resources=spec.min_resources, timeout=spec.schedule_timeout_seconds)
-        self._groups.put(coscheduling_source.gang(change.new, self._context), terms)
+    def group(self, kind: type[Any], change: Change[Any]) -> None:
+        """Take in a PodGroup of any family, a composite of them, or a Workload."""
+        self._take_in(kind, change)
 
-    def native_group(self, change: Change[NativeGroup]) -> None:
-        """Take in a PodGroup of Kubernetes."""
-        self._native.put_group(change.key, change.new)
-
-    def composite(self, change: Change[Composite]) -> None:
-        """Take in a composite of PodGroups."""
-        self._native.put_composite(change.key, change.new)
-
-    def workload(self, change: Change[workload_v1alpha1.Workload]) -> None:
-        """Take in a Workload of Kubernetes 1.35: each of its groups, per replica key that pods name."""
-        if change.new is None:
-            self._workloads.pop(change.key, None)
-        else:
-            self._workloads[change.key] = change.new
-        for group in list(self._groups):
-            if group.key.source == native.WORKLOAD_SOURCE and native.workload_of(group.key) == change.key:
-                self._derive(group.key)
-
-    def _derive_workload(self, pod: PodKey) -> None:
-        group = self._groups.of(pod)
-        if group is not None and group.gang is None and group.key.source == native.WORKLOAD_SOURCE:
-            self._derive(group.key)
-
-    def _derive(self, key: GangKey) -> None:
-        workload = self._workloads.get(Key(*native.workload_of(key)))
-        gang = native.workload_gang(workload, key, self._context) if workload is not None else None
-        if gang is None:
-            self._groups.remove(key)
-        else:
-            self._groups.put(gang)
-
-    # -- what constraints refer to -----------------------------------------------------------------------------------
+    def constraint(self, resource: Resource, kind: type[Any], change: Change[Any]) -> None:
+        """Take in what pods refer to: a namespace, a volume, a claim, a device, or a class of these."""
+        self._take_in(kind, change)
+        self._queue.notify(ClusterEvent(resource, Action.UPDATE, change.old, change.new))
 
     def budget(self, change: Change[PodDisruptionBudget]) -> None:
         """Take in a disruption budget."""
@@ -215,40 +155,13 @@ class Intake:
         else:
             self._budgets.put(change.new)
 
-    def namespace(self, change: Change[Any]) -> None:
-        """Take in a namespace, whose labels affinity may select."""
-        _keep(self._namespaces, change.key.name, change.new and change.new.metadata.labels)
-        self._queue.notify(ClusterEvent(NAMESPACE, Action.UPDATE, change.old, change.new))
-
-    def claim(self, change: Change[PersistentVolumeClaim]) -> None:
-        """Take in a persistent volume claim."""
-        _keep(self._claims, (change.key.namespace, change.key.name), change.new)
-        self._queue.notify(ClusterEvent(PERSISTENT_VOLUME_CLAIM, Action.UPDATE, change.old, change.new))
-
-    def volume(self, change: Change[PersistentVolume]) -> None:
-        """Take in a persistent volume."""
-        self._volumes.put(change.key.name, change.new)
-        self._queue.notify(ClusterEvent(PERSISTENT_VOLUME, Action.UPDATE, change.old, change.new))
-
-    def devices(self, resource: Resource, change: Change[ResourceClaim | ResourceSlice | DeviceClass]) -> None:
-        """Take in a device claim, what a driver publishes, or a class of devices."""
+    def _take_in(self, kind: type[Any], change: Change[Any]) -> None:
         if change.new is not None:
-            self._devices.apply(change.new)
+            self._shared.apply(change.new)
         elif change.old is not None:
-            self._devices.delete(change.old)
-        self._queue.notify(ClusterEvent(resource, Action.UPDATE, change.old, change.new))
-
-    def storage_class(self, change: Change[StorageClass]) -> None:
-        """Take in a storage class."""
-        _keep(self._classes, change.key.name, change.new)
-        self._queue.notify(ClusterEvent(STORAGE_CLASS, Action.UPDATE, change.old, change.new))
-
-
-def _keep(book: dict[Any, Any], key: object, value: object) -> None:
-    if value is None:
-        book.pop(key, None)
-    else:
-        book[key] = value
+            self._shared.delete(change.old)
+        else:
+            self._shared.remove(kind, change.key)
 
 
 def _label(pod: Pod) -> str:

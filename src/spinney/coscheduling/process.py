@@ -13,7 +13,6 @@ import structlog
 
 from spinney.api import coscheduling, workload_v1alpha1
 from spinney.api.core import NAMESPACE, NODE, PERSISTENT_VOLUME, PERSISTENT_VOLUME_CLAIM, POD, Node, Pod
-from spinney.api.meta import Metadata
 from spinney.api.policy import POD_DISRUPTION_BUDGET, PodDisruptionBudget
 from spinney.api.resource import Resource
 from spinney.api.resource_claims import (
@@ -25,7 +24,6 @@ from spinney.api.resource_claims import (
     ResourceSlice,
 )
 from spinney.api.storage import STORAGE_CLASS, PersistentVolume, PersistentVolumeClaim, StorageClass
-from spinney.api.struct import Struct
 from spinney.api.workload_v1beta1 import COMPOSITE_POD_GROUP, CompositePodGroup
 from spinney.binding.binder import Binder
 from spinney.binding.budgets import Budgets
@@ -34,9 +32,9 @@ from spinney.binding.group_conditions import GROUP_KINDS
 from spinney.binding.pod_status import PodStatusWriter
 from spinney.binding.unreadable import TakeIn, UnreadableObjects
 from spinney.binding.volumes import LateVolumes
-from spinney.cluster.dra.book import ClaimBook
 from spinney.cluster.pods import PodKey, PodRecord
-from spinney.cluster.state import ClusterState, PodChange
+from spinney.cluster.state import PodChange
+from spinney.cluster.surroundings import Namespace
 from spinney.coscheduling.configuration import CoschedulerConfiguration, InvalidConfiguration, make_profile
 from spinney.coscheduling.disruption import Disruption
 from spinney.coscheduling.framework import (
@@ -64,8 +62,8 @@ from spinney.coscheduling.queue import BackoffTimes, SchedulingQueue
 from spinney.coscheduling.reporting import FAILED_SCHEDULING, Reports
 from spinney.coscheduling.scheduler import FLUSH_SECONDS, Refused, Scheduler
 from spinney.coscheduling.victims import priority_of
-from spinney.coscheduling.volumes import Volumes
 from spinney.coscheduling.waiting import WaitingPods
+from spinney.gangs.intake import ClusterIntake
 from spinney.gangs.sources import coscheduling as coscheduling_source
 from spinney.gangs.tree import GangKey
 from spinney.kube.cache import WatchCache
@@ -87,17 +85,11 @@ _SHORTEST_REST: Final = 0.001
 """A loop runs timers that are due within its clock's resolution, so a shorter rest may be none at all."""
 
 
-class _Named(Struct, frozen=True, kw_only=True):
-    """An object of which only the metadata is read."""
-
-    metadata: Metadata = Metadata()
-
-
 class CoschedulerProcess:
     """The coscheduler on a cluster. Mutable; runs until :meth:`stop`.
 
-    A ``state`` and a book of device ``claims`` that are passed in may be shared with another scheduler of the process:
-    both then see what the other has decided, and neither gives away what the other took.
+    What is known of the cluster may be ``shared`` with another scheduler of the process: both then see what the other
+    has decided, and neither gives away what the other took.
     """
 
     def __init__(
@@ -106,15 +98,15 @@ class CoschedulerProcess:
         configuration: CoschedulerConfiguration | None = None,
         *,
         manager: Manager | None = None,
-        state: ClusterState | None = None,
-        claims: ClaimBook | None = None,
+        shared: ClusterIntake | None = None,
         registry: PluginRegistry | None = None,
         with_controller: bool = True,
     ) -> None:
         configuration = configuration or CoschedulerConfiguration()
         self.manager = manager or Manager(client, client.runtime)
-        self.cluster = state if state is not None else ClusterState()
-        self.groups = Groups()
+        self.shared = shared if shared is not None else ClusterIntake()
+        self.cluster = self.shared.cluster
+        self.groups = Groups(self.shared.gangs)
         self._client = client
         self._runtime = client.runtime
         self._configuration = configuration
@@ -136,9 +128,9 @@ class CoschedulerProcess:
             nominations=Nominations(),
             budgets=Budgets(),
             binder=Binder(client, events),
-            volumes=Volumes(),
+            volumes=self.shared.surroundings.volumes,
             late_volumes=LateVolumes(client, self.cluster),
-            claims=claims if claims is not None else ClaimBook(),
+            claims=self.shared.claims,
             device_claims=DeviceClaims(client),
             activate=self._activate,
             preempt=self._preempt,
@@ -225,13 +217,14 @@ class CoschedulerProcess:
 
     async def prepare(self) -> None:
         """Give the manager everything to run; for a process that has other things to run with the same manager."""
-        intake = Intake(self.services, self.queue, self._judges, gone=self._pod_status.forget)
+        intake = Intake(self.shared, self.services, self.queue, self._judges, gone=self._pod_status.forget)
         self.cluster.subscribe(self.groups.pod_changed)
         for record in self.cluster.pods():
             self.groups.pod_changed(PodChange(None, record))
         self.groups.completed = self._completed
         self.groups.reordered = self._reordered
         self.groups.incomplete = self._watch_held
+        self.shared.gangs.subscribe(self.groups)
         await self._follow(intake)
         self.manager.add_runnable(CYCLES, self._schedule_for_ever)
         self.manager.add_runnable("safety flush", self._flush_for_ever)
@@ -246,35 +239,27 @@ class CoschedulerProcess:
         def follow(cache: WatchCache[Any], take_in: TakeIn) -> None:
             cache.subscribe(self._unreadable.guarded(cache.resource, take_in))
 
-        available = await served(
-            self._client, (workload_v1alpha1.WORKLOAD, COMPOSITE_POD_GROUP, *GROUP_KINDS, *_DEVICES)
-        )
+        available = await served(self._client, (*_ABOVE_GROUPS, *GROUP_KINDS, *_DEVICES))
         # Groups and what constraints refer to come first, so that pods meet them when they are taken in.
         if coscheduling.POD_GROUP in available:
             groups = manager.cache(coscheduling.POD_GROUP, coscheduling.PodGroup)
-            follow(groups, intake.pod_group)
+            follow(groups, partial(intake.group, coscheduling.PodGroup))
             self._start = ScheduleStart(manager, groups, self._disruption)
             if self._with_controller:
                 self._controller = PodGroupController(manager)
-        if workload_v1alpha1.WORKLOAD in available:
-            follow(manager.cache(workload_v1alpha1.WORKLOAD, workload_v1alpha1.Workload), intake.workload)
-        if COMPOSITE_POD_GROUP in available:
-            follow(manager.cache(COMPOSITE_POD_GROUP, CompositePodGroup), intake.composite)
+        for resource, kind in _ABOVE_GROUPS.items():
+            if resource in available:
+                follow(manager.cache(resource, kind), partial(intake.group, kind))
         for resource in (kind for kind in GROUP_KINDS if kind in available):
             cache: WatchCache[Any] = manager.cache(resource, GROUP_KINDS[resource].type)
             if resource != coscheduling.POD_GROUP:
-                follow(cache, intake.native_group)
+                follow(cache, partial(intake.group, GROUP_KINDS[resource].type))
             self._conditions.append(GroupConditions(manager, resource, cache, self.groups, self._events))
-        for resource, kind in _DEVICES.items():
-            if resource in available:
-                follow(manager.cache(resource, kind), partial(intake.devices, resource))
-        follow(manager.cache(NAMESPACE, _Named), intake.namespace)
         follow(manager.cache(POD_DISRUPTION_BUDGET, PodDisruptionBudget), intake.budget)
-        claims = manager.cache(PERSISTENT_VOLUME_CLAIM, PersistentVolumeClaim)
-        follow(claims, intake.claim)
-        self.services.late_volumes.follow(claims)
-        follow(manager.cache(PERSISTENT_VOLUME, PersistentVolume), intake.volume)
-        follow(manager.cache(STORAGE_CLASS, StorageClass), intake.storage_class)
+        for resource, kind in _CONSTRAINTS.items():
+            if resource in available or resource not in _DEVICES:
+                follow(manager.cache(resource, kind), partial(intake.constraint, resource, kind))
+        self.services.late_volumes.follow(manager.cache(PERSISTENT_VOLUME_CLAIM, PersistentVolumeClaim))
         follow(manager.cache(NODE, Node), intake.node)
         follow(manager.cache(POD, Pod), intake.pod)
 
@@ -389,10 +374,21 @@ class CoschedulerProcess:
                     break
 
 
+_ABOVE_GROUPS: Final[dict[Resource, type[Any]]] = {
+    workload_v1alpha1.WORKLOAD: workload_v1alpha1.Workload,
+    COMPOSITE_POD_GROUP: CompositePodGroup,
+}
 _DEVICES: Final[dict[Resource, type[Any]]] = {
     RESOURCE_CLAIM: ResourceClaim,
     RESOURCE_SLICE: ResourceSlice,
     DEVICE_CLASS: DeviceClass,
+}
+_CONSTRAINTS: Final[dict[Resource, type[Any]]] = {
+    **_DEVICES,
+    NAMESPACE: Namespace,
+    PERSISTENT_VOLUME_CLAIM: PersistentVolumeClaim,
+    PERSISTENT_VOLUME: PersistentVolume,
+    STORAGE_CLASS: StorageClass,
 }
 
 

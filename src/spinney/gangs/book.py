@@ -9,7 +9,7 @@ What a queue holds is kept as counts by request class, so it can be charged for 
 (the memory of a device, the smallest device of the cluster).
 """
 
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import NamedTuple
 
 import msgspec
@@ -18,9 +18,11 @@ from spinney.cluster.classes import RequestClass
 from spinney.cluster.pods import PodKey, PodRecord
 from spinney.cluster.state import PodChange
 from spinney.cluster.statuses import ACTIVE_USED, CHARGED, PodStatus
-from spinney.gangs.sources import bare, ungrouped
+from spinney.gangs.definitions import GangDefinitions
+from spinney.gangs.sources import bare, native, ungrouped
 from spinney.gangs.sources.context import SourceContext
 from spinney.gangs.tree import Gang, GangKey, satisfied
+from spinney.kube.keys import Key
 
 Membership = tuple[GangKey, str]
 """A gang and the pod set of it that a pod belongs to."""
@@ -108,14 +110,14 @@ class GangBook:
     def __init__(
         self,
         membership: Callable[[PodRecord], Membership],
-        derive: Callable[[GangKey, SourceContext], Gang | None] = lambda key, context: None,
-        forget: Callable[[GangKey], None] = lambda key: None,
+        definitions: GangDefinitions | None = None,
     ) -> None:
-        self.context = SourceContext()
         self._membership = membership
-        self._derive = derive
-        self._forget = forget
-        """Called with a key that nobody names any more."""
+        self._definitions = definitions if definitions is not None else GangDefinitions()
+        self._homes: dict[GangKey, GangKey] = {}
+        """Groups that are part of another gang, and of which."""
+        self._of_workload: dict[Key, dict[GangKey, None]] = {}
+        """The gangs of each Workload that pods name."""
         self._entries: dict[GangKey, _Entry] = {}
         self._views: dict[GangKey, GangMembers] = {}
         self._dirty: dict[GangKey, None] = {}
@@ -143,13 +145,29 @@ class GangBook:
         for key in entry.pods:
             self._orphans.pop(key, None)
 
-    def derive_again(self, keys: Iterable[GangKey]) -> None:
-        """Look again at gangs that pods name: what they are derived from appeared, changed or is gone."""
-        for key in keys:
-            entry = self._entries.get(key)
-            if entry is None or entry.lasting:
-                continue
-            derived = self._derive(key, self.context)
+    def attach(self, part: GangKey, home: GangKey) -> None:
+        """Have pods that name ``part`` belong to the gang ``home``, which may be itself."""
+        before = self._homes.get(part, part)
+        if before == home:
+            return
+        entry = self._entries.get(before)
+        records = [record for _, record in entry.pods.values()] if entry is not None else []
+        moving = [record for record in records if self._membership(record)[0] == part]
+        for record in moving:
+            self._take_out(record, self.membership(record), leaving=True)
+        if home == part:
+            del self._homes[part]
+        else:
+            self._homes[part] = home
+        for record in moving:
+            self._put_in(record, self.membership(record))
+
+    def derive_again(self, workload: Key | None) -> None:
+        """Look again at the gangs of a Workload that pods name, or of all: it appeared, changed or is gone."""
+        workloads = list(self._of_workload) if workload is None else [workload]
+        for key in [key for each in workloads for key in self._of_workload.get(each, ())]:
+            entry = self._entries[key]
+            derived = self._definitions.derive(key)
             if derived is None:
                 self._lose(key, entry)
             elif entry.gang != derived:
@@ -178,8 +196,8 @@ class GangBook:
     def pod_changed(self, change: PodChange) -> None:
         """Take in what happened to a pod that this scheduler serves."""
         before, after = change.old, change.new
-        old = self._membership(before) if before is not None else None
-        new = self._membership(after) if after is not None else None
+        old = self.membership(before) if before is not None else None
+        new = self.membership(after) if after is not None else None
         if before is not None and after is not None and old == new and self._update(before, after, new):
             return
         if before is not None and old is not None:
@@ -188,6 +206,16 @@ class GangBook:
             self._put_in(after, new)
 
     # -- snapshots ---------------------------------------------------------------------------------------------------
+
+    def membership(self, record: PodRecord) -> Membership:
+        """Return the gang and pod set of a pod; what is part of a composite counts for the composite."""
+        found = self._membership(record)
+        home = self._homes.get(found[0]) if self._homes else None
+        return found if home is None else (home, found[0].name)
+
+    def home(self, key: GangKey) -> GangKey:
+        """Return the gang that a group is part of; itself if of none."""
+        return self._homes.get(key, key)
 
     def members(self, key: GangKey) -> GangMembers | None:
         """Return one gang as it is now, if it is known."""
@@ -248,16 +276,27 @@ class GangBook:
 
     # -- keeping the book --------------------------------------------------------------------------------------------
 
+    @property
+    def _context(self) -> SourceContext:
+        return self._definitions.context
+
     def _entry(self, key: GangKey) -> _Entry:
         self._dirty[key] = None
         entry = self._entries.get(key)
         if entry is None:
             entry = self._entries[key] = _Entry()
+            if key.source == native.WORKLOAD_SOURCE:
+                self._of_workload.setdefault(Key(*native.workload_of(key)), {})[key] = None
         return entry
 
     def _drop(self, key: GangKey) -> None:
         del self._entries[key]
-        self._forget(key)
+        if key.source == native.WORKLOAD_SOURCE:
+            workload = Key(*native.workload_of(key))
+            named = self._of_workload[workload]
+            del named[key]
+            if not named:
+                del self._of_workload[workload]
 
     def _update(self, old: PodRecord, new: PodRecord, membership: Membership | None) -> bool:
         """Take in a pod that stays in its gang; ``False`` if the gang may not stay what it is."""
@@ -267,7 +306,7 @@ class GangBook:
         entry = self._entries.get(key)
         if entry is None or entry.gang is None:
             return False
-        if key.source == bare.SOURCE and not (entry.context is self.context and bare.makes_same_gang(old, new)):
+        if key.source == bare.SOURCE and not (entry.context is self._context and bare.makes_same_gang(old, new)):
             return False
         self._dirty[key] = None
         entry.writable()[new.key] = (pod_set, new)
@@ -285,10 +324,10 @@ class GangBook:
         key, pod_set = membership
         entry = self._entry(key)
         if key.source == bare.SOURCE:
-            entry.gang = bare.gang(record, self.context)
-            entry.context = self.context
+            entry.gang = bare.gang(record, self._context)
+            entry.context = self._context
         elif entry.gang is None:
-            derived = self._derive(key, self.context)
+            derived = self._definitions.derive(key)
             if derived is not None:
                 self._become(entry, derived)
         entry.writable()[record.key] = (pod_set, record)

@@ -118,8 +118,7 @@ class Schedulers:
                 options.coscheduler,
                 manager=self.manager,
                 registry=options.framework_plugins,
-                state=inventory.cluster,
-                claims=inventory.claims,
+                shared=inventory.shared,
             )
             if options.coscheduler is not None
             else None

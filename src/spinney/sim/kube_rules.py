@@ -23,11 +23,11 @@ from spinney.cluster.state import ClusterState
 from spinney.cluster.statuses import ACTIVE_ALLOCATED, PodStatus
 from spinney.cluster.table import Mask
 from spinney.explain import Explanation, NodeNames, PodReport, Room, kube_message, pod_report
+from spinney.gangs.definitions import gang_of
 from spinney.gangs.sources import bare, native
 from spinney.gangs.sources import coscheduling as coscheduling_source
 from spinney.gangs.sources.context import SourceContext
 from spinney.gangs.tree import Gang, GangKey
-from spinney.scheduler.intake.inventory import gang_makers
 from spinney.sim.snapshot import Objects
 
 _EPOCH: Final = datetime.min.replace(tzinfo=UTC)
@@ -194,8 +194,8 @@ class KubeRules:
 def _groups_of(objects: Objects) -> Iterator[tuple[GangKey, Gang]]:
     for resource, kind in _GROUP_KINDS.items():
         for found in objects.of(resource, kind):
-            for key, make in gang_makers(found).items():
-                yield key, make(SourceContext())
+            gang = gang_of(found, SourceContext())
+            yield gang.key, gang
 
 
 def _refusal(

@@ -25,7 +25,6 @@ from spinney.binding.shared_devices import group_labels
 from spinney.cluster.pods import GPU_GROUP_LABEL, PodKey, PodRecord
 from spinney.cluster.statuses import ACTIVE_ALLOCATED, PodStatus
 from spinney.explain import Explanation
-from spinney.gangs.membership import membership
 from spinney.gangs.tree import DEFAULT_POD_SET, Gang, GangKey
 from spinney.operator.desired.gates import was_initialized
 from spinney.runtime import Runtime
@@ -176,7 +175,7 @@ class Simulation:
 
     def gang_of(self, record: PodRecord) -> GangKey:
         """Return the gang whose minimum decides about a pod, by the rules of whoever places it."""
-        return membership(record)[0] if self.serves(record) else self.kube.group_of(record)
+        return self.inventory.gangs.membership(record)[0] if self.serves(record) else self.kube.group_of(record)
 
     def gang(self, key: GangKey) -> Gang | None:
         """Return a gang as whoever places it understands it; ``None`` if its object is missing."""
@@ -185,7 +184,7 @@ class Simulation:
 
     def pod_set_of(self, record: PodRecord) -> str:
         """Return the name of the pod set of its gang that a pod counts for."""
-        return membership(record)[1] if self.serves(record) else DEFAULT_POD_SET
+        return self.inventory.gangs.membership(record)[1] if self.serves(record) else DEFAULT_POD_SET
 
     def cycle(self) -> CycleOutcome:
         """Run one cycle of both schedulers and carry out what they decide."""

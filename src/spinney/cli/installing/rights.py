@@ -73,7 +73,7 @@ SCHEDULER: Final = (
     Right("", ("pods/binding", "pods/eviction"), ("create",)),
     Right("", ("pods/status", "persistentvolumes", "persistentvolumeclaims"), ("patch",)),
     Right("storage.k8s.io", ("storageclasses", "csinodes"), READ),
-    Right("scheduling.k8s.io", ("priorityclasses", "workloads", "podgroups"), READ),
+    Right("scheduling.k8s.io", ("priorityclasses", "workloads", "podgroups", "compositepodgroups"), READ),
     Right("policy", ("poddisruptionbudgets",), READ),
     *_DEVICES,
     Right("grove.io", ("clustertopologybindings",), READ),

@@ -15,11 +15,11 @@ if TYPE_CHECKING:
     from spinney.binding.budgets import Budgets
     from spinney.binding.device_claims import DeviceClaims
     from spinney.binding.volumes import LateVolumes
+    from spinney.cluster.volumes import Volumes
     from spinney.coscheduling.group import Group
     from spinney.coscheduling.groups import Groups
     from spinney.coscheduling.judging import Judge
     from spinney.coscheduling.nominations import Nominations
-    from spinney.coscheduling.volumes import Volumes
     from spinney.coscheduling.waiting import WaitingPods
 
 

@@ -5,46 +5,34 @@ cluster's columns, the book of gangs, queues, topologies, claims. :meth:`Invento
 it costs the copy of small arrays plus what changed since the last one.
 """
 
-from collections.abc import Callable, Collection
+from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
 
 import msgspec
 import numpy as np
 
-from spinney.api import coscheduling, kai, volcano, workload_v1alpha1, workload_v1alpha2, workload_v1beta1
-from spinney.api.core import Node, Pod
+from spinney.api import kai
 from spinney.api.labels import KAI_NODE_POOL
-from spinney.api.podgang import PodGang
 from spinney.api.policy import PodDisruptionBudget
-from spinney.api.resource_claims import DeviceClass, ResourceClaim, ResourceSlice
-from spinney.api.scheduling import PriorityClass
 from spinney.api.topology_binding import ClusterTopologyBinding
 from spinney.binding.budgets import Budgets
-from spinney.cluster.dra.book import ClaimBook
 from spinney.cluster.filters.static_masks import StaticMasks
 from spinney.cluster.filters.view import ClusterView
 from spinney.cluster.labels import ABSENT
-from spinney.cluster.pods import PodKey, PodRecord
-from spinney.cluster.state import ClusterState, PodChange
+from spinney.cluster.pods import PodRecord
+from spinney.cluster.state import PodChange
 from spinney.cluster.table import Mask, NodeTable
 from spinney.gangs.book import GangBook, GangSnapshot
+from spinney.gangs.intake import ClusterIntake
 from spinney.gangs.membership import membership, membership_once_grouped
-from spinney.gangs.sources import coscheduling as coscheduling_source
-from spinney.gangs.sources import kai as kai_source
-from spinney.gangs.sources import native, podgang
-from spinney.gangs.sources import volcano as volcano_source
-from spinney.gangs.sources.context import SourceContext
 from spinney.gangs.tree import Gang, GangKey
-from spinney.gangs.workloads import WorkloadGangs
-from spinney.kube.keys import key_of
+from spinney.kube.keys import Key, key_of
 from spinney.scheduler.config import SchedulerConfig
 from spinney.scheduler.fairshare import NO_BOUND, Queue, QueueTree
 from spinney.scheduler.fairshare.foreign import ForeignUse
 from spinney.scheduler.fairshare.sources import queues_from_objects
 from spinney.scheduler.framework.snapshot import Snapshot
-from spinney.scheduler.intake.surroundings import Surroundings
 from spinney.scheduler.topology.domains import DomainTrees
 from spinney.scheduler.topology.levels import Topology, topology_of
 from spinney.scheduler.topology.resolving import Topologies, TopologyKey
@@ -82,7 +70,7 @@ class Inventory:
         self,
         scheduler_names: Collection[str] = ("spinney-scheduler", "kai-scheduler"),
         *,
-        cluster: ClusterState | None = None,
+        shared: ClusterIntake | None = None,
         node_pool: NodePool | None = None,
         wait_for_grouper: bool = False,
     ) -> None:
@@ -90,13 +78,9 @@ class Inventory:
         self.membership = membership_once_grouped if wait_for_grouper else membership
         self.node_pool = node_pool
         self._static = StaticMasks()
-        self.cluster = cluster if cluster is not None else ClusterState()
-        self._workloads = WorkloadGangs()
-        self.gangs = GangBook(self.membership, self._workloads.derive, self._workloads.forget)
-        self._surroundings = Surroundings()
-        self.cluster.view.namespaces = self._surroundings.namespaces
-        self.cluster.view.storage = self._surroundings.live
-        self.claims = ClaimBook()
+        self.shared = shared if shared is not None else ClusterIntake()
+        self.cluster, self.claims = self.shared.cluster, self.shared.claims
+        self.gangs = GangBook(self.membership, self.shared.gangs)
         self.budgets = Budgets()
         self._evicted: dict[GangKey, datetime] = {}
         self._queues: dict[str, Queue] = {}
@@ -104,9 +88,8 @@ class Inventory:
         self._topologies: dict[TopologyKey, Topology] = {}
         self._resolution: Topologies | None = None
         self._domain_trees = DomainTrees()
-        self._priority_classes: dict[str, PriorityClass] = {}
-        self._groups: dict[GangKey, Callable[[SourceContext], Gang]] = {}
         self._foreign = ForeignUse()
+        self.shared.gangs.subscribe(self)
         self.cluster.subscribe(self._pod_changed)
         for record in self.cluster.pods():
             self._pod_changed(PodChange(None, record))
@@ -122,63 +105,45 @@ class Inventory:
     def apply(self, found: msgspec.Struct) -> None:
         """Take in an object that appeared or changed; raises ``TypeError`` for a kind nobody here reads."""
         match found:
-            case Pod():
-                self.cluster.apply_pod(found)
-            case Node():
-                self.cluster.apply_node(found)
             case kai.Queue():
                 for queue in queues_from_objects([found]):
                     self.put_queue(queue)
             case kai.Topology() | ClusterTopologyBinding():
                 self.put_topology(topology_of(found))
-            case PriorityClass():
-                self._priority_classes[found.metadata.name] = found
-                self._priorities_changed()
-            case ResourceClaim() | ResourceSlice() | DeviceClass():
-                self.claims.apply(found)
             case PodDisruptionBudget():
                 self.budgets.put(found)
-            case workload_v1alpha1.Workload():
-                self.gangs.derive_again(self._workloads.put(found))
             case _:
-                if not self._surroundings.apply(found):
-                    self._apply_group(found)
+                self.shared.apply(found)
 
     def delete(self, found: msgspec.Struct) -> None:
         """Take out an object that is gone."""
         match found:
-            case Pod():
-                self.cluster.delete_pod(PodKey(found.metadata.namespace or "", found.metadata.name))
-            case Node():
-                self.cluster.delete_node(found.metadata.name)
             case kai.Queue():
                 self.remove_queue(found.metadata.name)
             case kai.Topology() | ClusterTopologyBinding():
                 self._topologies.pop((found.kind, found.metadata.name), None)
                 self._resolution = None
-            case PriorityClass():
-                self._priority_classes.pop(found.metadata.name, None)
-                self._priorities_changed()
-            case ResourceClaim() | ResourceSlice() | DeviceClass():
-                self.claims.delete(found)
             case PodDisruptionBudget():
                 self.budgets.remove(key_of(found))
-            case workload_v1alpha1.Workload():
-                self.gangs.derive_again(self._workloads.remove(found))
             case _:
-                if not self._surroundings.delete(found):
-                    for key in gang_makers(found):
-                        self.remove_gang(key)
+                self.shared.delete(found)
 
     def put_gang(self, gang: Gang) -> None:
-        """Take in a gang that was made elsewhere."""
+        """Take in a gang that appeared or changed."""
         self.gangs.put(gang)
 
     def remove_gang(self, key: GangKey) -> None:
         """Take out a gang."""
-        self._groups.pop(key, None)
         self._evicted.pop(key, None)
         self.gangs.remove(key)
+
+    def attach(self, part: GangKey, home: GangKey) -> None:
+        """Have pods that name ``part`` belong to the gang ``home``, which may be itself."""
+        self.gangs.attach(part, home)
+
+    def derive_again(self, workload: Key | None) -> None:
+        """Look again at the gangs of a Workload, or of all."""
+        self.gangs.derive_again(workload)
 
     def note_eviction(self, key: GangKey, moment: datetime) -> None:
         """Remember when pods of a gang were evicted, as far as anything depends on it."""
@@ -210,7 +175,7 @@ class Inventory:
         if self.node_pool is not None:
             ledger.table.restrict(self.node_pool.nodes(ledger.table))
         gangs = self.gangs.snapshot()
-        view = ClusterView(ledger.table, cluster.view.pods.fork(), *self._surroundings.copies(), self._static)
+        view = ClusterView(ledger.table, cluster.view.pods.fork(), *self.shared.surroundings.copies(), self._static)
         return Snapshot(
             ledger=ledger,
             pods=cluster.on_node.fork(),
@@ -249,22 +214,6 @@ class Inventory:
             return False
         return self.node_pool is None or self.node_pool.has_pod(record)
 
-    def _apply_group(self, found: msgspec.Struct) -> None:
-        for key, make in gang_makers(found).items():
-            self._groups[key] = make
-            self.gangs.put(make(self.gangs.context))
-
-    def _priorities_changed(self) -> None:
-        classes = self._priority_classes.values()
-        fallback = [each.value for each in classes if each.global_default]
-        base = SourceContext()
-        values = {**base.priorities, **{each.metadata.name: each.value for each in classes}}
-        default = fallback[0] if fallback else base.default_priority
-        self.gangs.context = SourceContext(priorities=values, default_priority=default)
-        for make in self._groups.values():
-            self.gangs.put(make(self.gangs.context))
-        self.gangs.derive_again(self._workloads.named())
-
     @property
     def topologies(self) -> Topologies:
         """Return what topology constraints mean, as it is now; the same until a topology changes."""
@@ -285,20 +234,3 @@ class Inventory:
         # A cluster without Queue objects does not divide anything: every queue somebody names may hold all of it.
         names = sorted({members.gang.queue for members in gangs.gangs.values()})
         return QueueTree(Queue(name=name, quota=NO_BOUND) for name in names)
-
-
-def gang_makers(found: Any) -> dict[GangKey, Callable[[SourceContext], Gang]]:
-    """Return the gangs an object defines, each as a function of what else there is to know."""
-    match found:
-        case PodGang():
-            return {podgang.key_of(found): lambda context: podgang.gang(found, context)}
-        case kai.PodGroup():
-            return {kai_source.key_of(found): lambda context: kai_source.gang(found, context)}
-        case coscheduling.PodGroup():
-            return {coscheduling_source.key_of(found): lambda context: coscheduling_source.gang(found, context)}
-        case volcano.PodGroup():
-            return {volcano_source.key_of(found): lambda context: volcano_source.gang(found, context)}
-        case workload_v1alpha2.PodGroup() | workload_v1beta1.PodGroup():
-            return {native.key_of(found): lambda context: native.gang(found, context)}
-        case _:
-            raise TypeError(f"the scheduler reads no objects of type {type(found).__module__}.{type(found).__name__}")

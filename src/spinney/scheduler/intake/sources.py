@@ -21,9 +21,9 @@ from spinney.api.resource_claims import (
 from spinney.api.scheduling import PRIORITY_CLASS, PriorityClass
 from spinney.api.storage import STORAGE_CLASS, PersistentVolume, PersistentVolumeClaim, StorageClass
 from spinney.api.topology_binding import CLUSTER_TOPOLOGY_BINDING, ClusterTopologyBinding
+from spinney.cluster.surroundings import Namespace
 from spinney.kube.client import Client
 from spinney.kube.discovery import served
-from spinney.scheduler.intake.surroundings import Namespace
 
 OPTIONAL_KINDS: Final[Mapping[Resource, type[Any]]] = {
     PRIORITY_CLASS: PriorityClass,
@@ -42,6 +42,7 @@ OPTIONAL_KINDS: Final[Mapping[Resource, type[Any]]] = {
     workload_v1alpha1.WORKLOAD: workload_v1alpha1.Workload,
     workload_v1alpha2.POD_GROUP: workload_v1alpha2.PodGroup,
     workload_v1beta1.POD_GROUP: workload_v1beta1.PodGroup,
+    workload_v1beta1.COMPOSITE_POD_GROUP: workload_v1beta1.CompositePodGroup,
     RESOURCE_CLAIM: ResourceClaim,
     RESOURCE_SLICE: ResourceSlice,
     DEVICE_CLASS: DeviceClass,

@@ -8,6 +8,7 @@ from spinney.api import coscheduling, kai, volcano, workload_v1alpha1, workload_
 from spinney.api.core import POD
 from spinney.api.podgang import POD_GANG
 from spinney.api.resource import Resource
+from spinney.gangs import composites
 from spinney.gangs.sources import bare, native, podgang
 from spinney.gangs.sources import coscheduling as coscheduling_source
 from spinney.gangs.sources import kai as kai_source
@@ -24,6 +25,7 @@ KINDS: Final[Mapping[str, Resource]] = MappingProxyType(
         volcano_source.SOURCE: volcano.POD_GROUP,
         native.SOURCE: workload_v1beta1.POD_GROUP,
         native.WORKLOAD_SOURCE: workload_v1alpha1.WORKLOAD,
+        composites.SOURCE: workload_v1beta1.COMPOSITE_POD_GROUP,
     }
 )
 """Kinds by the source of gangs."""

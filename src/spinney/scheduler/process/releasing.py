@@ -12,7 +12,6 @@ import structlog
 from spinney.binding.evicting import Disruption, Evictor, Victim
 from spinney.binding.repair import PartGangs, placed_pods
 from spinney.cluster.pods import PodRecord
-from spinney.gangs.membership import membership
 from spinney.gangs.sources import bare
 from spinney.gangs.tree import GangKey
 from spinney.kube.keys import Key
@@ -55,7 +54,7 @@ class Releases:
 
     def pod_going(self, record: PodRecord) -> None:
         """Look at the gang of a pod that is about to be lost: as it is, and again when the inventory knows."""
-        gang, _ = membership(record)
+        gang, _ = self._inventory.gangs.membership(record)
         self.look(gang)
         asyncio.get_running_loop().call_soon(self.look, gang)
 

@@ -8,10 +8,12 @@ to that one. KAI's PodGroups have conditions of another kind (:mod:`.pod_group_c
 from collections.abc import Iterable
 from typing import Any, Final
 
+from spinney.api import workload_v1beta1
 from spinney.api.resource import Resource
 from spinney.binding.group_conditions import GROUP_KINDS, scheduled_patch
 from spinney.binding.reporting import GangVerdict
 from spinney.cluster.statuses import PodStatus
+from spinney.gangs import composites
 from spinney.gangs.book import GangMembers
 from spinney.gangs.tree import GangKey
 from spinney.kube.cache import WatchCache
@@ -35,6 +37,7 @@ class GroupConditions:
         self._inventory = inventory
         self._resource = resource
         self._kind = GROUP_KINDS[resource]
+        self._sources = {self._kind.source} | ({composites.SOURCE} if resource == workload_v1beta1.POD_GROUP else set())
         self._refusals: dict[GangKey, GangVerdict] = {}
         self._groups: WatchCache[Any] | None = None
         self._controller: Controller | None = None
@@ -56,17 +59,23 @@ class GroupConditions:
     def refused(self, unschedulable: Iterable[Unschedulable]) -> None:
         """Note what the last cycle could not place, and why; only what is new is looked at."""
         before = self._refusals
-        self._refusals = {each.gang: each.verdict for each in unschedulable if each.gang.source == self._kind.source}
+        self._refusals = {each.gang: each.verdict for each in unschedulable if each.gang.source in self._sources}
         self._look_at(gang for gang, said in self._refusals.items() if before.get(gang) != said)
 
     def _look_at(self, gangs: Iterable[GangKey]) -> None:
         if self._controller is not None and self._groups is not None:
-            for gang in gangs:
-                if gang.source == self._kind.source:
-                    self._controller.enqueue(Key(gang.namespace, gang.name))
+            for key in [key for gang in gangs if gang.source in self._sources for key in self._objects(gang)]:
+                self._controller.enqueue(key)
+
+    def _objects(self, gang: GangKey) -> list[Key]:
+        """Return the PodGroups of a gang: its own, or those of the parts of a composite."""
+        if gang.source == self._kind.source:
+            return [Key(gang.namespace, gang.name)]
+        members = self._inventory.gangs.members(gang)
+        return [Key(gang.namespace, name) for name in members.gang.pod_sets] if members is not None else []
 
     async def _reconcile(self, key: Key) -> Requeue | None:
-        gang = GangKey(self._kind.source, *key)
+        gang = self._inventory.gangs.home(GangKey(self._kind.source, *key))
         group = self._groups.get(key) if self._groups is not None else None
         members = self._inventory.gangs.members(gang)
         if group is None or members is None or not self._is_ours(members):

@@ -13,9 +13,8 @@ from spinney.cluster.pods import PodRecord
 from spinney.cluster.statuses import PodStatus
 from spinney.explain import Explanation
 from spinney.gangs.tree import Gang, GangKey, Member
-from spinney.scheduler.intake.inventory import gang_makers
 from spinney.scheduler.topology.levels import Topology
-from spinney.sim.snapshot import ClusterSnapshot, identity
+from spinney.sim.snapshot import ClusterSnapshot, identity, resource_of
 from spinney.sim.whatif import Simulation
 
 OF_THE_NODE: Final = "node.kubernetes.io/"
@@ -60,16 +59,8 @@ class Situation:
     @cached_property
     def definition(self) -> tuple[Resource, Any] | None:
         """Return the object that defines the gang; ``None`` for a single pod."""
-        for resource, objects in self.snapshot.objects.items():
-            for found in objects:
-                if found.metadata.name == self.key.name and found.metadata.namespace == self.key.namespace:
-                    try:
-                        makers = gang_makers(found)
-                    except TypeError:
-                        break  # a kind that defines no gangs
-                    if self.key in makers:
-                        return resource, found
-        return None
+        found = self.simulation.inventory.shared.gangs.object_of(self.key)
+        return (resource_of(found), found) if found is not None else None
 
     def redefined(self, snapshot: ClusterSnapshot, change: Callable[[Any], Any]) -> ClusterSnapshot:
         """Return ``snapshot`` with the object that defines the gang changed."""

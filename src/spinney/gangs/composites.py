@@ -7,13 +7,12 @@ pods of all groups below it wait for it.
 Topology keys stay where they are in the tree: what is below lies in one domain.
 """
 
-from typing import Final
+from collections.abc import Callable
+from typing import Final, Protocol
 
 from spinney.api import workload_v1alpha2, workload_v1beta1
-from spinney.coscheduling.group import Terms
-from spinney.coscheduling.groups import Groups
 from spinney.gangs.sources import native
-from spinney.gangs.sources.context import SourceContext
+from spinney.gangs.sources.context import PREEMPTIBILITY_LABEL, SourceContext, is_preemptible
 from spinney.gangs.tree import Gang, GangKey, GroupSet, PodSet, TopologyConstraint
 from spinney.kube.keys import Key
 
@@ -23,12 +22,24 @@ NativeGroup = workload_v1alpha2.PodGroup | workload_v1beta1.PodGroup
 Composite = workload_v1beta1.CompositePodGroup
 
 
-class NativeGroups:
-    """The pod groups and composites there are. Mutable; fed by watch events, it keeps the book of groups."""
+class Defined(Protocol):
+    """Who is told which gangs pod groups and composites define."""
 
-    def __init__(self, groups: Groups, context: SourceContext) -> None:
+    def define(self, key: GangKey, found: object, make: Callable[[SourceContext], Gang]) -> None:
+        """Take in a gang, the object that defines it, and how it is made."""
+
+    def remove(self, key: GangKey) -> None:
+        """Take out a gang."""
+
+    def attach(self, part: GangKey, home: GangKey) -> None:
+        """Have pods that name ``part`` belong to the gang ``home``, which may be itself."""
+
+
+class NativeGroups:
+    """The pod groups and composites there are. Mutable; fed by watch events."""
+
+    def __init__(self, groups: Defined) -> None:
         self._groups = groups
-        self._context = context
         self._leaves: dict[Key, NativeGroup] = {}
         self._composites: dict[Key, Composite] = {}
         self._children: dict[Key, dict[tuple[bool, Key], None]] = {}
@@ -36,6 +47,8 @@ class NativeGroups:
 
     def put_group(self, key: Key, group: NativeGroup | None) -> None:
         """Take in a PodGroup, ``None`` if it is gone."""
+        if group is not None and self._leaves.get(key) is group:
+            return
         before = self._leaves.pop(key, None)
         parent = _parent(group) if group is not None else ""
         if before is not None and _parent(before) != parent:
@@ -49,10 +62,12 @@ class NativeGroups:
             self._join(key, parent, is_composite=False)
             self._groups.remove(GangKey(native.SOURCE, *key))  # it is no gang of its own
         else:
-            self._groups.put(native.gang(group, self._context), _terms(group))
+            self._groups.define(native.key_of(group), group, lambda context: native.gang(group, context))
 
     def put_composite(self, key: Key, composite: Composite | None) -> None:
         """Take in a composite, ``None`` if it is gone."""
+        if composite is not None and self._composites.get(key) is composite:
+            return
         before = self._composites.pop(key, None)
         parent = _parent(composite) if composite is not None else ""
         if before is not None and _parent(before) != parent:
@@ -98,16 +113,7 @@ class NativeGroups:
         if composite is None or tree is None:
             self._groups.remove(key)
             return
-        metadata, spec = composite.metadata, composite.spec
-        gang = Gang(
-            key=key,
-            root=tree,
-            uid=metadata.uid or "",
-            priority=spec.priority or 0,
-            priority_class=spec.priority_class_name,
-            created=metadata.creation_timestamp,
-        )
-        self._groups.put(gang, _terms(composite))
+        self._groups.define(key, composite, lambda context: _gang(key, composite, tree, context))
 
     def _tree(self, key: Key, above: frozenset[Key]) -> GroupSet | None:
         composite = self._composites.get(key)
@@ -143,9 +149,20 @@ def _parent(found: NativeGroup | Composite) -> str:
     return found.spec.parent_composite_pod_group_name or ""
 
 
-def _terms(found: NativeGroup | Composite) -> Terms:
-    whole = native.is_disrupted_whole(found.spec.disruption_mode)
-    return Terms(priority=found.spec.priority, disrupted_whole=whole)
+def _gang(key: GangKey, composite: Composite, tree: GroupSet, context: SourceContext) -> Gang:
+    metadata, spec = composite.metadata, composite.spec
+    priority = spec.priority if spec.priority is not None else context.priority(spec.priority_class_name)
+    return Gang(
+        key=key,
+        root=tree,
+        uid=metadata.uid or "",
+        queue=context.queue(metadata.labels),
+        priority=priority,
+        priority_class=spec.priority_class_name,
+        preemptible=is_preemptible(metadata.labels.get(PREEMPTIBILITY_LABEL), priority),
+        disrupted_whole=native.is_disrupted_whole(spec.disruption_mode),
+        created=metadata.creation_timestamp,
+    )
 
 
 def _topology(found: NativeGroup | Composite) -> TopologyConstraint | None:

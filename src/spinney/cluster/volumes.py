@@ -4,7 +4,7 @@ A claim that waits for its first consumer gets an existing volume only when its 
 *assumed* to be the claim's: the next pod does not count on it.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from msgspec.structs import replace
 
@@ -19,6 +19,8 @@ class Volumes(Mapping[str, PersistentVolume]):
     def __init__(self) -> None:
         self._seen: dict[str, PersistentVolume] = {}
         self._assumed: dict[str, PersistentVolume] = {}
+        self.changed: Callable[[], None] = lambda: None
+        """Called when a volume is assumed to be taken, or is not any more."""
 
     def put(self, name: str, volume: PersistentVolume | None) -> None:
         """Take in a volume as the API server shows it, ``None`` if it is gone; what it says of its claim counts."""
@@ -40,11 +42,13 @@ class Volumes(Mapping[str, PersistentVolume]):
             uid=metadata.uid or "",
         )
         self._assumed[volume.metadata.name] = replace(volume, spec=replace(volume.spec, claim_ref=owner))
+        self.changed()
 
     def forget(self, names: Iterable[str]) -> None:
         """Count volumes as free again that were only assumed to be taken."""
         for name in names:
             self._assumed.pop(name, None)
+        self.changed()
 
     def __getitem__(self, name: str) -> PersistentVolume:
         found = self._assumed.get(name)

@@ -1,0 +1,153 @@
+"""Which gangs the objects of a cluster define, whoever schedules them.
+
+Objects come in any order and from any watch. Every book of gangs that listens hears of each gang as it appears, changes
+and goes. Gangs of a Workload of Kubernetes 1.35 are listed nowhere: a book asks for one when a pod names it
+(:meth:`GangDefinitions.derive`), and is told when the Workload changes.
+"""
+
+from collections.abc import Callable
+from typing import Any, Final, Protocol
+
+from spinney.api import coscheduling, kai, volcano, workload_v1alpha1, workload_v1alpha2, workload_v1beta1
+from spinney.api.podgang import PodGang
+from spinney.api.scheduling import PriorityClass
+from spinney.gangs.composites import NativeGroups
+from spinney.gangs.sources import coscheduling as coscheduling_source
+from spinney.gangs.sources import kai as kai_source
+from spinney.gangs.sources import native, podgang
+from spinney.gangs.sources import volcano as volcano_source
+from spinney.gangs.sources.context import SourceContext
+from spinney.gangs.tree import Gang, GangKey
+from spinney.kube.keys import Key
+
+_SOURCES: Final[dict[type[Any], tuple[str, Callable[[Any, SourceContext], Gang]]]] = {
+    PodGang: (podgang.SOURCE, podgang.gang),
+    kai.PodGroup: (kai_source.SOURCE, kai_source.gang),
+    coscheduling.PodGroup: (coscheduling_source.SOURCE, coscheduling_source.gang),
+    volcano.PodGroup: (volcano_source.SOURCE, volcano_source.gang),
+}
+"""Kinds of which every object is one gang, with the source of its key."""
+_NATIVE: Final = frozenset({workload_v1alpha2.PodGroup, workload_v1beta1.PodGroup})
+
+
+class GangListener(Protocol):
+    """A book of gangs."""
+
+    def put_gang(self, gang: Gang) -> None:
+        """Take in a gang that appeared or changed."""
+
+    def remove_gang(self, key: GangKey) -> None:
+        """Take out a gang that is gone."""
+
+    def attach(self, part: GangKey, home: GangKey) -> None:
+        """Have pods that name ``part`` belong to the gang ``home``, which may be itself."""
+
+    def derive_again(self, workload: Key | None) -> None:
+        """Ask again for the gangs of a Workload that pods name, or of every Workload."""
+
+
+class GangDefinitions:
+    """The gangs that objects define. Mutable; one writer."""
+
+    KINDS: Final = frozenset(
+        {*_SOURCES, *_NATIVE, workload_v1beta1.CompositePodGroup, workload_v1alpha1.Workload, PriorityClass}
+    )
+
+    def __init__(self) -> None:
+        self.context = SourceContext()
+        """What else decides about gangs: the priority classes."""
+        self._made_by: dict[GangKey, tuple[object, Callable[[SourceContext], Gang]]] = {}
+        self._homes: dict[GangKey, GangKey] = {}
+        self._native = NativeGroups(self)
+        self._workloads: dict[Key, workload_v1alpha1.Workload] = {}
+        self._priority_classes: dict[str, PriorityClass] = {}
+        self._listeners: list[GangListener] = []
+
+    def subscribe(self, listener: GangListener) -> None:
+        """Tell ``listener`` of every gang there is, and of each change from now on."""
+        self._listeners.append(listener)
+        for part, home in self._homes.items():
+            listener.attach(part, home)
+        for _, make in self._made_by.values():
+            listener.put_gang(make(self.context))
+
+    def put(self, kind: type[Any], key: Key, found: Any) -> None:
+        """Take in an object of one of :attr:`KINDS`, ``None`` if it is gone; the same object again changes nothing."""
+        if kind in _SOURCES:
+            source, make = _SOURCES[kind]
+            gang = GangKey(source, *key)
+            if found is None:
+                self.remove(gang)
+            elif self.object_of(gang) is not found:
+                self.define(gang, found, lambda context: make(found, context))
+        elif kind in _NATIVE:
+            self._native.put_group(key, found)
+        elif kind is workload_v1beta1.CompositePodGroup:
+            self._native.put_composite(key, found)
+        elif kind is workload_v1alpha1.Workload:
+            if _kept(self._workloads, key, found):
+                for listener in self._listeners:
+                    listener.derive_again(key)
+        elif _kept(self._priority_classes, key.name, found):
+            self._priorities_changed()
+
+    def object_of(self, key: GangKey) -> object | None:
+        """Return the object that defines a gang."""
+        found = self._made_by.get(key)
+        return found[0] if found is not None else None
+
+    def derive(self, key: GangKey) -> Gang | None:
+        """Return the gang that a pod names of a Workload, if the Workload is there and has such a group."""
+        if key.source != native.WORKLOAD_SOURCE:
+            return None
+        workload = self._workloads.get(Key(*native.workload_of(key)))
+        return native.workload_gang(workload, key, self.context) if workload is not None else None
+
+    # -- told by pod groups and composites -----------------------------------------------------------------------------
+
+    def define(self, key: GangKey, found: object, make: Callable[[SourceContext], Gang]) -> None:
+        """Take in a gang, the object that defines it, and how it is made."""
+        self._made_by[key] = found, make
+        gang = make(self.context)
+        for listener in self._listeners:
+            listener.put_gang(gang)
+
+    def remove(self, key: GangKey) -> None:
+        """Take out a gang."""
+        self._made_by.pop(key, None)
+        for listener in self._listeners:
+            listener.remove_gang(key)
+
+    def attach(self, part: GangKey, home: GangKey) -> None:
+        """Have pods that name ``part`` belong to the gang ``home``, which may be itself."""
+        _kept(self._homes, part, home if home != part else None)
+        for listener in self._listeners:
+            listener.attach(part, home)
+
+    def _priorities_changed(self) -> None:
+        classes = self._priority_classes.values()
+        fallback = [each.value for each in classes if each.global_default]
+        base = SourceContext()
+        values = {**base.priorities, **{each.metadata.name: each.value for each in classes}}
+        default = fallback[0] if fallback else base.default_priority
+        self.context = SourceContext(priorities=values, default_priority=default)
+        for listener in self._listeners:
+            for _, make in self._made_by.values():
+                listener.put_gang(make(self.context))
+            listener.derive_again(None)
+
+
+def gang_of(found: Any, context: SourceContext) -> Gang:
+    """Return the gang that an object defines by itself."""
+    if type(found) in _SOURCES:
+        return _SOURCES[type(found)][1](found, context)
+    return native.gang(found, context)
+
+
+def _kept(book: dict[Any, Any], key: object, value: object) -> bool:
+    """Keep a value, or none; tell whether that is news."""
+    if value is None:
+        return book.pop(key, None) is not None
+    before = book.get(key)
+    book[key] = value
+    return before is not value
