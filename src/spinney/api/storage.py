@@ -3,8 +3,6 @@
 from collections.abc import Mapping
 from typing import Final
 
-import msgspec
-
 from spinney.api.affinity import NodeSelector
 from spinney.api.core import PERSISTENT_VOLUME, PERSISTENT_VOLUME_CLAIM, ResourceRequirements
 from spinney.api.events import ObjectReference
@@ -17,9 +15,6 @@ from spinney.api.struct import Struct, constant
 STORAGE_CLASS: Final = Resource(
     "storage.k8s.io", "v1", "StorageClass", "storageclasses", namespaced=False, short_names=("sc",)
 )
-CSI_NODE: Final = Resource("storage.k8s.io", "v1", "CSINode", "csinodes", namespaced=False)
-CSI_DRIVER: Final = Resource("storage.k8s.io", "v1", "CSIDriver", "csidrivers", namespaced=False)
-CSI_STORAGE_CAPACITY: Final = Resource("storage.k8s.io", "v1", "CSIStorageCapacity", "csistoragecapacities")
 VOLUME_ATTACHMENT: Final = Resource("storage.k8s.io", "v1", "VolumeAttachment", "volumeattachments", namespaced=False)
 
 SELECTED_NODE: Final = "volume.kubernetes.io/selected-node"
@@ -121,45 +116,3 @@ class StorageClass(Struct, frozen=True, kw_only=True):
     provisioner: str
     volume_binding_mode: str | None = None
     allowed_topologies: tuple[TopologySelectorTerm, ...] = ()
-
-
-class VolumeNodeResources(Struct, frozen=True, kw_only=True):
-    """How many volumes of a driver a node can attach; absent is unbounded."""
-
-    count: int | None = None
-
-
-class CsiNodeDriver(Struct, frozen=True, kw_only=True):
-    """A driver installed on a node."""
-
-    name: str
-    node_id: str = msgspec.field(default="", name="nodeID")
-    topology_keys: tuple[str, ...] | None = ()
-    allocatable: VolumeNodeResources | None = None
-
-
-class CsiNodeSpec(Struct, frozen=True, kw_only=True):
-    """Drivers of a node."""
-
-    drivers: tuple[CsiNodeDriver, ...] | None = ()
-
-
-class CsiNode(Struct, frozen=True, kw_only=True):
-    """The drivers of a node; named like it."""
-
-    api_version: str = constant(CSI_NODE.api_version)
-    kind: str = constant(CSI_NODE.kind)
-    metadata: Metadata = Metadata()
-    spec: CsiNodeSpec = CsiNodeSpec()
-
-
-class CsiStorageCapacity(Struct, frozen=True, kw_only=True):
-    """How much room a class has in a part of the cluster."""
-
-    api_version: str = constant(CSI_STORAGE_CAPACITY.api_version)
-    kind: str = constant(CSI_STORAGE_CAPACITY.kind)
-    metadata: Metadata = Metadata()
-    storage_class_name: str
-    node_topology: LabelSelector | None = None
-    capacity: RawQuantity | None = None
-    maximum_volume_size: RawQuantity | None = None

@@ -10,7 +10,6 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Final
 
-from spinney.api.core import Pod
 from spinney.api import coscheduling, workload_v1beta1
 from spinney.api.quantity import RawQuantity
 from spinney.cluster.pods import PodKey, PodRecord

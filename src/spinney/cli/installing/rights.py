@@ -72,7 +72,7 @@ SCHEDULER: Final = (
     Right("", ("pods", "nodes", "namespaces", "persistentvolumes", "persistentvolumeclaims"), READ),
     Right("", ("pods/binding", "pods/eviction"), ("create",)),
     Right("", ("pods/status", "persistentvolumes", "persistentvolumeclaims"), ("patch",)),
-    Right("storage.k8s.io", ("storageclasses", "csinodes"), READ),
+    Right("storage.k8s.io", ("storageclasses",), READ),
     Right("scheduling.k8s.io", ("priorityclasses", "workloads", "podgroups", "compositepodgroups"), READ),
     Right("policy", ("poddisruptionbudgets",), READ),
     *_DEVICES,
