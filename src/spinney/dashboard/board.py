@@ -4,11 +4,10 @@ An event costs the update of the ledgers and a mark. :meth:`Board.delta` makes t
 that differ from what was shown before, so a busy node costs one row however often it changed meanwhile.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from datetime import datetime
-from typing import Any, Final
+from typing import Any
 
-from spinney.api import workload_v1alpha1
 from spinney.api.core import Node, Pod
 from spinney.api.kai import Queue, Topology
 from spinney.api.podgang import PodGang
@@ -23,22 +22,17 @@ from spinney.dashboard.rows import Delta, GangRow, NodeRow, QueueRow, text_of
 from spinney.gangs.book import GangBook, GangMembers
 from spinney.gangs.membership import membership
 from spinney.gangs.sources import bare, podgang
-from spinney.gangs.tree import GangKey
-from spinney.gangs.workloads import WorkloadGangs
+from spinney.gangs.tree import Gang, GangKey
 from spinney.kube.cache import Change
+from spinney.kube.keys import Key
 from spinney.runtime import Runtime
 from spinney.scheduler.config import SchedulerConfig
 from spinney.scheduler.cycle.scheduler import Scheduler
-from spinney.scheduler.intake.inventory import Inventory, gang_makers
+from spinney.scheduler.intake.inventory import Inventory
 from spinney.scheduler.intake.sources import OPTIONAL_KINDS
 from spinney.scheduler.topology.levels import topology_of
 from spinney.sim.gang_table import gang_line, levels_of, scheduled_message
 from spinney.sim.loading import SESSION_NAMES
-
-_GROUPS: Final = tuple(
-    kind for resource, kind in OPTIONAL_KINDS.items() if resource.kind in ("PodGang", "PodGroup", "Workload")
-)
-"""The kinds of objects that define gangs."""
 
 
 class Board:
@@ -49,11 +43,10 @@ class Board:
         self.inventory = Inventory(SESSION_NAMES)
         self._scheduler = Scheduler(SchedulerConfig(scheduler_names=SESSION_NAMES), self.inventory, runtime=runtime)
         self.history = History(runtime.clock)
-        self._workloads = WorkloadGangs()
-        self.gangs = GangBook(membership, self._workloads.derive, self._workloads.forget)
+        self._definitions = self.inventory.shared.gangs
+        self.gangs = GangBook(membership, self._definitions)
         """Gangs of every scheduler's pods; the inventory's book has only those a session scheduler places."""
         self._nodes: dict[str, Node] = {}
-        self._pod_gangs: dict[GangKey, PodGang] = {}
         self._topologies: dict[tuple[str, str], Topology | ClusterTopologyBinding] = {}
         self._promised: dict[str, dict[PodKey, PodRecord]] = {}
         self._levels: tuple[str, ...] = ()
@@ -64,6 +57,7 @@ class Board:
         self._node_rows: dict[str, NodeRow] = {}
         self._gang_rows: dict[GangKey, GangRow] = {}
         self._queue_rows: tuple[QueueRow, ...] = ()
+        self._definitions.subscribe(self)
         self.inventory.cluster.subscribe(self._pod_changed)
 
     # -- events ------------------------------------------------------------------------------------------------------
@@ -87,10 +81,6 @@ class Board:
                 else:
                     self._topologies.pop((found.kind, found.metadata.name), None)
                 self._layout_stale = True
-            case workload_v1alpha1.Workload():
-                self._again((self._workloads.put if there else self._workloads.remove)(found))
-            case _ if isinstance(found, _GROUPS):
-                self._take_in_group(found, there=there)
 
     def _take_in_node(self, node: Node, *, there: bool, old: Node | None) -> None:
         name = node.metadata.name
@@ -104,24 +94,28 @@ class Board:
         if labels.keys() != node.metadata.labels.keys() or (gpus_on(node) > 0) != (self._unit == "GPU"):
             self._layout_stale = True
 
-    def _take_in_group(self, found: Any, *, there: bool) -> None:
-        for key, make in gang_makers(found).items():
-            if there:
-                self.gangs.put(make(self.gangs.context))
-            else:
-                self.gangs.remove(key)
-            if isinstance(found, PodGang):
-                if there:
-                    self._pod_gangs[key] = found
-                else:
-                    self._pod_gangs.pop(key, None)
-            self._stale_gangs[key] = None
-        self._queues_stale = True
+    def put_gang(self, gang: Gang) -> None:
+        """Take in a gang that appeared or changed, or whose object says something else."""
+        self.gangs.put(gang)
+        self._mark(gang.key)
 
-    def _again(self, keys: Iterable[GangKey]) -> None:
-        keys = tuple(keys)
-        self.gangs.derive_again(keys)
+    def remove_gang(self, key: GangKey) -> None:
+        """Take out a gang that is gone."""
+        self.gangs.remove(key)
+        self._mark(key)
+
+    def attach(self, part: GangKey, home: GangKey) -> None:
+        """Have pods that name ``part`` belong to the gang ``home``, which may be itself."""
+        self._mark(part, self.gangs.home(part), home)
+        self.gangs.attach(part, home)
+
+    def derive_again(self, workload: Key | None) -> None:
+        """Look again at the gangs of a Workload, or of all."""
+        self._mark(*self.gangs.derive_again(workload))
+
+    def _mark(self, *keys: GangKey) -> None:
         self._stale_gangs |= dict.fromkeys(keys)
+        self._queues_stale = True
 
     def _pod_changed(self, change: PodChange) -> None:
         self.gangs.pod_changed(change)
@@ -129,7 +123,7 @@ class Board:
         for record in change:
             if record is None:
                 continue
-            key, _ = membership(record)
+            key, _ = self.gangs.membership(record)
             self._stale_gangs[key] = None
             if record.node:
                 self._stale_nodes[record.node] = None
@@ -138,7 +132,7 @@ class Board:
                 self._stale_nodes[nominated] = None
                 self._promised.get(nominated, {}).pop(record.key, None)
         if change.old is not None:
-            self.history.pod_left(change.old, membership(change.old)[0], there=change.new is not None)
+            self.history.pod_left(change.old, self.gangs.membership(change.old)[0], there=change.new is not None)
         new = change.new
         if new is not None and new.pod.status.nominated_node_name and new.status is PodStatus.PENDING:
             self._promised.setdefault(new.pod.status.nominated_node_name, {})[new.key] = new
@@ -173,7 +167,8 @@ class Board:
 
     def pod_gang(self, key: GangKey) -> PodGang | None:
         """Return the object of a PodGang."""
-        return self._pod_gangs.get(key)
+        found = self._definitions.object_of(key)
+        return found if isinstance(found, PodGang) else None
 
     def gang_row(self, key: GangKey) -> GangRow | None:
         """Return one gang as it was last made."""
@@ -255,7 +250,7 @@ class Board:
         members = self.gangs.members(key)
         if members is None or key.source == bare.SOURCE or self._shown_as_kai(key, members):
             return None
-        found = self._pod_gangs.get(GangKey(podgang.SOURCE, key.namespace, key.name))
+        found = self.pod_gang(GangKey(podgang.SOURCE, key.namespace, key.name))
         levels = [(level.rpartition("/")[2], level) for level in reversed(self._levels)]
         said = scheduled_message(found) if found is not None and key.source == podgang.SOURCE else ""
         workload = podgang.workload(found) if found is not None else None

@@ -162,10 +162,11 @@ class GangBook:
         for record in moving:
             self._put_in(record, self.membership(record))
 
-    def derive_again(self, workload: Key | None) -> None:
-        """Look again at the gangs of a Workload that pods name, or of all: it appeared, changed or is gone."""
+    def derive_again(self, workload: Key | None) -> list[GangKey]:
+        """Look again at the gangs of a Workload that pods name, or of all, and return them."""
         workloads = list(self._of_workload) if workload is None else [workload]
-        for key in [key for each in workloads for key in self._of_workload.get(each, ())]:
+        keys = [key for each in workloads for key in self._of_workload.get(each, ())]
+        for key in keys:
             entry = self._entries[key]
             derived = self._definitions.derive(key)
             if derived is None:
@@ -173,6 +174,7 @@ class GangBook:
             elif entry.gang != derived:
                 self._dirty[key] = None
                 self._become(entry, derived)
+        return keys
 
     def remove(self, key: GangKey) -> None:
         """Take out a gang; pods that still name it become orphans."""
