@@ -1,6 +1,7 @@
 """Objects that nothing forbids and nobody needs."""
 
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any, Final
 
 from spinney.api import kai
@@ -53,31 +54,26 @@ def a_pod(
     )
 
 
-def _selectors(scale: float) -> Iterator[Any]:
-    for number in range(round(PODS * scale)):
-        yield a_pod(f"p{number}", nodeSelector={f"example.com/key-{number}": "value"})
+DISTINCT: Final[dict[str, Callable[[int], Pod]]] = {
+    "selectors": lambda number: a_pod(f"p{number}", nodeSelector={f"example.com/key-{number}": "value"}),
+    "labels": lambda number: a_pod(f"p{number}", labels={f"example.com/key-{number}": "value"}),
+    "tolerations": lambda number: a_pod(
+        f"p{number}", tolerations=[{"key": f"example.com/key-{number}", "operator": "Exists"}]
+    ),
+    "resources": lambda number: a_pod(f"p{number}", requests={"cpu": "1m", f"example.com/resource-{number}": "1"}),
+}
+"""Pods of which no two have the same, by what they differ in."""
 
 
-def _labels(scale: float) -> Iterator[Any]:
-    for number in range(round(PODS * scale)):
-        yield a_pod(f"p{number}", labels={f"example.com/key-{number}": "value"})
+def _pods(make: Callable[[int], Pod], scale: float) -> Iterator[Any]:
+    return map(make, range(round(PODS * scale)))
 
 
-def _tolerations(scale: float) -> Iterator[Any]:
-    for number in range(round(PODS * scale)):
-        yield a_pod(f"p{number}", tolerations=[{"key": f"example.com/key-{number}", "operator": "Exists"}])
-
-
-def _resources(scale: float) -> Iterator[Any]:
-    for number in range(round(PODS * scale)):
-        yield a_pod(f"p{number}", requests={"cpu": "1m", f"example.com/resource-{number}": "1"})
-
-
-def _gang(scale: float) -> Iterator[Any]:
+def _gang(requests: dict[str, str], scale: float) -> Iterator[Any]:
     size = round(GANG * scale)
     yield _group("large", {"minMember": size})
     for number in range(size):
-        yield a_pod(f"p{number}", gang="large")
+        yield a_pod(f"p{number}", gang="large", requests=requests)
 
 
 def _sub_groups(scale: float) -> Iterator[Any]:
@@ -102,11 +98,10 @@ def _group(name: str, spec: dict[str, Any]) -> kai.PodGroup:
 
 
 SCENARIOS: Final[dict[str, Callable[[float], Iterator[Any]]]] = {
-    "selectors": _selectors,
-    "labels": _labels,
-    "tolerations": _tolerations,
-    "resources": _resources,
-    "gang": _gang,
+    **{name: partial(_pods, make) for name, make in DISTINCT.items()},
+    "gang": partial(_gang, {"cpu": "1m"}),
+    "gang-refused": partial(_gang, {"nvidia.com/gpu": "1"}),
     "sub-groups": _sub_groups,
     "levels": _levels,
 }
+"""What a tenant creates, by name; ``gang-refused`` asks for more than there is."""

@@ -2,8 +2,11 @@
 
 from random import Random
 
+import pytest
+
 from spinney.runtime import InlineExecutor, Runtime
 from spinney.scheduler import Plugin, PodGroupInfo, PodInfo, SchedulerConfig, Session
+from spinney.scheduler.actions import allocate
 from spinney.scheduler.config import PluginOption
 from spinney.scheduler.cycle.scheduler import Scheduler
 from spinney.scheduler.framework.plugin import PluginRegistry
@@ -40,6 +43,11 @@ def a_slow_scheduler(inventory: Inventory, *, refused: str) -> Scheduler:
     config = SchedulerConfig(plugins=(*SchedulerConfig().plugins, PluginOption("slow")), allocate_seconds=15.0)
     runtime = Runtime(clock=clock, random=Random(0), executor=InlineExecutor())
     return Scheduler(config, inventory, runtime=runtime, registry=registry)
+
+
+@pytest.fixture(autouse=True)
+def _two_jobs_are_enough(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(allocate, "FEWEST", 2)
 
 
 def test_jobs_that_were_not_reached_come_first_in_the_next_cycle() -> None:

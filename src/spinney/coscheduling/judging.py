@@ -79,7 +79,6 @@ class Judge:
         self._node_scores = ScoreFramework([rule for rule in profile.score_rules if rule.name not in _BY_ROW])
         self._tells_apart = not all(plugin.alike for plugin in profile.filters)
         self._standings: dict[Signature, _Standing] = {}
-        self._alone: dict[int, bool] = {}
         self._explained: tuple[object, FilterResult] | None = None
         self._taint_lists = 0
         self._soft_taints = False
@@ -132,10 +131,7 @@ class Judge:
 
     def stands_alone(self, record: PodRecord) -> bool:
         """Tell whether other pods have no say about where this one may go, except by what they take."""
-        alone = self._alone.get(record.request.number)
-        if alone is None:
-            alone = self._alone[record.request.number] = _is_alone(record.request)
-        if not alone or self._has_soft_taints():
+        if not _is_alone(record.request) or self._has_soft_taints():
             return False
         if not self._cluster.rule_carriers:
             return True

@@ -198,7 +198,7 @@ class SchedulerConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_
     queue_depth_per_action: dict[str, int] = {}
     """How many jobs of each leaf queue an action looks at, the first in order; absent or 0: all."""
     allocate_seconds: float = 20.0
-    """How long jobs are placed in one cycle; looked at between jobs. Those not reached come first in the next."""
+    """How long jobs are placed in one cycle, after the first thousand. Those not reached come first in the next."""
     victim_search: VictimSearch = VictimSearch()
     honour_preemption_policy: bool = True
     """A pod whose ``preemptionPolicy`` is Never waits; nobody is disturbed for it."""

@@ -15,6 +15,8 @@ from spinney.scheduler.framework.session import Session
 from spinney.scheduler.placement.placing import place_job
 from spinney.scheduler.placement.signatures import FailedSignatures
 
+FEWEST: Final = 1000
+"""So many jobs are tried in every cycle: if that takes very long a plugin is slow, which readiness tells."""
 NOT_REACHED: Final = (
     "the time for placing jobs (allocateSeconds) was over before the turn of this one; it comes first in the next cycle"
 )
@@ -27,7 +29,7 @@ class Allocate:
         """Place what fits."""
         depth = session.config.queue_depth_per_action.get(ALLOCATE)
         jobs = first_of_queues(pending_jobs(session), depth, session.ask.job_key)
-        turns = Turns(session, ALLOCATE, jobs, lambda: session.monotonic() > end)
+        turns = Turns(session, ALLOCATE, jobs, lambda: session.monotonic() > end, at_least=FEWEST)
         end = session.monotonic() + session.config.allocate_seconds
         shared = session.config.use_scheduling_signatures and session.hooks.place_alike
         failed = FailedSignatures() if shared else None

@@ -19,14 +19,24 @@ REST_SECONDS: Final = 60.0
 
 
 class Turns:
-    """The jobs of one action by turn. Mutable: a job that has had its turn may be put back."""
+    """The jobs of one action by turn. Mutable: a job that has had its turn may be put back.
+
+    ``at_least`` so many have their turn, however long that takes.
+    """
 
     def __init__(
-        self, session: Session, action: str, jobs: Iterable[PodGroupInfo], is_over: Callable[[], bool]
+        self,
+        session: Session,
+        action: str,
+        jobs: Iterable[PodGroupInfo],
+        is_over: Callable[[], bool],
+        *,
+        at_least: int = 0,
     ) -> None:
         self._session = session
         self._action = action
         self._is_over = is_over
+        self._at_least = at_least
         self._waiting = {job.key: job for job in jobs}
         overdue = session.overdue.pop(action, frozenset())
         first = [job for key, job in self._waiting.items() if key in overdue]
@@ -38,9 +48,10 @@ class Turns:
         for order in self._orders:
             self._current = order
             while order:
-                if self._is_over():
+                if self._at_least <= 0 and self._is_over():
                     self._leave()
                     return
+                self._at_least -= 1
                 job = order.pop()
                 self._waiting.pop(job.key, None)
                 yield job
