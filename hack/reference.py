@@ -20,6 +20,7 @@ from prometheus_client import CollectorRegistry
 from spinney.api.schema.crd import manifests
 from spinney.backends.builtin import BACKENDS
 from spinney.cli import COMMANDS, main
+from spinney.cli.installing.alerts import ALERTS
 from spinney.cli.options import DescribedArgument
 from spinney.coscheduling.configuration import CoschedulerConfiguration
 from spinney.coscheduling.metrics import CoschedulingMetrics
@@ -30,7 +31,9 @@ from spinney.kube.metrics import KubeMetrics
 from spinney.nodes import ClusterSpec
 from spinney.operator.configuration import OperatorConfiguration
 from spinney.scheduler.config import SchedulerConfig
+from spinney.scheduler.intake.inventory import Inventory
 from spinney.scheduler.process.cycle_metrics import CycleMetrics
+from spinney.scheduler.reporting.queue_metrics import QueueMetrics
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 import pictures
@@ -286,16 +289,43 @@ def _shown_default(default: Any) -> str:
 
 
 def _metrics() -> Iterator[str]:
-    registry = CollectorRegistry()
-    KubeMetrics(registry)
-    CycleMetrics(registry)
-    DashboardMetrics(registry)
-    CoschedulingMetrics(registry)
+    yield "Labels never name pods, gangs or namespaces. The first 200 queues that are seen have series of their own;"
+    yield "all others are counted as queue `(other)`. The series of a queue end when it is deleted. A dashboard and"
+    yield "alerts that use them are in `deploy/grafana` and `deploy/prometheus`, and in the chart."
+    yield ""
+    exported: dict[str, tuple[Any, tuple[str, ...], list[str]]] = {}
+    for process, registry in _registries().items():
+        for family, labels in _families(registry):
+            exported.setdefault(_exposed(family), (family, labels, []))[2].append(process)
     rows = [
-        [f"`{_exposed(family)}`", family.type, ", ".join(sorted(labels)), family.documentation]
-        for family, labels in _families(registry)
+        [f"`{name}`", family.type, ", ".join(labels), _named(processes), family.documentation]
+        for name, (family, labels, processes) in sorted(exported.items())
     ]
-    yield from _table(["metric", "type", "labels", "meaning"], sorted(rows))
+    yield from _table(["metric", "type", "labels", "exported by", "meaning"], rows)
+    yield "## Alerts"
+    yield ""
+    yield "As in `deploy/prometheus/rules.yaml`, and in the chart with `metrics.prometheusRule.enabled`."
+    yield ""
+    alerts = [[alert.name, f"`{alert.expression}`", alert.lasting, alert.means] for alert in ALERTS]
+    yield from _table(["alert", "expression", "for", "meaning"], alerts)
+
+
+def _registries() -> Mapping[str, CollectorRegistry]:
+    """Return what each process exports."""
+    registries = {
+        name: CollectorRegistry() for name in ("operator", "grouper", "scheduler", "coscheduler", "dashboard")
+    }
+    for registry in registries.values():
+        KubeMetrics(registry)
+    cycles = CycleMetrics(registries["scheduler"])
+    registries["scheduler"].register(QueueMetrics(Inventory(), cycles.gangs.queues))
+    CoschedulingMetrics(registries["coscheduler"])
+    DashboardMetrics(registries["dashboard"])
+    return registries
+
+
+def _named(processes: list[str]) -> str:
+    return "all" if len(processes) == len(_registries()) else ", ".join(processes)
 
 
 def _exposed(family: Any) -> str:
@@ -305,7 +335,7 @@ def _exposed(family: Any) -> str:
 def _families(registry: CollectorRegistry) -> Iterator[tuple[Any, tuple[str, ...]]]:
     for collector in list(registry._collector_to_names):  # noqa: SLF001 - the registry offers no other way to its labels
         for family in collector.describe() or collector.collect():
-            yield family, tuple(getattr(collector, "_labelnames", ()))
+            yield family, tuple(sorted(getattr(collector, "_labelnames", None) or getattr(family, "_labelnames", ())))
 
 
 def _events() -> Iterator[str]:

@@ -32,9 +32,9 @@ from benchmarks.scheduler.plugins import (
     LabelledRack,
     NamespaceLimit,
 )
+from spinney.runtime import collection_held_off
 from spinney.runtime.collection import settle_garbage_collector
 from spinney.scheduler.config import DEFAULT_ACTIONS, SchedulerConfig
-from spinney.scheduler.cycle.collecting import collection_held_off
 from spinney.scheduler.cycle.scheduler import Scheduler
 
 PARTS = ("fill", "verdict", "mixed", "plugins", "growth", "session")

@@ -7,7 +7,7 @@ from typing import Annotated
 import msgspec
 import pytest
 
-from spinney.backends.documents import InvalidDocument, decode, parse
+from spinney.backends.documents import LARGE, InvalidDocument, decode, parse, parse_json
 from spinney.backends.kube import KubeSchedulerConfig
 
 
@@ -67,3 +67,13 @@ def test_a_duration_is_read_wherever_it_stands(path: str) -> None:
     decoded = decode(Outer, parse(WAYS[path] % "waitFor: 1m30s", "file"))
     parts = [decoded.plain, decoded.described, decoded.optional, *decoded.listed, *decoded.named.values()]
     assert timedelta(seconds=90) in [part.wait_for for part in parts if part is not None]
+
+
+def test_a_large_json_document_keeps_its_lines() -> None:
+    """What is read as JSON still says in which line a part stands, of a part of a part as well."""
+    text = '{"items": [\n{"a": 1},\n{"b":\n {"c": "' + "x" * LARGE + '"}}]}'
+    document = parse_json(text, "file")
+
+    assert document is not None
+    assert [document.line("items", 1), document.at("items", 1).line("b", "c")] == [3, 4]
+    assert parse_json('{"items": []}', "file") is None

@@ -84,3 +84,34 @@ def test_an_unknown_kind_lists_the_known_ones() -> None:
 
     assert answer.exit_code == 2
     assert "gangs" in answer.output
+
+
+_TRANSLATED = """
+apiVersion: scheduler.grove.io/v1alpha1
+kind: PodGang
+metadata: {name: train-0, uid: gang}
+spec:
+  podgroups: [{name: w, minReplicas: 1, podReferences: [{namespace: default, name: p}]}]
+---
+apiVersion: scheduling.k8s.io/v1alpha2
+kind: PodGroup
+metadata:
+  name: train-0-abcde
+  ownerReferences:
+    - {apiVersion: scheduler.grove.io/v1alpha1, kind: PodGang, name: train-0, uid: gang, controller: true}
+spec: {schedulingPolicy: {gang: {minCount: 1}}}
+---
+apiVersion: v1
+kind: Pod
+metadata: {name: p, labels: {grove.io/podgang: train-0, grove.io/podclique: w}}
+spec: {schedulerName: default-scheduler, schedulingGroup: {podGroupName: train-0-abcde}, containers: [{name: main}]}
+"""
+
+
+def test_a_gang_that_a_backend_translated_is_listed_once(tmp_path: Path) -> None:
+    """A PodGang and the native PodGroup that was made of it are one gang: the one that has the pods."""
+    file = tmp_path / "cluster.yaml"
+    file.write_text(_TRANSLATED)
+    found = json.loads(CliRunner().invoke(main, ["get", "gangs", "--from", str(file), "-o", "json"]).output)["gangs"]
+
+    assert [(each["name"], each["pods"]) for each in found] == [("train-0", 1)]

@@ -7,18 +7,22 @@ import stat
 import sys
 from pathlib import Path
 
+import click
 import pytest
 from click.testing import CliRunner
 
 from spinney.api.core import NODE, Node
 from spinney.api.grove import POD_CLIQUE_SET
 from spinney.cli import main
+from spinney.cli.bodies.up import run
+from spinney.cli.clusters.owning import claimed
 from spinney.kube.client import Client
 from spinney.kube.config import load_kubeconfig
 from spinney.kube.errors import Invalid
 from spinney.nodes import ClusterSpec
+from spinney.operator.operator import Settings
 from spinney.runtime import Runtime
-from spinney.sim.embedded import EmbeddedCluster
+from spinney.sim.embedded import OUR_BACKENDS, EmbeddedCluster, StackOptions
 
 
 async def test_it_serves_until_interrupted(tmp_path: Path) -> None:
@@ -94,3 +98,24 @@ def test_the_cluster_file_of_the_handbook_describes_a_cluster(tmp_path: Path) ->
 
     assert len(nodes) == 18
     assert nodes[15].labels["topology.kubernetes.io/rack"] == "rack-3"
+
+
+async def test_what_a_part_says_that_cannot_start_reaches_the_user(tmp_path: Path) -> None:
+    """The sentence of the part that failed is the error of the command, whatever ran around it."""
+    options = StackOptions(operator=Settings(profiles=OUR_BACKENDS, mnnvl_enabled=True), compute_domains=False)
+
+    with pytest.raises(click.ClickException) as failed:
+        await run(options, port=0, kubeconfig=tmp_path / "kubeconfig")
+
+    assert failed.value.message.startswith("network.autoMNNVLEnabled is on, and the cluster does not serve")
+    assert "\n" not in failed.value.message
+
+
+def test_a_second_cluster_takes_another_kubeconfig(tmp_path: Path) -> None:
+    """Who comes second is told who has the file and gets one beside it; a file that was let go is free again."""
+    wanted = tmp_path / "kubeconfig"
+    with claimed(wanted) as first, claimed(wanted) as second:
+        assert (first.path, first.owner) == (wanted, "")
+        assert (second.path.name, second.owner) == ("kubeconfig-2", f"process {os.getpid()}")
+    with claimed(wanted) as third:
+        assert third.path == wanted

@@ -78,6 +78,7 @@ VALUES: dict[str, JSON] = {
             "service": {"annotations": {"prometheus.io/scrape": "true"}},
             "serviceMonitor": {"enabled": True, "labels": {"release": "prometheus"}},
             "prometheusRule": {"enabled": True, "labels": {"release": "prometheus"}},
+            "dashboard": {"enabled": True, "labels": {"grafana_dashboard": "yes"}},
         },
         "webhooks": {"certificate": {"certManager": {"enabled": True}}},
         "operator": {

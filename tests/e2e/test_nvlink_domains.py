@@ -6,32 +6,19 @@ from contextlib import asynccontextmanager
 import pytest
 
 from spinney.api import labels as marks
+from spinney.api.compute_domains import COMPUTE_DOMAIN, compute_domain_crd
 from spinney.api.grove import POD_CLIQUE, POD_CLIQUE_SET, PodCliqueSet
 from spinney.api.struct import JSON
 from spinney.kube.crds import CRD, install_crds
 from spinney.kube.errors import ApiError, NotFound
-from spinney.operator.desired.auxiliary import COMPUTE_DOMAIN
 from tests.e2e.harness import Stage, Stages
 from tests.e2e.workloads.nvlink import MIX_GROUPS, comprehensive_mix, gpu_workload
-
-_OPEN: JSON = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
-COMPUTE_DOMAIN_CRD: JSON = {
-    "metadata": {"name": "computedomains.resource.nvidia.com"},
-    "spec": {
-        "group": "resource.nvidia.com",
-        "names": {"kind": "ComputeDomain", "plural": "computedomains", "singular": "computedomain"},
-        "scope": "Namespaced",
-        "versions": [
-            {"name": "v1beta1", "served": True, "storage": True, "schema": {"openAPIV3Schema": _OPEN}},
-        ],
-    },
-}
 
 
 @asynccontextmanager
 async def supported(a_stage: Stages, *, enabled: bool = True) -> AsyncIterator[Stage]:
     """Open a stage on a cluster that has the NVIDIA driver's ComputeDomains."""
-    await install_crds(a_stage.cluster.client, [COMPUTE_DOMAIN_CRD])
+    await install_crds(a_stage.cluster.client, [compute_domain_crd()])
     async with a_stage(4, mnnvl=enabled) as stage:
         yield stage
 

@@ -21,6 +21,7 @@ from click.testing import CliRunner
 from structlog.testing import capture_logs
 from structlog.typing import EventDict
 
+from spinney.api.compute_domains import compute_domain_crd
 from spinney.api.grove import CLUSTER_TOPOLOGY_BINDING, POD_CLIQUE_SET
 from spinney.api.struct import JSON
 from spinney.backends.builtin import every_backend
@@ -36,7 +37,6 @@ from tests.conftest import Cluster
 from tests.e2e.conftest import cluster, cluster_name, reviews
 from tests.e2e.floor import a_binding
 from tests.e2e.reviewing import Reviews
-from tests.e2e.test_nvlink_domains import COMPUTE_DOMAIN_CRD
 from tests.operator.mutations import Variant, mistakes, spelled, variations
 from tests.workloads.expectations import EXPECTED, NOT_WORKLOADS
 from tests.workloads.files import files, pod_clique_set
@@ -139,7 +139,7 @@ async def guarded(cluster: Cluster, reviews: Reviews) -> AsyncIterator[Client]:
     """Run an operator whose admission the cluster asks; a real one does so over TLS."""
     client = cluster.client
     await install_crds(client)
-    await install_crds(client, [COMPUTE_DOMAIN_CRD])
+    await install_crds(client, [compute_domain_crd()])
     operator = Operator(cluster.connect("spinney-operator"), Settings.of(check(CONFIGURATION, every_backend())))
     running = asyncio.create_task(operator.run())
     async with cluster.server.running() if cluster.server is not None else called(client, operator.admission):

@@ -244,7 +244,9 @@ def test_identical_refused_jobs_share_one_verdict() -> None:
     scheduler.run_actions(session)
 
     assert session.timings.calls["proportion", "job_over_capacity"] == 1
-    assert len({errors[0].message for errors in session.fit_errors.values()}) == 1
+    assert [[error.reason for error in errors] for errors in session.fit_errors.values()] == [
+        ["PodSchedulingErrors"]
+    ] * 2
     assert len(session.fit_errors) == 2
 
 

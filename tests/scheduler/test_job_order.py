@@ -99,12 +99,3 @@ def test_an_emptied_queue_may_fill_again() -> None:
     assert not order
     order.push(job)
     assert order.pop() is job
-
-
-def test_victims_come_in_reverse() -> None:
-    """The least deserving queue gives its least important job first, judged without what was already taken."""
-    orders = ByHolding(TREE)
-    orders.given = {"x": 3, "x1": 3, "y": 1, "y1": 1}
-    order = JobOrder(orders, some_jobs(x1=3, y1=1), victims=True)
-
-    assert [order.pop().name for _ in range(4)] == ["x1-2", "x1-1", "y1-0", "x1-0"]

@@ -183,7 +183,7 @@ def test_reasons_name_the_pod_and_the_node_they_are_about() -> None:
 
     for unschedulable in a_scheduler(inventory, LeadersOffSpot).run_cycle().unschedulable:
         expected = f"leader p{unschedulable.gang.name[-1]} may not run on spot node spot-1"
-        assert expected in " ".join(error.message for error in unschedulable.errors)
+        assert expected in unschedulable.message
 
 
 def test_chance_is_chance() -> None:

@@ -233,3 +233,12 @@ async def test_objects_of_an_older_crd_are_named() -> None:
     assert [queue.metadata.name for queue in taken.of(QUEUE, Queue)] == ["new"]
     assert [each.what for each in taken.unseen] == ["queues.scheduling.run.ai old"]
     assert "spec.resources" in taken.unseen[0].reason
+
+
+def test_a_list_in_json_is_read_as_json(tmp_path: Path) -> None:
+    """What is JSON and no YAML, such as tabs for indentation, is a cluster too: it does not take the slow way."""
+    node = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n"}, "status": {"allocatable": {"cpu": "4"}}}
+    file = tmp_path / "nodes.json"
+    file.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": [node]}, indent="\t"))
+
+    assert [each.metadata.name for each in read_snapshot(file).nodes] == ["n"]

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from spinney.api.compute_domains import compute_domain_crd
 from spinney.api.core import NAMESPACE
 from spinney.api.kai import QUEUE
 from spinney.api.resource_claims import RESOURCE_CLAIM_TEMPLATE
@@ -21,7 +22,6 @@ from tests.e2e.backends import Backend
 from tests.e2e.floor import a_binding, a_floor
 from tests.e2e.harness import Stage, Stages
 from tests.e2e.reviewing import Reviews
-from tests.e2e.test_nvlink_domains import COMPUTE_DOMAIN_CRD
 from tests.e2e.workloads.sharing import ELSEWHERE, a_claim_template
 from tests.workloads.expectations import EXPECTED, NOT_WORKLOADS, Expected
 from tests.workloads.files import documents, files, pod_clique_set
@@ -44,7 +44,7 @@ scheduler:
 @asynccontextmanager
 async def a_mixed_stage(cluster: Cluster, reviews: Reviews) -> AsyncIterator[Stage]:
     """Open a stage with Grove's nodes and larger ones, and whatever else a published workload may ask for."""
-    await install_crds(cluster.client, [COMPUTE_DOMAIN_CRD])
+    await install_crds(cluster.client, [compute_domain_crd()])
     large = NodeGroup(
         name="large-{index}",
         count=4,

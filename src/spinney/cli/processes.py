@@ -76,6 +76,7 @@ def managed(
     ``endpoint`` is the address and port of metrics and probes; without a port they are not served.
     """
     runtime, metrics, election = client.runtime, KubeMetrics(CollectorRegistry()), None
+    client = client.measured(metrics.requests)
     if lease_namespace is not None:
         identity = process_identity(runtime)
         election = LeaderElection(

@@ -11,6 +11,7 @@ from datetime import datetime
 from typing import Final
 
 from spinney.api import coscheduling, workload_v1beta1
+from spinney.api.core import Pod
 from spinney.api.quantity import RawQuantity
 from spinney.cluster.pods import PodKey, PodRecord
 from spinney.cluster.statuses import ACTIVE_ALLOCATED, ALIVE, PodStatus
@@ -101,6 +102,8 @@ class Group:
         """Whether it was told where to go as a whole, since it was last rejected or released."""
         self.held_back = False
         """Whether members were told to let others go first, who are to hear when these have their nodes."""
+        self._started = False
+        """Whether a member was bound since the group last had none with a node."""
         self.chosen: frozenset[PodKey] = frozenset()
         """The members that were told where to go; until they have their nodes the others stay out of their way."""
 
@@ -232,6 +235,13 @@ class Group:
     def _keeps(self, scope: Scope, held: set[str]) -> bool:
         return scope.name in self.domains and bool(scope.parts & held)
 
+    def start(self) -> list[Pod]:
+        """Note that a member was bound; if it is the first, return the pods that start with it, else none."""
+        if self._started:
+            return []
+        self._started = True
+        return [record.pod for record in self.members.values() if record.status in ACTIVE_ALLOCATED]
+
     def begin_anew(self) -> None:
         """Forget what was tried: it was rejected, or has what it needs."""
         self.domains_tried.clear()
@@ -281,6 +291,8 @@ class Group:
         """Count a pod as it is, in one part of the group."""
         if record.status not in ALIVE:
             return
+        if not self.assigned and record.status in ACTIVE_ALLOCATED - BOUND:
+            self._started = False  # the first member that is given a node
         self.members[record.key] = record
         self._part_of[record.key] = part
         self._count(record, part, 1)

@@ -212,11 +212,6 @@ class Judge:
         within[row] = True
         return bool(self.feasible(state, record, view, within).mask[row])
 
-    def has_room_on(self, record: PodRecord, view: ClusterView, row: int) -> bool:
-        """Tell whether the amounts a pod asks for are free on one node; no other rule is asked."""
-        rows = np.array([row], dtype=np.intp)
-        return self._row_filters.feasible(cut_out(view, rows), candidate_of(record)).feasible
-
     def preferred(self, record: PodRecord, view: ClusterView, mask: Mask) -> int:
         """Return the best row of ``mask`` on any view."""
         return int(self._scores.ranking(view, candidate_of(record), mask)[0])

@@ -1,8 +1,17 @@
 """What the coscheduler counts, for ``/metrics``."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator
+from typing import Final
 
 from prometheus_client import CollectorRegistry, Counter, Gauge
+from prometheus_client.core import GaugeMetricFamily
+from prometheus_client.registry import Collector
+
+from spinney.binding.gang_metrics import GangMetrics
+from spinney.coscheduling.queue import SchedulingQueue
+
+NO_QUEUE: Final = ""
+"""The coscheduler knows no queues."""
 
 
 class CoschedulingMetrics:
@@ -22,12 +31,12 @@ class CoschedulingMetrics:
             ["plugin", "point"],
             registry=registry,
         )
-        self.preempted = Counter(
-            "spinney_coscheduler_preempted", "Pods taken away for others of higher priority.", registry=registry
-        )
+        self.gangs = GangMetrics(registry)
         self.groups_rejected = Counter(
             "spinney_coscheduler_groups_rejected", "Groups given up as a whole, to be tried again.", registry=registry
         )
+        self._refusals = _Refusals()
+        registry.register(self._refusals)
         self._pods = Gauge(
             "spinney_coscheduler_pods",
             "Pods by place: active, backoff, unschedulable, in_flight, waiting (at Permit).",
@@ -35,8 +44,39 @@ class CoschedulingMetrics:
             registry=registry,
         )
 
-    def watch(self, counts: Callable[[], Mapping[str, int]], waiting: Callable[[], int]) -> None:
-        """Have the gauge show where pods are whenever it is read."""
-        for place in counts():
-            self._pods.labels(place).set_function(lambda place=place: counts()[place])  # type: ignore[misc]
+    def watch(self, queue: SchedulingQueue, waiting: Callable[[], int]) -> None:
+        """Have gauges show where pods are, and who refuses them, whenever they are read."""
+        for place in queue.counts:
+            self._pods.labels(place).set_function(lambda place=place: queue.counts[place])  # type: ignore[misc]
         self._pods.labels("waiting").set_function(waiting)
+        self._refusals.queue = queue
+
+    def preempted(self, pods: int) -> None:
+        """Count pods that are taken away for others of higher priority."""
+        self.gangs.evicted(pods, queue=NO_QUEUE, reason="preempt")
+
+    def started(self, seconds: float, *, pods: int) -> None:
+        """Count a group, or a pod without one, that was bound after so long."""
+        self.gangs.waited(seconds, queue=NO_QUEUE, pods=pods)
+
+
+class _Refusals(Collector):
+    """Pods that wait for something to change, by the plugin that refused them."""
+
+    def __init__(self) -> None:
+        self.queue: SchedulingQueue | None = None
+
+    def describe(self) -> Iterator[GaugeMetricFamily]:
+        """Return the family without samples."""
+        yield GaugeMetricFamily(
+            "spinney_coscheduler_unschedulable_pods",
+            "Pods that wait for something to change, by the plugin that refused them; one may be refused by several.",
+            labels=("plugin",),
+        )
+
+    def collect(self) -> Iterator[GaugeMetricFamily]:
+        """Return the numbers as they are now."""
+        for family in self.describe():
+            for plugin, pods in self.queue.refused_by().items() if self.queue is not None else ():
+                family.add_metric((plugin,), pods)
+            yield family

@@ -146,7 +146,7 @@ class CoschedulerProcess:
         self._metrics = CoschedulingMetrics(self.manager.metrics.registry)
         for profile in self._profiles.values():
             profile.faults.count = self._count_fault
-        self._metrics.watch(lambda: self.queue.counts, lambda: len(waiting))
+        self._metrics.watch(self.queue, lambda: len(waiting))
         self.scheduler = Scheduler(
             self.services,
             self._profiles,
@@ -304,7 +304,7 @@ class CoschedulerProcess:
 
     def _preempt(self, victims: Sequence[PodRecord], beneficiary: PodRecord, node: str) -> None:
         self._disruption.preempt(victims, beneficiary, node)
-        self._metrics.preempted.inc(len(victims))
+        self._metrics.preempted(len(victims))
         group = self.groups.of(beneficiary.key)
         if group is not None:
             for each in self._conditions:

@@ -232,6 +232,10 @@ class SchedulingQueue:
             "in_flight": len(self._in_flight) + len(self._held),
         }
 
+    def refused_by(self) -> Mapping[str, int]:
+        """Return how many pods each plugin has refused that wait for something to change."""
+        return {plugin: len(pods) for plugin, pods in self._rejected_by.items()}
+
     # -- moving between places ---------------------------------------------------------------------------------------
 
     def _enqueue(self, queued: QueuedPod) -> None:

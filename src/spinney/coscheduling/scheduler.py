@@ -240,6 +240,8 @@ class Scheduler:
     # -- the binding cycle -------------------------------------------------------------------------------------------
 
     async def _bind(self, flight: _Flight) -> None:
+        clock = self.services.runtime.clock
+        began = clock.monotonic()
         try:
             status = await self._bound_by_plugins(flight)
         except PluginFailed as error:
@@ -247,14 +249,25 @@ class Scheduler:
         except Exception as error:
             log.exception("binding cycle failed", pod=str(flight.queued.key), node=flight.node)
             status = Status.error(error)
+        self._metrics.gangs.bound(clock.monotonic() - began, failed=() if status.ok else (status,))
         if not status.ok:
             self._lost(flight, status)
             return
+        self._count_wait(flight)
         self.queue.done(flight.queued)
         for plugin in flight.profile.post_bind:
             with suppress(PluginFailed):  # the pod is bound, whatever a plugin makes of it
                 tell = partial(plugin.post_bind, flight.state, flight.pod, flight.node)
                 await flight.profile.faults.ask_later(plugin.name, "postBind", tell, nothing)
+
+    def _count_wait(self, flight: _Flight) -> None:
+        """Count how long a pod without a group waited, or a group of which this is the first pod to be bound."""
+        group = self.services.groups.of(flight.queued.key)
+        pods = [flight.pod] if group is None else group.start()
+        created = [pod.metadata.creation_timestamp for pod in pods if pod.metadata.creation_timestamp is not None]
+        if created:
+            waited = self.services.runtime.clock.now() - max(created)
+            self._metrics.started(waited.total_seconds(), pods=len(pods))
 
     async def _bound_by_plugins(self, flight: _Flight) -> Status:
         faults = flight.profile.faults

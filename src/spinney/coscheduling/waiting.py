@@ -40,11 +40,6 @@ class WaitingPod:
         """Return the key of the pod."""
         return self.queued.key
 
-    @property
-    def pending_plugins(self) -> frozenset[str]:
-        """Return the plugins that have not allowed the pod yet."""
-        return frozenset(self._pending)
-
     def allow(self, plugin: str) -> None:
         """Note that ``plugin`` no longer holds the pod; the last one to do so lets it go."""
         self._pending.pop(plugin, None)

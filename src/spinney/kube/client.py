@@ -19,6 +19,7 @@ from spinney.api.resource import Resource
 from spinney.api.struct import JSON, Struct, encode, to_json
 from spinney.kube.errors import Expired, KubeError, UndecodableResponse, error_from_response
 from spinney.kube.pages import Listing, Page, T, decode_page, refuse
+from spinney.kube.request_metrics import RequestMetrics, code_of
 from spinney.kube.retrying import SAFE_METHODS, RetryPolicy
 from spinney.kube.transport import Response, Transport
 from spinney.kube.warning_headers import WarningLog, warnings_in
@@ -83,6 +84,7 @@ class Client:
         timeout: float | None = 30.0,
         on_warning: Callable[[str], None] | None = None,
         field_validation: FieldValidation | None = None,
+        metrics: RequestMetrics | None = None,
     ) -> None:
         self.transport = transport
         self.runtime = runtime
@@ -91,6 +93,7 @@ class Client:
         self._retry = retry
         self._timeout = timeout
         self._on_warning = on_warning or WarningLog()
+        self._metrics = metrics
 
     # ------------------------------------------------------------------------------------------------ reading
 
@@ -192,7 +195,11 @@ class Client:
         """Yield the undecoded lines of one watch, as many at a time as have arrived together."""
         query = {"watch": "true", "allowWatchBookmarks": "true"} | _parameters(Watching, wanted)
         path = resource.path(namespace)
+        began = self.runtime.clock.monotonic()
         async with self.transport.stream("GET", path, query=query, timeout=self._timeout) as response:
+            if self._metrics is not None:
+                took = self.runtime.clock.monotonic() - began
+                self._metrics.answered("GET", path, str(response.status), took, watch=True)
             if response.status >= 400:
                 body = await response.body()
                 raise error_from_response(response.status, body, response.headers, request=f"GET {path}?watch=true")
@@ -354,9 +361,7 @@ class Client:
         while True:
             attempt += 1
             try:
-                response = await self.transport.request(
-                    method, path, query=query, headers=sent, body=body, timeout=self._timeout
-                )
+                response = await self._sent(method, path, query, sent, body)
                 if response.status >= 400:
                     raise error_from_response(
                         response.status, response.body, response.headers, request=f"{method} {path}"
@@ -365,6 +370,8 @@ class Client:
                 delay = self._retry.delay(method, attempt, error, self.runtime.random)
                 if delay is None:
                     raise
+                if self._metrics is not None:
+                    self._metrics.again(method, path, error)
                 await self.runtime.clock.sleep(delay)
             else:
                 if method not in SAFE_METHODS:
@@ -373,9 +380,32 @@ class Client:
                     self._on_warning(warning)
                 return response
 
+    async def _sent(
+        self, method: str, path: str, query: Mapping[str, str], headers: Mapping[str, str], body: bytes | None
+    ) -> Response:
+        """Send a request once, and count it with its answer."""
+        sending = self.transport.request(method, path, query=query, headers=headers, body=body, timeout=self._timeout)
+        if self._metrics is None:
+            return await sending
+        began = self.runtime.clock.monotonic()
+        code = "failed"
+        try:
+            response = await sending
+            code = str(response.status)
+        except KubeError as error:
+            code = code_of(error)
+            raise
+        finally:
+            self._metrics.answered(method, path, code, self.runtime.clock.monotonic() - began)
+        return response
+
     def over(self, transport: Transport) -> "Client":
         """Return a client with the same settings over another transport."""
         return self._like(transport, self._field_validation)
+
+    def measured(self, metrics: RequestMetrics) -> "Client":
+        """Return a client, over the same transport, whose requests are counted."""
+        return self._like(self.transport, self._field_validation, metrics)
 
     def trusting(self) -> "Client":
         """Return a client, over the same transport, that does not have its writes searched for unknown fields.
@@ -384,7 +414,9 @@ class Client:
         """
         return self._like(self.transport, "Ignore")
 
-    def _like(self, transport: Transport, field_validation: FieldValidation | None) -> "Client":
+    def _like(
+        self, transport: Transport, field_validation: FieldValidation | None, metrics: RequestMetrics | None = None
+    ) -> "Client":
         return Client(
             transport,
             self.runtime,
@@ -393,6 +425,7 @@ class Client:
             timeout=self._timeout,
             on_warning=self._on_warning,
             field_validation=field_validation,
+            metrics=metrics or self._metrics,
         )
 
     async def close(self) -> None:

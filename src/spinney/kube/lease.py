@@ -83,11 +83,16 @@ class LeaderElection:
         self.identity = identity
         self.times = times
         # A renewal is tried again by the election itself, on its own schedule and within its deadline.
+        self._metrics = metrics or KubeMetrics()
         self._client = Client(
-            client.transport, runtime, field_manager=client.field_manager, retry=NEVER, timeout=times.renew_deadline / 2
+            client.transport,
+            runtime,
+            field_manager=client.field_manager,
+            retry=NEVER,
+            timeout=times.renew_deadline / 2,
+            metrics=self._metrics.requests,
         )
         self._runtime = runtime
-        self._metrics = metrics or KubeMetrics()
         self._observed: Lease | None = None
         self._observed_at = 0.0
         self._held_until = float("-inf")
@@ -132,6 +137,8 @@ class LeaderElection:
 
     async def acquire(self) -> None:
         """Wait until this process holds the lease."""
+        self._metrics.leading.labels(self.name).set(0)
+        self._metrics.lease_renewal_seconds.labels(self.name)
         log.info("waiting for the lease", lease=self.name, namespace=self.namespace, identity=self.identity)
         while not await self._try():
             jitter = 1 + 1.2 * self._runtime.random.random()

@@ -113,6 +113,11 @@ class Manager:
         """Tell whether other replicas may take over."""
         return self._election is not None
 
+    @property
+    def endpoint(self) -> tuple[str, int] | None:
+        """Return where health and metrics are served, if they are; known once the process runs."""
+        return self._health.address if self._health is not None else None
+
     def check_ready(self, name: str, check: Check) -> None:
         """Have the process ready only while a check does not complain; nothing without endpoints."""
         if self._health is not None:

@@ -2,6 +2,8 @@
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
+from spinney.kube.request_metrics import RequestMetrics
+
 _SECONDS = (0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60)
 
 
@@ -10,6 +12,7 @@ class KubeMetrics:
 
     def __init__(self, registry: CollectorRegistry | None = None) -> None:
         self.registry = registry if registry is not None else CollectorRegistry()
+        self.requests = RequestMetrics(self.registry)
         self.watch_events = Counter(
             "spinney_watch_events", "Watch events absorbed.", ["resource"], registry=self.registry
         )
@@ -39,9 +42,9 @@ class KubeMetrics:
             buckets=_SECONDS,
             registry=self.registry,
         )
-        self.queue_depth = Gauge("spinney_queue_depth", "Keys waiting.", ["controller"], registry=self.registry)
+        self.queue_depth = Gauge("spinney_workqueue_depth", "Keys waiting.", ["controller"], registry=self.registry)
         self.queue_seconds = Histogram(
-            "spinney_queue_seconds",
+            "spinney_workqueue_seconds",
             "How long a key waited for its reconcile.",
             ["controller"],
             buckets=_SECONDS,

@@ -5,6 +5,7 @@ from typing import Final
 
 import msgspec
 
+from spinney.api.compute_domains import COMPUTE_DOMAIN
 from spinney.api.resource_claims import RESOURCE_CLAIM
 from spinney.api.schema.validate_size import DEFAULT_LIMITS, SizeLimits
 from spinney.backends.builtin import every_backend
@@ -27,7 +28,6 @@ from spinney.operator.controllers.podclique import PodCliqueController
 from spinney.operator.controllers.podcliquescalinggroup import PodCliqueScalingGroupController
 from spinney.operator.controllers.podcliqueset import PodCliqueSetController
 from spinney.operator.controllers.podgang import PodGangController
-from spinney.operator.desired.auxiliary import COMPUTE_DOMAIN
 from spinney.operator.owned.auxiliary import Possessions
 from spinney.operator.owned.claims import ClaimKeeper
 

@@ -8,6 +8,8 @@ with the cache.)
 """
 
 import gc
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 
 def settle_garbage_collector() -> None:
@@ -15,3 +17,20 @@ def settle_garbage_collector() -> None:
     gc.collect()
     gc.freeze()
     gc.set_threshold(100_000, 50, 1_000)
+
+
+@contextmanager
+def collection_held_off() -> Iterator[None]:
+    """Keep the garbage collector from running inside the block; nested blocks and a collector switched off stay so.
+
+    A scheduling cycle makes an object per pod it looks at and drops none of them before it ends, so collecting in
+    between only walks the whole heap for nothing; on a large cluster that is a third of the cycle's time.
+    """
+    if not gc.isenabled():
+        yield
+        return
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.enable()

@@ -30,6 +30,7 @@ from spinney.kube.client import Client
 from spinney.kube.crds import install_crds
 from spinney.kube.manager import Manager
 from spinney.nodes import ClusterSpec, Fleet
+from spinney.nodes.compute_domains import ComputeDomains
 from spinney.operator.admission.certificates import new_certificate, service_names
 from spinney.operator.admission.webhooks import ServicePlace, WebhookServer, register
 from spinney.operator.operator import Operator, Settings
@@ -83,6 +84,7 @@ class StackOptions:
     plugins: PluginRegistry | None = None  # None: what is built in and installed
     framework_plugins: FrameworkRegistry | None = None
     grouper: GrouperConfiguration | None = None  # None: pods of ordinary workloads are placed one by one
+    compute_domains: bool = False  # True: ComputeDomains are served as NVIDIA's DRA driver does, so MNNVL can be tried
     workloads: bool = False  # True: Deployments, StatefulSets and Jobs become pods; a real cluster does that itself
 
     @classmethod
@@ -154,6 +156,7 @@ class Stack:
         self.operator = Operator(connect("grove-operator"), options.operator)
         self.schedulers = Schedulers(connect, options)
         self.workloads = Workloads(connect("kube-controller-manager")) if options.workloads else None
+        self.compute_domains = ComputeDomains(connect("nvidia-dra-driver")) if options.compute_domains else None
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator["Stack"]:
@@ -164,7 +167,9 @@ class Stack:
         await install_crds(self.client)
         async with AsyncExitStack() as parts:
             await parts.enter_async_context(self.fleet.running())
-            for part in (self.operator, self.schedulers, self.workloads):
+            if self.compute_domains is not None:
+                await self.compute_domains.prepare()
+            for part in (self.compute_domains, self.operator, self.schedulers, self.workloads):
                 if part is not None:
                     await parts.enter_async_context(_running(part))
             yield self
@@ -208,7 +213,7 @@ class EmbeddedCluster:
 
 
 @asynccontextmanager
-async def _running(part: Operator | Schedulers | Workloads) -> AsyncIterator[None]:
+async def _running(part: ComputeDomains | Operator | Schedulers | Workloads) -> AsyncIterator[None]:
     async with asyncio.TaskGroup() as tasks:
         running = tasks.create_task(part.run(), name=type(part).__name__)
         ready = tasks.create_task(part.manager.wait_until_ready())

@@ -1,22 +1,38 @@
 """Gangs of every family at a glance: how far each has come, how widely it is spread, and what it waits for."""
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from typing import Final
 
+from spinney.api import coscheduling as coscheduling_groups
+from spinney.api import kai as kai_groups
+from spinney.api import volcano as volcano_groups
+from spinney.api import workload_v1alpha2, workload_v1beta1
 from spinney.api.conditions import find_condition
 from spinney.api.kai import TOPOLOGY
 from spinney.api.kai import Topology as KaiTopology
+from spinney.api.meta import Metadata
 from spinney.api.podgang import POD_GANG, SCHEDULED, PodGang
+from spinney.api.resource import Resource
 from spinney.api.struct import Struct
 from spinney.api.topology_binding import CLUSTER_TOPOLOGY_BINDING, ClusterTopologyBinding
 from spinney.cluster.pods import PodRecord
 from spinney.cluster.statuses import ACTIVE_ALLOCATED, TERMINAL, PodStatus
 from spinney.explain.amounts import counted
 from spinney.gangs.book import GangMembers
-from spinney.gangs.sources import bare, podgang
+from spinney.gangs.sources import bare, coscheduling, kai, native, podgang, volcano
 from spinney.gangs.tree import GangKey
 from spinney.scheduler.topology.levels import Topology, topology_of
 from spinney.sim.loading import inventory_of
 from spinney.sim.snapshot import ClusterSnapshot
+
+_GROUPS: Final[Mapping[Resource, str]] = {
+    kai_groups.POD_GROUP: kai.SOURCE,
+    coscheduling_groups.POD_GROUP: coscheduling.SOURCE,
+    volcano_groups.POD_GROUP: volcano.SOURCE,
+    workload_v1alpha2.POD_GROUP: native.SOURCE,
+    workload_v1beta1.POD_GROUP: native.SOURCE,
+}
+"""What backends make of a PodGang, and the family that gangs of it are."""
 
 
 class GangLine(Struct, frozen=True, kw_only=True):
@@ -53,14 +69,25 @@ def gang_lines(snapshot: ClusterSnapshot, *, singles: bool = False) -> list[Gang
     said = {podgang.key_of(gang): scheduled_message(gang) for gang in snapshot.of(POD_GANG, PodGang)}
     made_for = {podgang.key_of(gang): podgang.workload(gang) for gang in snapshot.of(POD_GANG, PodGang)}
     by_name = {(key.namespace, key.name): each for key, each in made_for.items() if each is not None}
-    translated = {(key.namespace, key.name) for key in found if key.source == "kai" and found[key].pods}
+    doubles = set(_doubles(snapshot, found))
     return [
         gang_line(key, members, (labels, levels), said.get(key, ""), by_name.get((key.namespace, key.name)))
         for key, members in sorted(found.items(), key=lambda item: (item[0].namespace, item[0].name, item[0].source))
-        if (singles or key.source != bare.SOURCE)
-        # A gang that KAI places is also there as the PodGroup its pods name: that one has the pods.
-        and (key.source != podgang.SOURCE or members.pods or (key.namespace, key.name) not in translated)
+        if (singles or key.source != bare.SOURCE) and key not in doubles
     ]
+
+
+def _doubles(snapshot: ClusterSnapshot, found: Mapping[GangKey, GangMembers]) -> Iterator[GangKey]:
+    """Yield gangs that are there twice, as a PodGang and as the group a backend made of it: the one without pods."""
+    for resource, source in _GROUPS.items():
+        for group in snapshot.objects.get(resource, ()):
+            metadata: Metadata = group.metadata
+            made = GangKey(source, metadata.namespace or "", metadata.name)
+            owner = metadata.controller
+            name = owner.name if owner is not None and owner.kind == POD_GANG.kind else metadata.name
+            gang = GangKey(podgang.SOURCE, made.namespace, name)
+            if made in found and gang in found:
+                yield gang if found[made].pods and not found[gang].pods else made
 
 
 def gang_line(

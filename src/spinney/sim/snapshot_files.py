@@ -206,7 +206,7 @@ def _assembled(
 
 def _manifests(text: str, source: str) -> Iterator[JSON]:
     try:
-        documents = list(yaml_text.load_all(text))
+        documents = list(_documents(text))
     except yaml.YAMLError as error:
         raise UnreadableSnapshot(f"{source}: is neither a snapshot nor YAML: {' '.join(str(error).split())}") from error
     for document in documents:
@@ -220,6 +220,16 @@ def _manifests(text: str, source: str) -> Iterator[JSON]:
             yield from document["items"] or ()
         else:
             yield document
+
+
+def _documents(text: str) -> Iterator[Any]:
+    """Return the documents of a text; what is JSON, as kubectl prints it, is read as JSON, a hundred times faster."""
+    if text.lstrip().startswith("{"):
+        try:
+            return iter((msgspec.json.decode(text),))
+        except msgspec.DecodeError:
+            pass  # YAML may begin so, too, and says better where a fault is
+    return yaml_text.load_all(text)
 
 
 def _resource(found: JSON, source: str) -> Resource:

@@ -4,7 +4,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from spinney.scheduler.fairshare import ZERO, Amounts, QueueBooks, QueueTree
-from spinney.scheduler.fairshare.status import queue_statuses
+from spinney.scheduler.reporting.queue_statuses import queue_statuses
 from tests.scheduler.fairshare.strategies import a_queue, amounts, books_of, gpus, trees
 
 
@@ -46,7 +46,7 @@ def test_postings_and_their_reversals_cancel_in_any_order(data: st.DataObject) -
         books.request(name, amount)
     for name, amount, preemptible in data.draw(st.permutations(postings)):
         books.discharge(name, amount, preemptible=preemptible)
-        books.withdraw(name, amount)
+        books.request(name, ZERO - amount)
     assert pages(books) == before
 
 

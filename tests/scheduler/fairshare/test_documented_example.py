@@ -6,8 +6,10 @@ from pathlib import Path
 
 import yaml
 
+from spinney.api import kai
+from spinney.api.struct import convert
 from spinney.scheduler.fairshare import GPU, QueueBooks, QueueTree
-from spinney.scheduler.fairshare.sources import queues_from_config
+from spinney.scheduler.fairshare.sources import queues_from_objects
 from tests.scheduler.fairshare.strategies import gpus
 
 PAGE = Path(__file__).parents[3] / "docs" / "fairness.md"
@@ -17,7 +19,8 @@ def shares(requested: Mapping[str, float]) -> dict[str, float]:
     """Divide 12 GPUs among the queues that the page configures."""
     found = re.search(r"```yaml\n(.*?)```", PAGE.read_text(), re.DOTALL)
     assert found is not None
-    books = QueueBooks(QueueTree(queues_from_config(yaml.safe_load(found[1])["queues"])), gpus(12))
+    objects = [convert(kai.Queue, each) for each in yaml.safe_load_all(found[1])]
+    books = QueueBooks(QueueTree(queues_from_objects(objects)), gpus(12))
     for name, count in requested.items():
         books.request(name, gpus(count))
     books.set_fair_shares()

@@ -73,10 +73,6 @@ class NaiveJudge:
             mask[node.row] = all(self._accepts(rule, task, node) for rule in fixed if rule.applies(task))
         return mask
 
-    def refused_by(self, *_: object, **__: object) -> list[tuple[str, Any]]:
-        """Nobody is asked why."""
-        return []
-
     def _accepts(self, rule: Rule, task: PodInfo, node: NodeInfo) -> bool:
         try:
             if rule.columns:

@@ -13,6 +13,7 @@ from spinney.kube.client import Client
 from spinney.kube.transport import Response, StreamingResponse, Transport
 from spinney.runtime import Runtime, run_virtual
 from spinney.scheduler.config import SchedulerConfig
+from spinney.scheduler.process.cycle_metrics import CycleMetrics
 from spinney.scheduler.process.process import SchedulerProcess
 from spinney.server import ApiServer
 from spinney.sim.transport import InProcessTransport
@@ -82,18 +83,25 @@ class World:
         self.server = server
         self.client = Client(InProcessTransport(server), runtime)
         self.transport = FaultyTransport(InProcessTransport(server))
+        self.metrics = CycleMetrics()
 
     @asynccontextmanager
     async def scheduler(self, **settings: Any) -> AsyncIterator[SchedulerProcess]:
         """Run a scheduler process for the time of the block; gangs that broke later are not its business here."""
         client = Client(self.transport, self.runtime, field_manager="spinney-scheduler")
-        process = SchedulerProcess(client, SchedulerConfig(**{"default_staleness_grace_seconds": -1, **settings}))
+        config = SchedulerConfig(**{"default_staleness_grace_seconds": -1, **settings})
+        self.metrics = CycleMetrics()
+        process = SchedulerProcess(client, config, metrics=self.metrics)
         running = asyncio.create_task(process.run())
         try:
             yield process
         finally:
             process.stop()
             await running
+
+    def exported(self, metric: str, **labels: str) -> float | None:
+        """Return a value that the last scheduler exports; None where there is no such series."""
+        return self.metrics.registry.get_sample_value(metric, labels)
 
     async def settle(self, seconds: float = 1.0) -> None:
         """Let virtual time pass."""

@@ -6,8 +6,10 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from spinney.scheduler.actions import Consolidation, Preempt, Reclaim
+from spinney.scheduler.actions.consolidation import Consolidation
 from spinney.scheduler.actions.entry import pending_jobs
+from spinney.scheduler.actions.preempt import Preempt
+from spinney.scheduler.actions.reclaim import Reclaim
 from spinney.scheduler.config import SchedulerConfig
 from spinney.scheduler.cycle.scheduler import Scheduler
 from spinney.scheduler.framework.jobs import PodGroupInfo

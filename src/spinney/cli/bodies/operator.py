@@ -78,8 +78,9 @@ def operator(*, config: Path | None, check_only: bool, kubeconfig: Path | None) 
 async def _run(loaded: LoadedConfiguration, kubeconfig: Path | None) -> None:
     runtime = Runtime.system()
     transport = load_kubeconfig(kubeconfig, runtime=runtime) if kubeconfig else connect_by_default(runtime=runtime)
-    client = Client(transport, runtime, field_manager=FIELD_MANAGER)
-    manager = _manager(loaded, client, runtime)
+    metrics = KubeMetrics()
+    client = Client(transport, runtime, field_manager=FIELD_MANAGER, metrics=metrics.requests)
+    manager = _manager(loaded, client, metrics)
     namespace = _namespace()
     account = os.environ.get("GROVE_OPERATOR_SERVICE_ACCOUNT_NAME")
     user = f"system:serviceaccount:{namespace}:{account}" if namespace and account else None
@@ -94,8 +95,8 @@ async def _run(loaded: LoadedConfiguration, kubeconfig: Path | None) -> None:
         manager.check_ready("webhooks", webhooks.unready)
     served = loaded.written.server.metrics
     if served.enable and served.port != loaded.written.server.health_probes.port:
-        metrics = HealthServer(manager.metrics.registry, host=served.bind_address, port=served.port)
-        manager.add_runnable("metrics", lambda: _serve(metrics), needs_lease=False)
+        endpoint = HealthServer(metrics.registry, host=served.bind_address, port=served.port)
+        manager.add_runnable("metrics", lambda: _serve(endpoint), needs_lease=False)
     loop = asyncio.get_running_loop()
     for name in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(name, running.stop)
@@ -130,9 +131,8 @@ def _namespace() -> str | None:
         return None
 
 
-def _manager(loaded: LoadedConfiguration, client: Client, runtime: Runtime) -> Manager:
-    written = loaded.written
-    metrics = KubeMetrics()
+def _manager(loaded: LoadedConfiguration, client: Client, metrics: KubeMetrics) -> Manager:
+    written, runtime = loaded.written, client.runtime
     probes = written.server.health_probes
     health = HealthServer(metrics.registry, host=probes.bind_address, port=probes.port) if probes.enable else None
     election = None

@@ -3,7 +3,9 @@
 import statistics
 import sys
 from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import Final
 
 import click
 import msgspec
@@ -18,20 +20,42 @@ from spinney.cli.terminal.console import ReadableConsole
 from spinney.cli.terminal.logs import log_to_stderr
 from spinney.cli.terminal.printable import printable
 from spinney.kube.manager import Manager
-from spinney.scheduler.config import InvalidConfiguration, SchedulerConfig, load_config
+from spinney.scheduler.config import InvalidConfiguration, PluginOption, SchedulerConfig, load_config
 from spinney.scheduler.cycle.scheduler import Scheduler
 from spinney.scheduler.framework.arguments import read_arguments, written
 from spinney.scheduler.framework.plugin import PluginRegistry, UnknownPlugin
 from spinney.scheduler.intake.inventory import Inventory
 from spinney.scheduler.plugins import default_registry
 from spinney.scheduler.process.cycle_metrics import CycleMetrics
-from spinney.scheduler.process.left_out import left_out
 from spinney.scheduler.process.process import COMPONENT, SchedulerProcess
 from spinney.scheduler.process.shadow import Difference, Shadow
 from spinney.sim.policies import Policies, with_policies
 
 _WIDTH = 140  # of tables that are not printed to a terminal
 _SHOWN = 50
+_LOST: Final[Mapping[str, str]] = {
+    "predicates": "pods with rules about nodes wait, and no pod goes to a node that is cordoned, tainted or not ready",
+    "proportion": "queues have no quotas and fair shares, and jobs in queues with a limit wait",
+    "priority": "the priority of jobs does not decide who comes first",
+    "elastic": "jobs below their minimum do not come before those that only grow",
+    "kubeflow": "the master of a Kubeflow job is not placed before its workers",
+    "ray": "the head of a Ray cluster is not placed before its workers",
+    "nodeavailability": "nodes with free room are not preferred to those where something must first terminate",
+    "packing": "pods and shares of GPUs are not packed, so large gangs find less room",
+    "resourcetype": "pods without GPUs do not avoid GPU nodes",
+    "podaffinity": "preferred affinity between pods is ignored",
+    "subgrouporder": "sub-groups below their minimum do not come first",
+    "taskorder": "the order that pods of a job ask for is ignored",
+    "nominatednode": "a pod does not prefer the node it was nominated for",
+    "dynamicresources": "pods with device claims wait",
+    "minruntime": "jobs may be evicted before their min-runtime is over",
+    "topology": "gangs that require a topology level wait, and preferred levels are ignored",
+}
+"""What a configuration loses that leaves out a default plugin."""
+_INSTEAD: Final[Mapping[str, frozenset[str]]] = {
+    "packing": frozenset({"nodeplacement", "gpupack", "gpuspread"}),
+}
+"""Plugins that do another thing in the place of a default one."""
 
 
 def scheduler(
@@ -46,7 +70,7 @@ def scheduler(
     log_to_stderr(process.verbosity, json=process.log_json)
     settings, registry = _settings(config, session_policies(plugins))
     if check_only:
-        losses = [f"plugins: {loss}." for loss in left_out(settings.plugins)]
+        losses = [f"plugins: {loss}." for loss in _left_out(settings.plugins)]
         print_checked(config, _spelled_out(settings, registry), *losses)
         return
     settings = msgspec.structs.replace(
@@ -124,3 +148,11 @@ def print_comparison(console: Console, shadow: Shadow) -> None:
         console.print(table)
         if len(apart) > _SHOWN:
             console.print(f"... and {len(apart) - _SHOWN} more; the log has every decision")
+
+
+def _left_out(plugins: Sequence[PluginOption]) -> Iterator[str]:
+    """Return a sentence for each default plugin that is missing or disabled."""
+    present = {option.name for option in plugins if option.enabled}
+    for name, loss in _LOST.items():
+        if name not in present and not present & _INSTEAD.get(name, frozenset()):
+            yield f"without plugin {name} {loss}"

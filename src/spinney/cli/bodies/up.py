@@ -9,14 +9,19 @@ from pathlib import Path
 import click
 
 from spinney.api.topology_binding import CLUSTER_TOPOLOGY_BINDING
+from spinney.backends.registry import InitializationFailed
+from spinney.cli.clusters.owning import claimed
 from spinney.cli.running import until_interrupted
 from spinney.cli.settings.plugin_files import PluginText, policies_of
 from spinney.cli.settings.stack import embedded_settings
 from spinney.cli.terminal.logs import log_to_stderr
 from spinney.cli.terminal.output import echo, progress
 from spinney.dashboard.local import dashboard_of
-from spinney.kube.errors import InternalError
+from spinney.kube.crds import CrdRefused
+from spinney.kube.errors import InternalError, KubeError
+from spinney.kube.manager import ComponentFailed
 from spinney.nodes import ClusterSpec, InvalidClusterSpec
+from spinney.operator.operator import ComputeDomainsMissing
 from spinney.runtime import Runtime
 from spinney.server import ServerOptions
 from spinney.server.authentication.identity import IdentityUnusable
@@ -28,6 +33,20 @@ from spinney.sim.shapes import TOPOLOGY, InvalidShape, gpu_cluster, parse_shape,
 from spinney.workloads import NOT_RUN
 
 _IN_MEMORY = ServerOptions()
+CANNOT_START = (
+    JournalUnusable,
+    IdentityUnusable,
+    ChangeNotKept,
+    OSError,
+    InitializationFailed,
+    ComputeDomainsMissing,
+    ComponentFailed,
+    CrdRefused,
+    KubeError,
+    ValueError,  # what a configuration says that no process can do
+    LookupError,  # a plugin that does not exist
+)
+"""What ends the parts of a cluster with a sentence for the person who started it."""
 
 
 def up(
@@ -48,7 +67,8 @@ def up(
     log_to_stderr(verbose)
     spec = _described(nodes, cluster_file)
     directory = data_dir.expanduser() if data_dir else None
-    options = replace(embedded_settings(spec, configs, policies_of(plugins)), workloads=workloads)
+    options = embedded_settings(spec, configs, policies_of(plugins))
+    options = replace(options, workloads=workloads, compute_domains=options.operator.mnnvl_enabled)
     server = ServerOptions(
         data_directory=directory,
         authorization=authorization,
@@ -56,7 +76,14 @@ def up(
         inert=NOT_RUN if workloads else {},
     )
     page = dashboard_port if dashboard else None
-    until_interrupted(run(options, server=server, port=port, kubeconfig=kubeconfig.expanduser(), dashboard=page))
+    with claimed(kubeconfig.expanduser()) as claim:
+        if claim.owner:
+            echo(
+                f"{kubeconfig} belongs to another 'spinney up' ({claim.owner}), which goes on; "
+                f"this one writes {claim.path}",
+                err=True,
+            )
+        until_interrupted(run(options, server=server, port=port, kubeconfig=claim.path, dashboard=page))
 
 
 async def run(
@@ -84,20 +111,39 @@ async def run(
                     page = ""
                     if dashboard is not None:
                         page = await parts.enter_async_context(dashboard_of(cluster, port=dashboard))
-                kubeconfig.parent.mkdir(parents=True, exist_ok=True)
                 http.write_kubeconfig(kubeconfig)
                 nodes = len(options.nodes.expanded())
                 echo(_greeting(http.url, kubeconfig, page, nodes=nodes, data_dir=server.data_directory))
                 ready = True
-                await asyncio.get_running_loop().create_future()
+                try:
+                    await asyncio.get_running_loop().create_future()
+                finally:
+                    echo(f"\nstopping the operator, the schedulers and {nodes} simulated nodes ...", err=True)
         finally:
             cluster.server.close()
-    except (JournalUnusable, IdentityUnusable, ChangeNotKept, OSError) as error:
-        raise click.ClickException(" ".join(str(error).split())) from error
+    except ExceptionGroup as failed:
+        known, unknown = failed.split(CANNOT_START)
+        if known is None or unknown is not None:
+            raise
+        raise click.ClickException(_sentences(known)) from failed
+    except CANNOT_START as error:
+        raise click.ClickException(_sentence(error)) from error
     finally:
         runtime.executor.close()
         if ready:
             echo("\nstopped")
+
+
+def _sentences(failed: ExceptionGroup[Exception]) -> str:
+    """Return what each part said that could not start or go on, in a line of its own."""
+    said: dict[str, None] = {}
+    for error in failed.exceptions:
+        said[_sentences(error) if isinstance(error, ExceptionGroup) else _sentence(error)] = None
+    return "\n".join(said)
+
+
+def _sentence(error: Exception) -> str:
+    return " ".join(str(error).split())
 
 
 async def _apply_topology(cluster: EmbeddedCluster) -> None:

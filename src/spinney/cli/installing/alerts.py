@@ -29,9 +29,15 @@ class Alert:
 ALERTS: Final = (
     Alert(
         "SpinneyNobodyLeads",
-        "sum(spinney_leading) by (lease) == 0",
+        "sum by (lease) (spinney_leading) == 0 or absent(spinney_leading)",
         "nobody leads: no replica runs, or none can renew its lease",
         "1m",
+    ),
+    Alert(
+        "SpinneyRoundsFail",
+        "max by (loop) (spinney_failed_rounds_in_a_row) > 3",
+        "scheduling cycles fail as a whole; the log names the reason",
+        "5m",
     ),
     Alert(
         "SpinneyResyncRepaired",
@@ -40,7 +46,7 @@ ALERTS: Final = (
     ),
     Alert(
         "SpinneyQueueDeep",
-        "spinney_queue_depth > 100",
+        "spinney_workqueue_depth > 100",
         "the operator cannot keep up: API server slow, or a backend failing (look for SyncFailed events)",
         "10m",
     ),
@@ -52,21 +58,41 @@ ALERTS: Final = (
     ),
     Alert(
         "SpinneyCyclesSlow",
-        "histogram_quantile(0.99, rate(spinney_scheduling_cycle_seconds_bucket[10m])) > 5",
+        "histogram_quantile(0.99, sum by (le) (rate(spinney_scheduling_cycle_seconds_bucket[10m]))) > 5",
         "cycles take long; spinney_scheduling_hook_seconds_total says in which plugin",
         "15m",
     ),
     Alert(
         "SpinneyBindsFail",
-        'increase(spinney_scheduling_binds_total{outcome="failed"}[15m]) > 0',
+        'sum by (job) (increase(spinney_bind_seconds_count{outcome="failed"}[15m])) > 0',
         "binds are refused: another scheduler serves the same name?",
         "15m",
     ),
     Alert(
+        "SpinneyPluginsFail",
+        "sum by (plugin) (increase(spinney_scheduling_plugin_failures_total[15m])) > 0 "
+        "or sum by (plugin) (increase(spinney_coscheduler_plugin_failures_total[15m])) > 0",
+        "a plugin fails and is taken to say no, so pods wait; the log names what it raised",
+        "15m",
+    ),
+    Alert(
         "SpinneyGangsWait",
-        "spinney_scheduling_unschedulable_gangs > 0",
+        "max by (reason) (spinney_scheduling_unschedulable_gangs) > 0",
         "gangs wait; `spinney why` says for what",
         "30m",
+    ),
+    Alert(
+        "SpinneyQueueBelowQuota",
+        'spinney_queue_pending{resource="gpu"} > 0 '
+        'and on (queue) spinney_queue_use{resource="gpu"} < spinney_queue_quota{resource="gpu"}',
+        "a queue waits for GPUs although it holds less than its quota: the room is taken, fragmented or not ready",
+        "30m",
+    ),
+    Alert(
+        "SpinneyApiServerOverloaded",
+        "sum by (job) (rate(spinney_api_retries_total[10m])) > 1",
+        "requests are sent again and again: the API server is overloaded or out of reach",
+        "15m",
     ),
     Alert(
         "SpinneyObjectsUndecodable",
@@ -74,3 +100,8 @@ ALERTS: Final = (
         "objects of an unexpected shape: an older or newer CRD is installed",
     ),
 )
+
+
+def groups() -> list[JSON]:
+    """Return the rules as Prometheus groups them."""
+    return [{"name": "spinney", "rules": [alert.rule() for alert in ALERTS]}]

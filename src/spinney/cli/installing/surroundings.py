@@ -3,8 +3,9 @@
 from typing import Final
 
 from spinney.cli.installing import computed
-from spinney.cli.installing.alerts import ALERTS
+from spinney.cli.installing.alerts import groups
 from spinney.cli.installing.computed import NAMESPACE
+from spinney.cli.installing.dashboard import DASHBOARD_FILE, dashboard_text
 from spinney.cli.installing.description import Computed, Description, Each, Value, When, every, no, text
 from spinney.cli.installing.processes import OPERATOR, PROCESSES, Process, labels
 
@@ -22,7 +23,11 @@ def surroundings() -> list[Description]:
             When(every(process.condition, Value("metrics.service.enabled")), _metrics_service(process)),
             When(every(process.condition, Value("metrics.serviceMonitor.enabled")), _monitor(process)),
         ]
-    return [*found, When(Value("metrics.prometheusRule.enabled"), _alerts())]
+    return [
+        *found,
+        When(Value("metrics.prometheusRule.enabled"), _alerts()),
+        When(Value("metrics.dashboard.enabled"), _dashboard()),
+    ]
 
 
 def _webhook_service() -> Description:
@@ -125,5 +130,19 @@ def _alerts() -> Description:
             "namespace": NAMESPACE,
             "labels": computed.with_labels("metrics.prometheusRule.labels", labels("spinney")),
         },
-        "spec": {"groups": [{"name": "spinney", "rules": [alert.rule() for alert in ALERTS]}]},
+        "spec": {"groups": groups()},
+    }
+
+
+def _dashboard() -> Description:
+    """Return the dashboard in a ConfigMap, as Grafana's sidecar looks for it."""
+    return {
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": {
+            "name": "spinney-dashboard",
+            "namespace": NAMESPACE,
+            "labels": computed.with_labels("metrics.dashboard.labels", labels("spinney")),
+        },
+        "data": {"spinney.json": Computed(f'.Files.Get "{DASHBOARD_FILE}"', lambda _: dashboard_text())},
     }

@@ -73,12 +73,19 @@ class Monitor(Switch, frozen=True, kw_only=True):
     labels: dict[str, str] = {}
 
 
+class Labelled(Switch, frozen=True, kw_only=True):
+    """An object that others find by its labels."""
+
+    labels: dict[str, str] = {}
+
+
 class Metrics(_Part, frozen=True, kw_only=True):
     """How metrics are collected."""
 
     service: MetricsService = MetricsService()
     service_monitor: Monitor = Monitor()
     prometheus_rule: Monitor = Monitor()
+    dashboard: Labelled = Labelled()
 
 
 class CertManager(Switch, frozen=True, kw_only=True):

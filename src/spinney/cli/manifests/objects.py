@@ -11,7 +11,7 @@ import yaml
 
 from spinney.api.resource import Resource
 from spinney.api.struct import JSON
-from spinney.backends.documents import Document, InvalidDocument, nearest, parse
+from spinney.backends.documents import Document, InvalidDocument, nearest, parse, parse_json
 from spinney.kube.client import Client
 from spinney.kube.errors import NotFound
 
@@ -119,6 +119,10 @@ def _objects(text: str, source: str) -> Iterator[Manifest]:
 
 def documents(text: str, source: str) -> Iterator[Document]:
     """Yield each YAML document of a text with its lines as they are in the whole; raises :class:`InvalidDocument`."""
+    as_json = parse_json(text, source)
+    if as_json is not None:
+        yield as_json
+        return
     lines = text.splitlines(keepends=True)
     try:
         marks = [(node.start_mark.line, node.end_mark.line) for node in yaml.compose_all(text, yaml.SafeLoader) if node]

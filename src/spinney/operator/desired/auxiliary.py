@@ -11,6 +11,7 @@ from typing import Final
 
 from spinney.api import labels as marks
 from spinney.api.autoscaling import HORIZONTAL_POD_AUTOSCALER
+from spinney.api.compute_domains import COMPUTE_DOMAIN
 from spinney.api.core import SECRET, SERVICE, SERVICE_ACCOUNT
 from spinney.api.grove import (
     EXPLICIT,
@@ -26,8 +27,6 @@ from spinney.api.resource import Resource
 from spinney.api.struct import JSON, to_json
 from spinney.operator.desired import hashes, labels, mnnvl, names
 from spinney.operator.desired.layout import Layout
-
-COMPUTE_DOMAIN: Final = Resource("resource.nvidia.com", "v1beta1", "ComputeDomain", "computedomains")
 
 DIGEST: Final = "grove.io/applied-digest"
 _IDENTITY: Final = frozenset({"apiVersion", "kind", "metadata"})

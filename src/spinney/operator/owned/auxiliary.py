@@ -11,6 +11,7 @@ from collections.abc import Hashable, Iterable, Mapping, Sequence
 from typing import Final
 
 from spinney.api.autoscaling import HORIZONTAL_POD_AUTOSCALER
+from spinney.api.compute_domains import COMPUTE_DOMAIN
 from spinney.api.core import SECRET, SERVICE, SERVICE_ACCOUNT
 from spinney.api.meta import Metadata, OwnerReference
 from spinney.api.rbac import ROLE, ROLE_BINDING
@@ -27,7 +28,7 @@ from spinney.kube.manager import Manager
 from spinney.kube.reconciling import Unread, delete_exactly, patch_exactly, write_each
 from spinney.operator.caches import MANAGED
 from spinney.operator.desired import corrections
-from spinney.operator.desired.auxiliary import COMPUTE_DOMAIN, DIGEST, Wanted
+from spinney.operator.desired.auxiliary import DIGEST, Wanted
 from spinney.operator.status.last_errors import Obstacle
 
 KINDS: Final = (SERVICE, SERVICE_ACCOUNT, ROLE, ROLE_BINDING, SECRET, HORIZONTAL_POD_AUTOSCALER)

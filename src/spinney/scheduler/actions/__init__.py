@@ -2,14 +2,23 @@
 
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import Final
+from typing import Final, Protocol
 
-from spinney.scheduler.actions.action import Action
 from spinney.scheduler.actions.allocate import Allocate
 from spinney.scheduler.actions.consolidation import Consolidation
 from spinney.scheduler.actions.preempt import Preempt
 from spinney.scheduler.actions.reclaim import Reclaim
 from spinney.scheduler.actions.stale_gangs import StaleGangEviction
+from spinney.scheduler.framework.session import Session
+
+
+class Action(Protocol):
+    """Something a cycle does: look at a session and commit statements. Holds no state between cycles."""
+
+    def execute(self, session: Session) -> None:
+        """Act on ``session``."""
+        ...
+
 
 BUILT_IN_ACTIONS: Final[Mapping[str, Action]] = MappingProxyType(
     {
@@ -21,5 +30,3 @@ BUILT_IN_ACTIONS: Final[Mapping[str, Action]] = MappingProxyType(
     }
 )
 """Actions by the name the configuration uses."""
-
-__all__ = ["BUILT_IN_ACTIONS", "Action", "Allocate", "Consolidation", "Preempt", "Reclaim", "StaleGangEviction"]

@@ -12,8 +12,8 @@ from spinney.scheduler.evaluation.turns import ALLOCATE, Turns
 from spinney.scheduler.framework.jobs import PodGroupInfo
 from spinney.scheduler.framework.results import FitError
 from spinney.scheduler.framework.session import Session
+from spinney.scheduler.placement.failed_jobs import FailedSignatures
 from spinney.scheduler.placement.placing import place_job
-from spinney.scheduler.placement.signatures import FailedSignatures
 
 FEWEST: Final = 1000
 """So many jobs are tried in every cycle: if that takes very long a plugin is slow, which readiness tells."""

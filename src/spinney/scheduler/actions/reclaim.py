@@ -11,7 +11,6 @@ from spinney.scheduler.fairshare.amounts import Amounts
 from spinney.scheduler.framework.events import Scenario
 from spinney.scheduler.framework.jobs import PodGroupInfo
 from spinney.scheduler.framework.session import Session
-from spinney.scheduler.victims.figures import parting_queues, queue_figures
 from spinney.scheduler.victims.pool import VictimPool
 from spinney.scheduler.victims.rule import VictimRule
 from spinney.scheduler.victims.searching import search_victims
@@ -49,8 +48,30 @@ class Reclaim(VictimRule):
 
     def message(self, session: Session, job: PodGroupInfo, queue: str) -> str:
         """Name the job, and how the two queues stand whose claims were compared."""
-        taking, giving = parting_queues(session, job, queue)
+        taking, giving = _parting_queues(session, job, queue)
         return (
             f"reclaimed for job {job.key} of queue {job.queue}: "
-            f"{queue_figures(session, giving)} gives to {queue_figures(session, taking)}"
+            f"{_figures(session, giving)} gives to {_figures(session, taking)}"
         )
+
+
+def _figures(session: Session, queue: str) -> str:
+    """Return what a queue holds, is guaranteed and may fairly claim, for messages."""
+    figures = (
+        ("uses", session.ask.queue_allocated(queue)),
+        ("quota", session.ask.queue_deserved(queue)),
+        ("fair share", session.ask.queue_fair_share(queue)),
+    )
+    parts = [f"{name} {_render(amounts)}" for name, amounts in figures if amounts is not None]
+    return f"queue {queue} ({'; '.join([*parts, f'priority {session.queues[queue].priority}'])})"
+
+
+def _parting_queues(session: Session, job: PodGroupInfo, queue: str) -> tuple[str, str]:
+    """Return the two queues whose claims are compared: the ancestors where the paths of job and victim part."""
+    tree = session.queues
+    taking, giving = tree.divergence(tree.index[job.queue], tree.index[queue])
+    return tree.queues[taking].name, tree.queues[giving].name
+
+
+def _render(amounts: Amounts) -> str:
+    return ", ".join(f"{text} {name}" for name, text in amounts.describe().items())

@@ -42,14 +42,14 @@ from spinney.scheduler.evaluation.fitting import resource_fit
 from spinney.scheduler.fairshare.capacity import OverCapacity
 from spinney.scheduler.framework.jobs import PodGroupInfo
 from spinney.scheduler.framework.nodes import NodeInfo
-from spinney.scheduler.framework.results import FitError
+from spinney.scheduler.framework.results import POD_SCHEDULING_ERRORS, FitError
 from spinney.scheduler.framework.session import Session
 from spinney.scheduler.framework.tasks import NUMBER, PodInfo, by_request
 from spinney.scheduler.topology.domains import DomainTree
 
 NEAREST: Final = 5
 """How many domains are looked at closely."""
-_ABOUT_PLACES: Final = frozenset({"PodSchedulingErrors", "TopologyConstraint", "OverLimit", "NonPreemptibleOverQuota"})
+_ABOUT_PLACES: Final = frozenset({POD_SCHEDULING_ERRORS, "TopologyConstraint", "OverLimit", "NonPreemptibleOverQuota"})
 """Reasons that the explanation says better than their own text."""
 _KINDS: Final = {podgang.SOURCE: "PodGang", bare.SOURCE: "Pod"}
 _ALL_FILTERS: Final = FilterFramework(SESSION_FILTERS)
@@ -111,7 +111,7 @@ def _rephrased(report: PodReport, before: str, after: str) -> PodReport:
 
 
 def _quoted(session: Session, plugin: str, task: PodInfo, node: NodeInfo) -> str:
-    return f"node(s) were refused by plugin {plugin}{session.ask.node_rules.reason_of(plugin, task, node, anew=True)}"
+    return f"node(s) were refused by plugin {plugin}{session.ask.node_rules.reason_of(plugin, task, node)}"
 
 
 def _of_failure(job: PodGroupInfo, errors: Sequence[FitError]) -> Explanation:
@@ -360,7 +360,7 @@ class _Places:
         """Yield the nodes plugins refuse, with the reason each gives for the first of them."""
         nodes, judge = self._session.nodes.all, self._session.ask.node_rules
         # The filters of the plugin predicates have spoken.
-        for plugin, refused in judge.refused_by(task, nodes, besides="predicates", anew=True):
+        for plugin, refused in judge.refused_by(task, nodes, besides="predicates"):
             if refused.any():
                 first = nodes.where(refused)[0]
                 text = _quoted(self._session, plugin, task, first)

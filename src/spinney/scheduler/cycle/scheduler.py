@@ -13,10 +13,9 @@ from prometheus_client import CollectorRegistry
 
 from spinney.binding.pod_status import SCHEDULER_ERROR
 from spinney.gangs.tree import GangKey
-from spinney.runtime import Runtime
+from spinney.runtime import Runtime, collection_held_off
 from spinney.scheduler.actions import BUILT_IN_ACTIONS, Action
 from spinney.scheduler.config import InvalidConfiguration, SchedulerConfig, check_plugins
-from spinney.scheduler.cycle.collecting import collection_held_off
 from spinney.scheduler.cycle.explaining import Explainer
 from spinney.scheduler.cycle.promises import Promises
 from spinney.scheduler.evaluation.honouring import keep_off_closed_nodes
@@ -119,6 +118,7 @@ class Scheduler:
             return
         with collection_held_off():
             for name, action in self._actions:
+                session.action = name
                 with session.timings.measure("action", name):
                     action.execute(session)
 

@@ -48,15 +48,10 @@ def first_of_queues(
 
 
 class JobOrder:
-    """Jobs by turn. Mutable: jobs are pushed and popped; what a job's allocation changed is found at the next pop.
+    """Jobs by turn. Mutable: jobs are pushed and popped; what a job's allocation changed is found at the next pop."""
 
-    ``victims`` reverses both orders: the job that matters least in the queue that deserves least comes first, judged
-    without the jobs already taken from that queue.
-    """
-
-    def __init__(self, orders: Orders, jobs: Iterable[PodGroupInfo] = (), *, victims: bool = False) -> None:
+    def __init__(self, orders: Orders, jobs: Iterable[PodGroupInfo] = ()) -> None:
         self._orders = orders
-        self._victims = victims
         self._nodes: dict[int, _QueueNode] = {}
         self._top = _QueueNode(None, self)
         self._length = 0
@@ -83,11 +78,6 @@ class JobOrder:
         """Return how jobs and queues are ordered."""
         return self._orders
 
-    @property
-    def reversed(self) -> bool:
-        """Tell whether the least important comes first."""
-        return self._victims
-
     def push(self, job: PodGroupInfo) -> None:
         """Add a job, or put one back."""
         leaf = self._node(self._orders.queues.index[job.queue])
@@ -107,8 +97,6 @@ class JobOrder:
         self._length -= 1
         for node in path[1:]:
             node.dirty = True
-            if self._victims:
-                node.taken.append(job)
         for parent, child in zip(reversed(path[:-1]), reversed(path[1:]), strict=True):
             if child.is_empty:
                 parent.drop(child)
@@ -136,7 +124,7 @@ class JobOrder:
 class _QueueNode:
     """A queue with the jobs or child queues that still have something to give."""
 
-    __slots__ = ("children", "dirty", "jobs", "listed", "order", "parent", "queue", "taken")
+    __slots__ = ("children", "dirty", "jobs", "listed", "order", "parent", "queue")
 
     def __init__(self, queue: Queue | None, order: JobOrder) -> None:
         self.queue = queue
@@ -144,7 +132,6 @@ class _QueueNode:
         self.parent: _QueueNode | None = None
         self.children: list[_QueueNode] = []
         self.jobs: list[_JobEntry] = []
-        self.taken: list[PodGroupInfo] = []
         self.dirty = False
         self.listed = False
 
@@ -161,7 +148,7 @@ class _QueueNode:
         self.enlist()
 
     def entry(self, job: PodGroupInfo) -> "_JobEntry":
-        return _JobEntry(self.order.orders.job_key(job), job, reverse=self.order.reversed)
+        return _JobEntry(self.order.orders.job_key(job), job)
 
     def enlist(self) -> None:
         """Take the place among the siblings, and have the ancestors take theirs, that the best next job gives."""
@@ -199,23 +186,18 @@ class _QueueNode:
 
     def turn(self) -> QueueTurn:
         assert self.queue is not None, "the top is never compared"
-        following = self.next_job()
-        if self.order.reversed:
-            return QueueTurn(self.queue, None, (*self.taken, following))
-        return QueueTurn(self.queue, following)
+        return QueueTurn(self.queue, self.next_job())
 
     def __lt__(self, other: "_QueueNode") -> bool:
-        compared = self.order.orders.compare_queues(self.turn(), other.turn())
-        return compared > 0 if self.order.reversed else compared < 0
+        return self.order.orders.compare_queues(self.turn(), other.turn()) < 0
 
 
 class _JobEntry:
-    __slots__ = ("job", "key", "reverse")
+    __slots__ = ("job", "key")
 
-    def __init__(self, key: Any, job: PodGroupInfo, *, reverse: bool) -> None:
+    def __init__(self, key: Any, job: PodGroupInfo) -> None:
         self.key = key
         self.job = job
-        self.reverse = reverse
 
     def __lt__(self, other: "_JobEntry") -> bool:
-        return bool(other.key < self.key) if self.reverse else bool(self.key < other.key)
+        return bool(self.key < other.key)

@@ -75,14 +75,6 @@ class Asked(NamedTuple):
     learned: Learned[Any] | None
 
 
-class Said(NamedTuple):
-    """What a rule that cannot be asked again said about a task: the rows it refused, and why the first."""
-
-    task: PodInfo
-    refused: Rows
-    reason: str
-
-
 class RuleSet(NamedTuple):
     """The rules that have a say about a task, by how long their answers hold."""
 
@@ -146,7 +138,6 @@ class NodeRules:
         rules: list[Predicate | Score] = [*hooks.predicates, *hooks.scores]
         self._conditions = [rule.applies_to for rule in rules if rule.applies_to is not None]
         self._is_particular = any(rule.is_particular for rule in rules if rule.applies_to is not None)
-        self._said: dict[int, Said] = {}
         self._learned = {id(rule): self._knowledge_of(rule, moment) for rule in rules if _scope(rule) == _IN_TURN}
 
     @property
@@ -165,7 +156,6 @@ class NodeRules:
     def candidates(self, task: PodInfo, nodes: NodeSet) -> Candidates:
         """Return the nodes of ``nodes`` that may take ``task``, now or after what is terminating is gone."""
         rules = self.rules(task)
-        self._said.clear()
         for learned in rules.learned:
             learned.begin()
         judged = self._class_verdicts(task, rules)
@@ -244,35 +234,17 @@ class NodeRules:
             fits[fits] = self._ask_in_turn((rules.asked[0], []), task, rows[fits])[0]
         return fits
 
-    def refused_by(
-        self, task: PodInfo, nodes: NodeSet, *, besides: str = "", anew: bool = False
-    ) -> list[tuple[str, Mask]]:
-        """Return, by plugin but for one, the nodes of ``nodes`` that a predicate refuses, each judged on its own.
-
-        A rule of which nothing is known is only asked again if that is wanted ``anew``: it may answer otherwise.
-        """
-        found: list[tuple[str, Mask]] = []
+    def refused_by(self, task: PodInfo, nodes: NodeSet, *, besides: str) -> Iterator[tuple[str, Mask]]:
+        """Return, by plugin but for one, the nodes of ``nodes`` that a predicate refuses, each judged on its own."""
         for rule in self._hooks.predicates:
-            if rule.plugin == besides or not rule.applies(task):
-                continue
-            if anew or not self._is_unknown(rule):
+            if rule.plugin != besides and rule.applies(task):
                 fits, _ = self._judge(([rule], []), task, task.job, nodes.rows)
-                found.append((rule.plugin, ~fits))
-                continue
-            said = self._said.get(id(rule))
-            if said is not None and said.task is task:
-                found.append((rule.plugin, np.isin(nodes.rows, said.refused)))
-        return found
+                yield rule.plugin, ~fits
 
-    def reason_of(self, plugin: str, task: PodInfo, node: NodeInfo, *, anew: bool = False) -> str:
+    def reason_of(self, plugin: str, task: PodInfo, node: NodeInfo) -> str:
         """Return what a plugin's per-node predicates say about ``node``, in brackets; empty if they give no reason."""
         for rule in self._hooks.predicates:
             if rule.plugin != plugin or rule.columns or not rule.applies(task):
-                continue
-            if not anew and self._is_unknown(rule):
-                said = self._said.get(id(rule))
-                if said is not None and said.task is task and said.reason:
-                    return f" ({said.reason})"
                 continue
             try:
                 answer = cast("PredicateFn", rule.fn)(task, task.job, node)
@@ -347,9 +319,6 @@ class NodeRules:
             return -np.inf
 
         return Learned(_score(order), reach, self._nodes, kind=float, failed=dropped, moment=until)
-
-    def _is_unknown(self, rule: Predicate) -> bool:
-        return id(rule) in self._learned and not rule.alike and self._learned[id(rule)] is None
 
     def _class_verdicts(self, task: PodInfo, rules: RuleSet) -> Judged:
         known = self._class(task, rules)
@@ -480,23 +449,16 @@ class NodeRules:
                 return np.zeros(len(nodes), dtype=np.bool_)
         fn = cast("PredicateFn", rule.fn)
         verdicts: list[bool] = []
-        reason: object = None
         for node in nodes:
-            fits, said = False, None
             try:
                 said = fn(task, job, node)
-                fits = said is None or accepts(said)
-            except DoesNotFit as refusal:
-                said = str(refusal)
+                verdicts.append(said is None or accepts(said))
+            except DoesNotFit:
+                verdicts.append(False)
             except Exception as error:  # noqa: BLE001 - a predicate that fails refuses
                 self._failed(rule, PREDICATE, error)
-                said = str(error)
-            verdicts.append(fits)
-            reason = said if reason is None and not fits else reason
-        found = np.array(verdicts, dtype=np.bool_)
-        if id(rule) in self._learned:
-            self._said[id(rule)] = Said(task, nodes.rows[~found], reason if isinstance(reason, str) else "")
-        return found
+                verdicts.append(False)
+        return np.array(verdicts, dtype=np.bool_)
 
     def _ask_score(self, rule: Score, task: PodInfo, job: PodGroupInfo, nodes: NodeSet) -> tuple[Scores, Mask | None]:
         """Return scores, and which nodes have one where some have not: those are dropped."""

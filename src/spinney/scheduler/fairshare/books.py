@@ -85,10 +85,6 @@ class QueueBooks:
             page = self.pages[position]
             page.requested = page.requested + amounts
 
-    def withdraw(self, queue: str, amounts: Amounts) -> None:
-        """Reverse a :meth:`request`."""
-        self.request(queue, ZERO - amounts)
-
     def set_fair_shares(self, *, k: float = 1.0, usage: Mapping[str, tuple[float, float, float]] | None = None) -> None:
         """Divide the cluster among the queues by what they request now.
 

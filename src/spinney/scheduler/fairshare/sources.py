@@ -1,66 +1,20 @@
-"""Where queues come from: KAI's Queue objects in a cluster, or our own configuration.
+"""Where queues come from: KAI's Queue objects in a cluster.
 
-The two have different defaults. A Queue object that says nothing about a resource has quota, weight and limit 0, so
-nothing may run; that is KAI's meaning and is kept. In our own configuration silence means no guarantee, an equal part
-of the surplus, and no limit.
+One that says nothing about a resource has quota, weight and limit 0, so nothing may run; that is KAI's meaning and is
+kept.
 """
 
 from collections.abc import Iterable, Sequence
 from datetime import timedelta
-from typing import Annotated, Any
 
 import msgspec
 
 from spinney.api import kai
 from spinney.api.durations import parse_duration
-from spinney.api.quantity import milli, value
 from spinney.scheduler.fairshare.amounts import GPU, UNLIMITED, Amounts
 from spinney.scheduler.fairshare.queues import DEFAULT_PRIORITY, Queue, Weights
 
 _MEGABYTE = 10**6
-
-Bound = str | int | float
-"""An amount as a quantity, or ``unlimited``."""
-
-
-class InvalidQueues(ValueError):
-    """Queues of a configuration that make no sense."""
-
-
-class ShareConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What a queue is entitled to of one resource."""
-
-    quota: Bound = 0
-    limit: Bound = "unlimited"
-    weight: Annotated[float, msgspec.Meta(ge=0)] = 1.0
-
-
-class QueueConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, rename="camel"):
-    """A queue as it is written in our configuration; CPU in cores, memory in bytes, GPU in devices."""
-
-    name: str
-    parent: str | None = None
-    priority: int = DEFAULT_PRIORITY
-    gpu: ShareConfig = ShareConfig()
-    cpu: ShareConfig = ShareConfig()
-    memory: ShareConfig = ShareConfig()
-    preempt_min_runtime: str | None = None
-    reclaim_min_runtime: str | None = None
-
-
-def queues_from_config(raw: Any) -> tuple[Queue, ...]:
-    """Decode the list of queues of a configuration, in the order of age; raises :class:`InvalidQueues`."""
-    try:
-        configured = msgspec.convert(raw, list[QueueConfig])
-    except msgspec.ValidationError as error:
-        raise InvalidQueues(f"queues: {error}") from error
-    names = [queue.name for queue in configured]
-    for position, queue in enumerate(configured):
-        if queue.name in names[:position]:
-            raise InvalidQueues(f"queues[{position}].name: {queue.name!r} is the name of an earlier queue")
-        if queue.parent is not None and queue.parent not in names:
-            raise InvalidQueues(f"queues[{position}].parent: no queue is named {queue.parent!r}")
-    return tuple(_configured(queue, position) for position, queue in enumerate(configured))
 
 
 def queues_from_objects(objects: Iterable[kai.Queue], *, full_hierarchy: bool = True) -> tuple[Queue, ...]:
@@ -98,31 +52,6 @@ def _from_object(found: kai.Queue) -> Queue:
         preempt_min_runtime=_duration(spec.preempt_min_runtime),
         reclaim_min_runtime=_duration(spec.reclaim_min_runtime),
     )
-
-
-def _configured(queue: QueueConfig, position: int) -> Queue:
-    def bounds(field: str) -> Amounts:
-        cpu, memory, gpu = (getattr(share, field) for share in (queue.cpu, queue.memory, queue.gpu))
-        return Amounts(
-            UNLIMITED if cpu == "unlimited" else milli(cpu),
-            UNLIMITED if memory == "unlimited" else value(memory),
-            UNLIMITED if gpu == "unlimited" else milli(gpu) * GPU // 1000,
-        )
-
-    try:
-        return Queue(
-            name=queue.name,
-            parent=queue.parent,
-            priority=queue.priority,
-            quota=bounds("quota"),
-            limit=bounds("limit"),
-            weight=Weights(queue.cpu.weight, queue.memory.weight, queue.gpu.weight),
-            created=float(position),
-            preempt_min_runtime=_duration(queue.preempt_min_runtime),
-            reclaim_min_runtime=_duration(queue.reclaim_min_runtime),
-        )
-    except ValueError as error:
-        raise InvalidQueues(f"queues[{position}] ({queue.name}): {error}") from error
 
 
 def _scaled(amount: float | None, unit: int) -> int:

@@ -20,6 +20,8 @@ from spinney.gangs.tree import GangKey
 if TYPE_CHECKING:
     from spinney.scheduler.framework.jobs import PodGroupInfo
 
+POD_SCHEDULING_ERRORS: Final = "PodSchedulingErrors"
+"""The pods of the job find no nodes, each by itself or together."""
 PLUGIN_ERROR: Final = "PluginError"
 """A plugin that had to be asked about the job failed."""
 _FAILED: Final = frozenset({SCHEDULER_ERROR, PLUGIN_ERROR})
@@ -47,6 +49,10 @@ class Eviction(msgspec.Struct, frozen=True, gc=False):
     message: str = ""
     beneficiary: GangKey | None = None
     """The job it is evicted for, if for one."""
+    queue: str = ""
+    """Its own queue."""
+    action: str = ""
+    """The action that decided it."""
     moves_to: str = ""
     """The node a pod made in its place was promised, if there is one."""
 
@@ -92,6 +98,15 @@ class Unschedulable:
         return UNSCHEDULABLE
 
     @property
+    def cause(self) -> str:
+        """Return one word for metrics: the filter that keeps most nodes from a pod that fits nowhere, else a reason."""
+        pods = self.explanation.pods if self.explanation is not None else ()
+        filters = next((pod.filters for pod in pods if pod.filters and not pod.feasible_nodes), ())
+        if filters and self.errors[0].reason == POD_SCHEDULING_ERRORS:
+            return max(filters, key=lambda report: report.nodes).filter
+        return self.errors[0].reason
+
+    @property
     def verdict(self) -> GangVerdict:
         """Return the word and the sentence for conditions."""
         unmet = any(error.reason == CONSTRAINT_NOT_HONOURED for error in self.errors)
@@ -106,6 +121,10 @@ class Unschedulable:
         reason = self.errors[0].reason if len(self.errors) == 1 else "Unable to schedule podgroup"
         texts = sorted({error.message for error in self.errors})
         return f"{reason}: {'. '.join(texts)}"
+
+    def said(self, error: FitError) -> str:
+        """Return what an error tells: the explanation has looked at the nodes, the attempt has not."""
+        return self.message if self.explanation is not None and error.reason == POD_SCHEDULING_ERRORS else error.message
 
     @property
     def event(self) -> str:

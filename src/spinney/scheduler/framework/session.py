@@ -70,6 +70,8 @@ class Session:
 
     fixed_names: ClassVar[frozenset[str]] = frozenset({"config", "is_inference_preemptible", "now", "uid"})
     """What a function may read of a session while it counts as depending on its arguments alone."""
+    action = ""
+    """The action that runs now, as whoever runs them says."""
 
     def __init__(
         self,
@@ -417,6 +419,8 @@ class Session:
                 gang=task.job.key,
                 message=message,
                 beneficiary=beneficiary,
+                queue=task.job.queue,
+                action=self.action,
                 moves_to=task.node_name if task.status is PodStatus.PIPELINED else "",
             )
         )

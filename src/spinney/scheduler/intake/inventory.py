@@ -30,8 +30,10 @@ from spinney.gangs.tree import Gang, GangKey
 from spinney.kube.keys import Key, key_of
 from spinney.scheduler.config import SchedulerConfig
 from spinney.scheduler.fairshare import NO_BOUND, Queue, QueueTree
+from spinney.scheduler.fairshare.amounts import GPU, Amounts
 from spinney.scheduler.fairshare.foreign import ForeignUse
 from spinney.scheduler.fairshare.sources import queues_from_objects
+from spinney.scheduler.fairshare.totals import cluster_total
 from spinney.scheduler.framework.snapshot import Snapshot
 from spinney.scheduler.topology.domains import DomainTrees
 from spinney.scheduler.topology.levels import Topology, topology_of
@@ -182,7 +184,7 @@ class Inventory:
             view=view,
             rule_carriers=cluster.rule_carriers,
             gangs=gangs,
-            queues=self._queue_tree(gangs),
+            queues=self.queue_tree(gangs),
             topologies=self.topologies,
             claims=self.claims.fork(),
             domain_trees=self._domain_trees,
@@ -228,7 +230,19 @@ class Inventory:
             self._tree = QueueTree(self._queues.values())
         return self._tree
 
-    def _queue_tree(self, gangs: GangSnapshot) -> QueueTree:
+    def offered(self) -> Amounts:
+        """Return what there is for queues to divide, as it is now."""
+        table = self.cluster.table
+        if self.node_pool is not None:
+            table = self.cluster.ledger.fork().table
+            table.restrict(self.node_pool.nodes(table))
+        published = self.claims.catalogue.by_node.items()
+        rows = ((table.find(name), len(devices)) for name, devices in published)
+        devices = sum(count for row, count in rows if row is not None and table.ready[row])
+        return cluster_total(table, self._foreign.holdings()) + Amounts(gpu=devices * GPU)
+
+    def queue_tree(self, gangs: GangSnapshot) -> QueueTree:
+        """Return the queues that gangs are divided by: those there are objects of, else those that are named."""
         if self._queues:
             return self.queues
         # A cluster without Queue objects does not divide anything: every queue somebody names may hold all of it.

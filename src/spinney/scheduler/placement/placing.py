@@ -16,18 +16,19 @@ from typing import Final
 
 import numpy as np
 
-from spinney.gangs.tree import GroupSet, Member
+from spinney.cluster.statuses import ACTIVE_ALLOCATED, PodStatus
+from spinney.gangs.tree import DEFAULT_POD_SET, GroupSet, Member, PodSet
 from spinney.scheduler.evaluation.questions import SubsettingFailed
 from spinney.scheduler.framework.jobs import PodGroupInfo
 from spinney.scheduler.framework.nodes import NodeSet
-from spinney.scheduler.framework.results import FitError
+from spinney.scheduler.framework.results import POD_SCHEDULING_ERRORS, FitError
 from spinney.scheduler.framework.session import Session
 from spinney.scheduler.framework.statement import Statement
 from spinney.scheduler.framework.tasks import NUMBER, PodInfo, by_request
 from spinney.scheduler.placement.filling import place_run
-from spinney.scheduler.placement.refusal import refusal_of
 
 _NO_MORE: Final = object()
+_TO_PLACE: Final = ACTIVE_ALLOCATED | {PodStatus.PENDING}
 REVISIONS: Final = 128
 """How many choices of a node set a search may revisit."""
 
@@ -121,10 +122,39 @@ def _placements(attempt: Attempt, member: Member, by_set: dict[str, list[PodInfo
             if failed is None:
                 yield
             elif attempt.recorded and (nearest is None or placed > nearest[0]):
-                nearest = (placed, refusal_of(attempt.session, member, failed, placed, node_set))
+                nearest = (placed, _refusal(attempt.session, member, failed, placed))
         statement.rollback(checkpoint)
     if nearest is not None:
         attempt.session.record_fit_error(attempt.job, nearest[1])
+
+
+def _refusal(session: Session, pod_set: PodSet, task: PodInfo, found: int) -> FitError:
+    """Return that ``task``, after ``found`` others of its pod set found room, found none.
+
+    What nodes lack is explained once, when the attempt is over (:mod:`spinney.scheduler.cycle.explaining`).
+    """
+    place = _alike(task.job, pod_set, task.request.number).index(task)
+    ruled_out = session.ask.pre_predicates.said(task) is not None
+    below = pod_set.min_member > 1 and task.job.active(pod_set) < pod_set.min_member
+
+    def about(job: PodGroupInfo) -> str:
+        other = _alike(job, pod_set, task.request.number)[place]
+        why = (
+            session.ask.pre_predicates.said(other) if ruled_out else None
+        ) or "no nodes with enough resources were found"
+        if below:
+            where = "" if pod_set.name == DEFAULT_POD_SET else f" of sub-group {pod_set.name}"
+            why = f"Resources were found for {found} pods{where} while {pod_set.min_member} are required. {why}"
+        return f"{other.namespace}/{other.name}: {why}"
+
+    return FitError(POD_SCHEDULING_ERRORS, about(task.job), rewrite=about)
+
+
+def _alike(job: PodGroupInfo, pod_set: PodSet, request: int) -> list[PodInfo]:
+    """Return the tasks of a pod set that make one request and are to be placed, or have just been."""
+    return [
+        task for task in job.by_pod_set[pod_set.name] if task.request.number == request and task.status in _TO_PLACE
+    ]
 
 
 def _together(

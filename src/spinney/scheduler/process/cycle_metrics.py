@@ -1,10 +1,16 @@
 """What the session scheduler tells Prometheus: cycles, their parts, and what became of decisions."""
 
+import collections
+from typing import Final
+
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
+from spinney.binding.gang_metrics import GangMetrics, LabelValues
 from spinney.scheduler.framework.results import CycleResult
 
-_SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10)
+MOST_CAUSES: Final = 50
+"""Plugins may give reasons of their own; more than these are counted as `Other`."""
+_SECONDS: Final = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10)
 
 
 class CycleMetrics:
@@ -49,9 +55,16 @@ class CycleMetrics:
         )
         self.bound = binds.labels("bound")
         self.refused = binds.labels("failed")
-        self.unschedulable = Gauge(
-            "spinney_scheduling_unschedulable_gangs", "Gangs the last cycle could not place.", registry=registry
+        self._unschedulable = Gauge(
+            "spinney_scheduling_unschedulable_gangs",
+            "Gangs the last cycle could not place, by reason: the filter that keeps most nodes from a pod that fits "
+            "nowhere, else a word such as OverLimit, TopologyConstraint or PodSchedulingErrors (its pods do not fit "
+            "together).",
+            ["reason"],
+            registry=registry,
         )
+        self._causes = LabelValues(MOST_CAUSES, other="Other")
+        self.gangs = GangMetrics(registry)
         self.released = Counter(
             "spinney_scheduling_released_gangs",
             "Gangs that stayed part-bound and were released by evicting what was bound.",
@@ -70,4 +83,11 @@ class CycleMetrics:
         self.decisions.labels("bind").inc(len(result.binds))
         self.decisions.labels("evict").inc(len(result.evictions))
         self.decisions.labels("pipeline").inc(len(result.pipelines))
-        self.unschedulable.set(len(result.unschedulable))
+        refused = collections.Counter(self._causes.of(each.cause) for each in result.unschedulable)
+        self._unschedulable.clear()
+        for cause in (*self._causes, *refused):  # a cause that was there stays, as zero
+            self._unschedulable.labels(cause).set(refused[cause])
+
+    def stopped(self) -> None:
+        """Say nothing about gangs that wait: another replica schedules them now."""
+        self._unschedulable.clear()

@@ -7,6 +7,8 @@ that only watches (:mod:`spinney.scheduler.process.shadow`) has other effects.
 
 import asyncio
 from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
 from typing import Any, Protocol
 
 import structlog
@@ -17,7 +19,7 @@ from spinney.binding.evicting import Disruption, Evictor, Victim
 from spinney.binding.placement import BindFailure, ChosenDevice, ClaimAllocation, GangPlacement, Placement
 from spinney.binding.pod_status import SCHEDULER_ERROR
 from spinney.binding.reporting import PodVerdict, Reporter
-from spinney.cluster.statuses import PodStatus
+from spinney.cluster.statuses import ACTIVE_ALLOCATED, PodStatus
 from spinney.gangs.tree import GangKey
 from spinney.kube.backoff import exponential
 from spinney.kube.cache import Change
@@ -75,6 +77,15 @@ class GroupStatuses(Protocol):
         ...
 
 
+@dataclass(frozen=True, slots=True)
+class _Wait:
+    """Since when a gang could have had nodes: the creation of its youngest pod."""
+
+    since: datetime
+    queue: str
+    pods: int
+
+
 class ClusterEffects:
     """Binds, evicts and reports. Mutable: it knows what is under way. ``wake`` asks for another cycle."""
 
@@ -123,22 +134,23 @@ class ClusterEffects:
         cluster, claims = self._inventory.cluster, self._inventory.claims
         changed = changed_nodes(cluster, decided_at)
         for gang, together in by_gang(binds).items():
+            wait = self._wait_of(gang, together)
             try:
                 problem = assume_gang(cluster, claims, together, changed=changed)
             except Exception as error:  # noqa: BLE001 - one gang, one failure
                 self._set_back(gang, together, error)
                 continue
             if problem is None:
-                self._begin(self._try_to_bind(gang, together), f"bind {gang}")
+                self._begin(self._try_to_bind(gang, together, wait), f"bind {gang}")
             else:
                 self._metrics.outdated.inc()
                 self._wake()
 
     def conclude(self, result: CycleResult) -> None:
         """Begin to evict; what could not be placed is reported."""
-        gangs = {eviction.pod: eviction.gang for eviction in result.evictions}
+        evictions = {eviction.pod: eviction for eviction in result.evictions}
         for disruption in self._disruptions(result.evictions):
-            self._begin(self._try_to_evict(disruption, gangs), f"evict for {disruption.name}")
+            self._begin(self._try_to_evict(disruption, evictions), f"evict for {disruption.name}")
         self._pod_groups.started(result.started, self._client.runtime.clock.now())
         self._report(result.unschedulable)
 
@@ -154,9 +166,18 @@ class ClusterEffects:
         self._under_way.add(task)
         task.add_done_callback(self._under_way.discard)
 
-    async def _try_to_bind(self, gang: GangKey, binds: Sequence[Bind]) -> None:
+    def _wait_of(self, gang: GangKey, binds: Sequence[Bind]) -> _Wait | None:
+        """Return how a gang that has no node yet has waited; ``None`` if it has some, and only grows."""
+        found = self._inventory.gangs.members(gang)
+        if found is None or any(status in ACTIVE_ALLOCATED for _, status in found.counts):
+            return None
+        pods = (found.pods.get(bind.pod) for bind in binds)
+        created = [pod[1].created for pod in pods if pod is not None and pod[1].created is not None]
+        return _Wait(max(created), found.gang.queue, len(found.pods)) if created else None
+
+    async def _try_to_bind(self, gang: GangKey, binds: Sequence[Bind], wait: _Wait | None) -> None:
         try:
-            await self._bind(gang, binds)
+            await self._bind(gang, binds, wait)
         except Exception as error:  # noqa: BLE001 - one gang, one failure
             self._set_back(gang, binds, error)
 
@@ -170,9 +191,15 @@ class ClusterEffects:
         )
         asyncio.get_running_loop().call_later(_LONGEST_HOLD, self._give_back, gang, binds)
 
-    async def _bind(self, gang: GangKey, binds: Sequence[Bind]) -> None:
+    async def _bind(self, gang: GangKey, binds: Sequence[Bind], wait: _Wait | None) -> None:
         placements = tuple(map(self._placement, binds))
+        clock = self._client.runtime.clock
+        began = clock.monotonic()
         outcome = await self._binder.bind(GangPlacement(str(gang), placements))
+        self._metrics.gangs.bound(clock.monotonic() - began, failed=outcome.failed)
+        if outcome.bound and wait is not None:
+            waited = (clock.now() - wait.since).total_seconds()
+            self._metrics.gangs.waited(waited, queue=wait.queue, pods=wait.pods)
         self._metrics.bound.inc(len(outcome.bound))
         for placement in outcome.bound:
             self._reporter.forget(placement.pod)
@@ -228,19 +255,21 @@ class ClusterEffects:
                 beneficiary=gang_reference(found.gang) if found is not None and for_others else None,
             )
 
-    async def _try_to_evict(self, disruption: Disruption, gangs: Mapping[Key, GangKey]) -> None:
+    async def _try_to_evict(self, disruption: Disruption, evictions: Mapping[Key, Eviction]) -> None:
         try:
-            await self._evict(disruption, gangs)
+            await self._evict(disruption, evictions)
         except Exception:
             log.exception("eviction failed", purpose=disruption.name)
             self._metrics.errors.labels("evicting").inc()
             asyncio.get_running_loop().call_later(_EVICT_AGAIN, self._wake)
 
-    async def _evict(self, disruption: Disruption, gangs: Mapping[Key, GangKey]) -> None:
+    async def _evict(self, disruption: Disruption, evictions: Mapping[Key, Eviction]) -> None:
         gone = await self._evictor.evict(disruption)
         now = self._client.runtime.clock.now()
         for victim in gone:
-            gang = gangs[victim.pod]
+            eviction = evictions[victim.pod]
+            gang = eviction.gang
+            self._metrics.gangs.evicted(1, queue=eviction.queue, reason=eviction.action)
             self._inventory.note_eviction(gang, now)
             self._conditions.disrupted(gang, victim.message)
             self._pod_groups.evicted([gang], now)

@@ -44,17 +44,17 @@ from spinney.scheduler.intake.inventory import Inventory
 from spinney.scheduler.intake.sources import OPTIONAL_KINDS, available
 from spinney.scheduler.plugins import default_registry
 from spinney.scheduler.process.commit import whole_gangs
-from spinney.scheduler.process.completing import completing_first
 from spinney.scheduler.process.cycle_metrics import CycleMetrics
 from spinney.scheduler.process.effects import ClusterEffects, Effects
 from spinney.scheduler.process.endpoint import Endpoint
+from spinney.scheduler.process.own_plugins import completing_first, without_shares
 from spinney.scheduler.process.recovering import give_back_claims
 from spinney.scheduler.process.releasing import Releases
 from spinney.scheduler.process.waking import confirms, may_change_decisions
-from spinney.scheduler.process.whole_devices import without_shares
 from spinney.scheduler.reporting.gang_conditions import GangConditions
 from spinney.scheduler.reporting.group_conditions import GroupConditions
 from spinney.scheduler.reporting.pod_group_conditions import PodGroupConditions
+from spinney.scheduler.reporting.queue_metrics import QueueMetrics
 from spinney.scheduler.reporting.queue_statuses import QueueStatuses
 from spinney.scheduler.reporting.volcano_groups import VolcanoGroups
 
@@ -108,6 +108,8 @@ class SchedulerProcess:
         self._runtime = client.runtime
         self._pace = pace
         self._metrics = metrics or CycleMetrics()
+        self._queue_metrics = QueueMetrics(self.inventory, self._metrics.gangs.queues)
+        self._metrics.registry.register(self._queue_metrics)
         self._rounds = Rounds(self.manager, CYCLES, slow_seconds=pace.slow, stuck_seconds=pace.stuck)
         self._woken = asyncio.Event()
         self._moment: datetime | None = None
@@ -221,6 +223,8 @@ class SchedulerProcess:
             self.inventory.apply(found)
         elif change.old is not None:
             self.inventory.delete(change.old)
+            if isinstance(change.old, kai.Queue):
+                self._metrics.gangs.forget_queue(change.key.name)
 
     async def _discover_for_ever(self) -> None:
         """Follow optional kinds that the API server begins to serve, such as those of a CRD installed later."""
@@ -254,6 +258,7 @@ class SchedulerProcess:
     async def _cycle_for_ever(self) -> None:
         if self._writing:
             await give_back_claims(self.inventory, self._device_claims)
+        self._queue_metrics.active = True
         try:
             while True:
                 await self._until_woken()
@@ -262,6 +267,8 @@ class SchedulerProcess:
                 if not await self._rounds.attempt(self._cycle):
                     self._woken.set()
         finally:
+            self._queue_metrics.active = False
+            self._metrics.stopped()
             await self._effects.finish()
 
     async def _until_woken(self) -> None:

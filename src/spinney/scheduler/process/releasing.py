@@ -6,6 +6,7 @@ and the evictions. A gang that a disruption budget protects is tried again after
 
 import asyncio
 from collections.abc import Iterable
+from typing import Final
 
 import structlog
 
@@ -21,7 +22,9 @@ from spinney.scheduler.process.cycle_metrics import CycleMetrics
 
 log = structlog.get_logger()
 
-EVENT_REASON = "GangReleased"
+EVENT_REASON: Final = "GangReleased"
+RELEASE: Final = "release"
+"""The word for it in metrics."""
 
 
 class Releases:
@@ -80,5 +83,6 @@ class Releases:
         self._metrics.released.inc()
         message = f"gang {gang} could not be completed and gives back what it holds"
         victims = tuple(Victim(Key(*record.key), record.uid, message) for record in placed)
-        await self._evictor.evict(Disruption(str(gang), victims, reason=EVENT_REASON))
+        gone = await self._evictor.evict(Disruption(str(gang), victims, reason=EVENT_REASON))
+        self._metrics.gangs.evicted(len(gone), queue=members.gang.queue, reason=RELEASE)
         self.gangs.postpone(gang, now=self._clock.monotonic())

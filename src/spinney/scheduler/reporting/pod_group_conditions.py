@@ -118,7 +118,7 @@ def scheduling_status(
     others = [each for each in present if each is not mine]
     if refusal is None:
         return None if mine is None else {"schedulingConditions": to_json(others)}
-    reasons = tuple(kai.UnschedulableReason(reason=each.reason, message=each.message) for each in refusal.errors)
+    reasons = tuple(kai.UnschedulableReason(reason=each.reason, message=refusal.said(each)) for each in refusal.errors)
     if mine is not None and (mine.message, mine.reasons) == (refusal.message, reasons):
         return None
     last = max((int(each.transition_id) for each in present if each.transition_id.isdigit()), default=-1)

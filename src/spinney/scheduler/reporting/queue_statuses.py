@@ -1,8 +1,7 @@
 """The status of Queue objects: what each queue and those below it hold and ask for.
 
 Written only where KAI's own queue controller does not run; that it does is told by the kinds that come with KAI's
-operator. What pods hold is kept per queue by the book of gangs, so a status costs the kinds of pods in a queue, not
-their number. Changes are gathered for a while, and only what differs is written.
+operator. Changes are gathered for a while, and only what differs is written.
 """
 
 import asyncio
@@ -20,12 +19,9 @@ from spinney.kube.client import Client
 from spinney.kube.discovery import served
 from spinney.kube.errors import Conflict, KubeError, NotFound
 from spinney.kube.keys import Key
-from spinney.scheduler.fairshare.amounts import ZERO
 from spinney.scheduler.fairshare.books import QueueBooks
-from spinney.scheduler.fairshare.charging import charge_of
-from spinney.scheduler.fairshare.status import queue_statuses
-from spinney.scheduler.fairshare.totals import device_sizes
 from spinney.scheduler.intake.inventory import Inventory
+from spinney.scheduler.reporting.queue_books import live_books
 
 log = structlog.get_logger()
 
@@ -87,20 +83,7 @@ class QueueStatuses:
 
 def current_statuses(inventory: Inventory) -> Mapping[str, kai.QueueStatus]:
     """Return the status of every queue by name, as the inventory is now."""
-    tree, table = inventory.queues, inventory.cluster.table
-    books = QueueBooks(tree, ZERO)
-    smallest = device_sizes(table).smallest
-    for queue, holdings in inventory.gangs.holdings.items():
-        if queue not in tree:
-            continue
-        for kind, count in holdings.items():
-            row = table.find(kind.node) if kind.node else None
-            memory = smallest if row is None else int(table.gpu_memory[row])
-            amounts = charge_of(kind.request, memory).times(count)
-            books.request(queue, amounts)
-            if kind.charged:
-                books.charge(queue, amounts, preemptible=kind.preemptible)
-    return queue_statuses(books)
+    return queue_statuses(live_books(inventory, inventory.queues))
 
 
 def _content(status: kai.QueueStatus) -> Mapping[str, object]:
@@ -108,3 +91,17 @@ def _content(status: kai.QueueStatus) -> Mapping[str, object]:
     found = to_json(status)
     wanted = ("childQueues", "allocated", "allocatedNonPreemptible", "requested")
     return {key: found.get(key) or ([] if key == "childQueues" else {}) for key in wanted}
+
+
+def queue_statuses(books: QueueBooks) -> dict[str, kai.QueueStatus]:
+    """Return the status of every queue by name, parents before children; conditions are their writers' business."""
+    tree = books.tree
+    return {
+        book.queue.name: kai.QueueStatus(
+            child_queues=tuple(sorted(tree.queues[child].name for child in tree.children[position])),
+            allocated=book.allocated.quantities(),
+            allocated_non_preemptible=book.allocated_non_preemptible.quantities(),
+            requested=book.requested.quantities(),
+        )
+        for position, book in enumerate(books.pages)
+    }

@@ -10,13 +10,16 @@ the number of victims, not its square.
 from collections.abc import Iterable, Iterator, Sequence
 
 from spinney.cluster.table import Mask
+from spinney.scheduler.framework import answers
 from spinney.scheduler.framework.jobs import PodGroupInfo
+from spinney.scheduler.framework.session import Session
 from spinney.scheduler.framework.tasks import PodInfo
 from spinney.scheduler.victims.order import Step, Steps
 from spinney.scheduler.victims.room import Room
 from spinney.scheduler.victims.selecting import Demand
 
 _EACH_STEP_UNTIL = 32
+_GENERATOR = "scenario_generator"
 
 
 class Scenarios:
@@ -87,3 +90,21 @@ def _without(room: Room, steps: Iterable[Step]) -> Room:
     for step in steps:
         after.release(step.tasks)
     return after
+
+
+def generated_scenarios(session: Session, job: PodGroupInfo) -> Iterator[Sequence[PodInfo]]:
+    """Return the scenarios of every generator in the order of registration; one that raises has nothing more to say."""
+    for name, hook in session.hooks.scenario_generators.items():
+        proposals: Iterator[Sequence[PodInfo]] | None = None
+        while True:
+            try:
+                with session.timings.measure(hook.plugin, _GENERATOR):
+                    proposals = iter(hook.fn(session, job)) if proposals is None else proposals
+                    victims = answers.victims(next(proposals, None))
+            except Exception as error:  # noqa: BLE001 - it has nothing more to say
+                fields = {"generator": name, "job": str(job.key)}
+                session.failures.add("scenario generator failed", hook.plugin, _GENERATOR, hook.fn, error, **fields)
+                break
+            if victims is None:
+                break
+            yield victims

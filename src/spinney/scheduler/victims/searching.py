@@ -32,14 +32,12 @@ from spinney.scheduler.framework.jobs import PodGroupInfo
 from spinney.scheduler.framework.results import FitError
 from spinney.scheduler.framework.session import Session
 from spinney.scheduler.framework.tasks import PodInfo, by_request
-from spinney.scheduler.victims.budget import Budget
-from spinney.scheduler.victims.failures import FailedSearches
-from spinney.scheduler.victims.generating import generated_scenarios
+from spinney.scheduler.placement.failed_jobs import FailedSearches
 from spinney.scheduler.victims.order import Step, Steps, VictimOrder
 from spinney.scheduler.victims.pool import VictimPool
 from spinney.scheduler.victims.room import Room
 from spinney.scheduler.victims.rule import VictimRule
-from spinney.scheduler.victims.scenarios import Scenarios
+from spinney.scheduler.victims.scenarios import Scenarios, generated_scenarios
 from spinney.scheduler.victims.selecting import Demand, choose
 from spinney.scheduler.victims.simulating import Bystanders, Trial, simulate
 
@@ -91,6 +89,35 @@ def _search(session: Session, search: "Search", failed: FailedSearches | None, j
     session.record_failures(job, failures)
     if failed is not None and session.failures.total == failures and search.rule.remark(session, job) is None:
         failed.add(job)
+
+
+class Budget:
+    """How long an action may search, and each job a part of what is left of it. Mutable: jobs begin in turn.
+
+    A job never gets more than half of what is left, so a hard one cannot keep those behind it from their turn. Time is
+    only looked at between scenarios; on a clock that stands still nothing ever runs out.
+    """
+
+    def __init__(self, monotonic: Callable[[], float], *, action_seconds: float, job_seconds: float) -> None:
+        self._monotonic = monotonic
+        self._job_seconds = job_seconds
+        self._end = monotonic() + action_seconds
+        self._job_end = self._end
+
+    @property
+    def is_spent(self) -> bool:
+        """Tell whether the action's time is over."""
+        return self._monotonic() > self._end
+
+    @property
+    def is_job_spent(self) -> bool:
+        """Tell whether the time of the job that began last is over."""
+        return self._monotonic() > self._job_end
+
+    def begin_job(self) -> None:
+        """Give a job its time."""
+        now = self._monotonic()
+        self._job_end = now + min(self._job_seconds, max(self._end - now, 0.0) / 2)
 
 
 class Search:

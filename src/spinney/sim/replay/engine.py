@@ -20,9 +20,8 @@ import msgspec
 
 from spinney.api.labels import HOSTNAME
 from spinney.cluster.pods import PodKey
-from spinney.runtime import InlineExecutor, Runtime
+from spinney.runtime import InlineExecutor, Runtime, collection_held_off
 from spinney.scheduler.config import PluginOption, SchedulerConfig
-from spinney.scheduler.cycle.collecting import collection_held_off
 from spinney.scheduler.cycle.scheduler import Scheduler
 from spinney.scheduler.framework.plugin import PluginRegistry
 from spinney.scheduler.framework.results import Bind, CycleResult

@@ -34,8 +34,7 @@ from spinney.scheduler.framework.session import Session
 from spinney.scheduler.framework.tasks import PodInfo
 from spinney.scheduler.placement.devices import WHOLE_DEVICE
 from spinney.scheduler.plugins.packing.learning import Knowledge, learn
-from spinney.scheduler.plugins.packing.stranding import Amounts, stranded_gpus
-from spinney.scheduler.plugins.packing.workload import LEVELS, asked_of, gpus_of, needs_of
+from spinney.scheduler.plugins.packing.workload import LEVELS, Amounts, asked_of, gpus_of, needs_of, stranded_gpus
 from spinney.scheduler.plugins.resourcetype import needs_no_gpu
 
 _FREE_GPU: Final = 0.15 / 8

@@ -27,6 +27,8 @@ _LEAST: Final = 1e-6
 
 Ratios = npt.NDArray[np.float64]
 Columns = npt.NDArray[np.intp]
+Amounts = npt.NDArray[np.float64]
+"""Amounts by node, ``[node]``, or by resource and node, ``[resource, node]``."""
 
 
 @dataclass(frozen=True)
@@ -110,4 +112,15 @@ def _quantiles(values: Ratios, weights: Ratios) -> Ratios:
     reached = np.cumsum(weights[order])
     wanted = reached[-1] * (np.arange(QUANTILES) + 0.5) / QUANTILES
     found: Ratios = np.maximum(values[order][np.searchsorted(reached, wanted)], _LEAST)
+    return found
+
+
+def stranded_gpus(workload: Workload, gpus: Amounts, others: Amounts) -> Amounts:
+    """Return how many of the free GPUs of each node will stay free, on average over what pods ask for with a GPU.
+
+    ``others`` is what is free of the resources of ``workload.columns``, ``[resource, node]``.
+    """
+    usable = (others[:, None, :] / workload.ratios[:, :, None]).min(axis=0)
+    idle: Amounts = np.maximum(gpus - usable, 0.0)
+    found: Amounts = idle.sum(axis=0) / len(idle)
     return found

@@ -1,0 +1,97 @@
+"""Jobs that ask for the same thing share one verdict: what one was refused, another need not try.
+
+It holds where every plugin treats alike jobs alike.
+"""
+
+from collections.abc import Mapping, Sequence
+
+from spinney.cluster.classes import RequestClass
+from spinney.cluster.statuses import PodStatus
+from spinney.gangs.tree import GangKey, Member, PodSet
+from spinney.scheduler.framework.jobs import PodGroupInfo
+from spinney.scheduler.framework.tasks import NUMBER, PodInfo
+
+Signature = tuple[object, ...]
+
+
+class FailedSignatures:
+    """The jobs that found no place in one action. Mutable.
+
+    A verdict holds while nothing is decided, or if all pods of the job ask for the same and for nothing of other pods:
+    while jobs are only being placed room only shrinks, and what does not fit into more room does not fit into less.
+    """
+
+    def __init__(self) -> None:
+        self._failed: dict[Signature, GangKey] = {}
+
+    def add(self, job: PodGroupInfo) -> None:
+        """Remember that a job was refused."""
+        signature = signature_of(job)
+        if signature is not None:
+            self._failed.setdefault(signature, job.key)
+
+    def decided(self) -> None:
+        """Forget what may be otherwise now that something was decided."""
+        self._failed = {signature: key for signature, key in self._failed.items() if signature[-1]}
+
+    def find(self, job: PodGroupInfo) -> GangKey | None:
+        """Return a refused job that asked for the same, if there is one."""
+        if not self._failed:
+            return None
+        signature = signature_of(job)
+        return self._failed.get(signature) if signature is not None else None
+
+
+def signature_of(job: PodGroupInfo) -> Signature | None:
+    """Return what placement of a job depends on; ``None`` if where its own pods are plays a part."""
+    if job.holds_anything:
+        return None
+    requests = tuple((name, tuple(map(NUMBER, _to_place(tasks)))) for name, tasks in job.by_pod_set.items())
+    asked = job.asked
+    only_room = len(asked) == 1 and not any(request.constraints.looks_at_pods for request in asked)
+    return (job.queue, job.priority, job.gang.preemptible, job.namespace, job.root, requests, only_room)
+
+
+def _to_place(tasks: Sequence[PodInfo]) -> Sequence[PodInfo]:
+    return [task for task in tasks if task.status is PodStatus.PENDING]
+
+
+class FailedSearches:
+    """The easiest job of each kind for which a search for victims failed in one action. Mutable.
+
+    Two jobs are of one kind if they ask for the same things under the same constraints, though maybe for more or fewer
+    of them. If one failed, another that asks for at least as many of each fails too; one that asks for fewer is tried.
+    ``within_queue`` says that what may be disturbed depends on the job's queue and priority.
+    """
+
+    def __init__(self, *, within_queue: bool) -> None:
+        self._within_queue = within_queue
+        self._failed: dict[Signature, tuple[GangKey, Mapping[RequestClass, int]]] = {}
+
+    def find(self, job: PodGroupInfo) -> GangKey | None:
+        """Return a failed job of the same kind that asked for no more, if there is one."""
+        kind = self._kind(job)
+        if kind is None or kind not in self._failed:
+            return None
+        key, failed = self._failed[kind]
+        asked = job.asked
+        return key if all(asked.get(request, 0) >= count for request, count in failed.items()) else None
+
+    def add(self, job: PodGroupInfo) -> None:
+        """Remember that the search for a job failed."""
+        kind = self._kind(job)
+        if kind is not None:
+            self._failed[kind] = (job.key, job.asked)
+
+    def _kind(self, job: PodGroupInfo) -> Signature | None:
+        if job.holds_anything:
+            return None  # where its own pods are plays a part
+        whose = (job.queue, job.priority) if self._within_queue else ()
+        return (whose, job.gang.preemptible, job.namespace, frozenset(job.asked), _shape(job.root))
+
+
+def _shape(member: Member) -> object:
+    """Return the tree of a job without its numbers."""
+    if isinstance(member, PodSet):
+        return member.topology
+    return (member.topology, member.min_groups, tuple(map(_shape, member.members)))
