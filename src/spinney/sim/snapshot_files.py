@@ -22,13 +22,13 @@ import yaml
 from spinney.api import yaml_text
 from spinney.api.core import NODE, PERSISTENT_VOLUME, PERSISTENT_VOLUME_CLAIM, POD, PodSpec
 from spinney.api.kai import BIND_REQUEST, POD_GROUP, QUEUE, TOPOLOGY
+from spinney.api.pod_rules.defaults import fill_pod_defaults
 from spinney.api.resource import Resource
 from spinney.api.resource_claims import DEVICE_CLASS, RESOURCE_CLAIM, RESOURCE_SLICE
 from spinney.api.scheduling import PRIORITY_CLASS
 from spinney.api.storage import STORAGE_CLASS
 from spinney.api.struct import JSON, Struct, convert, encode
 from spinney.runtime.private_files import write_private
-from spinney.server.pods.defaults import fill_pod_defaults
 from spinney.sim.kai_config import configuration_of
 from spinney.sim.snapshot import BY_NAME, ClusterSnapshot, Unseen, projected
 

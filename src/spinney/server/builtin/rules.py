@@ -5,12 +5,12 @@ import re
 from collections.abc import Mapping
 from datetime import datetime
 
+from spinney.api.pod_rules.defaults import fill_template_defaults
 from spinney.api.selectors import LabelSelector
 from spinney.api.struct import JSON, convert
 from spinney.server.builtin.storage import fill_claim_defaults
 from spinney.server.exchange.status import Cause, forbidden_value, invalid_value, required, unsupported_value
 from spinney.server.kinds.kind import Behaviour
-from spinney.server.pods.defaults import fill_template_defaults
 from spinney.server.pods.validation import validate_template
 
 HIGHEST_USER_PRIORITY = 1_000_000_000

@@ -3,10 +3,10 @@
 from collections.abc import Collection
 from datetime import datetime
 
+from spinney.api.pod_rules.defaults import fill_pod_defaults, first_status
 from spinney.api.struct import JSON
 from spinney.server.exchange.status import Cause
 from spinney.server.kinds.kind import Behaviour
-from spinney.server.pods.defaults import fill_pod_defaults, first_status
 from spinney.server.pods.validation import validate_pod, validate_pod_update
 
 _TIMES = ("lastProbeTime", "lastTransitionTime")  # which a condition always has, be it null
