@@ -5,7 +5,6 @@ The parts are the ones that run in production; only the transport between them i
 without the server (:class:`Stack`) run against any API server.
 """
 
-import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field, replace
@@ -40,6 +39,7 @@ from spinney.scheduler.framework.plugin import PluginRegistry
 from spinney.scheduler.intake.inventory import Inventory
 from spinney.scheduler.process.process import SchedulerProcess
 from spinney.server import ApiServer, ServerOptions
+from spinney.sim.parts import running
 from spinney.sim.transport import InProcessTransport
 from spinney.workloads import Workloads
 
@@ -171,7 +171,7 @@ class Stack:
                 await self.compute_domains.prepare()
             for part in (self.compute_domains, self.operator, self.schedulers, self.workloads):
                 if part is not None:
-                    await parts.enter_async_context(_running(part))
+                    await parts.enter_async_context(running(part))
             yield self
 
 
@@ -210,17 +210,3 @@ class EmbeddedCluster:
             self._services[f"{_WEBHOOKS.namespace}/{_WEBHOOKS.name}"] = f"127.0.0.1:{port}"
             await register(self.client, _WEBHOOKS, certificate.authority, authorizer=False)
             yield
-
-
-@asynccontextmanager
-async def _running(part: ComputeDomains | Operator | Schedulers | Workloads) -> AsyncIterator[None]:
-    async with asyncio.TaskGroup() as tasks:
-        running = tasks.create_task(part.run(), name=type(part).__name__)
-        ready = tasks.create_task(part.manager.wait_until_ready())
-        await asyncio.wait({running, ready}, return_when=asyncio.FIRST_COMPLETED)
-        try:
-            yield
-        finally:
-            ready.cancel()
-            part.stop()
-            await asyncio.wait({running})
