@@ -21,7 +21,7 @@ import asyncio, sys
 from pathlib import Path
 from spinney.runtime import Runtime
 from spinney.server import ApiServer, ServerOptions
-from spinney.server.http.serving import HttpServer
+from spinney.server import HttpServer
 
 async def main():
     directory = Path(sys.argv[2]) if len(sys.argv) > 2 else None

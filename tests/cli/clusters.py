@@ -18,8 +18,7 @@ from spinney.api.topology_binding import CLUSTER_TOPOLOGY_BINDING
 from spinney.cli import main
 from spinney.kube.client import Client
 from spinney.runtime import Runtime
-from spinney.server import ServerOptions
-from spinney.server.http.serving import HttpServer
+from spinney.server import HttpServer, ServerOptions
 from spinney.server.options import AuthorizationMode
 from spinney.sim.embedded import EmbeddedCluster, StackOptions
 from spinney.sim.shapes import gpu_cluster, topology_binding

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from spinney.server.http.serving import HttpServer
+from spinney.server import HttpServer
 from spinney.testing.controlplane import GoMissing, find_binaries
 
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from spinney.server.http.serving import HttpServer
+from spinney.server import HttpServer
 from tests.server.api import a_definition, a_pod
 
 pytestmark = pytest.mark.real

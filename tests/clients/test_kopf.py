@@ -9,8 +9,7 @@ from typing import Any
 
 import pytest
 
-from spinney.server import ApiServer
-from spinney.server.http.serving import HttpServer
+from spinney.server import ApiServer, HttpServer
 from tests.server.api import DEFINITIONS, WIDGETS, Api, a_definition, a_widget
 
 pytestmark = [pytest.mark.real, pytest.mark.filterwarnings("ignore::DeprecationWarning")]

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from spinney.runtime import Runtime
-from spinney.server.http.serving import HttpServer
+from spinney.server import HttpServer
 from spinney.sim.embedded import EmbeddedCluster, StackOptions
 from spinney.sim.shapes import gpu_cluster
 from tests.clients.kubectl import Kubectl, served

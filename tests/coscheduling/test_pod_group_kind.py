@@ -11,7 +11,7 @@ import pytest
 from spinney.api.coscheduling import POD_GROUP
 from spinney.kube.errors import Invalid
 from spinney.runtime import Runtime
-from spinney.server.http.serving import HttpServer
+from spinney.server import HttpServer
 from spinney.sim.embedded import EmbeddedCluster, StackOptions
 from spinney.sim.shapes import gpu_cluster
 from tests.clients.kubectl import Kubectl, served

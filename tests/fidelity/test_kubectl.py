@@ -14,8 +14,7 @@ from pathlib import Path
 import pytest
 
 from spinney.runtime import Runtime
-from spinney.server import ApiServer, ServerOptions
-from spinney.server.http.serving import HttpServer
+from spinney.server import ApiServer, HttpServer, ServerOptions
 from spinney.testing.controlplane import ControlPlane
 from tests.clients.kubectl import Kubectl, kubectl_binary, served
 

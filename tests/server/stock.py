@@ -9,8 +9,7 @@ import pytest
 
 from spinney.api.struct import JSON
 from spinney.runtime import Runtime
-from spinney.server import ApiServer
-from spinney.server.http.serving import HttpServer
+from spinney.server import ApiServer, HttpServer
 from spinney.testing.controlplane.binaries import Binaries, GoMissing, find_binaries
 from spinney.testing.controlplane.process import Process
 from spinney.testing.controlplane.tether import Tether

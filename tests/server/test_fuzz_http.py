@@ -15,8 +15,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from spinney.runtime import Runtime
-from spinney.server import ApiServer, ServerOptions
-from spinney.server.http.serving import HttpServer, Listening
+from spinney.server import ApiServer, HttpServer, Listening, ServerOptions
 from tests.server.api import (
     APPLY,
     CONFIG_MAPS,

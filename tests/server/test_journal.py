@@ -14,9 +14,8 @@ import pytest
 
 from spinney.api.struct import JSON
 from spinney.runtime import Runtime
-from spinney.server import ApiServer, Request, ServerOptions
+from spinney.server import ApiServer, HttpServer, Request, ServerOptions
 from spinney.server.authentication.identity import IdentityUnusable
-from spinney.server.http.serving import HttpServer
 from spinney.server.store import Journal, JournalUnusable, journal
 from tests.server.api import CONFIG_MAPS, DEFINITIONS, WIDGETS, Api, a_config_map, a_definition, a_widget
 
@@ -95,7 +94,7 @@ import asyncio, resource, sys
 from pathlib import Path
 from spinney.runtime import Runtime
 from spinney.server import ApiServer, Request, ServerOptions
-from spinney.server.http.serving import HttpServer
+from spinney.server import HttpServer
 
 directory = Path(sys.argv[1])
 MAPS = "/api/v1/namespaces/default/configmaps"

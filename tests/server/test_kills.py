@@ -21,7 +21,7 @@ import asyncio, sys
 from pathlib import Path
 from spinney.runtime import Runtime
 from spinney.server import ApiServer, ServerOptions
-from spinney.server.http.serving import HttpServer, Listening
+from spinney.server import HttpServer, Listening
 from spinney.server.store import journal
 
 journal._OUTDATED_FLOOR = int(sys.argv[2])

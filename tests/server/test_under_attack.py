@@ -11,8 +11,7 @@ from yarl import URL
 
 from spinney.api.struct import JSON
 from spinney.runtime import Runtime
-from spinney.server import ApiServer, ServerOptions
-from spinney.server.http.serving import HttpServer, Listening
+from spinney.server import ApiServer, HttpServer, Listening, ServerOptions
 from tests.server.api import CONFIG_MAPS, NODES, an_api
 from tests.server.attacks import STORY, Step
 

@@ -77,6 +77,11 @@ class LazyGroup(click.Group):
             click.echo(err=True)  # what the terminal shows of Ctrl-C has no line of its own
             ctx.exit(128 + signal.SIGINT)
         except Exception as error:
+            if isinstance(error, ModuleNotFoundError) and str(error.name).startswith("spinney.server"):
+                raise click.ClickException(
+                    f"'spinney {ctx.invoked_subcommand}' needs the embedded API server, which is not installed here:"
+                    " pip install 'spinney[embedded]'"
+                ) from error
             if os.environ.get(_TRACEBACK):
                 raise
             said = printable(" ".join(f"{type(error).__name__}: {error}".split()))

@@ -10,8 +10,7 @@ from pathlib import Path
 from spinney.api.coordination import LEASE
 from spinney.api.core import NAMESPACE, POD
 from spinney.runtime import Runtime
-from spinney.server import ApiServer
-from spinney.server.http.serving import HttpServer
+from spinney.server import ApiServer, HttpServer
 from tests.scheduler.process.world import NS, World
 
 COMMAND = "from spinney.cli import main; main()"

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import click
 
+from spinney.cli.manifests.offline_backends import Unreachable
 from spinney.cli.options import ProcessOptions
 from spinney.cli.processes import print_checked, run_process, until_cancelled
 from spinney.cli.settings.plugin_files import PluginText, policies_of
@@ -14,9 +15,7 @@ from spinney.coscheduling.process import COMPONENT, CoschedulerProcess
 from spinney.kube.client import Client
 from spinney.kube.manager import Manager
 from spinney.runtime import Runtime
-from spinney.server import ApiServer
 from spinney.sim.policies import with_framework_policies
-from spinney.sim.transport import InProcessTransport
 
 
 def coscheduler(
@@ -52,7 +51,7 @@ def _check(configuration: CoschedulerConfiguration, registry: PluginRegistry) ->
     """Make every profile with its plugins, as the process would; raises what the process would."""
     runtime = Runtime.system()
     try:
-        client = Client(InProcessTransport(ApiServer(runtime)), runtime, field_manager=COMPONENT)
+        client = Client(Unreachable(), runtime, field_manager=COMPONENT)
         CoschedulerProcess(client, configuration, registry=registry)
     finally:
         runtime.executor.close()

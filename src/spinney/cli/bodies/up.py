@@ -23,9 +23,8 @@ from spinney.kube.manager import ComponentFailed
 from spinney.nodes import ClusterSpec, InvalidClusterSpec
 from spinney.operator.operator import ComputeDomainsMissing
 from spinney.runtime import Runtime
-from spinney.server import ServerOptions
+from spinney.server import HttpServer, Listening, ServerOptions
 from spinney.server.authentication.identity import IdentityUnusable
-from spinney.server.http.serving import HttpServer, Listening
 from spinney.server.options import AuthorizationMode
 from spinney.server.store import ChangeNotKept, JournalUnusable
 from spinney.sim.embedded import EmbeddedCluster, StackOptions

@@ -14,7 +14,7 @@ from spinney.cli.terminal.output import progress
 from spinney.dashboard.local import dashboard_of
 from spinney.explain.amounts import counted
 from spinney.nodes import PodTimes
-from spinney.server.http.serving import HttpServer
+from spinney.server import HttpServer
 from spinney.sim.shapes import gpu_cluster
 
 _KUBECONFIG = Path("~/.spinney/demo-kubeconfig").expanduser()

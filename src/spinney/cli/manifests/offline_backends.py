@@ -26,7 +26,7 @@ class NeedsCluster(Exception):
 
 async def judge(kind: type[SchedulerBackend], config: Any, pcs: PodCliqueSet, *, runtime: Runtime) -> list[Degradation]:
     """Return what a backend says of a set; raises :class:`Rejected`, or :class:`NeedsCluster` where it stays open."""
-    client = Client(_Unreachable(), runtime)
+    client = Client(Unreachable(), runtime)
     backend = kind(BackendContext(client, EventRecorder(client, "validate"), runtime.clock, _Nothing()), config)
     try:
         await backend.init()
@@ -36,7 +36,7 @@ async def judge(kind: type[SchedulerBackend], config: Any, pcs: PodCliqueSet, *,
     return await backend.validate_pod_clique_set(pcs, None)
 
 
-class _Unreachable:
+class Unreachable:
     """A transport to no cluster."""
 
     async def request(
