@@ -184,9 +184,9 @@ class QuorumSearch:
         for value in values & held if held else values:
             mask = within & domain(self._table, scope.key, value)
             if all(
-                int(each.slots(self._table, more=self._gained())[mask].sum()) >= each.count
+                int(each.per_node(self._table.idle + self._gained())[mask].sum()) >= each.count
                 for each in wanted
-                if each.alone
+                if not each.one_per_node
             ):
                 ranked.append((-fitting(wanted, trial.view.table, mask), value))
         return [value for _, value in sorted(ranked)] if len(held) <= 1 else []

@@ -13,11 +13,12 @@ from spinney.api.struct import Struct
 from spinney.cluster.classes import RequestClass
 from spinney.cluster.filters import Candidate, FilterFramework
 from spinney.cluster.filters.framework import NODE_FILTERS
+from spinney.cluster.fitting import Demand
 from spinney.cluster.pods import PodRecord
 from spinney.cluster.statuses import PodStatus
 from spinney.cluster.table import Mask
 from spinney.dashboard.board import Board
-from spinney.explain.domains import Demand, DomainTable, domain_reports
+from spinney.explain.domains import DomainTable, domain_reports
 from spinney.explain.reasons import Shortage
 from spinney.gangs.tree import GangKey, required_of_all
 

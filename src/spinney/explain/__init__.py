@@ -5,8 +5,9 @@ This room knows no scheduler. A scheduler hands over the masks of its filters an
 :mod:`~spinney.explain.rendering` writes those as JSON, text, a condition or an event.
 """
 
+from spinney.cluster.fitting import Demand
 from spinney.explain.counting import NodeNames, Refusal, Room, obstacles, pod_report
-from spinney.explain.domains import Demand, DomainTable, domain_reports, nearest_miss
+from spinney.explain.domains import DomainTable, domain_reports, nearest_miss
 from spinney.explain.reasons import (
     DomainReport,
     Explanation,

@@ -15,9 +15,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from spinney.cluster.fitting import Demand, capacity, first_of, largest_first, widened
+from spinney.cluster.resources import Vector
+from spinney.cluster.table import Matrix
 from spinney.explain.reasons import DomainReport, Shortage
 
-IntArray = NDArray[np.int64]
 _Costs = NDArray[np.float64]
 
 
@@ -31,59 +33,13 @@ class DomainTable:
     level: str
     domains: Sequence[str]
     domain_of: NDArray[np.int32]
-    free: IntArray
-    allocatable: IntArray
-
-
-@dataclass(frozen=True, slots=True)
-class Demand:
-    """``count`` like pods that each ask for ``request[resource]``; ``usable[node]`` may rule nodes out for them."""
-
-    request: IntArray
-    count: int
-    usable: NDArray[np.bool_] | None = None
-
-    def per_node(self, room: IntArray) -> IntArray:
-        """Return how many of the pods fit into each row of ``room[node, resource]``."""
-        fits = pods_per_node(room, self.request, self.count)
-        return fits if self.usable is None else fits * self.usable
-
-    def at(self, rows: NDArray[np.intp]) -> "Demand":
-        """Return the same demand on some of the nodes."""
-        return self if self.usable is None else Demand(self.request, self.count, self.usable[rows])
+    free: Matrix
+    allocatable: Matrix
 
 
 def domain_reports(table: DomainTable, demands: Sequence[Demand], resources: Sequence[str]) -> list[DomainReport]:
     """Report every domain of ``table`` for all pods of ``demands`` together; in domain order."""
     return [_report(table, index, demands, resources) for index in range(len(table.domains))]
-
-
-def pods_held(domain_of: NDArray[np.int32], domains: int, free: IntArray, demands: Sequence[Demand]) -> IntArray:
-    """Return how many pods of ``demands`` each domain has room for, ``[domain]``; ``domain_of`` is ``[node]``.
-
-    For like pods that is also more than there are, so that the tightest of domains that hold them all can be told.
-    """
-    room = _widened(free, _width(demands))
-    total = np.zeros(domains, dtype=np.int64)
-    left = _largest_first(demands, room)
-    while left:
-        demand = left.pop(0)
-        fits = demand.per_node(room)
-        if left:
-            fits = _first_of_each(domain_of, fits, demand.count)
-            room = room - fits[:, None] * demand.request
-        inside = np.bincount(domain_of, weights=fits, minlength=domains).astype(np.int64)
-        total += inside if len(demands) == 1 else np.minimum(inside, demand.count)
-    return total
-
-
-def capacity(allocatable: IntArray, demands: Sequence[Demand]) -> int:
-    """Return how many pods of ``demands`` nodes could hold when empty, at most; fewer only if that is certain."""
-    room = _widened(allocatable, _width(demands))
-    alone = sum(min(int(demand.per_node(room).sum()), demand.count) for demand in demands)
-    asked = sum((demand.count * demand.request for demand in demands), np.zeros(room.shape[1], dtype=np.int64))
-    enough = bool((asked <= room.sum(axis=0)).all())
-    return alone if enough else min(alone, sum(demand.count for demand in demands) - 1)
 
 
 def nearest_miss(reports: Iterable[DomainReport]) -> DomainReport | None:
@@ -92,24 +48,16 @@ def nearest_miss(reports: Iterable[DomainReport]) -> DomainReport | None:
     return min(missed, key=lambda report: (not report.possible, -report.fits, report.domain), default=None)
 
 
-def pods_per_node(room: IntArray, request: IntArray, at_most: int) -> IntArray:
-    """Return, per node, how many pods of ``request[resource]`` fit into ``room[node, resource]``."""
-    counts = np.full(len(room), at_most, dtype=np.int64)
-    for column in np.flatnonzero(request > 0).tolist():
-        np.minimum(counts, room[:, column] // request[column], out=counts)
-    return np.maximum(counts, 0)
-
-
 def _report(table: DomainTable, index: int, demands: Sequence[Demand], resources: Sequence[str]) -> DomainReport:
     """Report one domain of ``table``."""
     rows = np.flatnonzero(table.domain_of == index)
     demands = [demand.at(rows) for demand in demands]
-    room, empty = (_widened(room[rows], _width(demands)) for room in (table.free, table.allocatable))
+    room, empty = (widened(room[rows], demands) for room in (table.free, table.allocatable))
     needed = sum(demand.count for demand in demands)
     holds = capacity(empty, demands)
     missing: list[tuple[Demand, int]] = []
-    for demand in _largest_first(demands, empty):
-        taken = _first_of_each(np.zeros(len(room), dtype=np.int32), demand.per_node(room), demand.count)
+    for demand in largest_first(demands, empty):
+        taken = first_of(demand.per_node(room), demand.count)
         missing.append((demand, demand.count - int(taken.sum())))
         used = taken[:, None] * demand.request
         room, empty = room - used, np.maximum(empty - used, 0)
@@ -134,37 +82,7 @@ def _report(table: DomainTable, index: int, demands: Sequence[Demand], resources
     )
 
 
-def _largest_first(demands: Sequence[Demand], room: IntArray) -> list[Demand]:
-    """Return the demands, those first whose pods ask for most of what there is of some resource."""
-    if len(demands) == 1:
-        return list(demands)
-    most = np.maximum(room.max(axis=0, initial=0), 1)
-    return sorted(demands, key=lambda demand: -float((demand.request / most).max(initial=0.0)))
-
-
-def _first_of_each(domain_of: NDArray[np.int32], fits: IntArray, count: int) -> IntArray:
-    """Return ``fits[node]`` cut to ``count`` in each domain, its first nodes first."""
-    order = np.argsort(domain_of, kind="stable")
-    before = np.cumsum(fits[order]) - fits[order]
-    where = domain_of[order]
-    starts = np.flatnonzero(np.r_[True, where[1:] != where[:-1]]) if len(where) else np.empty(0, dtype=np.intp)
-    before -= np.repeat(before[starts], np.diff(np.r_[starts, len(where)]))
-    cut = np.empty_like(fits)
-    cut[order] = np.clip(count - before, 0, fits[order])
-    return cut
-
-
-def _width(demands: Sequence[Demand]) -> int:
-    return max(len(demand.request) for demand in demands)
-
-
-def _widened(room: IntArray, width: int) -> IntArray:
-    """Return ``room`` with exactly ``width`` columns, those that were missing filled with zeros."""
-    missing = width - room.shape[1]
-    return np.pad(room, ((0, 0), (0, missing))) if missing > 0 else room[:, :width]
-
-
-def _cheapest(room: IntArray, demand: Demand, at_most: IntArray, count: int) -> IntArray:
+def _cheapest(room: Matrix, demand: Demand, at_most: Vector, count: int) -> Vector:
     """Lay ``count`` pods where they lack least, at most ``at_most[node]``; return how many each node was given."""
     given = np.zeros_like(at_most)
     nodes = np.flatnonzero(at_most > 0)
@@ -184,7 +102,7 @@ def _cheapest(room: IntArray, demand: Demand, at_most: IntArray, count: int) -> 
     return given
 
 
-def _lacking(room: IntArray, request: IntArray, most: int) -> _Costs:
+def _lacking(room: Matrix, request: Vector, most: int) -> _Costs:
     """Return what 1 to ``most`` pods lack on each node, ``[node, pods]``, in units of one pod's request."""
     pods = np.arange(1, most + 1)
     total = np.zeros((len(room), most))
@@ -193,7 +111,7 @@ def _lacking(room: IntArray, request: IntArray, most: int) -> _Costs:
     return total
 
 
-def _named(lacking: IntArray, resources: Sequence[str]) -> tuple[Shortage, ...]:
+def _named(lacking: Matrix, resources: Sequence[str]) -> tuple[Shortage, ...]:
     total = lacking.sum(axis=0)
     return tuple(
         Shortage(resource=resources[column], amount=int(total[column]), nodes=int(np.count_nonzero(lacking[:, column])))

@@ -18,7 +18,6 @@ import numpy as np
 
 from spinney.scheduler.cycle.scheduler import Scheduler
 from spinney.scheduler.evaluation import turns
-from spinney.scheduler.evaluation.fitting import resource_fit
 from spinney.scheduler.evaluation.job_order import Orders
 from spinney.scheduler.evaluation.node_rules import accepts
 from spinney.scheduler.fairshare.queues import Queue
@@ -327,7 +326,7 @@ def _promises(hook: Hook[Any]) -> bool:
 def _fits(session: Session, task: PodInfo, node: NodeInfo) -> tuple[bool, bool]:
     """Return whether a node has the resources once what is terminating is gone, and now."""
     if task.request.share is not None:
-        fits = resource_fit(session.nodes, task.request, np.array([node.row]))
+        fits = session.nodes.resource_fit(task.request, np.array([node.row]))
         return bool(fits[0][0]), bool(fits[1][0])
     idle, releasing = node.idle, node.releasing
     asked = session.nodes.table.axis.amounts(task.request.requests)

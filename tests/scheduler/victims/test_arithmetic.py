@@ -16,7 +16,7 @@ from spinney.scheduler.framework.jobs import PodGroupInfo
 from spinney.scheduler.framework.session import Session
 from spinney.scheduler.victims.order import Step, Steps, VictimOrder
 from spinney.scheduler.victims.pool import VictimPool
-from spinney.scheduler.victims.room import Room
+from spinney.scheduler.victims.room import FreedRoom
 from spinney.scheduler.victims.rule import VictimRule
 from spinney.scheduler.victims.searching import NO_ROOM, TOO_LITTLE, Search
 from spinney.scheduler.victims.simulating import Bystanders, Trial, simulate
@@ -85,7 +85,7 @@ def test_room_counts_what_evicting_would_free(world: World) -> None:
     """Room after releasing steps on paper is what the ledger has after evicting them virtually."""
     session = opened(world)
     for job in pending_jobs(session, recorded=False):
-        room, statement = Room.of(session), session.statement()
+        room, statement = FreedRoom.of(session), session.statement()
         for step in steps_for(session, RULES["consolidation"], job):
             room.release(step.tasks)
             for task in step.tasks:

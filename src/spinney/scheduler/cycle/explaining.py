@@ -17,11 +17,11 @@ from spinney.binding.pod_status import SCHEDULER_ERROR
 from spinney.cluster.filters import SESSION_FILTERS, Candidate, FilterFramework, FilterResult, Refusal, resources_fit
 from spinney.cluster.filters.framework import NODE_FILTERS
 from spinney.cluster.filters.obstacles import obstacle
+from spinney.cluster.fitting import Demand, capacity, pods_held
 from spinney.cluster.journal import Rows
 from spinney.cluster.resources import Vector
 from spinney.cluster.table import Mask
 from spinney.explain import (
-    Demand,
     DomainReport,
     DomainTable,
     Explanation,
@@ -34,11 +34,9 @@ from spinney.explain import (
     pod_report,
 )
 from spinney.explain.counting import RESOURCES_FILTER
-from spinney.explain.domains import capacity, pods_held
 from spinney.gangs.sources import bare, podgang
 from spinney.gangs.sources.context import QUEUE_LABEL
 from spinney.gangs.tree import GroupSet, Member
-from spinney.scheduler.evaluation.fitting import resource_fit
 from spinney.scheduler.fairshare.capacity import OverCapacity
 from spinney.scheduler.framework.jobs import PodGroupInfo
 from spinney.scheduler.framework.nodes import NodeInfo
@@ -353,7 +351,7 @@ class _Places:
     def _unshared(self, task: PodInfo) -> Iterator[Refusal]:
         """Yield the nodes whose GPUs have no part left of the size a sharing pod asks for."""
         if task.request.share is not None:
-            later, _ = resource_fit(self._session.nodes, task.request, self._names.ordered)
+            later, _ = self._session.nodes.resource_fit(task.request, self._names.ordered)
             yield Refusal.evictable(RESOURCES_FILTER, "Insufficient share of a GPU", self._mask(~later))
 
     def _refused_by_plugins(self, kind: int, task: PodInfo) -> Iterator[Refusal]:

@@ -20,7 +20,6 @@ import numpy as np
 from spinney.cluster.journal import Rows
 from spinney.cluster.table import Mask
 from spinney.gangs.tree import GangKey
-from spinney.scheduler.evaluation.fitting import resource_fit
 from spinney.scheduler.framework import answers
 from spinney.scheduler.framework.extension_points import (
     DoesNotFit,
@@ -212,7 +211,7 @@ class NodeRules:
         """Return verdicts on ``rows`` as they are at this moment, and scores where a task may go; nothing is kept."""
         rules = self.rules(task)
         fixed, _ = self._class(task, rules)
-        later, _ = resource_fit(self._nodes, task.request, rows)
+        later, _ = self._nodes.resource_fit(task.request, rows)
         fits = fixed.fits[rows] & later
         score = fixed.score[rows]
         for predicates, scores in (rules.usage, rules.job):
@@ -344,7 +343,7 @@ class NodeRules:
 
     def _refresh(self, known: tuple[Judged, Judged], rules: RuleSet, task: PodInfo, rows: Rows) -> None:
         fixed, current = known
-        later, now = resource_fit(self._nodes, task.request, rows)
+        later, now = self._nodes.resource_fit(task.request, rows)
         fits, score = self._judge(rules.usage, task, task.job, rows)
         current.fits[rows] = fixed.fits[rows] & later & fits
         current.now[rows] = now

@@ -15,6 +15,7 @@ from spinney.api.core import Node, Pod, Taint
 from spinney.cluster.classes import RequestClass
 from spinney.cluster.devices import DEVICE
 from spinney.cluster.filters.view import ClusterView
+from spinney.cluster.fitting import fit_later_and_now
 from spinney.cluster.journal import Rows
 from spinney.cluster.ledger import Ledger
 from spinney.cluster.pods import PodIndex, PodRecord
@@ -29,7 +30,7 @@ Scores = npt.NDArray[np.float64]
 """One score per node."""
 
 
-class LastFit(NamedTuple):
+class _LastFit(NamedTuple):
     """Where a request was last found to fit, and when that was."""
 
     rows: Rows
@@ -56,7 +57,7 @@ class Nodes:
         self._view = view
         self.rule_carriers = rule_carriers
         """How many placed pods have a say about where other pods go."""
-        self.last_fit: LastFit | None = None
+        self._last_fit: _LastFit | None = None
         self.visitors: Callable[[int], Iterable[PodRecord]] | None = None
         """Who is on a row besides, while somebody asks what it would be like."""
         self._moves: list[tuple[PodRecord, int]] = []
@@ -94,6 +95,17 @@ class Nodes:
         namespace = pod.metadata.namespace or ""
         labels = self._view.namespaces.get(namespace, {})
         return any(True for _ in self._view.pods.rules_about(namespace, labels, pod.metadata.labels, 0))
+
+    def resource_fit(self, request: RequestClass, rows: Rows) -> tuple[Mask, Mask]:
+        """Return, per row, whether the request fits once what is terminating is gone, and whether it fits now.
+
+        Neither is to be written to: whoever asks the same next, before anything is booked, is given the same.
+        """
+        known, moment = self._last_fit, (self.table.usage.position, self.table.tries)
+        if known is None or known.rows is not rows or known.request is not request or known.moment != moment:
+            later, now = fit_later_and_now(self.ledger, request, rows)
+            known = self._last_fit = _LastFit(rows, request, moment, later, now)
+        return known.later, known.now
 
     def put_many(self, tasks: Sequence["PodInfo"], rows: list[int]) -> None:
         """Note that pending tasks, all of one request class, are on rows."""

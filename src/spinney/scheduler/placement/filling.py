@@ -18,6 +18,7 @@ from typing import Final
 import numpy as np
 
 from spinney.api.labels import HOSTNAME
+from spinney.cluster.fitting import pods_per_node
 from spinney.cluster.journal import Rows
 from spinney.cluster.resources import Vector
 from spinney.scheduler.evaluation.node_rules import Candidates, RuleSet
@@ -166,7 +167,7 @@ def _place_next(session: Session, statement: Statement, task: PodInfo, nodes: No
         if _may_pipeline(session, task, candidates.rows):
             return int(_place_best(session, statement, task, candidates, pipeline_only=False))
         best = candidates.rows[np.argsort(-candidates.score, kind="stable")[:AHEAD]]
-        session.ask.succession.begin(kind, best, room_for(session, task, best))
+        session.ask.succession.begin(kind, best, _room_for(session, task, best))
         row = session.ask.succession.next_row(kind)
     if row is None:
         return 0
@@ -233,7 +234,7 @@ def _plan(session: Session, tasks: Sequence[PodInfo], candidates: Candidates, ru
 def _fill(session: Session, tasks: Sequence[PodInfo], candidates: Candidates, *, only_room_limits: bool) -> list[int]:
     """Return the rows of tasks that fill the best nodes one after the other."""
     rows = candidates.rows[_best(candidates, len(tasks))]
-    room = room_for(session, tasks[0], rows)
+    room = _room_for(session, tasks[0], rows)
     if not only_room_limits:
         room = fill_ranked(session, tasks, rows, room)
     reached = np.cumsum(room)
@@ -253,12 +254,9 @@ def _best(candidates: Candidates, wanted: int) -> Rows:
     return enough[np.argsort(-score[enough], kind="stable")[:wanted]]
 
 
-def room_for(session: Session, task: PodInfo, rows: Rows) -> Vector:
+def _room_for(session: Session, task: PodInfo, rows: Rows) -> Vector:
     """Return how many more tasks like ``task`` fit now on each row."""
-    request = task.request
-    idle = session.nodes.table.idle_at(request.columns, rows)
-    room: Vector = (idle // request.amounts[:, None]).min(axis=0)
-    return room
+    return pods_per_node(session.nodes.table.idle_at(task.request.columns, rows), task.request.amounts)
 
 
 def _may_go_together(session: Session, tasks: Sequence[PodInfo]) -> bool:

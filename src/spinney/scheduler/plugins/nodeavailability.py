@@ -3,7 +3,6 @@
 import numpy as np
 
 from spinney.scheduler import scores
-from spinney.scheduler.evaluation.fitting import resource_fit
 from spinney.scheduler.framework.arguments import NoArguments
 from spinney.scheduler.framework.jobs import PodGroupInfo
 from spinney.scheduler.framework.nodes import NodeSet, Scores
@@ -25,7 +24,7 @@ class NodeAvailability(Plugin):
 
         def score(task: PodInfo, job: PodGroupInfo, candidates: NodeSet) -> Scores:
             del job
-            _, now = resource_fit(nodes, task.request, candidates.rows)
+            _, now = nodes.resource_fit(task.request, candidates.rows)
             return np.where(now, scores.AVAILABILITY, 0.0)
 
         # Not lost while the node is a candidate for more: only what is being released makes it one without fitting now.

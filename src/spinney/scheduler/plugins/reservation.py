@@ -20,18 +20,16 @@ import numpy.typing as npt
 
 from spinney.api.durations import format_duration
 from spinney.cluster.classes import RequestClass
+from spinney.cluster.fitting import Demand, first_of
 from spinney.cluster.journal import Rows
-from spinney.cluster.resources import CPU, GPU, Vector
+from spinney.cluster.resources import CPU, GPU
 from spinney.gangs.tree import required_of_all
 from spinney.scheduler.framework.arguments import read_arguments
 from spinney.scheduler.framework.jobs import PodGroupInfo
 from spinney.scheduler.framework.nodes import NodeInfo
 from spinney.scheduler.framework.plugin import Plugin
 from spinney.scheduler.framework.session import Session
-from spinney.scheduler.framework.tasks import NOWHERE, PodInfo
-
-Demand = Sequence[tuple[RequestClass, PodInfo, int]]
-"""Request classes, a task of each, and how many there are."""
+from spinney.scheduler.framework.tasks import NOWHERE, PodInfo, by_request
 
 _BEGINNING = datetime.min.replace(tzinfo=UTC)
 
@@ -121,8 +119,8 @@ class ReservationPlugin(Plugin):
 
     def _rows_for(self, job: PodGroupInfo, taken: set[int]) -> list[int] | None:
         """Return the rows that hold the job once they are empty, those that need to empty least; ``None``: none do."""
-        demand = _demand(job.tasks_to_allocate())
-        gpus = any(request.gpus for request, _, _ in demand)
+        demands = self._demands(job.tasks_to_allocate())
+        gpus = any(demand.request[GPU] for demand in demands)
         column = GPU if gpus else CPU
         table = self._session.nodes.table
         busy = table.allocatable[:, column] - table.idle[:, column] - table.releasing[:, column]
@@ -132,22 +130,33 @@ class ReservationPlugin(Plugin):
         for rows in self._regions(job):
             candidates = rows[free[rows]]
             ordered = candidates[np.argsort(busy[candidates], kind="stable")]
-            chosen = self._fill(ordered, demand)
+            chosen = self._fill(ordered, demands)
             if chosen is not None and (best is None or int(busy[chosen].sum()) < best[0]):
                 best = (int(busy[chosen].sum()), chosen)
         return best[1] if best is not None else None
 
-    def _fill(self, rows: Rows, demand: Demand) -> list[int] | None:
-        """Return the first of ``rows`` that hold the demand when nothing but what never ends is on them."""
+    def _demands(self, tasks: Sequence[PodInfo]) -> list[Demand]:
+        """Return what ``tasks`` ask for, the largest first, each kind on the nodes it may ever go to."""
+        width, suits = self._session.nodes.table.idle.shape[1], self._session.ask.node_rules.suits
+
+        def largest(request: RequestClass) -> tuple[int, int, int]:
+            return -request.gpus, -int(request.requests[CPU]), request.number
+
+        kinds = by_request(tasks)
+        return [
+            Demand(request.vector(width), len(kinds[request]), suits(kinds[request][0]))
+            for request in sorted(kinds, key=largest)
+        ]
+
+    def _fill(self, rows: Rows, demands: Sequence[Demand]) -> list[int] | None:
+        """Return the first of ``rows`` that hold the demands when nothing but what never ends is on them."""
         room = self._room(rows)
         used = np.zeros(len(rows), dtype=np.bool_)
-        for request, task, count in demand:
-            each = _times(room, request) * self._session.ask.node_rules.suits(task)[rows]
-            before = np.cumsum(each) - each
-            here = np.clip(count - before, 0, each)
-            if int(here.sum()) < count:
+        for demand in demands:
+            here = first_of(demand.at(rows).per_node(room), demand.count)
+            if int(here.sum()) < demand.count:
                 return None
-            room[:, request.columns] -= here[:, None] * request.amounts
+            room -= here[:, None] * demand.request
             used |= here > 0
         chosen: list[int] = rows[used].tolist()
         return chosen
@@ -177,24 +186,6 @@ class ReservationPlugin(Plugin):
         occupied = {int(level.of_row[task.row]) for task in job.tasks if task.row != NOWHERE}
         for domain in sorted(occupied) or range(len(level)):
             yield level.members(domain)
-
-
-def _demand(tasks: Sequence[PodInfo]) -> Demand:
-    """Return what ``tasks`` ask for together, the largest first."""
-    counts: dict[int, tuple[RequestClass, PodInfo, int]] = {}
-    for task in tasks:
-        _, first, count = counts.get(task.request.number, (task.request, task, 0))
-        counts[task.request.number] = (task.request, first, count + 1)
-    return sorted(counts.values(), key=lambda found: (-found[0].gpus, -int(found[0].requests[CPU]), found[0].number))
-
-
-def _times(room: npt.NDArray[np.int64], request: RequestClass) -> Vector:
-    """Return how often the request goes into each row of ``room``."""
-    times = np.full(len(room), np.iinfo(np.int32).max, dtype=np.int64)
-    for column, amount in zip(request.columns.tolist(), request.amounts.tolist(), strict=True):
-        if amount:
-            times = np.minimum(times, np.maximum(room[:, column], 0) // amount)
-    return times
 
 
 def _waiting_since(job: PodGroupInfo) -> datetime | None:

@@ -17,7 +17,7 @@ from spinney.scheduler.framework.session import Session
 from spinney.scheduler.framework.tasks import PodInfo
 
 
-class Room:
+class FreedRoom:
     """What is free on each node once what is terminating is gone. Mutable: pods leave and arrive in the books."""
 
     def __init__(self, session: Session, free: Matrix, devices: dict[int, dict[str, int]]) -> None:
@@ -29,7 +29,7 @@ class Room:
         self._devices = devices
 
     @classmethod
-    def of(cls, session: Session) -> "Room":
+    def of(cls, session: Session) -> "FreedRoom":
         """Return the room there is without any victim."""
         table, shared = session.nodes.table, session.ledger.shared
         devices = {
@@ -40,14 +40,14 @@ class Room:
         return cls(session, table.idle + table.releasing, devices)
 
     @classmethod
-    def empty(cls, session: Session) -> "Room":
+    def empty(cls, session: Session) -> "FreedRoom":
         """Return the room there would be if nothing ran."""
         return cls(session, session.nodes.table.allocatable, {})
 
-    def copy(self) -> "Room":
+    def copy(self) -> "FreedRoom":
         """Return an independent copy."""
         devices = {row: dict(of_row) for row, of_row in self._devices.items()}
-        return Room(self._session, self.free.copy(order="K"), devices)
+        return FreedRoom(self._session, self.free.copy(order="K"), devices)
 
     def name_of(self, row: int) -> str:
         """Return the name of the node of a row."""
@@ -115,13 +115,6 @@ class Room:
         if not len(rows):
             return None
         return int(rows[np.argmin(self.free[rows, GPU if request.requires_gpu else CPU])])
-
-    def count(self, request: RequestClass, among: Mask) -> Vector:
-        """Return how many pods of a request each node of ``among`` has room for, ``[node]``; shares are not counted."""
-        rooms = np.where(among, np.iinfo(np.int32).max, 0).astype(np.int64)
-        for column, amount in zip(request.columns.tolist(), request.amounts.tolist(), strict=True):
-            np.minimum(rooms, self.free[:, column] // amount, out=rooms)
-        return np.maximum(rooms, 0)
 
     def total(self) -> Amounts:
         """Return what is free in the whole cluster, in what queues are charged for; never too little."""

@@ -7,16 +7,16 @@ together are tried after each of the first few steps and then only when their nu
 the number of victims, not its square.
 """
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 
-from spinney.cluster.table import Mask
 from spinney.scheduler.framework import answers
 from spinney.scheduler.framework.jobs import PodGroupInfo
 from spinney.scheduler.framework.session import Session
-from spinney.scheduler.framework.tasks import PodInfo
+from spinney.scheduler.framework.tasks import NUMBER, PodInfo
 from spinney.scheduler.victims.order import Step, Steps
-from spinney.scheduler.victims.room import Room
-from spinney.scheduler.victims.selecting import Demand
+from spinney.scheduler.victims.room import FreedRoom
+from spinney.scheduler.victims.selecting import JobDemand
 
 _EACH_STEP_UNTIL = 32
 _GENERATOR = "scenario_generator"
@@ -27,18 +27,16 @@ class Scenarios:
 
     def __init__(
         self,
-        demand: Demand,
+        demand: JobDemand,
         tasks: Sequence[PodInfo],
-        room: Room,
+        room: FreedRoom,
         settled: Sequence[Step],
         *,
         across_nodes: bool = True,
     ) -> None:
         self._demand = demand
         self._across_nodes = across_nodes
-        self._counts: dict[int, int] = {}
-        for task in tasks:
-            self._counts[task.request.number] = self._counts.get(task.request.number, 0) + 1
+        self._counts = Counter(map(NUMBER, tasks))
         self._settled = tuple(settled)
         self._base = _without(room, settled)
 
@@ -76,16 +74,12 @@ class Scenarios:
             if self._holds(_without(self._base, local)):
                 yield (*self._settled, *local)
 
-    def _holds(self, room: Room) -> bool:
+    def _holds(self, room: FreedRoom) -> bool:
         """Tell whether a room holds the tasks: exactly where all are alike, else as far as each kind can tell."""
-        places: Sequence[Mask | None] = self._demand.domains or (None,)
-        return any(
-            all(self._demand.room_for(room, number, within) >= count for number, count in self._counts.items())
-            for within in places
-        )
+        return bool(self._demand.possible_in(room, self._counts))
 
 
-def _without(room: Room, steps: Iterable[Step]) -> Room:
+def _without(room: FreedRoom, steps: Iterable[Step]) -> FreedRoom:
     after = room.copy()
     for step in steps:
         after.release(step.tasks)

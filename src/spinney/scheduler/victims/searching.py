@@ -35,10 +35,10 @@ from spinney.scheduler.framework.tasks import PodInfo, by_request
 from spinney.scheduler.placement.failed_jobs import FailedSearches
 from spinney.scheduler.victims.order import Step, Steps, VictimOrder
 from spinney.scheduler.victims.pool import VictimPool
-from spinney.scheduler.victims.room import Room
+from spinney.scheduler.victims.room import FreedRoom
 from spinney.scheduler.victims.rule import VictimRule
 from spinney.scheduler.victims.scenarios import Scenarios, generated_scenarios
-from spinney.scheduler.victims.selecting import Demand, choose
+from spinney.scheduler.victims.selecting import JobDemand, choose
 from spinney.scheduler.victims.simulating import Bystanders, Trial, simulate
 
 log = structlog.get_logger()
@@ -158,12 +158,12 @@ class Search:
         if not self._pool.has_any(queues, lambda priority: rule.may_admit(job, priority), admits):
             self._report(job, 0)
             return False
-        room = Room.of(session)
+        room = FreedRoom.of(session)
         if rule.loses_nothing and not self._is_enough(tasks, room.total()):
             self._reject(TOO_LITTLE)
             self._report(job, self._pool.pods(queues))
             return False
-        demand = Demand(session, job, tasks)
+        demand = JobDemand(session, job, tasks)
         if self._may_hold(job, queues, room, demand):
             order = VictimOrder(session, self._pool, queues, admits)
             steps = Steps(order, most_jobs=rule.most_jobs(session))
@@ -179,9 +179,9 @@ class Search:
 
     # -- one job -----------------------------------------------------------------------------------------------------
 
-    def _may_hold(self, job: PodGroupInfo, queues: Sequence[str], room: Room, demand: Demand) -> bool:
+    def _may_hold(self, job: PodGroupInfo, queues: Sequence[str], room: FreedRoom, demand: JobDemand) -> bool:
         """Tell whether the job could be placed as far as sums tell, without looking at victims one by one."""
-        if not demand.possible_in(Room.empty(self._session)):
+        if not demand.possible_in(FreedRoom.empty(self._session)):
             return self._reject(NO_ROOM)
         # What victims keep elsewhere is not free: demand is covered by what is free and what is lost for good.
         most = self.rule.most_lost(self._session, job, self._pool)
@@ -198,7 +198,7 @@ class Search:
         charges = (self._session.charge_of_request(each, largest).times(len(alike)) for each, alike in requests.items())
         return _within(total_of(charges), available)
 
-    def _find(self, job: PodGroupInfo, queues: Sequence[str], room: Room, demand: Demand, steps: Steps) -> bool:
+    def _find(self, job: PodGroupInfo, queues: Sequence[str], room: FreedRoom, demand: JobDemand, steps: Steps) -> bool:
         """Choose victims, simulate, and search on if that does not hold."""
         utmost = room.copy()
         utmost.free += self._pool.freed(queues)
@@ -215,7 +215,7 @@ class Search:
             return True
         return self._probe(job, room, demand, steps)
 
-    def _probe(self, job: PodGroupInfo, room: Room, demand: Demand, steps: Steps) -> bool:
+    def _probe(self, job: PodGroupInfo, room: FreedRoom, demand: JobDemand, steps: Steps) -> bool:
         """Search for growing parts of the job, each with what was found for the one before."""
         tasks = demand.tasks
         settled: tuple[Step, ...] = ()

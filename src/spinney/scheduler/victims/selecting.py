@@ -6,18 +6,19 @@ Steps that were passed over on the way stay untouched. For a job that must lie i
 per domain, and the domain that needs the least important victims wins.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
+from spinney.cluster.fitting import Demand
 from spinney.cluster.table import Mask
 from spinney.gangs.tree import required_of_all
 from spinney.scheduler.framework.jobs import PodGroupInfo
 from spinney.scheduler.framework.session import Session
 from spinney.scheduler.framework.tasks import PodInfo, by_request
 from spinney.scheduler.victims.order import Step, Steps
-from spinney.scheduler.victims.room import Room
+from spinney.scheduler.victims.room import FreedRoom
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,35 +29,38 @@ class Choice:
     last: int
 
 
-class Demand:
+class JobDemand:
     """What the tasks of a job ask for, and the nodes each may go to."""
 
     def __init__(self, session: Session, job: PodGroupInfo, tasks: Sequence[PodInfo]) -> None:
         self.tasks = tasks
-        self.counts = {request.number: alike for request, alike in by_request(tasks).items()}
-        self._suits: dict[int, Mask] = {number: _suiting(session, alike) for number, alike in self.counts.items()}
+        width = session.nodes.table.idle.shape[1]
+        self._kinds = {
+            request.number: Demand(request.vector(width), len(alike), _suiting(session, alike))
+            for request, alike in by_request(tasks).items()
+        }
         self.domains = _domains(session, job)
         """The domains of which one must hold the job, ``[node]`` each; ``None`` if it may lie anywhere."""
 
     @property
     def uniform(self) -> bool:
         """Tell whether all tasks ask for the same, and for no share of a device: then arithmetic is exact."""
-        return len(self.counts) == 1 and self.tasks[0].request.share is None
+        return len(self._kinds) == 1 and self.tasks[0].request.share is None
 
     def suits(self, task: PodInfo, within: Mask | None) -> Mask:
         """Return the nodes a task may ever go to, ``[node]``."""
-        mask = self._suits[task.request.number]
+        mask = self._kinds[task.request.number].usable
+        assert mask is not None, "every kind of tasks has its nodes"
         return mask if within is None else mask & within
 
-    def room_for(self, room: Room, number: int, within: Mask | None) -> int:
-        """Return how many tasks of a request class a room holds."""
-        task = self.counts[number][0]
-        return int(room.count(task.request, self.suits(task, within)).sum())
+    def possible_in(self, room: FreedRoom, counts: Mapping[int, int] | None = None) -> list[Mask | None]:
+        """Return the domains, or ``None`` for anywhere, where ``room`` holds the tasks, counting each kind alone.
 
-    def possible_in(self, room: Room) -> list[Mask | None]:
-        """Return the domains, or ``None`` for anywhere, where ``room`` holds the tasks, counting each kind alone."""
+        ``counts`` are some of the tasks, by the number of their request class.
+        """
         rooms = [
-            (len(alike), room.count(alike[0].request, self.suits(alike[0], None))) for alike in self.counts.values()
+            (kind.count if counts is None else counts.get(number, 0), kind.per_node(room.free))
+            for number, kind in self._kinds.items()
         ]
         if self.domains is None:
             return [None] if all(int(counts.sum()) >= needed for needed, counts in rooms) else []
@@ -66,7 +70,7 @@ class Demand:
 
 
 def choose(
-    demand: Demand, room: Room, steps: Steps, places: Sequence[Mask | None], *, narrow: bool = True
+    demand: JobDemand, room: FreedRoom, steps: Steps, places: Sequence[Mask | None], *, narrow: bool = True
 ) -> Choice | None:
     """Return the steps that make room for all tasks in one of ``places``; ``None`` if all steps together do not.
 
@@ -88,7 +92,7 @@ def choose(
 class _Choosing:
     """One run over the victim order. Mutable: what is chosen, what was passed over, and the room both would leave."""
 
-    def __init__(self, room: Room, steps: Steps, *, narrow: bool) -> None:
+    def __init__(self, room: FreedRoom, steps: Steps, *, narrow: bool) -> None:
         self._steps = steps
         self._narrow = narrow
         self._sure, self._possible = room.copy(), room.copy()
@@ -96,7 +100,7 @@ class _Choosing:
         self._passed: dict[int, dict[int, Step]] = {}
         """Steps that are not chosen, by row and place in the order."""
 
-    def choose(self, demand: Demand, steps: Iterable[tuple[int, Step]], within: Mask | None) -> Choice | None:
+    def choose(self, demand: JobDemand, steps: Iterable[tuple[int, Step]], within: Mask | None) -> Choice | None:
         """Give every task room."""
         coming = iter(steps)
         for task in demand.tasks:

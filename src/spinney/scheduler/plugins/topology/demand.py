@@ -10,8 +10,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from spinney.api.labels import HOSTNAME
-from spinney.cluster.classes import RequestClass
+from spinney.cluster.classes import DeviceShare, RequestClass
 from spinney.cluster.devices import DEVICE
+from spinney.cluster.fitting import pods_per_node, sharing_pods_per_node
 from spinney.cluster.journal import Rows
 from spinney.cluster.resources import GPU, Vector, padded
 from spinney.scheduler.framework.nodes import Nodes
@@ -19,7 +20,7 @@ from spinney.scheduler.placement.apart import one_per_node
 
 
 @dataclass(frozen=True, eq=False)
-class Demand:
+class GroupDemand:
     """What tasks ask for together."""
 
     count: int
@@ -27,15 +28,15 @@ class Demand:
     """Summed requests, ``[resource]``; a share of a device counts as a whole one."""
     largest: Vector
     """The largest request of each resource, ``[resource]``."""
-    shares: tuple[RequestClass, ...]
-    """The requests that share devices."""
+    shares: tuple[DeviceShare, ...]
+    """What those ask for that share devices."""
     homogeneous: bool
     """All ask for the same kinds of resources, so pods can be counted."""
     single: RequestClass | None
     """The request, where all tasks have the same one."""
 
     @classmethod
-    def of(cls, counts: Mapping[RequestClass, int], width: int) -> "Demand":
+    def of(cls, counts: Mapping[RequestClass, int], width: int) -> "GroupDemand":
         """Return the demand of so many tasks of each request."""
         total = np.zeros(width, dtype=np.int64)
         largest = np.zeros(width, dtype=np.int64)
@@ -48,11 +49,11 @@ class Demand:
             np.maximum(largest, vector, out=largest)
             beyond = tuple(column for column in request.columns.tolist() if column > GPU)
             kinds.add((request.requires_gpu, beyond))
-        shares = tuple(request for request in counts if request.share is not None)
+        shares = tuple(request.share for request in counts if request.share is not None)
         only = next(iter(counts)) if len(counts) == 1 else None
         return cls(sum(counts.values()), total, largest, shares, len(kinds) == 1, only)
 
-    def alone(self) -> "Demand":
+    def alone(self) -> "GroupDemand":
         """Return the demand of any number of such pods, for counting how many fit."""
         return replace(self, count=np.iinfo(np.int64).max)
 
@@ -60,24 +61,10 @@ class Demand:
         """Return how many of the pods fit on each row once what is terminating is gone."""
         table = nodes.table
         columns = np.flatnonzero(self.largest)
-        free = table.free_at(columns, rows)
-        fits: Vector = (free // self.largest[columns, None]).min(axis=0, initial=self.count)
+        fits = pods_per_node(table.free_at(columns, rows), self.largest[columns], self.count)
         if self.shares:
-            largest = max(self.shares, key=lambda request: request.share.parts_on(1) if request.share else 0)
-            np.minimum(fits, _shares_on(nodes, largest, rows), out=fits)
+            largest = max(self.shares, key=lambda share: share.parts_on(1))
+            np.minimum(fits, sharing_pods_per_node(nodes.ledger, largest, rows), out=fits)
         if self.single is not None and one_per_node(self.single):
             np.minimum(fits, 1, out=fits, where=table.labels.column(HOSTNAME)[rows] >= 0)
-        return np.maximum(fits, 0, out=fits)
-
-
-def _shares_on(nodes: Nodes, request: RequestClass, rows: Rows) -> Vector:
-    """Return how many pods that share devices fit on each row."""
-    share = request.share
-    assert share is not None, "only requests for shares are asked about"
-    table = nodes.table
-    parts = share.parts_on_each(table.gpu_memory[rows])
-    whole = np.maximum(table.idle[rows, GPU] + table.releasing[rows, GPU], 0)
-    slots = whole * (DEVICE // parts)
-    slots += (np.maximum(nodes.ledger.shared.kept_later(rows), 0) // parts[:, None]).sum(axis=1)
-    found: Vector = slots // share.devices
-    return found
+        return fits

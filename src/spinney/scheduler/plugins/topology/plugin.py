@@ -21,7 +21,7 @@ from spinney.scheduler.framework.plugin import Constraint, Plugin
 from spinney.scheduler.framework.results import FitError
 from spinney.scheduler.framework.session import Session
 from spinney.scheduler.framework.tasks import PodInfo
-from spinney.scheduler.plugins.topology.demand import Demand
+from spinney.scheduler.plugins.topology.demand import GroupDemand
 from spinney.scheduler.plugins.topology.subsetting import InvalidConstraint, Subsetting, TopologyRefusal
 from spinney.scheduler.topology.domains import Domains, Numbers
 
@@ -64,7 +64,7 @@ class TopologyPlugin(Plugin):
             message = f"topology {constraint.topology} that {group.name or 'the job'} requires does not exist"
             session.record_fit_error(job, FitError("TopologyNotFound", message))
             return ()
-        demand = Demand.of(job.requests_of(tasks), session.nodes.table.axis.width)
+        demand = GroupDemand.of(job.requests_of(tasks), session.nodes.table.axis.width)
         try:
             subsetting = Subsetting(session.nodes, domains, constraint, demand, node_set)
         except InvalidConstraint as error:

@@ -18,7 +18,7 @@ from spinney.cluster.resources import Vector
 from spinney.cluster.table import Mask
 from spinney.gangs.tree import TopologyConstraint
 from spinney.scheduler.framework.nodes import Nodes, NodeSet
-from spinney.scheduler.plugins.topology.demand import Demand
+from spinney.scheduler.plugins.topology.demand import GroupDemand
 from spinney.scheduler.topology.domains import Domains, Numbers, Sums, sum_by
 
 _NOTHING_FREE = 1000.0
@@ -101,7 +101,7 @@ class Subsetting:
     """Divides one node set for one group of tasks."""
 
     def __init__(
-        self, nodes: Nodes, domains: Domains, constraint: TopologyConstraint, demand: Demand, node_set: NodeSet
+        self, nodes: Nodes, domains: Domains, constraint: TopologyConstraint, demand: GroupDemand, node_set: NodeSet
     ) -> None:
         self._nodes = nodes
         self._domains = domains

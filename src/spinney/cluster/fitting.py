@@ -1,0 +1,157 @@
+"""How many pods fit: what they ask for against what nodes have, per node and by domain.
+
+Whoever counts counts with these: placing by what is free now, topology and victims by what is free once pods that are
+terminating have gone, reservations by empty nodes. Room is necessary, not sufficient: other rules may refuse a node.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from spinney.cluster.classes import DeviceShare, RequestClass
+from spinney.cluster.devices import DEVICE
+from spinney.cluster.journal import Rows
+from spinney.cluster.ledger import Ledger
+from spinney.cluster.resources import GPU, Vector
+from spinney.cluster.table import Mask, Matrix
+
+MANY: Final = int(np.iinfo(np.int32).max)
+"""More pods than fit anywhere."""
+DomainNumbers = NDArray[np.int32]
+
+
+def pods_per_node(room: Matrix, amounts: Vector, at_most: int = MANY) -> Vector:
+    """Return how many pods that ask for ``amounts[resource]`` fit on each node of ``room[resource, node]``."""
+    counts = np.full(room.shape[1], at_most, dtype=np.int64)
+    for free, amount in zip(room[: len(amounts)], amounts.tolist(), strict=True):
+        if amount > 0:
+            np.minimum(counts, free // amount, out=counts)
+    return np.maximum(counts, 0, out=counts)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Demand:
+    """``count`` like pods that each ask for ``request[resource]``; ``usable[node]`` may rule nodes out for them."""
+
+    request: Vector
+    count: int
+    usable: Mask | None = None
+    one_per_node: bool = False
+
+    def per_node(self, room: Matrix, at_most: int | None = None) -> Vector:
+        """Return how many fit on each node of ``room[node, resource]``: no more than there are, or ``at_most``."""
+        most = self.count if at_most is None else at_most
+        fits = pods_per_node(room.T, self.request, min(most, 1) if self.one_per_node else most)
+        return fits if self.usable is None else fits * self.usable
+
+    def at(self, rows: Rows) -> "Demand":
+        """Return the same demand on some of the nodes."""
+        return self if self.usable is None else Demand(self.request, self.count, self.usable[rows], self.one_per_node)
+
+
+# -- by domain -------------------------------------------------------------------------------------------------------
+
+
+def pods_held(domain_of: DomainNumbers, domains: int, free: Matrix, demands: Sequence[Demand]) -> Vector:
+    """Return how many pods of ``demands`` each domain has room for, ``[domain]``; ``domain_of`` is ``[node]``.
+
+    For like pods that is also more than there are, so that the tightest of domains that hold them all can be told.
+    """
+    room = widened(free, demands)
+    total = np.zeros(domains, dtype=np.int64)
+    left = largest_first(demands, room)
+    while left:
+        demand = left.pop(0)
+        fits = demand.per_node(room)
+        if left:
+            fits = first_of(fits, demand.count, domain_of)
+            room = room - fits[:, None] * demand.request
+        inside = np.bincount(domain_of, weights=fits, minlength=domains).astype(np.int64)
+        total += inside if len(demands) == 1 else np.minimum(inside, demand.count)
+    return total
+
+
+def capacity(allocatable: Matrix, demands: Sequence[Demand]) -> int:
+    """Return how many pods of ``demands`` nodes could hold when empty, at most; fewer only if that is certain."""
+    room = widened(allocatable, demands)
+    alone = sum(min(int(demand.per_node(room).sum()), demand.count) for demand in demands)
+    asked = sum((demand.count * demand.request for demand in demands), np.zeros(room.shape[1], dtype=np.int64))
+    enough = bool((asked <= room.sum(axis=0)).all())
+    return alone if enough else min(alone, sum(demand.count for demand in demands) - 1)
+
+
+def first_of(fits: Vector, count: int, domain_of: DomainNumbers | None = None) -> Vector:
+    """Return ``fits[node]`` cut to ``count``, the first nodes first: altogether, or in each domain."""
+    if domain_of is None:
+        taken: Vector = np.clip(count - (np.cumsum(fits) - fits), 0, fits)
+        return taken
+    order = np.argsort(domain_of, kind="stable")
+    before = np.cumsum(fits[order]) - fits[order]
+    where = domain_of[order]
+    starts = np.flatnonzero(np.r_[True, where[1:] != where[:-1]]) if len(where) else np.empty(0, dtype=np.intp)
+    before -= np.repeat(before[starts], np.diff(np.r_[starts, len(where)]))
+    cut = np.empty_like(fits)
+    cut[order] = np.clip(count - before, 0, fits[order])
+    return cut
+
+
+def largest_first(demands: Sequence[Demand], room: Matrix) -> list[Demand]:
+    """Return the demands, those first whose pods ask for most of what there is of some resource."""
+    if len(demands) == 1:
+        return list(demands)
+    most = np.maximum(room.max(axis=0, initial=0), 1)
+    return sorted(demands, key=lambda demand: -float((demand.request / most).max(initial=0.0)))
+
+
+def widened(room: Matrix, demands: Sequence[Demand]) -> Matrix:
+    """Return ``room[node, resource]`` with the columns that ``demands`` have, those that were missing with zeros."""
+    width = max(len(demand.request) for demand in demands)
+    missing = width - room.shape[1]
+    return np.pad(room, ((0, 0), (0, missing))) if missing > 0 else room[:, :width]
+
+
+# -- devices ---------------------------------------------------------------------------------------------------------
+
+
+def fit_later_and_now(ledger: Ledger, request: RequestClass, rows: Rows) -> tuple[Mask, Mask]:
+    """Return, per row, whether one pod fits once what is terminating is gone, and whether it fits now."""
+    table = ledger.table
+    later = table.alive[rows]
+    now = later.copy()
+    columns, amounts = request.columns, request.amounts[:, None]
+    now &= (table.idle_at(columns, rows) >= amounts).all(axis=0)
+    later &= (table.free_at(columns, rows) >= amounts).all(axis=0)
+    if request.share is not None:
+        later_devices, now_devices = _sharable_devices(ledger, request.share, rows)
+        later &= later_devices >= request.share.devices
+        now &= now_devices >= request.share.devices
+    return later, now & later
+
+
+def sharing_pods_per_node(ledger: Ledger, share: DeviceShare, rows: Rows) -> Vector:
+    """Return how many pods that share devices fit on each row once what is terminating is gone."""
+    table = ledger.table
+    parts = share.parts_on_each(table.gpu_memory[rows])
+    whole = np.maximum(table.idle[rows, GPU] + table.releasing[rows, GPU], 0)
+    slots = whole * (DEVICE // parts)
+    slots += (np.maximum(ledger.shared.kept_later(rows), 0) // parts[:, None]).sum(axis=1)
+    found: Vector = slots // share.devices
+    return found
+
+
+def _sharable_devices(ledger: Ledger, share: DeviceShare, rows: Rows) -> tuple[Vector, Vector]:
+    """Return, per row, how many devices could take a share: eventually, and now."""
+    table, shared = ledger.table, ledger.shared
+    parts = share.parts_on_each(table.gpu_memory[rows])
+    wanted = parts[:, None]
+    now: Vector = np.maximum(table.idle[rows, GPU], 0)
+    later: Vector = np.maximum(table.idle[rows, GPU] + table.releasing[rows, GPU], 0)
+    now += (shared.free_now(rows) >= wanted).sum(axis=1)
+    later += (shared.kept_later(rows) >= wanted).sum(axis=1)
+    too_big = parts > DEVICE
+    if too_big.any():
+        now[too_big] = later[too_big] = 0
+    return later, now
