@@ -2,7 +2,8 @@
 
 An object that makes a scheduler's books raise is logged and counted, and an event on it says why. It is then treated as
 absent: nothing is placed on such a node, in such a queue or for such a group. A pod that cannot be read is not
-scheduled and says so; if it was read before, what it held then still counts.
+scheduled and says so. If it is on a node, what it takes there is not known, so the node takes no other pod until it can
+be read or is gone.
 """
 
 from collections.abc import Callable
@@ -11,9 +12,11 @@ from typing import Any
 
 import structlog
 
-from spinney.api.core import POD
+from spinney.api.core import POD, Pod
 from spinney.api.resource import Resource
 from spinney.binding.pod_status import SCHEDULER_ERROR, PodStatusWriter, PodVerdict
+from spinney.cluster.pods import PodKey
+from spinney.cluster.state import ClusterState
 from spinney.kube.cache import Change
 from spinney.kube.events import EventRecorder, reference
 from spinney.kube.keys import Key
@@ -25,12 +28,21 @@ TakeIn = Callable[[Change[Any]], None]
 
 
 class UnreadableObjects:
-    """Guards what takes objects in. ``writer`` and ``events`` are absent where nothing is written."""
+    """Guards what takes objects in.
+
+    ``writer`` and ``events`` are absent where nothing is written, ``cluster`` where nothing is placed.
+    """
 
     def __init__(
-        self, metrics: KubeMetrics, *, writer: PodStatusWriter | None = None, events: EventRecorder | None = None
+        self,
+        metrics: KubeMetrics,
+        *,
+        cluster: ClusterState | None = None,
+        writer: PodStatusWriter | None = None,
+        events: EventRecorder | None = None,
     ) -> None:
         self._metrics = metrics
+        self._cluster = cluster
         self._writer = writer
         self._events = events
 
@@ -46,16 +58,23 @@ class UnreadableObjects:
                 if change.new is None:
                     return
                 self._tell(resource, change.key, change.new, error)
-                if resource is not POD:
+                if resource is POD:
+                    self._count(change.key, change.new)
+                else:
                     with suppress(Exception):  # it may not have got as far as being there
                         take_in(Change(change.key, change.old or change.new, None, change.resource_version))
 
         return guarded
 
+    def _count(self, key: Key, pod: Pod) -> None:
+        """Have the node of a pod that was not read take no other, for as long as the pod is there."""
+        if self._cluster is not None and pod.spec.node_name and not pod.terminal:
+            self._cluster.leave_unread(PodKey(*key), pod.spec.node_name)
+
     def _tell(self, resource: Resource, key: Key, found: Any, error: Exception) -> None:
         said = f"the scheduler cannot read this object, and ignores it: {type(error).__name__}: {error}"
-        if resource is POD:
-            if self._writer is not None and not found.spec.node_name:
+        if resource is POD and not found.spec.node_name:
+            if self._writer is not None:
                 self._writer.waits(PodVerdict(key, found.metadata.uid or "", said, said, reason=SCHEDULER_ERROR))
         elif self._events is not None:
             self._events.event(reference(resource, found), "Warning", SCHEDULER_ERROR, said)

@@ -10,8 +10,8 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
-import msgspec
 import structlog
+from msgspec import structs
 
 from spinney.api.core import Node, Pod
 from spinney.cluster.classes import RequestClasses
@@ -70,6 +70,9 @@ class ClusterState:
         """Pods by the resources they ask for that no node offers."""
         self._waiting: dict[str, dict[PodKey, PodRecord]] = {}
         self._assumed: dict[PodKey, Assumption] = {}
+        self._unread: dict[PodKey, str] = {}
+        self._closed: dict[str, Node] = {}
+        """Nodes with a pod that cannot be read, as they would be without it."""
         self._listeners: list[Callable[[PodChange], None]] = []
 
     @property
@@ -103,6 +106,9 @@ class ClusterState:
     def apply_node(self, node: Node) -> None:
         """Take in a node that appeared or changed."""
         name = node.metadata.name
+        if name in self._unread.values():
+            self._closed[name] = node
+            node = structs.replace(node, spec=structs.replace(node.spec, unschedulable=True))
         new = name not in self.table
         row = self.table.find(name)
         sharers = self._sharers(row) if row is not None else []
@@ -121,6 +127,7 @@ class ClusterState:
 
     def delete_node(self, name: str) -> None:
         """Take out a node; pods that are still on it wait for it to come back, or to be deleted."""
+        self._closed.pop(name, None)
         row = self.table.find(name)
         if row is None:
             return
@@ -143,6 +150,7 @@ class ClusterState:
         if assumed is not None:
             record = self._reconcile(record, assumed)
         self._replace(self._pods.get(record.key), record)
+        self._open_again(record.key)
         return record
 
     def delete_pod(self, key: PodKey) -> None:
@@ -151,6 +159,21 @@ class ClusterState:
         old = self._pods.get(key)
         if old is not None:
             self._replace(old, None)
+        self._open_again(key)
+
+    def leave_unread(self, key: PodKey, node: str) -> None:
+        """Note a pod on a node that cannot be read: what it takes is not known, so its node takes no other pod."""
+        self._unread[key] = node
+        row = self.table.find(node)
+        found = self.table.nodes[row] if row is not None else None
+        if found is not None:
+            self.apply_node(self._closed.get(node, found))
+
+    def _open_again(self, key: PodKey) -> None:
+        """Have a node take pods again once all pods on it are read, or gone."""
+        node = self._unread.pop(key, None)
+        if node is not None and node not in self._unread.values() and node in self._closed:
+            self.apply_node(self._closed.pop(node))
 
     def assume(self, key: PodKey, node: str, gpu_groups: Sequence[str] = ()) -> None:
         """Count a pod as being bound to ``node`` until the API server says so or :meth:`forget` is called."""
@@ -166,7 +189,7 @@ class ClusterState:
         old = self._pods.get(key)
         if assumed is not None and old is not None and old.status is PodStatus.BINDING:
             changes = {"status": PodStatus.PENDING, "node": "", "gpu_groups": ()}
-            self._replace(old, msgspec.structs.replace(old, **changes))
+            self._replace(old, structs.replace(old, **changes))
 
     # -- booking -----------------------------------------------------------------------------------------------------
 
@@ -175,7 +198,7 @@ class ClusterState:
             del self._assumed[record.key]
             return record
         changes = {"status": PodStatus.BINDING, "node": assumed.node, "gpu_groups": assumed.gpu_groups}
-        return msgspec.structs.replace(record, **changes)
+        return structs.replace(record, **changes)
 
     def _replace(self, old: PodRecord | None, new: PodRecord | None) -> None:
         if (old is not None and old.request.unoffered) or (new is not None and new.request.unoffered):
@@ -248,7 +271,7 @@ class ClusterState:
             if self.axis.find(resource) is not None:
                 for record in list(self._asking.pop(resource, {}).values()):
                     request = self.classes.of(record.pod)
-                    self._replace(record, msgspec.structs.replace(record, request=request))
+                    self._replace(record, structs.replace(record, request=request))
 
     def _row_kept(self, old: PodRecord, new: PodRecord) -> int | None:
         """Return the row of a pod that goes on holding there what it held, as after our own bind; else ``None``."""

@@ -114,7 +114,9 @@ class CoschedulerProcess:
         self._woken = asyncio.Event()
         self._events = events = self.manager.recorder(COMPONENT)
         self._pod_status = PodStatusWriter(client, events, event_reason=FAILED_SCHEDULING)
-        self._unreadable = UnreadableObjects(self.manager.metrics, writer=self._pod_status, events=events)
+        self._unreadable = UnreadableObjects(
+            self.manager.metrics, cluster=self.cluster, writer=self._pod_status, events=events
+        )
         self._rounds = Rounds(self.manager, CYCLES)
         self._reports = Reports(self._pod_status, self.cluster)
         waiting = WaitingPods()

@@ -135,6 +135,7 @@ class SchedulerProcess:
         self._writing = effects is None
         self._unreadable = UnreadableObjects(
             self.manager.metrics,
+            cluster=self.inventory.cluster,
             writer=reporter if self._writing else None,
             events=events if self._writing else None,
         )
