@@ -32,6 +32,17 @@ def test_every_python_we_name_is_tested() -> None:
     assert PROJECT["project"]["requires-python"] == f">={named[0]}"
 
 
+def test_make_runs_every_search_that_is_described() -> None:
+    """What CONTRIBUTING.md lists as a search is in ``make searches``, with its number and its tests."""
+    makefile, described = ((ROOT / name).read_text(encoding="utf-8") for name in ("Makefile", "CONTRIBUTING.md"))
+    searches = re.findall(r"^(SPINNEY_\w+=\d+) pytest (?:-\S+ \d )?(\S+)", described, re.MULTILINE)
+    assert len(searches) >= 9
+    for setting, tests in searches:
+        assert re.search(rf"\b{setting}\b", makefile), setting
+        assert list(ROOT.glob(tests)), tests
+        assert re.search(rf"\s{re.escape(tests)}(?:\s|$)", makefile), tests
+
+
 @pytest.mark.parametrize(("given", "refused"), [((), ""), (("TAG=v9.9.9",), "does not say")])
 def test_package_chart_and_changelog_are_of_one_version(given: tuple[str, ...], refused: str) -> None:
     """A release is refused whose tag is not the version that all three name."""
