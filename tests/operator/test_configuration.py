@@ -1,5 +1,6 @@
 """The configuration file: both documents' forms, Grove's defaults, and everything that is wrong said at once."""
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -396,6 +397,17 @@ scheduler:
     assert {each.name: each.config for each in again.profiles.enabled} == {
         each.name: each.config for each in loaded.profiles.enabled
     }
+
+
+def test_every_key_that_has_no_effect_is_known() -> None:
+    """Each key whose description says that it has no effect is one that is told at start."""
+    page = (Path(__file__).parents[2] / "docs" / "reference" / "configuration.md").read_text(encoding="utf-8")
+    idle = set(re.findall(r"^\| `([\w.]+)` .*Without effect here", page, re.MULTILINE))
+    text = (
+        "runtimeClientConnection: {qps: 1, burst: 1, contentType: a, acceptContentTypes: a}\n"
+        "debugging: {enableProfiling: true, pprofBindHost: a, pprofBindPort: 1}"
+    )
+    assert {key for key, _ in without_effect(check(text, every_backend()).written)} == idle
 
 
 def test_keys_without_effect_are_told() -> None:
