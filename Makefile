@@ -153,6 +153,14 @@ version-check:  ## say whether package, chart and CHANGELOG are of one version, 
 	  sed 's/$$/ /' "$${file%%:*}" | grep -qF "$${file#*:}" \
 	    || { echo "$${file%%:*} does not say: $${file#*:}"; exit 1; }; done
 
+.PHONY: base
+base:  ## pin the base image of the Containerfile by the digest its registry gives now
+	@$(PYTHON) hack/base.py
+
+.PHONY: base-check
+base-check:  ## say whether the base image is pinned by its digest; a release needs it
+	@$(PYTHON) hack/base.py --check
+
 .PHONY: sbom
 sbom: $(RELEASE)  ## list what is in the image, into dist/sbom.cyclonedx.json
 	@mkdir -p dist
