@@ -46,13 +46,14 @@ async def installed(client: Client, objects: Sequence[JSON]) -> AsyncIterator[No
     """Have objects in a cluster for the time of the block."""
     await client.apply(NAMESPACE, {"metadata": {"name": SYSTEM}})
     for each in objects:
-        await client.apply(_resource(each), each)
+        await client.apply(resource_of(each), each)
     yield
     for each in reversed(objects):
-        await client.delete(_resource(each), each["metadata"]["name"], each["metadata"].get("namespace"))
+        await client.delete(resource_of(each), each["metadata"]["name"], each["metadata"].get("namespace"))
 
 
-def _resource(manifest: JSON) -> Resource:
+def resource_of(manifest: JSON) -> Resource:
+    """Return the kind of an object, as this chart uses kinds."""
     group, _, version = manifest["apiVersion"].rpartition("/")
     kind = manifest["kind"]
     namespaced = kind not in {"Namespace", "ClusterRole", "ClusterRoleBinding"}
