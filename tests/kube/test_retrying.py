@@ -18,9 +18,21 @@ BUDGET = Response(
 )
 
 
+def webhook(problem: str) -> Response:
+    """Return what an API server answers whose webhook did not answer."""
+    text = (
+        f'Internal error occurred: failed calling webhook "pcs.grove.io": failed to call webhook: Post "x": {problem}'
+    )
+    return Response(500, {}, status_body(500, "InternalError", text))
+
+
 @pytest.mark.parametrize(
     ("failure", "method", "repeated"),
     [
+        (webhook("dial tcp 10.0.0.1:443: connect: connection refused"), "POST", True),
+        (webhook("dial tcp 10.0.0.1:443: connect: connection refused"), "PATCH", True),
+        (webhook("EOF"), "PUT", True),
+        (webhook("context deadline exceeded"), "POST", False),
         (BUSY, "GET", True),
         (BUSY, "POST", True),
         (BUSY, "PATCH", True),

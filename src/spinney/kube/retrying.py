@@ -1,8 +1,9 @@
 """When a failed request is sent again, and after how long.
 
 The rule keeps every write at most once: a read is repeated after any failure that may pass (429, 5xx, a broken
-connection); a write only when the server certainly did not act on it (429, or no connection was made). A patch, put or
-delete that got a 5xx may have happened, so its caller, a level-triggered reconcile, looks again and decides.
+connection); a write only when the server certainly did not act on it (429, no connection was made, or a webhook that it
+asks before could not be reached, as in the moment after a replica of that webhook was killed). A patch, put or delete
+that got another 5xx may have happened, so its caller, a level-triggered reconcile, looks again and decides.
 ``Retry-After`` is honoured; otherwise waits double from a tenth of a second, with jitter.
 """
 
@@ -21,6 +22,9 @@ from spinney.kube.errors import (
 SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
 
 _PASSING = frozenset({500, 502, 503, 504})
+_WEBHOOK = "failed calling webhook"
+_UNREACHED = ("connection refused", "connection reset", "EOF", "no endpoints available", "cannot be reached")
+"""How API servers word that nobody answered; one that was too slow is not asked again and again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,8 +54,15 @@ NEVER = RetryPolicy(attempts=1)
 def _may_repeat(method: str, error: KubeError) -> bool:
     if isinstance(error, TooManyRequests):
         return not error.has_cause("DisruptionBudget")
-    if isinstance(error, ConnectionRefused):
+    if isinstance(error, ConnectionRefused) or _webhook_unreached(error):
         return True
     if method not in SAFE_METHODS:
         return False
     return isinstance(error, ConnectionFailed) or (isinstance(error, ApiError) and error.status in _PASSING)
+
+
+def _webhook_unreached(error: KubeError) -> bool:
+    """Tell whether the server could not ask a webhook, and so has done nothing."""
+    if not isinstance(error, ApiError) or error.status != 500 or _WEBHOOK not in error.message:
+        return False
+    return any(words in error.message for words in _UNREACHED)
