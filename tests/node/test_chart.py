@@ -1,6 +1,9 @@
 """The chart on a real node: a set's life in real containers, and an installation's from first to last. In order."""
 
 import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
 
 import pytest
 
@@ -9,6 +12,7 @@ from spinney.api.struct import JSON
 from spinney.kube.client import Client
 from spinney.kube.config import load_kubeconfig
 from spinney.kube.errors import KubeError
+from spinney.kube.retrying import NEVER, RetryPolicy
 from spinney.nodes import ClusterSpec, Fleet, NodeGroup
 from spinney.runtime import Runtime
 
@@ -97,52 +101,78 @@ def test_a_gang_that_stays_broken_is_made_anew(release: Machine) -> None:
     release.wait("podclique/ordered-0-worker", "jsonpath={.status.readyReplicas}=2")
 
 
+@dataclass
+class Writing:
+    """Writes of PodCliqueSets, one after the other: how many, and what was said to those that were refused."""
+
+    written: int = 0
+    refused: list[str] = field(default_factory=list)
+
+
+@asynccontextmanager
+async def writing(release: Machine, retry: RetryPolicy) -> AsyncIterator[Writing]:
+    """Write for the time of the block; ``retry`` says whether a write that did not happen is sent again."""
+    runtime, seen, stopped = Runtime.system(), Writing(), asyncio.Event()
+    transport = load_kubeconfig(release.kubeconfig, runtime=runtime)
+    client = Client(transport, runtime, retry=retry)
+
+    async def write() -> None:
+        while not stopped.is_set():
+            try:
+                await client.create(POD_CLIQUE_SET, an_ordered_set(f"written-{seen.written}"), dry_run=True)
+            except KubeError as error:
+                seen.refused.append(str(error))
+            seen.written += 1
+
+    task = asyncio.create_task(write())
+    try:
+        yield seen
+    finally:
+        stopped.set()
+        await task
+        await transport.close()
+        runtime.executor.close()
+
+
 async def test_writes_go_on_while_the_leader_is_stopped(release: Machine) -> None:
     """Webhooks answer all the time: no write is refused while the leader's pod is deleted and another takes over."""
     release.rolled_out()
     leader, _ = release.leader()
-    stopped = asyncio.Event()
-    runtime = Runtime.system()
-    transport = load_kubeconfig(release.kubeconfig, runtime=runtime)
-    client = Client(transport, runtime)
-    refused: list[str] = []
-    written = 0
-
-    async def write() -> None:
-        nonlocal written
-        while not stopped.is_set():
-            try:
-                await client.create(POD_CLIQUE_SET, an_ordered_set(f"written-{written}"), dry_run=True)
-            except KubeError as error:
-                refused.append(str(error))
-            written += 1
-
-    writing = asyncio.create_task(write())
-    await asyncio.to_thread(release.kubectl, "delete", "pod", leader, "--namespace", SYSTEM)
-    await asyncio.to_thread(release.rolled_out)
-    stopped.set()
-    await writing
-    await transport.close()
-    runtime.executor.close()
-    assert refused == []
-    assert written > 20
+    async with writing(release, NEVER) as seen:
+        await asyncio.to_thread(release.kubectl, "delete", "pod", leader, "--namespace", SYSTEM)
+        await asyncio.to_thread(release.rolled_out)
+    assert seen.refused == []
+    assert seen.written > 20
     assert release.leader()[0] != leader
 
 
-def test_a_leader_that_was_killed_leads_again(release: Machine) -> None:
-    """A container that is killed is started again by the kubelet and keeps the lease of its pod."""
+async def test_a_leader_that_was_killed_leads_again(release: Machine) -> None:
+    """A container that is killed is started again by the kubelet and keeps the lease of its pod.
+
+    A write that the API server could not have reviewed in that second is sent again, and not refused.
+    """
     leader, transitions = release.leader()
     pod = release.get("pod", leader, "--namespace", SYSTEM)
     container = pod["status"]["containerStatuses"][0]
     identity = container["containerID"].removeprefix("containerd://")
-    release.inside("ctr", "--namespace", "k8s.io", "task", "kill", "--signal", "SIGKILL", identity)
-    restarts = f"jsonpath={{.status.containerStatuses[0].restartCount}}={container['restartCount'] + 1}"
-    release.wait(f"pod/{leader}", restarts, namespace=SYSTEM)
-    release.wait(f"pod/{leader}", READY, namespace=SYSTEM)
+    async with writing(release, RetryPolicy()) as seen:
+        await asyncio.to_thread(
+            release.inside, "ctr", "--namespace", "k8s.io", "task", "kill", "--signal", "SIGKILL", identity
+        )
+        await asyncio.to_thread(_back, release, leader, container["restartCount"] + 1)
+    assert seen.refused == []
+    assert seen.written > 20
     release.apply(an_ordered_set("after-the-crash"))
     release.wait("podclique/after-the-crash-0-worker", "jsonpath={.status.readyReplicas}=2")
     assert release.leader() == (leader, transitions)
     release.kubectl("delete", "podcliqueset", "after-the-crash", "--namespace", TEAM, "--timeout=120s")
+
+
+def _back(release: Machine, leader: str, restarts: int) -> None:
+    """Wait until the container of a pod was started again, and is ready."""
+    wanted = f"jsonpath={{.status.containerStatuses[0].restartCount}}={restarts}"
+    release.wait(f"pod/{leader}", wanted, namespace=SYSTEM)
+    release.wait(f"pod/{leader}", READY, namespace=SYSTEM)
 
 
 def test_a_change_of_configuration_rolls_who_reads_it(release: Machine) -> None:
