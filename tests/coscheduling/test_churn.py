@@ -4,7 +4,6 @@ import asyncio
 import os
 import random
 from collections import Counter
-from typing import Any
 
 import pytest
 
@@ -18,7 +17,7 @@ from spinney.kube.crds import install_crds
 from spinney.kube.errors import ConnectionFailed, NotFound
 from spinney.kube.guarding import GuardedTransport
 from spinney.kube.retrying import SAFE_METHODS
-from spinney.kube.transport import Response, Transport
+from spinney.kube.transport import Request, Response, Transport
 from spinney.runtime import Runtime, run_virtual
 from spinney.server import ApiServer
 from spinney.sim.transport import InProcessTransport
@@ -42,17 +41,17 @@ class Weather(GuardedTransport):
         self._failing = failing
         self.cut = False
 
-    def admit(self, method: str, path: str, timeout: float | None) -> float | None:
+    def admit(self, request: Request) -> Request:
         """Let nothing through once the line is cut, and now and then nothing before."""
         if self.cut or self._chance.random() < self._failing / 2:
-            raise ConnectionFailed(f"{method} {path} was not sent")
-        return timeout
+            raise ConnectionFailed(f"{request} was not sent")
+        return request
 
-    async def request(self, method: str, path: str, **rest: Any) -> Response:
+    async def request(self, request: Request) -> Response:
         """Send a request; now and then the answer to a write is lost."""
-        answer = await super().request(method, path, **rest)
-        if method not in SAFE_METHODS and self._chance.random() < self._failing / 2:
-            raise ConnectionFailed(f"{method} {path} was not answered")
+        answer = await super().request(request)
+        if request.method not in SAFE_METHODS and self._chance.random() < self._failing / 2:
+            raise ConnectionFailed(f"{request} was not answered")
         return answer
 
 

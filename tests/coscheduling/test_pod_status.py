@@ -1,14 +1,12 @@
 """What a pending pod's status says: in the order in which it was meant, and never after the pod was bound."""
 
 import asyncio
-from collections.abc import Mapping
-from typing import Any
 
 import pytest
 
 from spinney.api.core import POD
 from spinney.kube.guarding import GuardedTransport
-from spinney.kube.transport import Response
+from spinney.kube.transport import Request, Response
 from tests.conftest import Cluster
 
 from .bench import Bench
@@ -27,26 +25,17 @@ class SlowPatches(GuardedTransport):
         self.may_pass = asyncio.Event()
         self.writes: list[str] = []
 
-    def admit(self, method: str, path: str, timeout: float | None) -> float | None:
+    def admit(self, request: Request) -> Request:
         """Allow everything."""
-        return timeout
+        return request
 
-    async def request(
-        self,
-        method: str,
-        path: str,
-        *,
-        query: Mapping[str, str] = {},
-        headers: Mapping[str, str] = {},
-        body: bytes | None = None,
-        timeout: float | None = None,
-    ) -> Response:
+    async def request(self, request: Request) -> Response:
         """Send a request, a patch only when patches may pass."""
-        if method == "PATCH" and "/pods/" in path:
+        if request.method == "PATCH" and "/pods/" in request.path:
             await self.may_pass.wait()
-        answer = await super().request(method, path, query=query, headers=headers, body=body, timeout=timeout)
-        if method != "GET" and "/pods/" in path:
-            self.writes.append(f"{method} {path.rpartition('/')[2]}")
+        answer = await super().request(request)
+        if request.method != "GET" and "/pods/" in request.path:
+            self.writes.append(f"{request.method} {request.path.rpartition('/')[2]}")
         return answer
 
 
@@ -119,12 +108,12 @@ class _RefusesBinds(SlowPatches):
         super().__init__(cluster)
         self.may_pass.set()
 
-    async def request(self, method: str, path: str, **rest: Any) -> Response:
-        if path.endswith("/binding"):
+    async def request(self, request: Request) -> Response:
+        if request.path.endswith("/binding"):
             return Response(
                 422, {}, b'{"kind":"Status","status":"Failure","code":422,"message":"the bind was refused"}'
             )
-        return await super().request(method, path, **rest)
+        return await super().request(request)
 
 
 async def test_a_promise_is_written_and_taken_back(cluster: Cluster) -> None:

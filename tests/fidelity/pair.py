@@ -11,7 +11,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
 
-from spinney.kube.transport import Transport
+from spinney.kube.transport import Request, Transport
 from spinney.runtime import Runtime
 from spinney.server import ApiServer
 from spinney.sim.transport import InProcessTransport
@@ -80,11 +80,13 @@ async def comparable(transport: Transport, exchange: Exchange, namespace: str) -
     """Send a request; return what of the answer can be compared."""
     body = None if exchange.body is None else json.dumps(exchange.body).replace("{ns}", namespace).encode()
     answer = await transport.request(
-        exchange.method,
-        exchange.path.replace("{ns}", namespace),
-        query={name: value.replace("{ns}", namespace) for name, value in exchange.query.items()},
-        headers={"content-type": exchange.content_type} | ({"accept": exchange.accept} if exchange.accept else {}),
-        body=body,
+        Request(
+            exchange.method,
+            exchange.path.replace("{ns}", namespace),
+            query={name: value.replace("{ns}", namespace) for name, value in exchange.query.items()},
+            headers={"content-type": exchange.content_type} | ({"accept": exchange.accept} if exchange.accept else {}),
+            body=body,
+        )
     )
     if not answer.headers.get("content-type", "").startswith("application/json"):
         return {"status": answer.status, "text": ""}  # a group that is not served yet

@@ -1,9 +1,9 @@
 """The grouper does its work with the rights that are granted for its enabled rules, and with no others."""
 
 import asyncio
-from collections.abc import Mapping
 from contextlib import AbstractAsyncContextManager
-from typing import Any
+
+from msgspec.structs import replace
 
 from spinney.api.core import NAMESPACE, POD, Pod
 from spinney.api.podgang import POD_GANG, PodGang
@@ -15,7 +15,7 @@ from spinney.grouping.grouper import Grouper
 from spinney.kube.cache import WatchCache
 from spinney.kube.client import Client
 from spinney.kube.crds import install_crds
-from spinney.kube.transport import Response, StreamingResponse
+from spinney.kube.transport import Request, Response, StreamingResponse
 from spinney.runtime import Runtime
 from spinney.server import ApiServer, ServerOptions
 from spinney.sim.transport import InProcessTransport
@@ -29,21 +29,23 @@ scheduler: {profiles: [{name: kai-scheduler, default: true}, {name: spinney-sche
 """
 
 
+def _as(request: Request) -> Request:
+    return replace(request, headers={**request.headers, "Impersonate-User": WHO})
+
+
 class _As:
     """A transport that speaks for somebody."""
 
     def __init__(self, transport: InProcessTransport) -> None:
         self._transport = transport
 
-    async def request(self, method: str, path: str, *, headers: Mapping[str, str] = {}, **more: Any) -> Response:
+    async def request(self, request: Request) -> Response:
         """Send one request."""
-        return await self._transport.request(method, path, headers={**headers, "Impersonate-User": WHO}, **more)
+        return await self._transport.request(_as(request))
 
-    def stream(
-        self, method: str, path: str, *, headers: Mapping[str, str] = {}, **more: Any
-    ) -> AbstractAsyncContextManager[StreamingResponse]:
+    def stream(self, request: Request) -> AbstractAsyncContextManager[StreamingResponse]:
         """Stream one request."""
-        return self._transport.stream(method, path, headers={**headers, "Impersonate-User": WHO}, **more)
+        return self._transport.stream(_as(request))
 
     async def close(self) -> None:
         """Close the transport behind."""

@@ -16,7 +16,7 @@ from spinney.api.resource import Resource
 from spinney.api.struct import JSON
 from spinney.kube.errors import ConnectionFailed, ConnectionRefused
 from spinney.kube.keys import Key
-from spinney.kube.transport import Response
+from spinney.kube.transport import Request, Response
 from spinney.runtime import Runtime
 
 THING = Resource("test.spinney.dev", "v1", "Thing", "things")
@@ -99,58 +99,41 @@ class ModelServer:
 
     # ---------------------------------------------------------------- the transport
 
-    async def request(
-        self,
-        method: str,
-        path: str,
-        *,
-        query: Mapping[str, str] = {},
-        headers: Mapping[str, str] = {},
-        body: bytes | None = None,
-        timeout: float | None = None,
-    ) -> Response:
+    async def request(self, request: Request) -> Response:
         """Answer one request."""
-        self.requests.append((method, path, dict(query)))
+        self.requests.append((request.method, request.path, dict(request.query)))
         await asyncio.sleep(self.latency)
         if self.down:
-            raise ConnectionRefused(f"{method} {path}: the server is down")
+            raise ConnectionRefused(f"{request}: the server is down")
         if self.fail_next:
             failure = self.fail_next.popleft()
             if isinstance(failure, Exception):
                 raise failure
             return failure
-        return self._answer(method, path, query, headers, json.loads(body) if body else None)
+        return self._answer(request)
 
     @asynccontextmanager
-    async def stream(
-        self,
-        method: str,
-        path: str,
-        *,
-        query: Mapping[str, str] = {},
-        headers: Mapping[str, str] = {},
-        timeout: float | None = None,
-    ) -> AsyncIterator["ModelStream"]:
+    async def stream(self, request: Request) -> AsyncIterator["ModelStream"]:
         """Answer a watch."""
-        self.requests.append((method, path, dict(query)))
+        self.requests.append((request.method, request.path, dict(request.query)))
         if self.down:
-            raise ConnectionRefused(f"{method} {path}: the server is down")
-        since = int(query["resourceVersion"])
+            raise ConnectionRefused(f"{request}: the server is down")
+        since = int(request.query["resourceVersion"])
         fault = self.watch_faults.popleft() if self.watch_faults else None
         if since < self.compacted and fault is None:
             yield ModelStream(410, status_body(410, "Expired", "too old resource version"), _nothing())
             return
-        yield ModelStream(200, b"", self._watch(path, since, fault, float(query["timeoutSeconds"])))
+        yield ModelStream(200, b"", self._watch(request.path, since, fault, float(request.query["timeoutSeconds"])))
 
     async def close(self) -> None:
         """Do nothing."""
 
-    def _answer(
-        self, method: str, path: str, query: Mapping[str, str], headers: Mapping[str, str], body: Any
-    ) -> Response:
+    def _answer(self, request: Request) -> Response:
+        method, path = request.method, request.path
+        body: Any = json.loads(request.body) if request.body else None
         collection = path.rsplit("/", 1)[-1] in {"things", "leases", "events", "pods"}
         if method == "GET" and collection:
-            return self._list(path, query)
+            return self._list(path, request.query)
         stored = self.objects.get(path)
         if method == "POST" and collection:
             path = f"{path}/{body['metadata']['name']}"
@@ -170,7 +153,7 @@ class ModelServer:
             return _ok(self._store(path, dict(stored), "DELETED"))
         if method == "PUT":
             return _ok(self._store(path, body, "MODIFIED"))
-        assert headers["content-type"] == "application/merge-patch+json"
+        assert request.headers["content-type"] == "application/merge-patch+json"
         return _ok(self._store(path, _merge(stored, body), "MODIFIED"))
 
     def _list(self, path: str, query: Mapping[str, str]) -> Response:

@@ -13,7 +13,7 @@ from spinney.kube.credentials import Credential, FixedCredential, TokenFile
 from spinney.kube.errors import ConnectionFailed, ConnectionRefused, ConnectionTimedOut
 from spinney.kube.http import Endpoint, HttpTransport
 from spinney.kube.tls import ClientCertificate
-from spinney.kube.transport import StreamingResponse
+from spinney.kube.transport import Request, StreamingResponse
 from spinney.runtime import Runtime
 from tests.kube.certificates import Authority
 from tests.kube.tinyserver import proxying, serving
@@ -22,7 +22,7 @@ from tests.kube.tinyserver import proxying, serving
 async def seen_by(transport: HttpTransport, path: str = "/x", **options: Any) -> Mapping[str, Any]:
     """Send one request, close the transport and return what the server saw."""
     try:
-        response = await transport.request("GET", path, **options)
+        response = await transport.request(Request("GET", path, **options))
         answer: Mapping[str, Any] = json.loads(response.body)
         return answer
     finally:
@@ -94,14 +94,14 @@ async def test_a_rotated_token_is_read_again_after_a_refusal(tmp_path: Path) -> 
             return await echo(request)
 
         transport = HttpTransport(Endpoint(server.url), TokenFile(token, runtime))
-        assert json.loads((await transport.request("GET", "/a")).body)["authorization"] == "Bearer old"
+        assert json.loads((await transport.request(Request("GET", "/a"))).body)["authorization"] == "Bearer old"
         server.answer = only_new
-        assert (await transport.request("GET", "/b")).status == 401
+        assert (await transport.request(Request("GET", "/b"))).status == 401
         token.write_text("new\n")
         assert (await seen_by(transport))["authorization"] == "Bearer new"
         token.write_text("old\n")
         transport = HttpTransport(Endpoint(server.url), Rotating(token, runtime))
-        async with transport.stream("GET", "/c") as stream:
+        async with transport.stream(Request("GET", "/c")) as stream:
             assert stream.status == 200
         await transport.close()
     runtime.executor.close()
@@ -134,7 +134,7 @@ async def test_a_stream_hands_out_chunks_as_they_come() -> None:
         server.answer = slowly
         transport = HttpTransport(Endpoint(server.url))
         chunks = []
-        async with transport.stream("GET", "/watch") as stream:
+        async with transport.stream(Request("GET", "/watch")) as stream:
             async for chunk in stream:
                 chunks.append(chunk)
                 read.set()
@@ -156,7 +156,7 @@ async def test_a_stream_that_breaks_says_so() -> None:
 
         server.answer = die
         transport = HttpTransport(Endpoint(server.url))
-        async with transport.stream("GET", "/watch") as stream:
+        async with transport.stream(Request("GET", "/watch")) as stream:
             with pytest.raises(ConnectionFailed):
                 await drained(stream)
         await transport.close()
@@ -180,13 +180,13 @@ async def test_many_watches_do_not_starve_a_write() -> None:
         transport = HttpTransport(Endpoint(server.url))
 
         async def watch() -> None:
-            async with transport.stream("GET", "/watch") as stream:
+            async with transport.stream(Request("GET", "/watch")) as stream:
                 async for _ in stream:
                     pass
 
         watches = [asyncio.create_task(watch()) for _ in range(200)]
         await server.wait_for(200)
-        assert (await transport.request("GET", "/write", timeout=30)).status == 200
+        assert (await transport.request(Request("GET", "/write", timeout=30))).status == 200
         release.set()
         await asyncio.gather(*watches)
         await transport.close()
@@ -197,7 +197,7 @@ async def test_connections_are_reused() -> None:
     async with serving() as server:
         transport = HttpTransport(Endpoint(server.url))
         for _ in range(10):
-            await transport.request("GET", "/a")
+            await transport.request(Request("GET", "/a"))
         assert server.connections == 1
         await transport.close()
 
@@ -219,13 +219,13 @@ async def test_a_request_that_could_not_be_sent_is_told_from_one_that_was() -> N
         transport = HttpTransport(Endpoint(server.url))
         server.answer = never
         with pytest.raises(ConnectionTimedOut, match=r"POST .*/a"):
-            await transport.request("POST", "/a", body=b"{}", timeout=0.05)
+            await transport.request(Request("POST", "/a", body=b"{}", timeout=0.05))
         with pytest.raises(ConnectionTimedOut):
-            async with transport.stream("GET", "/a", timeout=0.05):
+            async with transport.stream(Request("GET", "/a", timeout=0.05)):
                 pass
         server.answer = hang_up
         with pytest.raises(ConnectionFailed) as caught:
-            await transport.request("POST", "/a", body=b"{}")
+            await transport.request(Request("POST", "/a", body=b"{}"))
         assert not isinstance(caught.value, ConnectionRefused)
         await transport.close()
     with pytest.raises(ConnectionRefused):
@@ -253,5 +253,5 @@ async def test_redirects_are_not_followed() -> None:
 
         server.answer = redirect
         transport = HttpTransport(Endpoint(server.url))
-        assert (await transport.request("GET", "/a")).status == 302
+        assert (await transport.request(Request("GET", "/a"))).status == 302
         await transport.close()

@@ -14,7 +14,7 @@ from spinney.kube import Client, Response
 from spinney.kube.errors import ConnectionRefused
 from spinney.kube.fencing import FencedTransport, NotLeading
 from spinney.kube.lease import LeaderElection, LeaseLost, LeaseTimes, process_identity
-from spinney.kube.transport import StreamingResponse
+from spinney.kube.transport import Request, StreamingResponse
 from spinney.runtime import Runtime, run_virtual
 from tests.kube.model import THING, ModelServer, stopped
 
@@ -26,19 +26,19 @@ class Partition:
         self.server = server
         self.cut = False
 
-    async def request(self, method: str, path: str, **options: Any) -> Response:
+    async def request(self, request: Request) -> Response:
         """Pass a request on, unless cut off; an answer that was under way is lost too."""
         if self.cut:
-            raise ConnectionRefused(f"{method} {path}: cut off")
-        response = await self.server.request(method, path, **options)
+            raise ConnectionRefused(f"{request}: cut off")
+        response = await self.server.request(request)
         if self.cut:
-            raise ConnectionRefused(f"{method} {path}: cut off")
+            raise ConnectionRefused(f"{request}: cut off")
         return response
 
     @asynccontextmanager
-    async def stream(self, method: str, path: str, **options: Any) -> AsyncIterator[StreamingResponse]:
+    async def stream(self, request: Request) -> AsyncIterator[StreamingResponse]:
         """Pass a stream on."""
-        async with self.server.stream(method, path, **options) as response:
+        async with self.server.stream(request) as response:
             yield response
 
     async def close(self) -> None:
@@ -244,12 +244,12 @@ def test_a_write_is_given_no_longer_than_the_lease_lasts() -> None:
         first, _ = race.candidate("first")
         await first.acquire()
         await race.sleep(9)
-        timeouts: list[float] = []
+        timeouts: list[float | None] = []
 
         class Recording(Partition):
-            async def request(self, method: str, path: str, **options: Any) -> Response:
-                timeouts.append(options["timeout"])
-                return await super().request(method, path, **options)
+            async def request(self, request: Request) -> Response:
+                timeouts.append(request.timeout)
+                return await super().request(request)
 
         fenced = Client(FencedTransport(Recording(race.server), first, race.runtime), race.runtime)
         await fenced.create(THING, {"metadata": {"name": "a"}}, "x")

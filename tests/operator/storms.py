@@ -18,6 +18,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import msgspec
+from msgspec.structs import replace
 
 from spinney.api.autoscaling import HORIZONTAL_POD_AUTOSCALER
 from spinney.api.core import NAMESPACE, NODE, POD, SECRET, SERVICE, SERVICE_ACCOUNT
@@ -37,7 +38,7 @@ from spinney.backends import additions, every_backend
 from spinney.kube.client import Client
 from spinney.kube.crds import install_crds
 from spinney.kube.errors import ConnectionFailed, ConnectionRefused
-from spinney.kube.transport import Response, StreamingResponse
+from spinney.kube.transport import Request, Response, StreamingResponse
 from spinney.operator.configuration import check
 from spinney.operator.operator import Operator, Settings
 from spinney.runtime import Runtime
@@ -106,16 +107,7 @@ class StormyTransport:
         self._left: int | None = None
         self.dead = asyncio.Event()
 
-    async def request(
-        self,
-        method: str,
-        path: str,
-        *,
-        query: Mapping[str, str] = {},
-        headers: Mapping[str, str] = {},
-        body: bytes | None = None,
-        timeout: float | None = None,
-    ) -> Response:
+    async def request(self, request: Request) -> Response:
         """Send one request, perhaps in vain, perhaps the last."""
         weather = self._weather
         await asyncio.sleep(weather.chance.random() * 0.02)
@@ -123,9 +115,9 @@ class StormyTransport:
         struck = weather.strikes()
         before = weather.chance.random() < 0.5
         if struck and before:
-            return self._refused(method, path)
+            return self._refused(request)
         # What the server has begun it finishes, also for a client that is gone.
-        serving = asyncio.ensure_future(self._behind.request(method, path, query=query, headers=headers, body=body))
+        serving = asyncio.ensure_future(self._behind.request(replace(request, timeout=None)))
         response = await asyncio.shield(serving)
         await asyncio.sleep(weather.chance.random() * 0.02)
         self._live()
@@ -133,43 +125,35 @@ class StormyTransport:
             weather.faults["answer lost"] += 1
             if weather.chance.random() < 0.5:
                 return _status(503, "the answer was lost behind a proxy")
-            raise ConnectionFailed(f"{method} {path}: the answer was lost")
+            raise ConnectionFailed(f"{request}: the answer was lost")
         return response
 
     @asynccontextmanager
-    async def stream(
-        self,
-        method: str,
-        path: str,
-        *,
-        query: Mapping[str, str] = {},
-        headers: Mapping[str, str] = {},
-        timeout: float | None = None,
-    ) -> AsyncIterator[StreamingResponse]:
+    async def stream(self, request: Request) -> AsyncIterator[StreamingResponse]:
         """Open a watch that may be refused, lags, and may break at any event."""
         self._live()
         if self._weather.strikes():
             self._weather.faults["watch refused"] += 1
             if self._weather.chance.random() < 0.3:
-                raise ConnectionFailed(f"{method} {path}: lost on the way")
+                raise ConnectionFailed(f"{request}: lost on the way")
             code = self._weather.chance.choice([410, 429, 500, 503, 504])
-            refused = _status(code, f"{method} {path}: refused")
+            refused = _status(code, f"{request}: refused")
             yield InProcessStream(refused.status, refused.headers, refused.body)
             return
-        async with self._behind.stream(method, path, query=query, headers=headers, timeout=timeout) as stream:
+        async with self._behind.stream(request) as stream:
             yield _LaggingStream(stream, self, self._weather)
 
     async def close(self) -> None:
         """End with the process."""
 
-    def _refused(self, method: str, path: str) -> Response:
-        codes = [429, 500, 503, 504] if method == "GET" else [409, 429, 500, 503, 504]
+    def _refused(self, request: Request) -> Response:
+        codes = [429, 500, 503, 504] if request.method == "GET" else [409, 429, 500, 503, 504]
         if self._weather.chance.random() < 0.3:
             self._weather.faults["request lost"] += 1
-            raise ConnectionFailed(f"{method} {path}: lost on the way")
+            raise ConnectionFailed(f"{request}: lost on the way")
         code = self._weather.chance.choice(codes)
         self._weather.faults[str(code)] += 1
-        return _status(code, f"{method} {path}: refused")
+        return _status(code, f"{request}: refused")
 
     def die_after(self, requests: int) -> None:
         """Let this life end at the given request from now."""

@@ -1,7 +1,6 @@
 """What a set has beside its pods: the rights of its init containers, services, autoscalers; and what is not its own."""
 
 import asyncio
-from typing import Any
 
 import msgspec
 from structlog.testing import capture_logs
@@ -27,7 +26,7 @@ from spinney.api.resource import Resource
 from spinney.api.resource_claims import RESOURCE_CLAIM
 from spinney.api.struct import JSON, encode
 from spinney.backends.profiles import Profile, Profiles
-from spinney.kube.transport import Response
+from spinney.kube.transport import Request, Response
 from spinney.operator.operator import Settings
 from spinney.operator.status.clustertopologybinding import binding_status
 from spinney.runtime import run_virtual
@@ -89,15 +88,16 @@ class SlowToSeeRoles(InProcessTransport):
         super().__init__(server)
         self._seen: float | None = None
 
-    async def request(self, method: str, path: str, **options: Any) -> Response:
+    async def request(self, request: Request) -> Response:
         """Refuse bindings that come too early, as kube-apiserver does."""
         now = asyncio.get_running_loop().time()
-        if method == "POST" and path.endswith("/rolebindings") and (self._seen is None or now < self._seen + 0.5):
+        creates = request.method == "POST"
+        if creates and request.path.endswith("/rolebindings") and (self._seen is None or now < self._seen + 0.5):
             status = {"kind": "Status", "status": "Failure", "reason": "NotFound", "code": 404, "message": "no role"}
             return Response(404, {}, encode(status))
-        if method == "POST" and path.endswith("/roles"):
+        if creates and request.path.endswith("/roles"):
             self._seen = now
-        return await super().request(method, path, **options)
+        return await super().request(request)
 
 
 def test_a_role_is_bound_once_the_api_server_has_seen_it() -> None:

@@ -7,11 +7,12 @@ from typing import TypeAlias
 
 import msgspec
 import pytest
+from msgspec.structs import replace
 
 from spinney.api.core import POD
 from spinney.api.grove import POD_CLIQUE_SCALING_GROUP, POD_CLIQUE_SET, PodCliqueSet
 from spinney.kube.errors import ConnectionFailed
-from spinney.kube.transport import Response
+from spinney.kube.transport import Request, Response
 from spinney.runtime import run_virtual
 from spinney.server import ApiServer
 from spinney.sim.transport import InProcessStream, InProcessTransport
@@ -30,36 +31,19 @@ class MeddledLine(InProcessTransport):
         self._meddle = meddle
         self._late = late
 
-    async def request(
-        self,
-        method: str,
-        path: str,
-        *,
-        query: Mapping[str, str] = {},
-        headers: Mapping[str, str] = {},
-        body: bytes | None = None,
-        timeout: float | None = None,
-    ) -> Response:
+    async def request(self, request: Request) -> Response:
         """Pass a request on when, and if, the meddler says so."""
 
         async def send() -> Response:
-            return await super(MeddledLine, self).request(method, path, query=query, headers=headers, body=body)
+            return await super(MeddledLine, self).request(replace(request, timeout=None))
 
-        return await self._meddle(method, path, body or b"", send)
+        return await self._meddle(request.method, request.path, request.body or b"", send)
 
     @asynccontextmanager
-    async def stream(
-        self,
-        method: str,
-        path: str,
-        *,
-        query: Mapping[str, str] = {},
-        headers: Mapping[str, str] = {},
-        timeout: float | None = None,
-    ) -> AsyncIterator[InProcessStream]:
+    async def stream(self, request: Request) -> AsyncIterator[InProcessStream]:
         """Open a watch; what comes is passed on after the seconds of its kind."""
-        lag = self._late.get(path.rpartition("/")[2], 0.0)
-        async with super().stream(method, path, query=query, headers=headers, timeout=timeout) as stream:
+        lag = self._late.get(request.path.rpartition("/")[2], 0.0)
+        async with super().stream(request) as stream:
             yield InProcessStream(stream.status, stream.headers, _lagging(stream, lag))
 
 

@@ -1,7 +1,6 @@
 """Two operators and one lease: who does not hold it writes nothing, and may still look around."""
 
 import asyncio
-from collections.abc import Mapping
 
 from spinney.api.core import NAMESPACE, NODE, POD
 from spinney.api.grove import POD_CLIQUE_SET
@@ -11,7 +10,7 @@ from spinney.kube.errors import ConnectionFailed
 from spinney.kube.lease import LeaderElection
 from spinney.kube.manager import Manager
 from spinney.kube.retrying import SAFE_METHODS
-from spinney.kube.transport import Response
+from spinney.kube.transport import Request, Response
 from spinney.operator.operator import Operator, Settings
 from spinney.runtime import Runtime, run_virtual
 from spinney.server import ApiServer
@@ -30,23 +29,14 @@ class WatchedLine(InProcessTransport):
         self.cut = False
         self.writes: list[float] = []
 
-    async def request(
-        self,
-        method: str,
-        path: str,
-        *,
-        query: Mapping[str, str] = {},
-        headers: Mapping[str, str] = {},
-        body: bytes | None = None,
-        timeout: float | None = None,
-    ) -> Response:
+    async def request(self, request: Request) -> Response:
         """Send one request."""
-        if "/leases" in path:
+        if "/leases" in request.path:
             if self.cut:
-                raise ConnectionFailed(f"{method} {path}: lost")
-        elif method not in SAFE_METHODS:
+                raise ConnectionFailed(f"{request}: lost")
+        elif request.method not in SAFE_METHODS:
             self.writes.append(asyncio.get_running_loop().time())
-        return await super().request(method, path, query=query, headers=headers, body=body, timeout=timeout)
+        return await super().request(request)
 
 
 def an_operator(server: ApiServer, runtime: Runtime, identity: str) -> tuple[Operator, WatchedLine]:

@@ -8,6 +8,7 @@ from spinney.api.core import CONFIG_MAP, POD
 from spinney.api.struct import JSON
 from spinney.kube.client import Client
 from spinney.kube.errors import AlreadyExists, ConnectionRefused, ConnectionTimedOut, NotFound
+from spinney.kube.transport import Request
 from spinney.runtime import Runtime, run_virtual
 from spinney.server import ApiServer
 from spinney.sim.transport import InProcessTransport
@@ -53,14 +54,14 @@ def test_a_writer_cannot_starve_a_watcher() -> None:
 
         async def follow() -> None:
             nonlocal seen
-            async with transport.stream("GET", CONFIG_MAPS, query={"watch": "true"}) as stream:
+            async with transport.stream(Request("GET", CONFIG_MAPS, query={"watch": "true"})) as stream:
                 async for chunk in stream:
                     seen += chunk.count(b"\n")
 
         following = asyncio.create_task(follow())
         await asyncio.sleep(1)
         for index in range(200):
-            await transport.request("POST", CONFIG_MAPS, body=b'{"metadata":{"name":"c%d"}}' % index)
+            await transport.request(Request("POST", CONFIG_MAPS, body=b'{"metadata":{"name":"c%d"}}' % index))
             behind.append(index - seen)
         following.cancel()
         assert max(behind) <= 3
@@ -74,9 +75,9 @@ def test_time_runs_out_as_for_any_transport() -> None:
     async def main() -> None:
         transport = InProcessTransport(ApiServer(Runtime.virtual()))
         with pytest.raises(ConnectionTimedOut):
-            await transport.request("GET", CONFIG_MAPS, query={"watch": "true"}, timeout=5)
+            await transport.request(Request("GET", CONFIG_MAPS, query={"watch": "true"}, timeout=5))
         await transport.close()
         with pytest.raises(ConnectionRefused):
-            await transport.request("GET", CONFIG_MAPS)
+            await transport.request(Request("GET", CONFIG_MAPS))
 
     run_virtual(main())

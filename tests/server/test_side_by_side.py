@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from spinney.api.struct import JSON
-from spinney.kube.transport import Transport
+from spinney.kube.transport import Request, Transport
 from spinney.runtime import Runtime
 from spinney.server import ApiServer, ServerOptions
 from spinney.sim.transport import InProcessTransport
@@ -112,7 +112,9 @@ async def test_both_hold_writes_to_policies(pair: Pair) -> None:
 
 async def _verdict(transport: Transport, config: JSON, namespace: str) -> JSON:
     body = json.dumps(config).encode()
-    answer = await transport.request("POST", MAPS.replace("{ns}", namespace), query={"dryRun": "All"}, body=body)
+    answer = await transport.request(
+        Request("POST", MAPS.replace("{ns}", namespace), query={"dryRun": "All"}, body=body)
+    )
     content = json.loads(answer.body)
     warning = answer.headers.get("warning", "").rstrip('"')
     parts = {name: content.get(name) for name in ("reason", "details")}

@@ -21,7 +21,7 @@ from spinney.kube.errors import Expired, KubeError, UndecodableResponse, error_f
 from spinney.kube.pages import Listing, Page, T, decode_page, refuse
 from spinney.kube.request_metrics import RequestMetrics, code_of
 from spinney.kube.retrying import SAFE_METHODS, RetryPolicy
-from spinney.kube.transport import Response, Transport
+from spinney.kube.transport import Request, Response, Transport
 from spinney.kube.warning_headers import WarningLog, warnings_in
 from spinney.kube.watching import Bookmark, EventDecoder, Undecodable, WatchEvent, lines
 from spinney.kube.writes import note_write
@@ -196,7 +196,7 @@ class Client:
         query = {"watch": "true", "allowWatchBookmarks": "true"} | _parameters(Watching, wanted)
         path = resource.path(namespace)
         began = self.runtime.clock.monotonic()
-        async with self.transport.stream("GET", path, query=query, timeout=self._timeout) as response:
+        async with self.transport.stream(Request("GET", path, query, timeout=self._timeout)) as response:
             if self._metrics is not None:
                 took = self.runtime.clock.monotonic() - began
                 self._metrics.answered("GET", path, str(response.status), took, watch=True)
@@ -357,15 +357,14 @@ class Client:
         sent = {"accept": "application/json"} | {name.lower(): value for name, value in headers.items()}
         if body is not None:
             sent.setdefault("content-type", "application/json")
+        request = Request(method, path, query, sent, body, self._timeout)
         attempt = 0
         while True:
             attempt += 1
             try:
-                response = await self._sent(method, path, query, sent, body)
+                response = await self._sent(request)
                 if response.status >= 400:
-                    raise error_from_response(
-                        response.status, response.body, response.headers, request=f"{method} {path}"
-                    )
+                    raise error_from_response(response.status, response.body, response.headers, request=str(request))
             except KubeError as error:
                 delay = self._retry.delay(method, attempt, error, self.runtime.random)
                 if delay is None:
@@ -380,23 +379,20 @@ class Client:
                     self._on_warning(warning)
                 return response
 
-    async def _sent(
-        self, method: str, path: str, query: Mapping[str, str], headers: Mapping[str, str], body: bytes | None
-    ) -> Response:
+    async def _sent(self, request: Request) -> Response:
         """Send a request once, and count it with its answer."""
-        sending = self.transport.request(method, path, query=query, headers=headers, body=body, timeout=self._timeout)
         if self._metrics is None:
-            return await sending
+            return await self.transport.request(request)
         began = self.runtime.clock.monotonic()
         code = "failed"
         try:
-            response = await sending
+            response = await self.transport.request(request)
             code = str(response.status)
         except KubeError as error:
             code = code_of(error)
             raise
         finally:
-            self._metrics.answered(method, path, code, self.runtime.clock.monotonic() - began)
+            self._metrics.answered(request.method, request.path, code, self.runtime.clock.monotonic() - began)
         return response
 
     def over(self, transport: Transport) -> "Client":

@@ -13,13 +13,13 @@ import asyncio
 import re
 import ssl
 from collections import deque
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from functools import lru_cache
 from urllib.parse import quote, urlencode, urlsplit
 
 from spinney.kube.answers import AnswerReader, MalformedAnswer
 from spinney.kube.errors import ConnectionFailed, ConnectionRefused, ConnectionTimedOut
-from spinney.kube.transport import Response
+from spinney.kube.transport import Request, Response
 
 CONNECT_SECONDS = 10.0
 IDLE_SECONDS = 60.0  # an API server closes an idle connection after 90
@@ -42,25 +42,16 @@ class Connections:
         self._busy: set[_Connection] = set()
         self._retired = False
 
-    async def request(
-        self,
-        method: str,
-        path: str,
-        *,
-        query: Mapping[str, str],
-        headers: Iterable[tuple[str, str]],
-        body: bytes | None,
-        timeout: float | None,
-    ) -> Response:
-        """Send one request and return its complete answer."""
-        message = self._message(method, path, query, headers, body)
+    async def request(self, request: Request, headers: Iterable[tuple[str, str]]) -> Response:
+        """Send one request, with these headers before its own, and return its complete answer."""
+        message, timeout = self._message(request, headers), request.timeout
         loop = asyncio.get_running_loop()
         deadline = None if timeout is None else loop.time() + timeout
         connection = self._take() or await self._connect(timeout)
         self._busy.add(connection)
         timer = None if deadline is None else loop.call_at(deadline, connection.give_up)
         try:
-            answer = await connection.send(message, bodiless=method == "HEAD")
+            answer = await connection.send(message, bodiless=request.method == "HEAD")
         except BaseException:
             connection.close()
             raise
@@ -115,24 +106,18 @@ class Connections:
             raise ConnectionRefused(f"no connection: {problem}") from problem
         return connection
 
-    def _message(
-        self,
-        method: str,
-        path: str,
-        query: Mapping[str, str],
-        headers: Iterable[tuple[str, str]],
-        body: bytes | None,
-    ) -> bytes:
-        target = self._prefix + _escaped(path)
-        if query:
-            target += "?" + _encoded(tuple(query.items()))
-        lines = [f"{method} {target} HTTP/1.1\r\nhost: {self._authority}"]
-        lines += [f"{name}: {value}" for name, value in headers]
+    def _message(self, request: Request, headers: Iterable[tuple[str, str]]) -> bytes:
+        body = request.body
+        target = self._prefix + _escaped(request.path)
+        if request.query:
+            target += "?" + _encoded(tuple(request.query.items()))
+        lines = [f"{request.method} {target} HTTP/1.1\r\nhost: {self._authority}"]
+        lines += [f"{name}: {value}" for name, value in (*headers, *request.headers.items())]
         if body is not None:
             lines.append(f"content-length: {len(body)}")
         head = "\r\n".join(lines)
         if len(_LINE_BREAKS.findall(head)) != 2 * len(lines):
-            raise ValueError(f"a header of {method} {path} contains a line break")
+            raise ValueError(f"a header of {request} contains a line break")
         return head.encode("latin-1") + b"\r\n\r\n" + (body or b"")
 
 

@@ -4,11 +4,13 @@ Cancelling a leader's tasks is not enough: a process that was suspended wakes up
 another took the lease. So each write asks the clock first, and is abandoned when the lease can no longer be relied on.
 """
 
+import msgspec
+
 from spinney.kube.client import Client
 from spinney.kube.errors import KubeError
 from spinney.kube.guarding import GuardedTransport
 from spinney.kube.lease import LeaderElection
-from spinney.kube.transport import Transport
+from spinney.kube.transport import Request, Transport
 from spinney.runtime import Runtime
 
 
@@ -24,15 +26,16 @@ class FencedTransport(GuardedTransport):
         self._election = election
         self._runtime = runtime
 
-    def admit(self, method: str, path: str, timeout: float | None) -> float | None:
+    def admit(self, request: Request) -> Request:
         """Give a write at most until another process could take the lease."""
         now = self._runtime.clock.monotonic()
         if now >= self._election.held_until:
             lease = f"{self._election.namespace}/{self._election.name}"
-            raise NotLeading(f"{method} {path} was not sent: {self._election.identity} does not hold lease {lease}")
+            raise NotLeading(f"{request} was not sent: {self._election.identity} does not hold lease {lease}")
         slack = self._election.times.lease_duration - self._election.times.renew_deadline
         remaining = self._election.held_until + slack - now
-        return remaining if timeout is None else min(timeout, remaining)
+        allowed = remaining if request.timeout is None else min(request.timeout, remaining)
+        return msgspec.structs.replace(request, timeout=allowed)
 
 
 def fenced(client: Client, election: LeaderElection) -> Client:

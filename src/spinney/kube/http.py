@@ -20,7 +20,7 @@ from spinney.kube.connections import CONNECT_SECONDS, Connections
 from spinney.kube.credentials import Credential, CredentialSource, FixedCredential
 from spinney.kube.errors import ConnectionFailed, ConnectionRefused, ConnectionTimedOut
 from spinney.kube.tls import ClientCertificate, client_context
-from spinney.kube.transport import Response, joined
+from spinney.kube.transport import Request, Response, joined
 
 READ_BUFFER = 1 << 18
 USER_AGENT = "spinney"
@@ -38,17 +38,6 @@ class Endpoint:
     compression: bool = True
 
 
-@dataclass(frozen=True, slots=True)
-class _Request:
-    method: str
-    path: str
-    query: Mapping[str, str]
-    headers: Mapping[str, str]
-    body: bytes | None = None
-    total: float | None = None  # seconds for the whole answer
-    head: float | None = None  # seconds until the answer begins
-
-
 class HttpTransport:
     """Carries requests to one API server over HTTP; fills the ``Transport`` protocol."""
 
@@ -62,43 +51,24 @@ class HttpTransport:
         self._contexts: dict[ClientCertificate | None, ssl.SSLContext] = {}
         self._connections: dict[ClientCertificate | None, Connections] = {}
 
-    async def request(
-        self,
-        method: str,
-        path: str,
-        *,
-        query: Mapping[str, str] = {},
-        headers: Mapping[str, str] = {},
-        body: bytes | None = None,
-        timeout: float | None = None,
-    ) -> Response:
+    async def request(self, request: Request) -> Response:
         """Send one request and return its complete answer; a 401 is answered once with a fresh credential."""
-        wanted = _Request(method, path, query, headers, body, total=timeout)
         credential = await self._credentials.credential()
-        response = await self._send(wanted, credential)
+        response = await self._send(request, credential)
         if response.status == 401 and self._credentials.reject(credential):
-            response = await self._send(wanted, await self._credentials.credential())
+            response = await self._send(request, await self._credentials.credential())
         return response
 
     @asynccontextmanager
-    async def stream(
-        self,
-        method: str,
-        path: str,
-        *,
-        query: Mapping[str, str] = {},
-        headers: Mapping[str, str] = {},
-        timeout: float | None = None,
-    ) -> AsyncIterator["HttpStream"]:
+    async def stream(self, request: Request) -> AsyncIterator["HttpStream"]:
         """Send one request and hand out its answer as it arrives; only the wait for its head is bounded."""
-        wanted = _Request(method, path, query, headers, head=timeout)
         credential = await self._credentials.credential()
-        response = await self._open(wanted, credential)
+        response = await self._begin(request, credential)
         if response.status == 401 and self._credentials.reject(credential):
             _cut(response)
-            response = await self._open(wanted, await self._credentials.credential())
+            response = await self._begin(request, await self._credentials.credential())
         try:
-            yield HttpStream(response, self._where(wanted))
+            yield HttpStream(response, self._where(request))
         finally:
             _cut(response)
 
@@ -109,28 +79,19 @@ class HttpTransport:
         if self._session is not None:
             await self._session.close()
 
-    async def _send(self, wanted: _Request, credential: Credential) -> Response:
+    async def _send(self, request: Request, credential: Credential) -> Response:
         if self.endpoint.proxy is None:
-            return await self._send_directly(wanted, credential)
-        response = await self._open(wanted, credential)
-        with translated(self._where(wanted)):
-            async with response:
+            return await self._send_directly(request, credential)
+        with translated(self._where(request)):
+            async with await self._open(request, credential, seconds=request.timeout) as response:
                 return Response(response.status, _lower(response.headers), await response.read())
 
-    async def _send_directly(self, wanted: _Request, credential: Credential) -> Response:
+    async def _send_directly(self, request: Request, credential: Credential) -> Response:
         connections = self._connections.get(credential.certificate) or self._connections_as(credential)
-        headers = (*self._always, *credential.headers, *wanted.headers.items())
         try:
-            return await connections.request(
-                wanted.method,
-                wanted.path,
-                query=wanted.query,
-                headers=headers,
-                body=wanted.body,
-                timeout=wanted.total,
-            )
+            return await connections.request(request, (*self._always, *credential.headers))
         except ConnectionFailed as problem:
-            raise type(problem)(f"{self._where(wanted)}: {problem}") from problem
+            raise type(problem)(f"{self._where(request)}: {problem}") from problem
 
     def _connections_as(self, credential: Credential) -> Connections:
         """Return connections that present this credential's certificate; those that present another are retired."""
@@ -141,24 +102,28 @@ class HttpTransport:
         self._connections = {credential.certificate: connections}
         return connections
 
-    async def _open(self, wanted: _Request, credential: Credential) -> aiohttp.ClientResponse:
+    async def _begin(self, request: Request, credential: Credential) -> aiohttp.ClientResponse:
+        """Return an answer whose head has come; its body may take as long as it likes."""
+        with translated(self._where(request)):
+            async with asyncio.timeout(request.timeout):
+                return await self._open(request, credential, seconds=None)
+
+    async def _open(self, request: Request, credential: Credential, *, seconds: float | None) -> aiohttp.ClientResponse:
         secure = self._base.startswith("https:")
         options: dict[str, Any] = {"ssl": self._context(credential.certificate)} if secure else {}
         if secure and self.endpoint.server_name:
             options["server_hostname"] = self.endpoint.server_name
-        with translated(self._where(wanted)):
-            async with asyncio.timeout(wanted.head):
-                return await self._connected().request(
-                    wanted.method,
-                    URL(self._base + wanted.path),
-                    params=wanted.query,
-                    headers=[*credential.headers, *wanted.headers.items()],
-                    data=wanted.body,
-                    timeout=aiohttp.ClientTimeout(total=wanted.total, sock_connect=CONNECT_SECONDS),
-                    proxy=self.endpoint.proxy,
-                    allow_redirects=False,
-                    **options,
-                )
+        return await self._connected().request(
+            request.method,
+            URL(self._base + request.path),
+            params=request.query,
+            headers=[*credential.headers, *request.headers.items()],
+            data=request.body,
+            timeout=aiohttp.ClientTimeout(total=seconds, sock_connect=CONNECT_SECONDS),
+            proxy=self.endpoint.proxy,
+            allow_redirects=False,
+            **options,
+        )
 
     def _connected(self) -> aiohttp.ClientSession:
         if self._session is None:
@@ -180,8 +145,8 @@ class HttpTransport:
             self._contexts = {certificate: context}
         return context
 
-    def _where(self, wanted: _Request) -> str:
-        return f"{wanted.method} {self._base}{wanted.path}"
+    def _where(self, request: Request) -> str:
+        return f"{request.method} {self._base}{request.path}"
 
 
 class HttpStream:

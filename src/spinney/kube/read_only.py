@@ -2,6 +2,7 @@
 
 from spinney.kube.errors import KubeError
 from spinney.kube.guarding import GuardedTransport
+from spinney.kube.transport import Request
 
 
 class WriteRefused(KubeError):
@@ -11,6 +12,6 @@ class WriteRefused(KubeError):
 class ReadOnlyTransport(GuardedTransport):
     """Passes reads on and refuses everything else."""
 
-    def admit(self, method: str, path: str, timeout: float | None) -> float | None:
+    def admit(self, request: Request) -> Request:
         """Refuse."""
-        raise WriteRefused(f"{method} {path} was not sent: this process only reads")
+        raise WriteRefused(f"{request} was not sent: this process only reads")

@@ -10,6 +10,23 @@ from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 from typing import Protocol
 
+import msgspec
+
+
+class Request(msgspec.Struct, frozen=True):
+    """One request. ``timeout`` bounds the wait for the whole answer; of a stream, for its head."""
+
+    method: str
+    path: str
+    query: Mapping[str, str] = {}
+    headers: Mapping[str, str] = {}
+    body: bytes | None = None
+    timeout: float | None = None
+
+    def __str__(self) -> str:
+        """Return it as errors name it."""
+        return f"{self.method} {self.path}"
+
 
 @dataclass(frozen=True, slots=True)
 class Response:
@@ -56,29 +73,12 @@ class StreamingResponse(Protocol):
 class Transport(Protocol):
     """Carries requests to one API server."""
 
-    async def request(
-        self,
-        method: str,
-        path: str,
-        *,
-        query: Mapping[str, str] = {},
-        headers: Mapping[str, str] = {},
-        body: bytes | None = None,
-        timeout: float | None = None,
-    ) -> Response:
+    async def request(self, request: Request) -> Response:
         """Send one request and return its complete answer, whatever its status."""
         ...
 
-    def stream(
-        self,
-        method: str,
-        path: str,
-        *,
-        query: Mapping[str, str] = {},
-        headers: Mapping[str, str] = {},
-        timeout: float | None = None,
-    ) -> AbstractAsyncContextManager[StreamingResponse]:
-        """Send one request and hand out its answer as it arrives; ``timeout`` bounds the wait for its headers."""
+    def stream(self, request: Request) -> AbstractAsyncContextManager[StreamingResponse]:
+        """Send one request and hand out its answer as it arrives."""
         ...
 
     async def close(self) -> None:

@@ -9,16 +9,15 @@ from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from typing import Protocol
 
+from spinney import server
 from spinney.kube.errors import ConnectionRefused, ConnectionTimedOut
-from spinney.kube.transport import Response
-from spinney.server import Request
-from spinney.server import Response as Answer
+from spinney.kube.transport import Request, Response
 
 
 class Answering(Protocol):
     """Whoever answers requests: an :class:`~spinney.server.ApiServer`, or what stands in front of one."""
 
-    async def handle(self, request: Request) -> Answer:
+    async def handle(self, request: server.Request) -> server.Response:
         """Return the answer to a request."""
         ...
 
@@ -26,50 +25,33 @@ class Answering(Protocol):
 class InProcessTransport:
     """Carries a client's requests to a server in this process; fills ``kube.transport.Transport``."""
 
-    def __init__(self, server: Answering) -> None:
-        self._server = server
+    def __init__(self, answering: Answering) -> None:
+        self._server = answering
         self._closed = False
 
-    async def request(
-        self,
-        method: str,
-        path: str,
-        *,
-        query: Mapping[str, str] = {},
-        headers: Mapping[str, str] = {},
-        body: bytes | None = None,
-        timeout: float | None = None,
-    ) -> Response:
+    async def request(self, request: Request) -> Response:
         """Send one request and return its complete answer, whatever its status."""
         await asyncio.sleep(0)
-        asked = self._asked(method, path, query, headers, body)
+        asked = self._asked(request)
         try:
-            async with asyncio.timeout(timeout):
+            async with asyncio.timeout(request.timeout):
                 answer = await self._server.handle(asked)
                 if isinstance(answer.body, bytes):
                     return Response(answer.status, answer.headers, answer.body)
                 return Response(answer.status, answer.headers, b"".join([chunk async for chunk in answer.body]))
         except TimeoutError as error:
-            raise ConnectionTimedOut(f"{method} {path}: no complete answer within {timeout} seconds") from error
+            raise ConnectionTimedOut(f"{request}: no complete answer within {request.timeout} seconds") from error
 
     @asynccontextmanager
-    async def stream(
-        self,
-        method: str,
-        path: str,
-        *,
-        query: Mapping[str, str] = {},
-        headers: Mapping[str, str] = {},
-        timeout: float | None = None,
-    ) -> AsyncIterator["InProcessStream"]:
+    async def stream(self, request: Request) -> AsyncIterator["InProcessStream"]:
         """Send one request and hand out its answer as it arrives."""
         await asyncio.sleep(0)
-        asked = self._asked(method, path, query, headers, None)
+        asked = self._asked(request)
         try:
-            async with asyncio.timeout(timeout):
+            async with asyncio.timeout(request.timeout):
                 answer = await self._server.handle(asked)
         except TimeoutError as error:
-            raise ConnectionTimedOut(f"{method} {path}: no answer within {timeout} seconds") from error
+            raise ConnectionTimedOut(f"{request}: no answer within {request.timeout} seconds") from error
         stream = InProcessStream(answer.status, answer.headers, answer.body)
         try:
             yield stream
@@ -80,13 +62,11 @@ class InProcessTransport:
         """Refuse further requests; streams end with their contexts."""
         self._closed = True
 
-    def _asked(
-        self, method: str, path: str, query: Mapping[str, str], headers: Mapping[str, str], body: bytes | None
-    ) -> Request:
+    def _asked(self, request: Request) -> server.Request:
         if self._closed:
-            raise ConnectionRefused(f"{method} {path}: the transport is closed")
-        lowered = {name.lower(): value for name, value in headers.items()}
-        return Request(method, path, query, lowered, body or b"")
+            raise ConnectionRefused(f"{request}: the transport is closed")
+        headers = {name.lower(): value for name, value in request.headers.items()}
+        return server.Request(request.method, request.path, request.query, headers, request.body or b"")
 
 
 class InProcessStream:

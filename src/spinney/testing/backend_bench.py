@@ -3,7 +3,6 @@
 import re
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
-from typing import Any
 
 import msgspec
 
@@ -15,7 +14,7 @@ from spinney.api.podgang import PodGang, PodGangSpec, PodGroup
 from spinney.api.struct import JSON
 from spinney.backends import SchedulerBackend
 from spinney.kube.client import Client
-from spinney.kube.transport import Response, StreamingResponse, Transport
+from spinney.kube.transport import Request, Response, StreamingResponse, Transport
 
 NAME_OF_GANG = "model-0"
 
@@ -57,22 +56,22 @@ class Overheard:
     inner: Transport
     asked: set[tuple[str, str, str]] = field(default_factory=set)
 
-    async def request(self, method: str, path: str, **options: Any) -> Response:
+    async def request(self, request: Request) -> Response:
         """Pass a request on."""
-        response = await self.inner.request(method, path, **options)
-        self._note(method, path, created=response.status == _CREATED)
+        response = await self.inner.request(request)
+        self._note(request, created=response.status == _CREATED)
         return response
 
-    def stream(self, method: str, path: str, **options: Any) -> AbstractAsyncContextManager[StreamingResponse]:
+    def stream(self, request: Request) -> AbstractAsyncContextManager[StreamingResponse]:
         """Pass a watch on."""
-        self._note(method, path, created=False)
-        return self.inner.stream(method, path, **options)
+        self._note(request, created=False)
+        return self.inner.stream(request)
 
     async def close(self) -> None:
         """Leave the connection to its owner."""
 
-    def _note(self, method: str, path: str, *, created: bool) -> None:
-        found = _RESOURCE_PATH.fullmatch(path)
+    def _note(self, request: Request, *, created: bool) -> None:
+        found, method = _RESOURCE_PATH.fullmatch(request.path), request.method
         if found is None:
             return
         group, resource = found["group"] or "", found["resource"]

@@ -2,7 +2,7 @@
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
+from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import Any
 
@@ -10,7 +10,7 @@ from spinney.api.core import NAMESPACE, NODE, POD, Pod
 from spinney.api.struct import JSON
 from spinney.api.workload_v1beta1 import POD_GROUP
 from spinney.kube.client import Client
-from spinney.kube.transport import Response, StreamingResponse, Transport
+from spinney.kube.transport import Request, Response, StreamingResponse, Transport
 from spinney.runtime import Runtime, run_virtual
 from spinney.scheduler.config import SchedulerConfig
 from spinney.scheduler.process.cycle_metrics import CycleMetrics
@@ -32,37 +32,20 @@ class FaultyTransport:
         self.fault: Fault = lambda method, path: None
         self.writes: list[tuple[str, str]] = []
 
-    async def request(
-        self,
-        method: str,
-        path: str,
-        *,
-        query: Mapping[str, str] = {},
-        headers: Mapping[str, str] = {},
-        body: bytes | None = None,
-        timeout: float | None = None,
-    ) -> Response:
+    async def request(self, request: Request) -> Response:
         """Answer with the fault, or pass the request on."""
-        if method != "GET":
-            self.writes.append((method, path))
-        answer = self.fault(method, path)
+        if request.method != "GET":
+            self.writes.append((request.method, request.path))
+        answer = self.fault(request.method, request.path)
         if isinstance(answer, Exception):
             raise answer
         if answer is not None:
             return answer
-        return await self._behind.request(method, path, query=query, headers=headers, body=body, timeout=timeout)
+        return await self._behind.request(request)
 
-    def stream(
-        self,
-        method: str,
-        path: str,
-        *,
-        query: Mapping[str, str] = {},
-        headers: Mapping[str, str] = {},
-        timeout: float | None = None,
-    ) -> AbstractAsyncContextManager[StreamingResponse]:
+    def stream(self, request: Request) -> AbstractAsyncContextManager[StreamingResponse]:
         """Pass the request on."""
-        return self._behind.stream(method, path, query=query, headers=headers, timeout=timeout)
+        return self._behind.stream(request)
 
     async def close(self) -> None:
         """Close what is behind."""

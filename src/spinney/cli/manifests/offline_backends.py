@@ -6,7 +6,6 @@ stays open. A backend whose ``init`` needs the cluster may answer differently af
 declares that it does not (``validates_before_init``).
 """
 
-from collections.abc import Mapping
 from contextlib import AbstractAsyncContextManager
 from typing import Any
 
@@ -16,7 +15,7 @@ from spinney.api.podgang import PodGang
 from spinney.backends import BackendContext, BackendUnavailable, Degradation, SchedulerBackend
 from spinney.kube.client import Client
 from spinney.kube.events import EventRecorder
-from spinney.kube.transport import Response, StreamingResponse
+from spinney.kube.transport import Request, Response, StreamingResponse
 from spinney.runtime import Runtime
 
 
@@ -39,28 +38,11 @@ async def judge(kind: type[SchedulerBackend], config: Any, pcs: PodCliqueSet, *,
 class Unreachable:
     """A transport to no cluster."""
 
-    async def request(
-        self,
-        method: str,
-        path: str,
-        *,
-        query: Mapping[str, str] = {},
-        headers: Mapping[str, str] = {},
-        body: bytes | None = None,
-        timeout: float | None = None,
-    ) -> Response:
-        raise NeedsCluster(path)
+    async def request(self, request: Request) -> Response:
+        raise NeedsCluster(request.path)
 
-    def stream(
-        self,
-        method: str,
-        path: str,
-        *,
-        query: Mapping[str, str] = {},
-        headers: Mapping[str, str] = {},
-        timeout: float | None = None,
-    ) -> AbstractAsyncContextManager[StreamingResponse]:
-        raise NeedsCluster(path)
+    def stream(self, request: Request) -> AbstractAsyncContextManager[StreamingResponse]:
+        raise NeedsCluster(request.path)
 
     async def close(self) -> None:
         return
