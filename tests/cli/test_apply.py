@@ -115,3 +115,27 @@ def test_a_missing_file_is_named() -> None:
     answer = CliRunner().invoke(main, ["apply", "-f", "/no/such/file.yaml"])
     assert answer.exit_code == 2
     assert "/no/such/file.yaml" in answer.output
+
+
+def test_waiting_ends_when_every_gang_is_ready(served: ServedCluster, tmp_path: Path) -> None:
+    """With --wait the command ends when the pods are ready, and not before."""
+    file = tmp_path / "set.yaml"
+    file.write_text(as_yaml(a_training_job("awaited", workers=2)))
+    answer = served.spinney("apply", "-f", str(file), "--wait")
+    listed = served.spinney("get", "gangs", "awaited-0").output
+    served.spinney("delete", "-f", str(file))
+
+    assert (answer.exit_code, answer.output.splitlines()[-1]) == (0, "everything is ready")
+    assert "2/2" in listed
+
+
+def test_waiting_says_what_for(served: ServedCluster, tmp_path: Path) -> None:
+    """When the time is over the error names the gang, how far it has come, what it waits for, and whom to ask."""
+    file = tmp_path / "set.yaml"
+    file.write_text(as_yaml(a_training_job("never", workers=3)))
+    answer = served.spinney("apply", "-f", str(file), "--wait", "--timeout", "3s")
+    served.spinney("delete", "-f", str(file))
+
+    assert answer.exit_code == 1, answer.output
+    assert "never-0 pending, 0 of 3 pods ready: " in answer.output
+    assert "'spinney why never-0' says more" in answer.output

@@ -1,11 +1,16 @@
 """``spinney get`` lists gangs of every family with where they are and what they wait for; ``top`` draws them."""
 
 import json
+import os
+import signal
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
 
+from spinney.api.grove import POD_CLIQUE_SET
 from spinney.cli import main
 from spinney.sim import Cluster
 from spinney.sim.snapshot_files import write_snapshot
@@ -115,3 +120,22 @@ def test_a_gang_that_a_backend_translated_is_listed_once(tmp_path: Path) -> None
     found = json.loads(CliRunner().invoke(main, ["get", "gangs", "--from", str(file), "-o", "json"]).output)["gangs"]
 
     assert [(each["name"], each["pods"]) for each in found] == [("train-0", 1)]
+
+
+def test_a_watched_row_is_printed_again_when_it_changes(served: ServedCluster) -> None:
+    """With -w the table is followed by each row that changed, and by what is gone."""
+    command = [sys.executable, "-c", "from spinney.cli import main; main()", "get", "gangs", "-w", "--kubeconfig"]
+    process = subprocess.Popen([*command, str(served.kubeconfig)], stdout=subprocess.PIPE, text=True, env=os.environ)
+    assert process.stdout is not None
+    served.call(lambda client: until_running(client, a_training_job("watched", workers=1, gpus=1), 1))
+    rows: list[str] = []
+    while not any("watched-0" in row and "running" in row for row in rows):
+        rows.append(process.stdout.readline())
+    served.call(lambda client: client.delete(POD_CLIQUE_SET, "watched", "default"))
+    while rows[-1] != "watched-0 is gone\n":
+        rows.append(process.stdout.readline())
+    process.send_signal(signal.SIGINT)
+
+    assert process.wait(timeout=60) == 130
+    process.stdout.close()
+    assert rows[0].split()[0] == "NAME"

@@ -5,8 +5,11 @@ command runs. So help and completion cost what click costs, and never wait for n
 """
 
 import os
-from collections.abc import Callable, Iterable
+import sys
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, fields
+from datetime import timedelta
 from functools import reduce, wraps
 from importlib import import_module
 from pathlib import Path
@@ -64,6 +67,22 @@ class PluginParameter(click.ParamType[tuple[Path, str, dict[str, str]]]):
         return Path(path) if Path(path).is_dir() else TEXT_FILE.convert(path, param, ctx), name, arguments
 
 
+class Duration(click.ParamType[timedelta | None]):
+    """A duration as Go and Kubernetes write it; 0 is none."""
+
+    name = "DURATION"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> timedelta | None:
+        """Return the duration; ``None`` for 0."""
+        from spinney.api.durations import InvalidDuration, parse_duration  # noqa: PLC0415 - only where it is asked for
+
+        try:
+            return parse_duration(value) or None
+        except InvalidDuration:
+            self.fail(f"{value!r} is no duration; expected one such as 90s, 5m or 1h30m", param, ctx)
+
+
+DURATION: Final = Duration()
 FILE: Final = click.Path(exists=True, dir_okay=False, path_type=Path)
 """A file that must be there, of whatever form."""
 TEXT_FILE: Final = TextFile()
@@ -88,9 +107,24 @@ def with_body(declared: Callable[[], None]) -> Callable[..., None]:
 
     @wraps(declared)
     def run(**parameters: Any) -> None:
-        getattr(import_module(f"spinney.cli.bodies.{name}"), name)(**parameters)
+        with _loading():
+            body = getattr(import_module(f"spinney.cli.bodies.{name}"), name)
+        body(**parameters)
 
     return run
+
+
+@contextmanager
+def _loading() -> Iterator[None]:
+    """Show at once that the command was understood: what it needs is read from disk, which may take a second."""
+    if not sys.stderr.isatty():
+        yield
+        return
+    click.echo("loading ...", nl=False, err=True)
+    try:
+        yield
+    finally:
+        click.echo("\r\x1b[K", nl=False, err=True)
 
 
 @dataclass(frozen=True)

@@ -259,7 +259,6 @@ class Board:
         return GangRow(
             **{name: getattr(line, name) for name in line.__struct_fields__},
             key=text_of(key),
-            gpus=sum(record.request.gpus for record in records),
             created=members.gang.created or min((each.created for each in records if each.created), default=None),
             waiting_since=min(filter(None, map(_waits_since, records)), default=None),
         )

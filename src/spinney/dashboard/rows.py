@@ -43,7 +43,6 @@ class GangRow(GangLine, frozen=True, kw_only=True):
     """A gang in the table."""
 
     key: str
-    gpus: int = 0
     created: datetime | None = None
     waiting_since: datetime | None = None
 

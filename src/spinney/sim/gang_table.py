@@ -1,7 +1,7 @@
 """Gangs of every family at a glance: how far each has come, how widely it is spread, and what it waits for."""
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from typing import Final
+from typing import Final, NamedTuple
 
 from spinney.api import coscheduling as coscheduling_groups
 from spinney.api import kai as kai_groups
@@ -48,6 +48,9 @@ class GangLine(Struct, frozen=True, kw_only=True):
     minimum: int
     placed: int
     ready: int
+    gpus: int = 0
+    """Whole GPUs that its pods ask for, those that have them included."""
+    gpus_held: int = 0
     state: str
     nodes: tuple[str, ...] = ()
     spread: str = ""
@@ -61,20 +64,49 @@ class GangLine(Struct, frozen=True, kw_only=True):
 def gang_lines(snapshot: ClusterSnapshot, *, singles: bool = False) -> list[GangLine]:
     """Return every gang in order of namespace and name; with ``singles`` also pods that are in none."""
     names = {pod.spec.scheduler_name for pod in snapshot.pods}
-    found = inventory_of(snapshot, names).gangs.snapshot().gangs
-    labels = {node.metadata.name: node.metadata.labels for node in snapshot.nodes}
-    topologies = [topology_of(each) for each in snapshot.of(CLUSTER_TOPOLOGY_BINDING, ClusterTopologyBinding)]
-    topologies += [topology_of(each) for each in snapshot.of(TOPOLOGY, KaiTopology)]
-    levels = levels_of(topologies, {key for node in snapshot.nodes for key in node.metadata.labels})
-    said = {podgang.key_of(gang): scheduled_message(gang) for gang in snapshot.of(POD_GANG, PodGang)}
-    made_for = {podgang.key_of(gang): podgang.workload(gang) for gang in snapshot.of(POD_GANG, PodGang)}
-    by_name = {(key.namespace, key.name): each for key, each in made_for.items() if each is not None}
-    doubles = set(_doubles(snapshot, found))
-    return [
-        gang_line(key, members, (labels, levels), said.get(key, ""), by_name.get((key.namespace, key.name)))
-        for key, members in sorted(found.items(), key=lambda item: (item[0].namespace, item[0].name, item[0].source))
-        if (singles or key.source != bare.SOURCE) and key not in doubles
-    ]
+    return GangTable().lines(snapshot, inventory_of(snapshot, names).gangs.snapshot().gangs, singles=singles)
+
+
+class GangTable:
+    """The lines of a cluster that changes. Mutable: a line is made again only if its gang changed."""
+
+    def __init__(self) -> None:
+        self._made: dict[GangKey, tuple[GangMembers, str, GangLine]] = {}
+        self._places = _Places({}, ())
+
+    def lines(
+        self, snapshot: ClusterSnapshot, found: Mapping[GangKey, GangMembers], *, singles: bool = False
+    ) -> list[GangLine]:
+        """Return every gang in order of namespace and name; ``found`` are the gangs that schedulers see in it."""
+        labels = {node.metadata.name: node.metadata.labels for node in snapshot.nodes}
+        topologies = [topology_of(each) for each in snapshot.of(CLUSTER_TOPOLOGY_BINDING, ClusterTopologyBinding)]
+        topologies += [topology_of(each) for each in snapshot.of(TOPOLOGY, KaiTopology)]
+        present = {key for node in snapshot.nodes for key in node.metadata.labels}
+        places = _Places(labels, tuple(levels_of(topologies, present)))
+        if places != self._places:
+            self._places, self._made = places, {}
+        said = {podgang.key_of(gang): scheduled_message(gang) for gang in snapshot.of(POD_GANG, PodGang)}
+        made_for = {podgang.key_of(gang): podgang.workload(gang) for gang in snapshot.of(POD_GANG, PodGang)}
+        by_name = {(key.namespace, key.name): each for key, each in made_for.items() if each is not None}
+        doubles = set(_doubles(snapshot, found))
+        shown = sorted(
+            (key for key in found if (singles or key.source != bare.SOURCE) and key not in doubles),
+            key=lambda key: (key.namespace, key.name, key.source),
+        )
+        before, self._made = self._made, {}
+        for key in shown:
+            members, reason, line = before.get(key, (None, "", None))
+            if line is None or members is not found[key] or reason != said.get(key, ""):
+                line = gang_line(key, found[key], places, said.get(key, ""), by_name.get((key.namespace, key.name)))
+            self._made[key] = (found[key], said.get(key, ""), line)
+        return [line for _, _, line in self._made.values()]
+
+
+class _Places(NamedTuple):
+    """What says where nodes are: the labels of each, and name and label of each level, narrow first."""
+
+    labels: Mapping[str, Mapping[str, str]]
+    levels: tuple[tuple[str, str], ...]
 
 
 def _doubles(snapshot: ClusterSnapshot, found: Mapping[GangKey, GangMembers]) -> Iterator[GangKey]:
@@ -93,7 +125,7 @@ def _doubles(snapshot: ClusterSnapshot, found: Mapping[GangKey, GangMembers]) ->
 def gang_line(
     key: GangKey,
     members: GangMembers,
-    surroundings: tuple[Mapping[str, Mapping[str, str]], Sequence[tuple[str, str]]],
+    places: tuple[Mapping[str, Mapping[str, str]], Sequence[tuple[str, str]]],
     said: str,
     workload: podgang.Workload | None,
 ) -> GangLine:
@@ -111,9 +143,11 @@ def gang_line(
         minimum=sum(pod_set.min_member for pod_set in members.gang.root.pod_sets()),
         placed=len(placed),
         ready=sum(record.pod.is_true("Ready") for record in records),
+        gpus=sum(record.request.gpus for record in records),
+        gpus_held=sum(record.request.gpus for record in placed),
         state=_state(records),
         nodes=nodes,
-        spread=_spread(nodes, *surroundings),
+        spread=_spread(nodes, *places),
         workload=str(workload) if workload is not None else "",
         reason=said or _reason(records),
     )

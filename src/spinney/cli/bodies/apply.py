@@ -1,15 +1,19 @@
 """``spinney apply``: write manifests to a cluster by server-side apply."""
 
+from datetime import timedelta
 from pathlib import Path
 
 import click
 
+from spinney.api.resource import Resource
 from spinney.api.struct import JSON
 from spinney.cli.clusters.choosing import ClusterChoice
+from spinney.cli.clusters.coming_up import until_ready
 from spinney.cli.clusters.connecting import Connection, advice, with_cluster
 from spinney.cli.manifests.objects import Manifest, read, resource_for
 from spinney.cli.terminal.output import echo
 from spinney.kube.errors import Conflict, Invalid, KubeError, NotFound
+from spinney.kube.keys import Key
 
 
 def apply(
@@ -20,6 +24,8 @@ def apply(
     context: str | None,
     dry_run: bool,
     force_conflicts: bool,
+    wait: bool,
+    timeout: timedelta | None,
 ) -> None:
     manifests = read(files)
     for manifest in manifests:
@@ -27,19 +33,26 @@ def apply(
             raise click.ClickException(f"{manifest}: metadata.name is missing; an object is applied by its name")
 
     async def use(connection: Connection) -> None:
+        applied: list[tuple[Resource, Key]] = []
         for manifest in manifests:
             try:
-                done = await _apply_one(connection, manifest, namespace, dry_run=dry_run, force=force_conflicts)
+                resource, where, done = await _apply_one(
+                    connection, manifest, namespace, dry_run=dry_run, force=force_conflicts
+                )
             except KubeError as error:
                 raise click.ClickException(f"{manifest}: {_refusal(error)}") from error
             echo(f"{manifest.kind} {manifest.name} {done}{' (dry run)' if dry_run else ''}")
+            applied.append((resource, Key(where or "", manifest.name)))
+        if wait and not dry_run:
+            await until_ready(connection, applied, timeout=timeout)
+            echo("everything is ready")
 
     with_cluster(ClusterChoice(kubeconfig, context, namespace), use)
 
 
 async def _apply_one(
     connection: Connection, manifest: Manifest, namespace: str | None, *, dry_run: bool, force: bool
-) -> str:
+) -> tuple[Resource, str | None, str]:
     client = connection.client
     resource = await resource_for(client, manifest)
     if namespace and manifest.namespace not in (None, namespace) and resource.namespaced:
@@ -51,8 +64,8 @@ async def _apply_one(
         before = None
     applied = await client.apply(resource, manifest.value, where, force=force, dry_run=dry_run)
     if before is None:
-        return "created"
-    return "unchanged" if _written(applied) == before else "configured"
+        return resource, where, "created"
+    return resource, where, "unchanged" if _written(applied) == before else "configured"
 
 
 def _written(found: JSON) -> JSON:

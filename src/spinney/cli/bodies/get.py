@@ -1,7 +1,9 @@
 """``spinney get``: gangs of every family, PodCliqueSets and nodes, as schedulers see them."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
 
 import click
 
@@ -11,18 +13,53 @@ from spinney.api.labels import PART_OF
 from spinney.api.quantity import value
 from spinney.api.struct import JSON
 from spinney.cli.clusters.choosing import ClusterChoice
+from spinney.cli.clusters.following import following
 from spinney.cli.clusters.reading import print_unseen, snapshot_of
 from spinney.cli.options import meant
 from spinney.cli.pictures.gpus import cpu_on
 from spinney.cli.terminal.output import columns, echo, print_data, room_for, shortened
 from spinney.gangs.sources.podgang import Workload
+from spinney.scheduler.intake.inventory import Inventory
 from spinney.sim.gang_table import GangLine, gang_lines
 from spinney.sim.loading import inventory_of
 from spinney.sim.snapshot import ClusterSnapshot
 
+if TYPE_CHECKING:
+    from spinney.cli.clusters.connecting import Connection
+
 _GPU = "nvidia.com/gpu"
 _PREFIX = "unschedulable on cluster: "
 """What every reason of the session scheduler begins with; the column says it already."""
+
+
+class Table(NamedTuple):
+    """What is listed: for people, and for programs."""
+
+    headings: list[str]
+    rows: list[list[object]]
+    data: Sequence[object]
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What somebody asked for."""
+
+    kind: str
+    name: str | None
+    here: str | None
+    """The namespace; ``None`` is all of them."""
+    wide: bool
+    singles: bool
+
+    def listed(self, snapshot: ClusterSnapshot, gangs: Sequence[GangLine], inventory: Callable[[], Inventory]) -> Table:
+        """Return the table of it."""
+        match self.kind:
+            case "gangs":
+                return _gangs(gangs, self)
+            case "sets":
+                return _sets(snapshot, gangs, self)
+            case _:
+                return _nodes(snapshot, inventory(), self)
 
 
 def get(
@@ -36,24 +73,57 @@ def get(
     context: str | None,
     from_file: Path | None,
     output: str,
+    watch: bool,
 ) -> None:
-    snapshot, here = snapshot_of(ClusterChoice(kubeconfig, context, namespace), from_file)
-    here = None if all_namespaces else here
-    match kind:
-        case "gangs":
-            lines = [
-                each
-                for each in gang_lines(snapshot, singles=singles)
-                if _matches(each.namespace, each.name, here, name) or _is_of(each, here, name)
-            ]
-            if name is not None and not lines:
-                raise click.ClickException(_missing("gang", name, here, [each.name for each in gang_lines(snapshot)]))
-            _print(lines, _gang_rows(lines, wide=output == "wide", everywhere=here is None), output, "gangs")
-        case "sets":
-            _print_sets(snapshot, here, name, output)
-        case _:
-            _print_nodes(snapshot, name, output)
+    choice = ClusterChoice(kubeconfig, context, namespace)
+    wide = output == "wide"
+    if watch:
+        if from_file is not None or output in ("json", "yaml"):
+            raise click.UsageError("--watch follows a cluster and prints a table; leave --from and -o json or yaml out")
+        from spinney.cli.clusters.connecting import with_cluster  # noqa: PLC0415 - a file needs no HTTP stack
+
+        with_cluster(
+            choice,
+            lambda connection: _follow(
+                connection, Asked(kind, name, None if all_namespaces else connection.namespace, wide, singles)
+            ),
+        )
+        return
+    snapshot, here = snapshot_of(choice, from_file)
+    asked = Asked(kind, name, None if all_namespaces else here, wide, singles)
+    table = asked.listed(snapshot, gang_lines(snapshot, singles=singles), lambda: inventory_of(snapshot))
+    if name is not None and not table.rows:
+        raise click.ClickException(_missing(asked, snapshot))
+    if output in ("json", "yaml"):
+        print_data({kind: table.data}, output)
+    elif table.rows:
+        echo(columns(table.headings, table.rows))
+    else:
+        echo(f"no {kind} found", err=True)
     print_unseen(snapshot)
+
+
+async def _follow(connection: "Connection", asked: Asked) -> None:
+    """Print the table, then each row that changed, until cancelled."""
+    shown: dict[tuple[object, ...], list[object]] = {}
+    columns_of_name = 2 if asked.here is None and asked.kind != "nodes" else 1
+    async with following(connection) as cluster:
+        print_unseen(cluster.snapshot())
+        async for snapshot in cluster.states():
+            gangs = cluster.gangs(snapshot, singles=asked.singles)
+            table = asked.listed(snapshot, gangs, lambda: cluster.inventory)
+            heading, *lines = columns(table.headings, table.rows).splitlines()
+            if not shown and table.rows:
+                echo(heading)
+            now: dict[tuple[object, ...], list[object]] = {}
+            for line, row, found in zip(lines, table.rows, table.data, strict=True):
+                key = (*row[:columns_of_name], found.source if isinstance(found, GangLine) else "")
+                now[key] = row
+                if shown.get(key) != row:
+                    echo(line)
+            for key in shown.keys() - now.keys():
+                echo(f"{'/'.join(map(str, key[:-1]))} is gone")
+            shown = now
 
 
 def _matches(namespace: str, name: str, here: str | None, wanted: str | None) -> bool:
@@ -69,21 +139,26 @@ def _is_of(line: GangLine, here: str | None, wanted: str | None) -> bool:
     return own.is_called(kind or own.kind, name)
 
 
-def _print(data: object, table: tuple[list[str], list[list[object]]], output: str, what: str) -> None:
-    if output in ("json", "yaml"):
-        print_data({what: data}, output)
-    elif table[1]:
-        echo(columns(*table))
-    else:
-        echo(f"no {what} found", err=True)
-
-
-def _missing(kind: str, name: str, here: str | None, known: Sequence[str]) -> str:
-    where = f" in namespace {here}" if here is not None else ""
+def _missing(asked: Asked, snapshot: ClusterSnapshot) -> str:
+    kind, name = asked.kind.removesuffix("s"), asked.name or ""
+    match asked.kind:
+        case "gangs":
+            known = [each.name for each in gang_lines(snapshot)]
+        case "sets":
+            known = [each.metadata.name for each in snapshot.of(POD_CLIQUE_SET, PodCliqueSet)]
+        case _:
+            known = [each.metadata.name for each in snapshot.nodes]
+            return f"there is no node {name!r}{meant(name, known)} 'spinney get nodes' lists all."
+    where = f" in namespace {asked.here}" if asked.here is not None else ""
     return f"there is no {kind} {name!r}{where}{meant(name, known)} 'spinney get {kind}s -A' lists all."
 
 
-def _gang_rows(lines: list[GangLine], *, wide: bool, everywhere: bool) -> tuple[list[str], list[list[object]]]:
+def _gangs(gangs: Sequence[GangLine], asked: Asked) -> Table:
+    lines = [
+        each
+        for each in gangs
+        if _matches(each.namespace, each.name, asked.here, asked.name) or _is_of(each, asked.here, asked.name)
+    ]
     headings = ["NAME", "MIN", "PLACED", "READY", "STATE", "SPREAD"]
     rows: list[list[object]] = [
         [each.name, each.minimum, f"{each.placed}/{each.pods}", f"{each.ready}/{each.pods}", each.state, each.spread]
@@ -92,25 +167,25 @@ def _gang_rows(lines: list[GangLine], *, wide: bool, everywhere: bool) -> tuple[
     if any(each.workload for each in lines):
         headings = ["NAME", "OF", *headings[1:]]
         rows = [[row[0], each.workload, *row[1:]] for row, each in zip(rows, lines, strict=True)]
-    if wide:
+    if asked.wide:
         headings += ["KIND", "SCHEDULER", "QUEUE", "NODES"]
         rows = [
             [*row, each.source, each.scheduler, each.queue, ", ".join(each.nodes)]
             for row, each in zip(rows, lines, strict=True)
         ]
-    if everywhere:
+    if asked.here is None:
         headings, rows = (
             ["NAMESPACE", *headings],
             [[each.namespace, *row] for row, each in zip(rows, lines, strict=True)],
         )
     reasons = [each.reason.removeprefix(_PREFIX) for each in lines]
-    limit = max(map(len, reasons), default=0) if wide else room_for(headings, rows)
+    limit = max(map(len, reasons), default=0) if asked.wide else room_for(headings, rows)
     rows = [[*row, shortened(reason, max(limit, 1))] for row, reason in zip(rows, reasons, strict=True)]
-    return [*headings, "WAITS FOR"], rows
+    return Table([*headings, "WAITS FOR"], rows, lines)
 
 
-def _print_sets(snapshot: ClusterSnapshot, here: str | None, name: str | None, output: str) -> None:
-    gangs = gang_lines(snapshot)
+def _sets(snapshot: ClusterSnapshot, gangs: Sequence[GangLine], asked: Asked) -> Table:
+    here = asked.here
     parts = {
         (pod.metadata.namespace, pod.metadata.labels.get("grove.io/podgang")): pod.metadata.labels.get(PART_OF)
         for pod in snapshot.pods
@@ -119,7 +194,7 @@ def _print_sets(snapshot: ClusterSnapshot, here: str | None, name: str | None, o
     rows: list[list[object]] = []
     for pcs in snapshot.of(POD_CLIQUE_SET, PodCliqueSet):
         namespace, own = pcs.metadata.namespace or "", pcs.metadata.name
-        if not _matches(namespace, own, here, name):
+        if not _matches(namespace, own, here, asked.name):
             continue
         mine = [each for each in gangs if each.namespace == namespace and parts.get((namespace, each.name)) == own]
         pods, placed = sum(each.pods for each in mine), sum(each.placed for each in mine)
@@ -135,27 +210,21 @@ def _print_sets(snapshot: ClusterSnapshot, here: str | None, name: str | None, o
                 "gangs": mine,
             }
         )
-    if name is not None and not data:
-        known = [each.metadata.name for each in snapshot.of(POD_CLIQUE_SET, PodCliqueSet)]
-        raise click.ClickException(_missing("set", name, here, known))
     headings = ["NAMESPACE", "NAME", "REPLICAS", "GANGS", "PODS", "PLACED", "GANGS THAT WAIT"]
     if here is not None:
         headings, rows = headings[1:], [row[1:] for row in rows]
-    _print(data, (headings, rows), output, "sets")
+    return Table(headings, rows, data)
 
 
-def _print_nodes(snapshot: ClusterSnapshot, name: str | None, output: str) -> None:
+def _nodes(snapshot: ClusterSnapshot, inventory: Inventory, asked: Asked) -> Table:
     if snapshot.refused(NODE):
         raise click.ClickException("nodes may not be listed; ask for get and list on nodes")
-    known = [each.metadata.name for each in snapshot.nodes]
-    if name is not None and name not in known:
-        raise click.ClickException(f"there is no node {name!r}{meant(name, known)} 'spinney get nodes' lists all.")
-    table = inventory_of(snapshot).cluster.table
+    table = inventory.cluster.table
     column = table.axis.column(_GPU)
     data: list[JSON] = []
     rows: list[list[object]] = []
     for node in sorted(snapshot.nodes, key=lambda each: each.metadata.name):
-        if name is not None and node.metadata.name != name:
+        if asked.name not in (None, node.metadata.name):
             continue
         row = table.row(node.metadata.name)
         gpus, idle = value(node.status.allocatable.get(_GPU, 0)), int(table.idle[row, column])
@@ -175,4 +244,4 @@ def _print_nodes(snapshot: ClusterSnapshot, name: str | None, output: str) -> No
                 "pods": pods,
             }
         )
-    _print(data, (["NAME", "STATE", "GPUS", "CPU", "PODS", "TAINTS"], rows), output, "nodes")
+    return Table(["NAME", "STATE", "GPUS", "CPU", "PODS", "TAINTS"], rows, data)

@@ -58,6 +58,7 @@ class Kind(click.Choice[str]):
 @argument("name", required=False, shell_complete=completing.listed, meaning="Only the one of this name.")
 @namespace_option
 @click.option("-A", "--all-namespaces", is_flag=True, help="Gangs and sets of all namespaces.")
+@click.option("-w", "--watch", is_flag=True, help="Then print each row again when it changes, until Ctrl-C.")
 @click.option("--singles", is_flag=True, help="Also pods that are in no gang.")
 @cluster_options
 @from_option

@@ -80,13 +80,14 @@ def shortened(text: str, limit: int) -> str:
 
 
 @contextmanager
-def progress(text: str, *, steps: int | None = None) -> Iterator[Callable[[str], None]]:
+def progress(text: str, *, steps: int | None = None, repeat: bool = False) -> Iterator[Callable[[str], None]]:
     """Show what is under way and for how long, while the block runs and if standard error is a terminal.
 
     The block is given a function to call at the beginning of each step, with its text; with ``steps`` there is a bar.
+    Where there is no terminal, ``repeat`` prints each new text in a line of its own.
     """
     if not sys.stderr.isatty():
-        yield lambda _: None
+        yield _Repeating() if repeat else lambda _: None
         return
     from rich.console import Console  # noqa: PLC0415 - commands that finish at once do not pay for it
     from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn  # noqa: PLC0415
@@ -104,6 +105,18 @@ def progress(text: str, *, steps: int | None = None) -> Iterator[Callable[[str],
             begun += 1
 
         yield say
+
+
+class _Repeating:
+    """Prints a text that differs from the last one. Mutable: remembers that."""
+
+    def __init__(self) -> None:
+        self._said = ""
+
+    def __call__(self, text: str) -> None:
+        if text != self._said:
+            echo(text, err=True)
+        self._said = text
 
 
 def _cell(value: object) -> str:

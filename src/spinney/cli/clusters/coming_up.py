@@ -1,0 +1,148 @@
+"""How far what was applied has come: gang by gang, with what each waits for."""
+
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any, Final
+
+import click
+
+from spinney.api.core import POD
+from spinney.api.grove import POD_CLIQUE_SET, PodCliqueSet
+from spinney.api.labels import PART_OF
+from spinney.api.podgang import POD_GANG, PodGang
+from spinney.api.resource import Resource
+from spinney.api.struct import JSON
+from spinney.cli.clusters.connecting import Connection
+from spinney.cli.clusters.following import Followed, following
+from spinney.cli.terminal.output import progress, shortened
+from spinney.explain.amounts import counted
+from spinney.kube.keys import Key, key_of
+from spinney.sim.gang_table import GangLine
+from spinney.sim.snapshot import ClusterSnapshot
+
+_SET: Final = POD_CLIQUE_SET.kind
+_POD: Final = POD.kind
+_REASON: Final = 100
+"""Characters of a reason that are shown while waiting."""
+
+
+@dataclass(frozen=True)
+class Stage:
+    """How far one object has come: what is still missing; nothing if it has arrived."""
+
+    missing: tuple[str, ...] = ()
+    why: str = ""
+    """What to ask ``spinney why`` about."""
+
+
+async def until_ready(
+    connection: Connection, applied: Sequence[tuple[Resource, Key]], *, timeout: timedelta | None
+) -> None:
+    """Wait until the pods of all that was applied are ready, and say meanwhile what is being waited for.
+
+    Kinds that make no pods are ready when they are there. Raises an error that says what was missing at the end.
+    """
+    awaited = [each for each in applied if each[0].kind in (_SET, _POD) or each[0].kind in _COUNTED]
+    missing: list[Stage] = []
+    if not awaited:
+        return
+    try:
+        async with asyncio.timeout(timeout.total_seconds() if timeout is not None else None):
+            async with following(connection) as cluster:
+                with progress("waiting for the cluster", repeat=True) as say:
+                    async for snapshot in cluster.states():
+                        stages = await _stages(connection, cluster, snapshot, awaited)
+                        missing = [stage for stage in stages if stage.missing]
+                        if not missing:
+                            return
+                        say("; ".join(text for stage in missing for text in stage.missing))
+    except TimeoutError:
+        said = "\n".join(f"  {text}" for stage in missing for text in stage.missing)
+        asked = next((stage.why for stage in missing if stage.why), "")
+        hint = f"\n'spinney why {asked}' says more" if asked else ""
+        raise click.ClickException(f"not ready after {timeout}; still waiting for:\n{said}{hint}") from None
+
+
+async def _stages(
+    connection: Connection, cluster: Followed, snapshot: ClusterSnapshot, applied: Sequence[tuple[Resource, Key]]
+) -> list[Stage]:
+    lines = cluster.gangs(snapshot)
+    stages: list[Stage] = []
+    for resource, key in applied:
+        if resource.kind == _SET:
+            stages.append(_of_set(snapshot, key, lines))
+        else:
+            found = await connection.client.get(resource, key.name, key.namespace)
+            stages.append(_of_pod(key, found) if resource.kind == _POD else _of_counts(resource, key, found))
+    return stages
+
+
+def _of_set(snapshot: ClusterSnapshot, key: Key, lines: Sequence[GangLine]) -> Stage:
+    found = next((each for each in snapshot.of(POD_CLIQUE_SET, PodCliqueSet) if key_of(each) == key), None)
+    if found is None:
+        return Stage((f"{key.name}: the set is not seen yet",))
+    if found.status.last_errors:
+        return Stage((f"{key.name}: {found.status.last_errors[-1].description}",), why=key.name)
+    gangs = {
+        each.metadata.name
+        for each in snapshot.of(POD_GANG, PodGang)
+        if each.metadata.namespace == key.namespace and each.metadata.labels.get(PART_OF) == key.name
+    }
+    own = [line for line in lines if line.namespace == key.namespace and line.name in gangs]
+    behind = [line for line in own if line.ready < max(line.minimum, 1)]
+    if behind:
+        return Stage(tuple(map(_told, behind)), why=behind[0].name)
+    status, wanted = found.status, found.spec.replicas or 0
+    if status.available_replicas >= wanted and status.observed_generation == found.metadata.generation:
+        return Stage()
+    return Stage((f"{key.name}: {status.available_replicas} of {counted(wanted, 'replica')} available",))
+
+
+def _told(line: GangLine) -> str:
+    reason = f": {shortened(line.reason, _REASON)}" if line.reason else ""
+    return f"{line.name} {line.state}, {line.ready} of {counted(line.minimum, 'pod')} ready{reason}"
+
+
+def _of_pod(key: Key, found: JSON) -> Stage:
+    status = found.get("status") or {}
+    conditions = {each["type"]: each for each in status.get("conditions") or ()}
+    if status.get("phase") == "Succeeded" or conditions.get("Ready", {}).get("status") == "True":
+        return Stage()
+    reason = conditions.get("PodScheduled", {}).get("message", "")
+    return Stage((f"pod {key.name}: {shortened(reason, _REASON) or 'not ready'}",), why=f"pod/{key.name}")
+
+
+def _of_counts(resource: Resource, key: Key, found: JSON) -> Stage:
+    status = found.get("status") or {}
+    wanted, ready = _COUNTED[resource.kind](found.get("spec") or {}, status)
+    if ready >= wanted and status.get("observedGeneration", 0) >= _generation(resource, found):
+        return Stage()
+    text = f"{resource.kind} {key.name}: {ready} of {counted(wanted, 'pod')} ready"
+    return Stage((text,), why=f"{resource.kind.lower()}/{key.name}")
+
+
+def _generation(resource: Resource, found: JSON) -> int:
+    """Return the generation its status has to be of; a Job's status does not say."""
+    generation: int = 0 if resource.kind == "Job" else found["metadata"].get("generation", 0)
+    return generation
+
+
+def _job(spec: Mapping[str, Any], status: Mapping[str, Any]) -> tuple[int, int]:
+    at_once = spec.get("parallelism", 1)
+    wanted = min(at_once, spec.get("completions") or at_once)
+    return wanted, status.get("ready", 0) + status.get("succeeded", 0)
+
+
+def _replicas(spec: Mapping[str, Any], status: Mapping[str, Any]) -> tuple[int, int]:
+    return spec.get("replicas", 1), status.get("readyReplicas", 0)
+
+
+_COUNTED: Final[Mapping[str, Callable[[Mapping[str, Any], Mapping[str, Any]], tuple[int, int]]]] = {
+    "Job": _job,
+    "Deployment": _replicas,
+    "ReplicaSet": _replicas,
+    "StatefulSet": _replicas,
+}
+"""How many pods a workload wants and has ready, by kind."""

@@ -1,0 +1,117 @@
+"""A cluster as it changes: what commands read once with a snapshot, kept up to date by watches.
+
+What a change costs does not grow with the cluster: watch events go into the schedulers' own inventory. Whoever follows
+is shown the state after each burst of changes, and drawing it takes at most a part of the time.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Collection, Iterable
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, Any, Final
+
+from spinney.api.core import NODE, POD, Pod
+from spinney.api.grove import POD_CLIQUE_SET
+from spinney.api.resource import Resource
+from spinney.kube.cache import Change, WatchCache
+from spinney.kube.discovery import served
+from spinney.kube.errors import Forbidden
+from spinney.scheduler.intake.inventory import Inventory
+from spinney.scheduler.intake.sources import OPTIONAL_KINDS
+from spinney.sim.gang_table import GangLine, GangTable
+from spinney.sim.snapshot import FORBIDDEN, KINDS, ClusterSnapshot, Unseen
+
+if TYPE_CHECKING:
+    from spinney.cli.clusters.connecting import Connection
+
+_REFRESH: Final = 0.2
+"""Seconds between two states at least; events in between are gathered."""
+_SHARE: Final = 4
+"""Of the time, at most one part in so many goes into what is done with a state."""
+_NEEDED: Final = (NODE, POD)
+_SHOWN_ONLY: Final = (POD_CLIQUE_SET,)
+_KINDS: Final = (*_NEEDED, *OPTIONAL_KINDS, *_SHOWN_ONLY)
+
+
+class Followed:
+    """A cluster that is being watched. Mutable: watches write, the event loop reads."""
+
+    def __init__(self, connection: "Connection", caches: Collection[WatchCache[Any]], unseen: Iterable[Unseen]) -> None:
+        self._source = connection.source
+        self._clock = connection.client.runtime.clock
+        self._caches = caches
+        self._unseen = tuple(unseen)
+        self._table = GangTable()
+        self.inventory = Inventory(())
+        self.changed = asyncio.Event()
+        for cache in caches:
+            cache.subscribe(self._note if cache.resource in _SHOWN_ONLY else self._take)
+
+    def snapshot(self) -> ClusterSnapshot:
+        """Return the cluster as it is now."""
+        objects = {cache.resource: tuple(cache.values()) for cache in self._caches}
+        return ClusterSnapshot(objects=objects, unseen=self._unseen, taken=self._clock.now(), source=self._source)
+
+    def gangs(self, snapshot: ClusterSnapshot, *, singles: bool = False) -> list[GangLine]:
+        """Return the line of every gang, in order of namespace and name."""
+        return self._table.lines(snapshot, self.inventory.gangs.snapshot().gangs, singles=singles)
+
+    async def states(self) -> AsyncIterator[ClusterSnapshot]:
+        """Yield the cluster at once, and again after each burst of changes."""
+        while True:
+            self.changed.clear()
+            began = self._clock.monotonic()
+            yield self.snapshot()
+            took = self._clock.monotonic() - began
+            await self.changed.wait()
+            await self._clock.sleep(max(_REFRESH, took * (_SHARE - 1)))
+
+    def _take(self, change: Change[Any]) -> None:
+        if isinstance(change.new, Pod):  # whoever is to place it, it may be in a gang
+            self.inventory.scheduler_names |= {change.new.spec.scheduler_name}
+        if change.new is not None:
+            self.inventory.apply(change.new)
+        elif change.old is not None:
+            self.inventory.delete(change.old)
+        self.changed.set()
+
+    def _note(self, _: Change[Any]) -> None:
+        self.changed.set()
+
+
+@asynccontextmanager
+async def following(connection: "Connection", namespace: str | None = None) -> AsyncIterator[Followed]:
+    """Follow nodes, pods and everything that gangs are made of, in one namespace or all, for the time of the block.
+
+    Raises what the server says if nodes or pods may not be listed; other kinds that may not are noted as unseen.
+    """
+    client = connection.client
+    there = await served(client, _KINDS)
+    kinds = [kind for kind in _KINDS if kind in there]
+    refusals = await asyncio.gather(*(_refusal(connection, kind, namespace) for kind in kinds))
+    unseen = [each for each in refusals if each is not None]
+    caches: list[WatchCache[Any]] = [
+        WatchCache(client, kind, KINDS[kind], runtime=client.runtime, namespace=namespace if kind.namespaced else None)
+        for kind, refusal in zip(kinds, refusals, strict=True)
+        if refusal is None
+    ]
+    followed = Followed(connection, caches, unseen)
+    running = [asyncio.create_task(cache.run(), name=f"watch of {cache.resource}") for cache in caches]
+    try:
+        await asyncio.gather(*(cache.wait_for_sync() for cache in caches))
+        yield followed
+    finally:
+        for task in running:
+            task.cancel()
+        await asyncio.gather(*running, return_exceptions=True)
+
+
+async def _refusal(connection: "Connection", kind: Resource, namespace: str | None) -> Unseen | None:
+    """Return why a kind cannot be followed: a cache would go on trying."""
+    try:
+        async for _ in connection.client.pages(kind, namespace if kind.namespaced else None, limit=1):
+            break
+    except Forbidden as refusal:
+        if kind in _NEEDED:
+            raise
+        return Unseen(what=str(kind), reason=FORBIDDEN, detail=" ".join(str(refusal).split()))
+    return None
