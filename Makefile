@@ -43,7 +43,7 @@ TESTS ?= tests
 
 .PHONY: test
 test: $(STAMP)  ## the test suite, on the embedded cluster
-	$(BIN)/pytest -q -m "not real and not node" -n auto $(TESTS)
+	$(BIN)/pytest -q -m "not real and not node and not browser" -n auto $(TESTS)
 
 .PHONY: test-cases
 test-cases: $(STAMP)  ## the behaviour cases in the folder that SPINNEY_CASES names
@@ -109,9 +109,16 @@ docs: $(STAMP)  ## regenerate docs/reference and the chart from the code
 	$(BIN)/python hack/chart.py
 
 .PHONY: web
-web:  ## check, test and build the dashboard's page into the package (needs Node 20+)
-	cd web && npm ci --no-audit --no-fund --silent && npm run --silent check && npm run --silent lint && npm test --silent
+web: web/node_modules  ## check, test and build the dashboard's page into the package (needs Node 20+)
+	cd web && npm run --silent check && npm run --silent lint && npm test --silent
 	cd web && npm run --silent build
+
+web/node_modules: web/package-lock.json
+	cd web && npm ci --no-audit --no-fund --silent && touch node_modules
+
+.PHONY: test-browser
+test-browser: $(STAMP) web/node_modules  ## the dashboard's pages in a real Chromium (needs Chromium and Node 20+)
+	SPINNEY_ARTEFACTS=dist/screenshots $(BIN)/pytest -q -m browser tests/dashboard
 
 .PHONY: crds
 crds: $(STAMP)  ## regenerate the CRD manifests from the types
@@ -134,7 +141,7 @@ lowest:  ## the suite with the lowest versions that pyproject.toml allows, in .v
 .PHONY: coverage
 coverage: $(RELEASE)  ## the test suite, and which lines it never ran
 	$(BIN)/coverage erase
-	$(BIN)/coverage run -m pytest -q -m "not real and not node" -n auto
+	$(BIN)/coverage run -m pytest -q -m "not real and not node and not browser" -n auto
 	$(BIN)/coverage combine --quiet
 	$(BIN)/coverage report
 

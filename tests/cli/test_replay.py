@@ -83,3 +83,18 @@ def test_what_cannot_be_read_is_said(tmp_path: Path) -> None:
     assert "one configuration and one seed" in run(
         openb(tmp_path), "--seed", 42, "--seed", 43, "--placements", tmp_path / "x", code=2
     )
+
+
+def test_a_timeline_tells_who_was_where_when(tmp_path: Path) -> None:
+    """With --timeline the report has every event; jobs and machines are meant by their place in the lists."""
+    found = json.loads(run(philly(tmp_path), "--experiment", "half", "-o", "json", "--timeline"))
+
+    timeline = found["runs"][0]["timeline"]
+    started = [event for event in timeline["events"] if event[1] == "started"]
+    assert len(started) == found["runs"][0]["figures"]["started"]
+    for at, _, job, machines in started:
+        assert at >= 0
+        name, _, gpus = timeline["jobs"][job]
+        assert name
+        assert all(timeline["machines"][machine][1] >= gpus for machine in machines)
+    assert "only -o json" in run(philly(tmp_path), "--timeline", code=2)

@@ -201,3 +201,20 @@ async def test_many_viewers_share_one_view(page: Page) -> None:
     watching = [asyncio.create_task(first()) for _ in range(10)]
     await page.client.patch(NODE, "gpu-002", {"spec": {"unschedulable": True}})
     assert len(set(await asyncio.gather(*watching))) == 1
+
+
+async def test_cycles_tell_what_they_cost_and_decided(page: Page) -> None:
+    """The scheduler's cycles come with time by plugin and what became of gangs; those already known are left out."""
+    await apply(page, training("one", workers=1, within="rack"))
+    await until(page, "podgang/default/one-0", "running")
+
+    (told,) = await page.get("api/cycles")
+    decided = [each for cycle in told["cycles"] for each in cycle.get("decisions", ())]
+    assert ("placed", "podgang/default/one-0", "on 1 node") in {
+        (each["what"], each["gang"], each["text"]) for each in decided
+    }
+    assert any(plugin == "action" for cycle in told["cycles"] for plugin, _, _ in cycle["spent"])
+    newest = told["cycles"][-1]["number"]
+    assert all(
+        cycle["number"] > newest for cycle in (await page.get(f"api/cycles?after={newest}"))[0].get("cycles", ())
+    )

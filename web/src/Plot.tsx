@@ -16,11 +16,14 @@ export function Plot({
   curves,
   unit,
   label,
+  hours = false,
 }: {
   times: number[];
   curves: Curve[];
   unit: string;
   label: string;
+  /** True: times are hours since the beginning, not moments. */
+  hours?: boolean;
 }) {
   const place = useRef<HTMLDivElement>(null);
   const plot = useRef<uPlot | null>(null);
@@ -35,7 +38,7 @@ export function Plot({
         width: place.current!.clientWidth || 400,
         height: 220,
         series: [
-          { label: "time" },
+          { label: hours ? "hours" : "time" },
           ...curves.map((curve) => ({
             label: curve.label,
             stroke: curve.colour[dark ? 1 : 0],
@@ -45,7 +48,7 @@ export function Plot({
           })),
         ],
         axes: [axis, { ...axis, label: unit, size: 56 }],
-        scales: { y: { range: (_, __, most) => [0, Math.max(1, (most || 0) * 1.08)] } },
+        scales: { x: { time: !hours }, y: { range: (_, __, most) => [0, Math.max(1, (most || 0) * 1.08)] } },
       },
       [times, ...curves.map((curve) => curve.values)],
       place.current!,

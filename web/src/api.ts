@@ -1,7 +1,7 @@
 // Talking to the dashboard's own API. The token is kept in memory only: closing or reloading the page forgets it.
 import { EventParser } from "./sse";
 import { changed, clusterOf, type Store } from "./store";
-import type { About, Delta, GangPage, Sample, State, WhatIfAnswer, WhyAnswer } from "./types";
+import type { About, Cycles, Delta, GangPage, Sample, State, WhatIfAnswer, WhyAnswer } from "./types";
 
 export class Failure extends Error {
   constructor(
@@ -30,6 +30,7 @@ export class Api {
   gang = (key: string): Promise<GangPage> => this.json(`api/gangs/${path(key)}`);
   why = (key: string): Promise<WhyAnswer> => this.json(`api/gangs/${path(key)}/why`);
   queueHistory = (): Promise<Record<string, Sample[]>> => this.json("api/queues/history");
+  cycles = (): Promise<Cycles[]> => this.json("api/cycles");
 
   async objects(key: string): Promise<string> {
     return (await this.fetched(`api/gangs/${path(key)}/objects`)).text();

@@ -4,10 +4,12 @@ import { useEffect, useMemo, useState } from "preact/hooks";
 import { Follower } from "./api";
 import { clockTime } from "./format";
 import { api, Navigation, store, useStore } from "./hooks";
+import { CyclesPage } from "./pages/CyclesPage";
 import { GangPage } from "./pages/GangPage";
 import { GangsPage } from "./pages/GangsPage";
 import { MapPage } from "./pages/MapPage";
 import { QueuesPage } from "./pages/QueuesPage";
+import { ReplayPage } from "./pages/ReplayPage";
 import { WhatIfPage } from "./pages/WhatIfPage";
 import { Problem } from "./parts";
 import { formatRoute, parseRoute } from "./route";
@@ -19,6 +21,8 @@ const TITLES: Record<string, string> = {
   gangs: "Gangs",
   queues: "Queues",
   "what-if": "What if",
+  replay: "Replay",
+  cycles: "Cycles",
 };
 
 function App() {
@@ -107,6 +111,10 @@ function Shown({ page, cluster }: { page: string; cluster: Cluster }) {
       return <GangPage cluster={cluster} />;
     case "queues":
       return <QueuesPage cluster={cluster} />;
+    case "replay":
+      return <ReplayPage />;
+    case "cycles":
+      return <CyclesPage />;
     case "what-if":
       return <WhatIfPage cluster={cluster} />;
     default:

@@ -43,3 +43,21 @@ export function Field({ label, children }: { label: string; children: ComponentC
     </label>
   );
 }
+
+/** What may be wider or longer than its place, and is then scrolled, with the keyboard, too. */
+export function Scrolled({
+  label,
+  short,
+  children,
+}: {
+  label: string;
+  short?: boolean;
+  children: ComponentChildren;
+}) {
+  return (
+    // biome-ignore lint/a11y/noNoninteractiveTabindex: it is scrolled with the keyboard
+    <section class={short ? "scroll short" : "scroll"} tabIndex={0} aria-label={label}>
+      {children}
+    </section>
+  );
+}

@@ -165,3 +165,22 @@ export interface About {
 }
 
 export type Sample = [at: number, allocated: number, requested: number, fairShare: number | null];
+
+export interface CycleRecord {
+  number: number;
+  at: string;
+  seconds: number;
+  pending: number;
+  binds: number;
+  evictions: number;
+  unschedulable: number;
+  spent?: [plugin: string, hook: string, seconds: number][];
+  decisions?: { what: string; gang: string; namespace: string; pods: number; text?: string }[];
+  more?: number;
+}
+
+export interface Cycles {
+  scheduler: string;
+  cycles?: CycleRecord[];
+  problem?: string;
+}

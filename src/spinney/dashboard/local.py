@@ -1,11 +1,12 @@
 """The dashboard on loopback, for the cluster that runs in this process."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from importlib.metadata import version
 
 from spinney.dashboard.access import Access
 from spinney.dashboard.advising import Adviser
+from spinney.dashboard.schedulers import SchedulerUnreadable
 from spinney.dashboard.serving import Dashboard
 from spinney.dashboard.viewers import Viewers
 from spinney.kube.client import Client
@@ -14,6 +15,22 @@ from spinney.runtime import ThreadExecutor
 from spinney.sim.embedded import EmbeddedCluster
 
 HOST = "127.0.0.1"
+
+
+class LocalScheduler:
+    """The session scheduler of an embedded cluster."""
+
+    name = "spinney-scheduler"
+
+    def __init__(self, cluster: EmbeddedCluster) -> None:
+        self._endpoint = cluster.stack.schedulers.session.endpoint
+
+    async def read(self, path: str, query: Mapping[str, str], token: str | None) -> bytes:
+        """Return what it answers."""
+        answer = await self._endpoint.answer(path, query)
+        if answer is None:
+            raise SchedulerUnreadable(f"the scheduler answers no {path}")
+        return answer
 
 
 @asynccontextmanager
@@ -29,7 +46,9 @@ async def dashboard_of(cluster: EmbeddedCluster, *, port: int = 0) -> AsyncItera
     viewers = Viewers(connect, runtime, source="the embedded cluster", lasting=True)
     access = Access(host=HOST, mode="kubeconfig", tls=False)
     try:
-        dashboard = Dashboard(viewers, access, Adviser(executor), version=version("spinney"))
+        dashboard = Dashboard(
+            viewers, access, Adviser(executor), version=version("spinney"), schedulers=[LocalScheduler(cluster)]
+        )
         async with dashboard.serving(port) as address:
             yield address
     finally:

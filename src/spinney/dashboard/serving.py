@@ -7,7 +7,7 @@ sniffing, referrers. Text from the cluster leaves as JSON and is put on the page
 import asyncio
 import gzip
 import ssl
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from importlib import resources
 from typing import Any, Final
@@ -22,6 +22,7 @@ from spinney.dashboard.access import Access, NotAllowed
 from spinney.dashboard.advising import Adviser, Refused
 from spinney.dashboard.feed import framed
 from spinney.dashboard.gang_page import gang_page, objects_text
+from spinney.dashboard.schedulers import SchedulerEndpoint, cycles_of
 from spinney.dashboard.view import View
 from spinney.dashboard.viewers import Viewers
 from spinney.gangs.tree import GangKey
@@ -85,8 +86,10 @@ class Dashboard:
         adviser: Adviser,
         *,
         version: str,
+        schedulers: Sequence[SchedulerEndpoint] = (),
         metrics: DashboardMetrics | None = None,
     ) -> None:
+        self._schedulers = tuple(schedulers)
         self._viewers, self._access, self._adviser = viewers, access, adviser
         self._version = version
         self._metrics = metrics or DashboardMetrics(CollectorRegistry())
@@ -106,6 +109,7 @@ class Dashboard:
                 web.get(f"{gang}/why", self._why),
                 web.get(f"{gang}/objects", self._objects),
                 web.get("/api/queues/history", self._queue_history),
+                web.get("/api/cycles", self._cycles),
                 web.post("/api/what-if", self._what_if),
             ]
         )
@@ -232,6 +236,15 @@ class Dashboard:
     async def _queue_history(self, request: web.Request) -> web.Response:
         async with self._looking(request) as view:
             return _json(encode(view.board.history.samples()))
+
+    async def _cycles(self, request: web.Request) -> web.Response:
+        visitor = self._access.visitor(request.headers)
+        after = request.query.get("after", "")
+        number = int(after) if after.isascii() and after.isdecimal() else 0
+        async with self._viewers.looking(visitor) as view:
+            namespaces = view.scope.namespaces
+        asked = (cycles_of(each, after=number, token=visitor.token, namespaces=namespaces) for each in self._schedulers)
+        return _json(encode(await asyncio.gather(*asked)))
 
     async def _what_if(self, request: web.Request) -> web.Response:
         if request.content_type != "application/json":  # what a form of another site cannot send unasked

@@ -292,7 +292,7 @@ function drawNames(
   height: number,
 ): void {
   const { layout, selected, colours } = scene;
-  const named = view.scale >= 16;
+  const named = view.scale >= 26;
   for (let node = 0; node < layout.x.length; node++) {
     const chosen = selected && layout.names[node] === selected;
     if (!named && !chosen) continue;

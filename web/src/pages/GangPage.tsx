@@ -2,7 +2,7 @@
 import { useState } from "preact/hooks";
 import { age, clockTime, count, shortage } from "../format";
 import { api, useFetched, useNavigation, useNow } from "../hooks";
-import { Problem, StateWord } from "../parts";
+import { Problem, Scrolled, StateWord } from "../parts";
 import { formatRoute } from "../route";
 import type { Cluster } from "../store";
 import type { GangPage as Page, Remedy } from "../types";
@@ -93,7 +93,6 @@ function Why({ gang, reason }: { gang: string; reason: string }) {
               </ul>
             </>
           )}
-          <Domains why={why.value!} />
           <h4>What would help</h4>
           {(answer.remedies ?? []).length === 0 && <p class="dim">Nothing that was tried lets it start.</p>}
           <ol class="remedies">
@@ -104,6 +103,7 @@ function Why({ gang, reason }: { gang: string; reason: string }) {
               </li>
             ))}
           </ol>
+          <Domains why={why.value!} />
           {(why.value?.texts ?? []).length > 0 && (
             <details>
               <summary>Every detail</summary>
@@ -140,7 +140,7 @@ function Price({ remedy }: { remedy: Remedy }) {
 }
 
 function Domains({ why }: { why: { domains?: import("../types").DomainReport[] } }) {
-  const domains = (why.domains ?? []).slice(0, 8);
+  const domains = (why.domains ?? []).slice(0, 5);
   if (domains.length === 0) return null;
   return (
     <table>
@@ -194,7 +194,7 @@ function Members({ page }: { page: Page }) {
   return (
     <section class="grow">
       <h3>Members</h3>
-      <div class="scroll">
+      <Scrolled label="Members">
         <table>
           <thead>
             <tr>
@@ -219,7 +219,7 @@ function Members({ page }: { page: Page }) {
             ))}
           </tbody>
         </table>
-      </div>
+      </Scrolled>
     </section>
   );
 }
@@ -228,7 +228,7 @@ function Objects({ gang }: { gang: string }) {
   const [open, setOpen] = useState(false);
   const text = useFetched(open ? gang : "", () => (open ? api.objects(gang) : Promise.resolve("")));
   return (
-    <details onToggle={(event) => setOpen(event.currentTarget.open)}>
+    <details class="objects" onToggle={(event) => setOpen(event.currentTarget.open)}>
       <summary>Objects as YAML</summary>
       {text.problem && <Problem>{text.problem}</Problem>}
       {/* biome-ignore lint/a11y/noNoninteractiveTabindex: long lines are scrolled with the keyboard */}

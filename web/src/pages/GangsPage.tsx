@@ -2,7 +2,7 @@
 import { age } from "../format";
 import { useNavigation, useNow } from "../hooks";
 import { natural } from "../map/layout";
-import { Field, GangLink, StateWord } from "../parts";
+import { Field, GangLink, Scrolled, StateWord } from "../parts";
 import { formatRoute } from "../route";
 import type { Cluster } from "../store";
 import { filtered } from "./filter";
@@ -58,8 +58,7 @@ export function GangsPage({ cluster }: { cluster: Cluster }) {
           {rows.length} of {all.length}
         </p>
       </div>
-      {/* biome-ignore lint/a11y/noNoninteractiveTabindex: a table wider than the screen is scrolled with the keyboard */}
-      <section class="scroll" tabIndex={0} aria-label="Table of gangs">
+      <Scrolled label="Table of gangs">
         <table class="wide">
           <thead>
             <tr>
@@ -114,7 +113,7 @@ export function GangsPage({ cluster }: { cluster: Cluster }) {
             ))}
           </tbody>
         </table>
-      </section>
+      </Scrolled>
       {rows.length > SHOWN && <p class="dim">The first {SHOWN} are shown; filter for the others.</p>}
       {rows.length === 0 && <p class="dim">No gang matches.</p>}
     </section>

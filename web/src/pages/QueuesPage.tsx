@@ -2,7 +2,7 @@
 import { count, quantity, resource } from "../format";
 import { api, useFetched, useNavigation, useNow } from "../hooks";
 import { Plot } from "../Plot";
-import { Problem } from "../parts";
+import { Problem, Scrolled } from "../parts";
 import { formatRoute } from "../route";
 import type { Cluster } from "../store";
 import type { QueueRow, Sample } from "../types";
@@ -32,8 +32,7 @@ export function QueuesPage({ cluster }: { cluster: Cluster }) {
           </select>
         </label>
       </div>
-      {/* biome-ignore lint/a11y/noNoninteractiveTabindex: a table wider than the screen is scrolled with the keyboard */}
-      <section class="scroll" tabIndex={0} aria-label="Tree of queues">
+      <Scrolled label="Tree of queues">
         <table class="wide">
           <thead>
             <tr>
@@ -54,7 +53,7 @@ export function QueuesPage({ cluster }: { cluster: Cluster }) {
             ))}
           </tbody>
         </table>
-      </section>
+      </Scrolled>
       {history.problem && <Problem>{history.problem}</Problem>}
       {chosen && <History queue={chosen.line.name} samples={history.value?.[chosen.line.name] ?? []} />}
     </section>

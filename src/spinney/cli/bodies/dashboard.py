@@ -2,6 +2,7 @@
 
 import asyncio
 import ssl
+from collections.abc import Sequence
 from contextlib import AsyncExitStack
 from importlib.metadata import version
 from pathlib import Path
@@ -16,6 +17,7 @@ from spinney.cli.terminal.logs import log_to_stderr
 from spinney.cli.terminal.output import echo
 from spinney.dashboard.access import Access, Connect, Mode, RefusedAddress, is_loopback
 from spinney.dashboard.advising import Adviser
+from spinney.dashboard.schedulers import RemoteScheduler, SchedulerEndpoint
 from spinney.dashboard.serving import Dashboard, DashboardMetrics
 from spinney.dashboard.viewers import Viewers
 from spinney.kube.client import Client
@@ -38,6 +40,7 @@ def dashboard(
     tls_private_key_file: Path | None,
     behind_proxy: bool,
     namespaces: tuple[str, ...],
+    schedulers: tuple[str, ...],
     metrics_address: str,
     metrics_port: int | None,
     verbose: int,
@@ -53,7 +56,8 @@ def dashboard(
     endpoint = (metrics_address, metrics_port) if metrics_port is not None else None
     choice = ClusterChoice(kubeconfig, context)
     try:
-        until_interrupted(_serve(choice, access, namespaces, where=(port, tls), endpoint=endpoint))
+        endpoints = [RemoteScheduler(_web_address(url)) for url in schedulers]
+        until_interrupted(_serve(choice, access, namespaces, endpoints, where=(port, tls), endpoint=endpoint))
     except KubeError as error:
         raise click.ClickException(advice(error)) from error
     except OSError as error:
@@ -64,6 +68,7 @@ async def _serve(
     choice: ClusterChoice,
     access: Access,
     namespaces: tuple[str, ...],
+    schedulers: Sequence[SchedulerEndpoint],
     *,
     where: tuple[int, ssl.SSLContext | None],
     endpoint: tuple[str, int] | None,
@@ -105,6 +110,12 @@ def _connections(choice: ClusterChoice, runtime: Runtime) -> tuple[Connect, str]
         return Client(ReadOnlyTransport(theirs), runtime, field_manager="spinney-dashboard")
 
     return connect, source
+
+
+def _web_address(url: str) -> str:
+    if not url.startswith(("http://", "https://")):
+        raise click.BadParameter(f"found {url!r}, expected http://HOST:PORT", param_hint="--scheduler")
+    return url
 
 
 def _tls(certificate: Path | None, key: Path | None) -> ssl.SSLContext | None:

@@ -22,6 +22,7 @@ from spinney.sim.replay.formats.tables import InvalidTrace
 from spinney.sim.replay.page import page_of
 from spinney.sim.replay.placements import write_placements
 from spinney.sim.replay.reading import Wanted, read_trace
+from spinney.sim.replay.timeline import Timeline, timeline_of
 from spinney.sim.replay.trace import Outage, Trace
 
 
@@ -41,6 +42,7 @@ def replay(
     failures: tuple[str, ...],
     speed: str,
     placements: Path | None,
+    timeline: bool,
     output: str,
 ) -> None:
     running = list(contenders(SchedulerConfig(), configs, plugins, session_policies(plugins)))
@@ -50,7 +52,10 @@ def replay(
             "one replay has placements; give one configuration and one seed", param_hint="--placements"
         )
     outages = tuple(_outage(text) for text in failures)
+    if timeline and output != "json":
+        raise click.BadParameter("only -o json has a timeline", param_hint="--timeline")
     runs: list[Run] = []
+    timelines: list[Timeline] = []
     wrong: list[str] = []
     with progress("replaying", steps=100 * len(running) * len(chosen)) as say, watching() as faults:
         for seed in chosen:
@@ -69,10 +74,11 @@ def replay(
                     progress=_shown(say, name, speed),
                 ).run()
                 runs.append(Run(name, seed, figures_of(read, history)))
+                timelines += [timeline_of(read, history)] if timeline else []
                 wrong += [f"{name}: {problem}" for problem in problems_of(read, history)]
                 if placements is not None:
                     write_placements(placements, read, history)
-    _print(read, runs, output)
+    _print(read, runs, output, timelines)
     if faults:
         raise click.ClickException(
             "\n".join(["plugins failed, so the replay is not what you meant:", *map(str, faults)])
@@ -148,10 +154,12 @@ _GROUPS: Final[Mapping[str, Callable[[Figures], Mapping[str, Group]]]] = {
 # -- printing ----------------------------------------------------------------------------------------------------------
 
 
-def _print(trace: Trace, runs: Sequence[Run], output: str) -> None:
+def _print(trace: Trace, runs: Sequence[Run], output: str, timelines: Sequence[Timeline]) -> None:
     title = f"{trace.name}: {len(trace.jobs):,} jobs on {len(trace.machines):,} nodes with {trace.gpus:,} GPUs"
     if output == "json":
         found = [{"config": run.config, "seed": run.seed, "figures": msgspec.to_builtins(run.figures)} for run in runs]
+        for run, timeline in zip(found, timelines, strict=False):  # without --timeline there are none
+            run["timeline"] = msgspec.to_builtins(timeline)
         print_data({"trace": trace.name, "notes": trace.notes, "runs": found}, "json")
         return
     if output == "html":

@@ -33,6 +33,13 @@ from spinney.cli.options import FILE, cluster_options, with_body
     help="Namespace to show where not all may be listed; may be repeated.",
 )
 @click.option(
+    "--scheduler",
+    "schedulers",
+    multiple=True,
+    metavar="URL",
+    help="Where a session scheduler serves /cycles (its --metrics-port): http://HOST:PORT; may be repeated.",
+)
+@click.option(
     "--metrics-address",
     default="",
     metavar="ADDRESS",

@@ -69,6 +69,11 @@ from spinney.cli.options import TEXT_FILE, argument, output_option, plugin_optio
 @click.option(
     "--placements", type=click.Path(dir_okay=False, path_type=Path), help="Write who was placed where to this file."
 )
+@click.option(
+    "--timeline",
+    is_flag=True,
+    help="With -o json: also what happened when, for the slider of the dashboard's Replay page.",
+)
 @output_option("table", "json", "html")
 @with_body
 def replay() -> None:

@@ -1,7 +1,8 @@
-"""What the scheduler's endpoint answers beside health and metrics: explanations, and what plugins serve.
+"""What the scheduler's endpoint answers beside health and metrics: explanations, cycles, and what plugins serve.
 
 ``/explanations`` lists the gangs that the last cycle could not place, each explained in full; ``namespace`` and
-``name`` narrow it down. A path that a plugin of the newest session has registered is answered by that plugin, in the
+``name`` narrow it down. ``/cycles`` lists the last cycles, what each cost and decided; ``after`` names the last one
+already known. A path that a plugin of the newest session has registered is answered by that plugin, in the
 worker that runs cycles: a slow answer holds up no watch and no bind.
 """
 
@@ -10,12 +11,15 @@ from typing import Final
 
 import msgspec
 
+from spinney.api.struct import encode
 from spinney.explain.reasons import Explanation
 from spinney.runtime import Executor
 from spinney.scheduler.cycle.scheduler import Scheduler
 from spinney.scheduler.framework.results import Unschedulable
+from spinney.scheduler.process.cycle_log import CycleLog
 
 EXPLANATIONS: Final = "/explanations"
+CYCLES: Final = "/cycles"
 
 
 class Refused(msgspec.Struct, frozen=True):
@@ -31,9 +35,10 @@ class Refused(msgspec.Struct, frozen=True):
 class Endpoint:
     """Answers requests. Mutable: it knows what the last cycle refused."""
 
-    def __init__(self, scheduler: Scheduler, executor: Executor) -> None:
+    def __init__(self, scheduler: Scheduler, executor: Executor, cycles: CycleLog) -> None:
         self._scheduler = scheduler
         self._executor = executor
+        self._cycles = cycles
         self._refused: Sequence[Unschedulable] = ()
 
     def refused(self, unschedulable: Sequence[Unschedulable]) -> None:
@@ -44,6 +49,9 @@ class Endpoint:
         """Answer a path, or return None if nobody serves it."""
         if path == EXPLANATIONS:
             return self._explanations(query)
+        if path == CYCLES:
+            after = query.get("after", "0")
+            return encode(self._cycles.after(int(after) if after.isdecimal() else 0)) + b"\n"
         hook = self._scheduler.http_handlers.get(path)
         return await self._executor.run(hook.fn, query) if hook is not None else None
 

@@ -44,6 +44,7 @@ from spinney.scheduler.intake.inventory import Inventory
 from spinney.scheduler.intake.sources import OPTIONAL_KINDS, available
 from spinney.scheduler.plugins import default_registry
 from spinney.scheduler.process.commit import whole_gangs
+from spinney.scheduler.process.cycle_log import CycleLog
 from spinney.scheduler.process.cycle_metrics import CycleMetrics
 from spinney.scheduler.process.effects import ClusterEffects, Effects
 from spinney.scheduler.process.endpoint import Endpoint
@@ -158,8 +159,9 @@ class SchedulerProcess:
         self._scheduler = Scheduler(
             ordered, self.inventory, runtime=self._runtime, registry=registry, metrics=self._metrics.registry
         )
-        self._endpoint = Endpoint(self._scheduler, self._runtime.executor)
-        self.manager.answer_others(self._endpoint.answer)
+        self._log = CycleLog()
+        self.endpoint = Endpoint(self._scheduler, self._runtime.executor, self._log)
+        self.manager.answer_others(self.endpoint.answer)
         self._reported: Mapping[Resource, Callable[[WatchCache[Any]], None]] = {
             POD_GANG: self._conditions.follow,
             kai.QUEUE: self._queue_statuses.follow,
@@ -315,7 +317,9 @@ class SchedulerProcess:
 
     def _note(self, snapshot: Snapshot, result: CycleResult, seconds: float) -> None:
         self._metrics.cycle(result, seconds)
-        self._endpoint.refused(result.unschedulable)
+        self.endpoint.refused(result.unschedulable)
+        now = self._runtime.clock.now()
+        self._log.note(result, at=now, seconds=seconds, pending=len(snapshot.gangs.pending))
         if result.binds or result.evictions:
             log.info(
                 "cycle decided",

@@ -1,0 +1,74 @@
+"""Schedulers are asked as the viewer, and what the viewer may not read is left out of what they say."""
+
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from datetime import UTC, datetime
+
+from aiohttp import web
+
+from spinney.api.struct import encode
+from spinney.dashboard.schedulers import RemoteScheduler, cycles_of
+from spinney.scheduler.process.cycle_log import CycleRecord, Decision
+
+RECORD = CycleRecord(
+    number=3,
+    at=datetime(2026, 1, 1, tzinfo=UTC),
+    seconds=0.1,
+    pending=2,
+    binds=1,
+    evictions=1,
+    unschedulable=0,
+    decisions=(
+        Decision(what="placed", gang="podgang/blue/b", namespace="blue", pods=1, text="on 1 node"),
+        Decision(what="evicted", gang="podgang/red/r", namespace="red", pods=1, text="for blue/b"),
+    ),
+)
+
+
+@asynccontextmanager
+async def an_endpoint(status: int, body: bytes) -> AsyncIterator[tuple[str, list[Mapping[str, str]]]]:
+    """Serve one answer; gives the address, and the headers of the requests that come."""
+    seen: list[Mapping[str, str]] = []
+
+    async def answer(request: web.BaseRequest) -> web.Response:
+        seen.append({**request.headers, "path": request.path_qs})
+        return web.Response(status=status, body=body)
+
+    runner = web.ServerRunner(web.Server(answer))
+    await runner.setup()
+    try:
+        await web.TCPSite(runner, "127.0.0.1", 0).start()
+        host, port = runner.addresses[0][:2]
+        yield f"http://{host}:{port}/", seen
+    finally:
+        await runner.cleanup()
+
+
+async def test_a_scheduler_is_asked_with_the_viewers_token() -> None:
+    """It decides by that token whether the viewer may read its cycles."""
+    async with an_endpoint(200, encode([RECORD])) as (url, seen):
+        told = await cycles_of(RemoteScheduler(url), after=2, token="mine", namespaces=None)
+
+    assert told.cycles == (RECORD,)
+    assert seen[0]["Authorization"] == "Bearer mine"
+    assert seen[0]["path"] == "/cycles?after=2"
+
+
+async def test_decisions_about_hidden_namespaces_are_left_out() -> None:
+    """Neither the other team's gang nor for whom one lost a pod is told."""
+    async with an_endpoint(200, encode([RECORD])) as (url, _):
+        told = await cycles_of(RemoteScheduler(url), after=0, token="mine", namespaces=("red",))
+
+    assert "blue" not in encode(told).decode()
+    assert [each.gang for each in told.cycles[0].decisions] == ["podgang/red/r"]
+
+
+async def test_a_scheduler_that_cannot_be_read_says_why_and_costs_nothing_else() -> None:
+    """A refusal, nonsense and silence are a problem of that scheduler alone."""
+    for status, body, reason in ((403, b"you may not get /cycles", "403: you may not"), (200, b"<html>", "malformed")):
+        async with an_endpoint(status, body) as (url, _):
+            told = await cycles_of(RemoteScheduler(url), after=0, token=None, namespaces=None)
+        assert reason in told.problem
+        assert not told.cycles
+    gone = await cycles_of(RemoteScheduler("http://127.0.0.1:1"), after=0, token=None, namespaces=None)
+    assert "http://127.0.0.1:1/cycles" in gone.problem
