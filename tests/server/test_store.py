@@ -6,8 +6,9 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
+from spinney.api.keys import Key
 from spinney.api.struct import JSON
-from spinney.server.store import Event, Key, Record, Store, TooOld
+from spinney.server.store import Event, Record, Store, TooOld
 
 _HISTORY = 12
 _NAMES = st.sampled_from(["a", "b", "c", "d"])

@@ -1,24 +1,12 @@
-"""How an object is named inside its kind: namespace and name."""
+"""What tells objects apart, and versions of one object."""
 
 import sys
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
+from spinney.api.keys import Key
 
-class Key(NamedTuple):
-    """The namespace and name of an object; the namespace is empty for cluster-scoped kinds."""
-
-    namespace: str
-    name: str
-
-    @classmethod
-    def parse(cls, text: str) -> "Key":
-        """Read back what ``str(key)`` wrote."""
-        namespace, _, name = text.rpartition("/")
-        return cls(namespace, name)
-
-    def __str__(self) -> str:
-        return f"{self.namespace}/{self.name}" if self.namespace else self.name
+__all__ = ["Identity", "Key", "identify", "key_of"]
 
 
 class Identity(NamedTuple):

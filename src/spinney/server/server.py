@@ -41,7 +41,7 @@ from spinney.server.crd.definitions import COLLECTION, definition_kind
 from spinney.server.crd.installation import Installation
 from spinney.server.exchange.message import Request, Response
 from spinney.server.exchange.responding import failure, reply_json
-from spinney.server.exchange.status import ApiError, bad_request, internal_error, method_not_allowed, no_such_path
+from spinney.server.exchange.status import StatusError, bad_request, internal_error, method_not_allowed, no_such_path
 from spinney.server.exchange.user import User
 from spinney.server.kinds import Registry
 from spinney.server.operations.bootstrap import bootstrap, bootstrap_roles
@@ -151,7 +151,7 @@ class ApiServer:
     async def _answer(self, request: Request) -> Response:
         try:
             return await self._route(self._authorized(request))
-        except ApiError as error:
+        except StatusError as error:
             return failure(error)
         except RecursionError:
             return failure(bad_request("the object is nested too deeply"))

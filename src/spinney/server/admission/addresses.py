@@ -7,10 +7,11 @@ must not be somebody else's.
 import random
 from collections.abc import Iterator
 
+from spinney.api.keys import Key
 from spinney.api.struct import JSON
 from spinney.server.admission.attributes import Attributes
 from spinney.server.exchange.status import Cause, invalid, invalid_value
-from spinney.server.store import Key, Record, Store
+from spinney.server.store import Record, Store
 
 _SERVICES = "services"
 _NETWORK = "10.96"  # of the addresses that are given out

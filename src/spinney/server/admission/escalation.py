@@ -13,7 +13,7 @@ from spinney.server.admission.attributes import Attributes
 from spinney.server.authorization.action import Action
 from spinney.server.authorization.authorizer import Rbac, RuleList
 from spinney.server.authorization.rules import described, uncovered
-from spinney.server.exchange.status import ApiError, forbidden, not_found
+from spinney.server.exchange.status import StatusError, forbidden, not_found
 from spinney.server.exchange.user import MASTERS, User
 
 _ROLES = (str(ROLE), str(CLUSTER_ROLE))
@@ -66,7 +66,7 @@ def _check_binding(rbac: Rbac, attributes: Attributes, obj: JSON) -> None:
         return
     try:
         rules = rbac.rules_of(reference, attributes.namespace)
-    except ApiError as error:
+    except StatusError as error:
         raise not_found(resource, reference.name) from error
     if missing := _missing(rbac, user, rules, attributes.namespace):
         raise forbidden(resource, attributes.name, _told(user, missing))

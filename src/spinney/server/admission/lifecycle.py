@@ -1,9 +1,10 @@
 """Namespaces must exist before anything is put in them, and take nothing new while they end."""
 
 from spinney.api.core import NAMESPACE
+from spinney.api.keys import Key
 from spinney.server.admission.attributes import Attributes
 from spinney.server.exchange.status import Cause, forbidden, not_found
-from spinney.server.store import Key, Store
+from spinney.server.store import Store
 
 IMMORTAL = ("default", "kube-system", "kube-public")
 _TERMINATING = "because it is being terminated"

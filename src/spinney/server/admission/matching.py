@@ -3,11 +3,12 @@
 from dataclasses import dataclass
 from typing import Any
 
+from spinney.api.keys import Key
 from spinney.api.selectors import LabelSelector
 from spinney.api.struct import JSON, convert
 from spinney.server.admission.attributes import Attributes
 from spinney.server.kinds import Kind, Registry
-from spinney.server.store import Key, Store
+from spinney.server.store import Store
 
 
 @dataclass(frozen=True, slots=True)

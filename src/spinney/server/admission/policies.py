@@ -9,15 +9,16 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
+from spinney.api.keys import Key
 from spinney.api.selectors import LabelSelector
 from spinney.api.struct import JSON, convert
 from spinney.server.admission.attributes import Attributes
 from spinney.server.admission.expressions import Expression, Expressions, NotCompiled
 from spinney.server.admission.matching import Matching, matching
 from spinney.server.admission.review import request_of, shown_as
-from spinney.server.exchange.status import ApiError
+from spinney.server.exchange.status import StatusError
 from spinney.server.kinds import Kind, Registry
-from spinney.server.store import Collection, Event, Key, Store
+from spinney.server.store import Collection, Event, Store
 
 POLICIES: Final = "validatingadmissionpolicies.admissionregistration.k8s.io"
 BINDINGS: Final = "validatingadmissionpolicybindings.admissionregistration.k8s.io"
@@ -85,7 +86,7 @@ class Policies:
         """Raise the denial of the first binding, by name, that denies; warn of what others only warn of."""
         if not self._bindings or attributes.kind.storage in {POLICIES, BINDINGS}:
             return
-        denial: ApiError | None = None
+        denial: StatusError | None = None
         for binding in self._bindings:
             if binding.policy not in self._policies:
                 continue
@@ -234,10 +235,10 @@ def _evaluated(policy: Policy, scope: JSON) -> Iterator[tuple[str, str]]:
             yield validation.reason, validation.told(scope)
 
 
-def _denial(attributes: Attributes, reason: str, text: str) -> ApiError:
+def _denial(attributes: Attributes, reason: str, text: str) -> StatusError:
     resource = attributes.kind.resource
     name = attributes.name or (attributes.obj or {}).get("metadata", {}).get("name", "")
     details: dict[str, Any] = {"name": name, "group": resource.group, "kind": resource.plural}
     details = {field: value for field, value in details.items() if value}
     details["causes"] = [{"message": text}]
-    return ApiError(CODES[reason], reason, f'{resource} "{name}" is forbidden: {text}', details=details)
+    return StatusError(CODES[reason], reason, f'{resource} "{name}" is forbidden: {text}', details=details)

@@ -1,9 +1,10 @@
 """Priority: a pod's class becomes its number, for pods and for native pod groups."""
 
+from spinney.api.keys import Key
 from spinney.api.struct import JSON
 from spinney.server.admission.attributes import Attributes
-from spinney.server.exchange.status import ApiError, forbidden
-from spinney.server.store import Key, Store
+from spinney.server.exchange.status import StatusError, forbidden
+from spinney.server.store import Store
 
 _COLLECTION = "priorityclasses.scheduling.k8s.io"
 _GANG_STORAGE = ("podgroups.scheduling.k8s.io", "compositepodgroups.scheduling.k8s.io")
@@ -58,7 +59,7 @@ def _resolve(store: Store, attributes: Attributes, spec: JSON) -> None:
         spec["preemptionPolicy"] = computed
 
 
-def _refused(attributes: Attributes, why: str) -> ApiError:
+def _refused(attributes: Attributes, why: str) -> StatusError:
     return forbidden(attributes.kind.resource, attributes.name, why)
 
 

@@ -5,10 +5,11 @@ checked is what is charged. The status says so at once, also where the write the
 keeping of quotas looks at it again.
 """
 
+from spinney.api.keys import Key
 from spinney.api.quantity import ZERO, Quantity
 from spinney.api.struct import JSON
 from spinney.server.admission.attributes import Attributes
-from spinney.server.exchange.status import ApiError, forbidden
+from spinney.server.exchange.status import StatusError, forbidden
 from spinney.server.quota.amounts import amounts, more_than, only, told, total
 from spinney.server.quota.book import QUOTAS, Account, Book, Quota
 from spinney.server.quota.scopes import is_terminating
@@ -23,7 +24,7 @@ from spinney.server.quota.usage import (
     of_resources,
     used_by,
 )
-from spinney.server.store import Key, Store
+from spinney.server.store import Store
 
 
 def check_quotas(store: Store, book: Book, attributes: Attributes) -> None:
@@ -102,5 +103,5 @@ def _announce(store: Store, book: Book, key: Key, used: dict[str, Quantity]) -> 
         book.note(key)
 
 
-def _refused(attributes: Attributes, why: str) -> ApiError:
+def _refused(attributes: Attributes, why: str) -> StatusError:
     return forbidden(attributes.kind.resource, attributes.name, why)

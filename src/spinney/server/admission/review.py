@@ -9,7 +9,7 @@ import msgspec
 
 from spinney.api.struct import JSON
 from spinney.server.admission.attributes import Attributes
-from spinney.server.exchange.status import ApiError
+from spinney.server.exchange.status import StatusError
 from spinney.server.kinds import Kind
 
 
@@ -21,7 +21,7 @@ class BadAnswer(ValueError):
 class Verdict:
     """A webhook's answer."""
 
-    denial: ApiError | None
+    denial: StatusError | None
     patch: list[JSON]
     warnings: list[str]
 
@@ -81,11 +81,11 @@ def read_answer(name: str, body: bytes, uid: str) -> Verdict:
     return Verdict(None, _patch(response), warnings)
 
 
-def _denial(name: str, status: JSON) -> ApiError:
+def _denial(name: str, status: JSON) -> StatusError:
     why = status.get("message") or status.get("reason")
     text = f'admission webhook "{name}" denied the request' + (f": {why}" if why else " without explanation")
     code = status.get("code") or 0
-    return ApiError(max(int(code), 400), status.get("reason") or "", text, details=status.get("details"))
+    return StatusError(max(int(code), 400), status.get("reason") or "", text, details=status.get("details"))
 
 
 def _patch(response: JSON) -> list[JSON]:

@@ -7,10 +7,11 @@ account says about image pull secrets is taken over, too.
 import random
 from typing import Any
 
+from spinney.api.keys import Key
 from spinney.api.struct import JSON
 from spinney.server.admission.attributes import Attributes
 from spinney.server.exchange.status import forbidden
-from spinney.server.store import Key, Store
+from spinney.server.store import Store
 
 ROOT_CERTIFICATES = "kube-root-ca.crt"
 _MIRROR = "kubernetes.io/config.mirror"

@@ -11,7 +11,7 @@ from spinney.server.admission.calling import CallFailed, WebhookCaller
 from spinney.server.admission.hooks import Phase, Webhook, configured, is_configuration
 from spinney.server.admission.review import BadAnswer, Verdict, read_answer, review
 from spinney.server.crd.rules import Environment
-from spinney.server.exchange.status import ApiError, bad_request, internal_error
+from spinney.server.exchange.status import StatusError, bad_request, internal_error
 from spinney.server.kinds import Kind, Registry
 from spinney.server.patches.json import PatchFailed, apply_json_patch
 from spinney.server.store import Collection, Event, Store
@@ -123,5 +123,5 @@ class Webhooks:
             self._hooks = {phase: configured(self._store, phase) for phase in phases}
 
 
-def _failed(hook: Webhook, failure: str) -> ApiError:
+def _failed(hook: Webhook, failure: str) -> StatusError:
     return internal_error(f'failed calling webhook "{hook.name}": {failure}')

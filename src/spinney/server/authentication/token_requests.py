@@ -4,6 +4,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from spinney.api.core import POD, SERVICE_ACCOUNT
+from spinney.api.keys import Key
 from spinney.api.resource import Resource
 from spinney.api.struct import JSON
 from spinney.api.time import timestamp
@@ -12,7 +13,7 @@ from spinney.server.authentication.authenticator import Authenticator
 from spinney.server.authentication.tokens import ISSUER, About, Bound, InvalidToken, TokenIssuer
 from spinney.server.exchange.status import Cause, bad_request, conflict, invalid, invalid_value, not_found
 from spinney.server.exchange.user import User
-from spinney.server.store import Key, Record, Store
+from spinney.server.store import Record, Store
 
 _TOKEN_REQUEST = Resource("authentication.k8s.io", "v1", "TokenRequest", "tokenrequests")
 _SECRET = Resource("", "v1", "Secret", "secrets")

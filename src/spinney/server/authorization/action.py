@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from spinney.api.resource import Resource
 from spinney.api.selectors import FieldSelector, InvalidSelector
 from spinney.server.exchange.message import Request
-from spinney.server.exchange.status import ApiError
+from spinney.server.exchange.status import StatusError
 from spinney.server.exchange.user import User
 
 _VERBS = {"GET": "get", "HEAD": "get", "POST": "create", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}
@@ -31,17 +31,17 @@ class Action:
         """The resource with its subresource, as rules name it."""
         return f"{self.resource}/{self.subresource}" if self.subresource else self.resource
 
-    def refusal(self, reason: str = "") -> ApiError:
+    def refusal(self, reason: str = "") -> StatusError:
         """Return the 403 that says what may not be done."""
         who = f'User "{self.user.name}" cannot {self.verb}'
         why = f": {reason}" if reason else ""
         if self.path:
-            return ApiError(403, "Forbidden", f'forbidden: {who} path "{self.path}"{why}', details={})
+            return StatusError(403, "Forbidden", f'forbidden: {who} path "{self.path}"{why}', details={})
         what = str(Resource(self.group, self.version, "", self.resource))
         named = f'{what} "{self.name}"' if self.name else what
         where = f'in the namespace "{self.namespace}"' if self.namespace else "at the cluster scope"
         details = {"name": self.name, "group": self.group, "kind": self.resource}
-        return ApiError(
+        return StatusError(
             403,
             "Forbidden",
             f'{named} is forbidden: {who} resource "{self.full_resource}" in API group "{self.group}" {where}{why}',

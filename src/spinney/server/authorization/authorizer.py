@@ -8,13 +8,14 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Protocol
 
+from spinney.api.keys import Key
 from spinney.api.rbac import CLUSTER_ROLE, CLUSTER_ROLE_BINDING, ROLE, ROLE_BINDING, PolicyRule, RoleRef, Subject
 from spinney.api.struct import Struct, decode
 from spinney.server.authorization.action import Action
 from spinney.server.authorization.rules import allows
-from spinney.server.exchange.status import ApiError, not_found
+from spinney.server.exchange.status import StatusError, not_found
 from spinney.server.exchange.user import MASTERS, User, account_name
-from spinney.server.store import Collection, Event, Key, Store
+from spinney.server.store import Collection, Event, Store
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,7 +126,7 @@ class Rbac:
                     continue
                 try:
                     rules = self.rules_of(binding.role_ref, scope)
-                except ApiError as error:
+                except StatusError as error:
                     missing.append(error.message)
                     continue
                 kind = ROLE_BINDING.kind if scope else CLUSTER_ROLE_BINDING.kind

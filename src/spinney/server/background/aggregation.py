@@ -2,13 +2,14 @@
 
 from typing import Any
 
+from spinney.api.keys import Key
 from spinney.api.rbac import CLUSTER_ROLE
 from spinney.api.selectors import LabelSelector
 from spinney.api.struct import JSON, convert
 from spinney.server.background.notes import Notes
 from spinney.server.background.working import work_off
 from spinney.server.operations.context import Context
-from spinney.server.store import Collection, Event, Key
+from spinney.server.store import Collection, Event
 
 _COLLECTION = str(CLUSTER_ROLE)
 

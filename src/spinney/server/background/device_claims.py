@@ -5,6 +5,7 @@ in the pod's status; it goes with the pod, or when the pod has ended. A pod that
 a claim, and with the last reservation the devices are given back and the claim may be deleted.
 """
 
+from spinney.api.keys import Key
 from spinney.api.struct import JSON
 from spinney.server.background.notes import Notes
 from spinney.server.background.protection import ended
@@ -13,7 +14,7 @@ from spinney.server.kinds import Kind
 from spinney.server.operations.context import Context
 from spinney.server.operations.deleting import DeleteOptions, delete_now, finish_if_released, let_go
 from spinney.server.operations.metadata import begin, generated_name
-from spinney.server.store import Collection, Event, Key, Record
+from spinney.server.store import Collection, Event, Record
 
 _GROUP = "resource.k8s.io"
 _PODS = "pods"

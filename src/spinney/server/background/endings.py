@@ -5,13 +5,14 @@ The container stays, marked as being deleted, until its last object is gone; the
 
 from collections.abc import Iterator
 
+from spinney.api.keys import Key
 from spinney.server.background.notes import Notes
 from spinney.server.background.working import work_off
 from spinney.server.crd.definitions import CLEANUP, COLLECTION
 from spinney.server.kinds import Kind
 from spinney.server.operations.context import Context
 from spinney.server.operations.deleting import DeleteOptions, delete_now, finish_if_released
-from spinney.server.store import Collection, Event, Key, Record
+from spinney.server.store import Collection, Event, Record
 
 _NAMESPACES = "namespaces"
 

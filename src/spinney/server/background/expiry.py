@@ -3,8 +3,9 @@
 import asyncio
 from collections import deque
 
+from spinney.api.keys import Key
 from spinney.server.operations.context import Context
-from spinney.server.store import ChangeNotKept, Collection, Event, Key
+from spinney.server.store import ChangeNotKept, Collection, Event
 
 _EVENTS = "events"
 _PAUSE = 1.0  # seconds before an expiry that could not be kept is tried again

@@ -1,10 +1,11 @@
 """What every namespace has is brought back when it was deleted, or when the certificate authority is another."""
 
+from spinney.api.keys import Key
 from spinney.server.background.notes import Notes
 from spinney.server.background.working import work_off
 from spinney.server.operations.bootstrap import IN_NAMESPACES, bootstrap_namespace
 from spinney.server.operations.context import Context
-from spinney.server.store import ChangeNotKept, Collection, Event, Key
+from spinney.server.store import ChangeNotKept, Collection, Event
 
 
 class Furnishing:

@@ -4,6 +4,7 @@ The collector listens to the store and takes notes; nothing is scanned. It looks
 gone, when it names an owner that does not exist, and when its own deletion waits for (or lets go of) its dependents.
 """
 
+from spinney.api.keys import Key
 from spinney.api.struct import JSON
 from spinney.server.background.notes import Notes
 from spinney.server.background.working import work_off
@@ -18,7 +19,7 @@ from spinney.server.operations.deleting import (
     finish_if_released,
     let_go,
 )
-from spinney.server.store import Collection, Event, Key, Record
+from spinney.server.store import Collection, Event, Record
 
 Place = tuple[str, Key]
 

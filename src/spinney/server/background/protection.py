@@ -6,13 +6,14 @@ soon as nobody uses it any more: at once, or when the last pod that does has end
 
 from collections.abc import Iterator
 
+from spinney.api.keys import Key
 from spinney.api.struct import JSON
 from spinney.server.admission.protection import FINALIZERS, GROUPS, VOLUMES
 from spinney.server.background.notes import Notes
 from spinney.server.background.working import work_off
 from spinney.server.operations.context import Context
 from spinney.server.operations.deleting import finish_if_released, let_go
-from spinney.server.store import Collection, Event, Key, Record
+from spinney.server.store import Collection, Event, Record
 
 _PODS = "pods"
 _ENDED = (b'"phase":"Succeeded"', b'"phase":"Failed"')

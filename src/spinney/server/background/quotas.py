@@ -1,11 +1,12 @@
 """Keeping the status of quotas: it says what the book says, whoever used or freed something."""
 
+from spinney.api.keys import Key
 from spinney.runtime import Clock
 from spinney.server.background.notes import Notes
 from spinney.server.background.working import work_off
 from spinney.server.quota.book import QUOTAS, Book
 from spinney.server.quota.status import with_usage
-from spinney.server.store import Key, Store
+from spinney.server.store import Store
 
 
 class QuotaKeeping:

@@ -1,8 +1,9 @@
 """Keeping the registry in step with the stored definitions."""
 
+from spinney.api.keys import Key
 from spinney.server.crd.definitions import COLLECTION, kinds_of
 from spinney.server.kinds import Kind, Registry
-from spinney.server.store import Collection, Event, Key, Store
+from spinney.server.store import Collection, Event, Store
 
 
 class Installation:

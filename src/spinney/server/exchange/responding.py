@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 
 from spinney.server.exchange.message import Response
-from spinney.server.exchange.status import ApiError
+from spinney.server.exchange.status import StatusError
 
 JSON_TYPE = "application/json"
 
@@ -31,7 +31,7 @@ def reply_json(
     return reply(msgspec.json.encode(value), status=status, warnings=warnings, content_type=content_type)
 
 
-def failure(error: ApiError) -> Response:
+def failure(error: StatusError) -> Response:
     """Answer with the ``Status`` of an error."""
     headers = {"content-type": JSON_TYPE, **error.headers}
     return Response(error.code, headers, msgspec.json.encode(error.to_json()))

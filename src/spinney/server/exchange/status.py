@@ -93,7 +93,7 @@ def shown(value: object) -> str:
     return str(value)
 
 
-class ApiError(Exception):
+class StatusError(Exception):
     """A request that is answered with a ``Status`` object instead of what it asked for."""
 
     def __init__(
@@ -150,34 +150,34 @@ def _details(resource: Resource, name: str, *, causes: Iterable[Cause] = ()) -> 
     return details
 
 
-def not_found(resource: Resource, name: str) -> ApiError:
+def not_found(resource: Resource, name: str) -> StatusError:
     """404: there is no such object."""
-    return ApiError(404, "NotFound", f'{resource} "{name}" not found', details=_details(resource, name))
+    return StatusError(404, "NotFound", f'{resource} "{name}" not found', details=_details(resource, name))
 
 
-def no_such_path() -> ApiError:
+def no_such_path() -> StatusError:
     """404: nothing is served at that path."""
-    return ApiError(404, "NotFound", "the server could not find the requested resource", details={})
+    return StatusError(404, "NotFound", "the server could not find the requested resource", details={})
 
 
-def already_exists(resource: Resource, name: str) -> ApiError:
+def already_exists(resource: Resource, name: str) -> StatusError:
     """409: the name is taken."""
-    return ApiError(409, "AlreadyExists", f'{resource} "{name}" already exists', details=_details(resource, name))
+    return StatusError(409, "AlreadyExists", f'{resource} "{name}" already exists', details=_details(resource, name))
 
 
-def conflict(resource: Resource, name: str, why: str) -> ApiError:
+def conflict(resource: Resource, name: str, why: str) -> StatusError:
     """409: the object is not in the state the request assumed."""
     message = f'Operation cannot be fulfilled on {resource} "{name}": {why}'
-    return ApiError(409, "Conflict", message, details=_details(resource, name))
+    return StatusError(409, "Conflict", message, details=_details(resource, name))
 
 
-def modified(resource: Resource, name: str) -> ApiError:
+def modified(resource: Resource, name: str) -> StatusError:
     """409: somebody else wrote first."""
     why = "the object has been modified; please apply your changes to the latest version and try again"
     return conflict(resource, name, why)
 
 
-def invalid(resource: Resource, name: str, causes: Iterable[Cause]) -> ApiError:
+def invalid(resource: Resource, name: str, causes: Iterable[Cause]) -> StatusError:
     """422: the object breaks the rules of its kind."""
     listed = list(causes)
     details: JSON = {"causes": [cause.to_json() for cause in listed]}
@@ -190,75 +190,75 @@ def invalid(resource: Resource, name: str, causes: Iterable[Cause]) -> ApiError:
     texts = [f"{cause.field}: {cause.message}" if cause.field else cause.message for cause in listed]
     text = texts[0] if len(texts) == 1 else "[" + ", ".join(texts) + "]"
     kind = f"{resource.kind}.{resource.group}" if resource.group else resource.kind
-    return ApiError(422, "Invalid", f'{kind} "{name}" is invalid: {text}', details=details)
+    return StatusError(422, "Invalid", f'{kind} "{name}" is invalid: {text}', details=details)
 
 
-def invalid_options(kind: str, cause: Cause) -> ApiError:
+def invalid_options(kind: str, cause: Cause) -> StatusError:
     """422: the parameters of a request (``ListOptions``, ``PatchOptions``, ...) break their rules."""
     return invalid(Resource("meta.k8s.io", "v1", kind, ""), "", [cause])
 
 
-def forbidden(resource: Resource, name: str, why: str, *, causes: Iterable[Cause] = ()) -> ApiError:
+def forbidden(resource: Resource, name: str, why: str, *, causes: Iterable[Cause] = ()) -> StatusError:
     """403: admission, or the state of the object, does not allow it."""
-    return ApiError(
+    return StatusError(
         403, "Forbidden", f'{resource} "{name}" is forbidden: {why}', details=_details(resource, name, causes=causes)
     )
 
 
-def untyped_patch(resource: Resource, namespace: str, name: str, why: str) -> ApiError:
+def untyped_patch(resource: Resource, namespace: str, name: str, why: str) -> StatusError:
     """500, as Kubernetes has it: an applied configuration does not have the form of its kind."""
     about = f"({namespace}/{name}; {resource.group}/{resource.version}, Kind={resource.kind})"
-    return ApiError(500, "", f"failed to create typed patch object {about}: {why}")
+    return StatusError(500, "", f"failed to create typed patch object {about}: {why}")
 
 
-def undecodable_patch(message: str) -> ApiError:
+def undecodable_patch(message: str) -> StatusError:
     """422: a patch that leaves something which is no object of its kind."""
     cause = Cause("FieldValueInvalid", "patch", f"Invalid value: {message}")
-    return ApiError(422, "Invalid", message, details={"causes": [cause.to_json()]})
+    return StatusError(422, "Invalid", message, details={"causes": [cause.to_json()]})
 
 
-def bad_request(message: str) -> ApiError:
+def bad_request(message: str) -> StatusError:
     """400: the request itself makes no sense."""
-    return ApiError(400, "BadRequest", message)
+    return StatusError(400, "BadRequest", message)
 
 
-def expired(message: str) -> ApiError:
+def expired(message: str) -> StatusError:
     """410: the revision asked for is compacted; list again."""
-    return ApiError(410, "Expired", message)
+    return StatusError(410, "Expired", message)
 
 
-def unauthorized() -> ApiError:
+def unauthorized() -> StatusError:
     """401: no valid credentials."""
-    return ApiError(401, "Unauthorized", "Unauthorized")
+    return StatusError(401, "Unauthorized", "Unauthorized")
 
 
-def method_not_allowed() -> ApiError:
+def method_not_allowed() -> StatusError:
     """405: the resource exists, the verb does not."""
-    return ApiError(405, "MethodNotAllowed", "the server does not allow this method on the requested resource")
+    return StatusError(405, "MethodNotAllowed", "the server does not allow this method on the requested resource")
 
 
-def not_acceptable(accepted: Iterable[str]) -> ApiError:
+def not_acceptable(accepted: Iterable[str]) -> StatusError:
     """406: no representation that the client accepts."""
     message = "only the following media types are accepted: " + ", ".join(accepted)
-    return ApiError(406, "NotAcceptable", message)
+    return StatusError(406, "NotAcceptable", message)
 
 
-def unsupported_media_type(accepted: Iterable[str]) -> ApiError:
+def unsupported_media_type(accepted: Iterable[str]) -> StatusError:
     """415: the body is in a form the server does not read."""
     message = "the body of the request was in an unknown format - accepted media types include: " + ", ".join(accepted)
-    return ApiError(415, "UnsupportedMediaType", message)
+    return StatusError(415, "UnsupportedMediaType", message)
 
 
-def too_many_requests(message: str, *, causes: Iterable[Cause] = (), retry_after: int = 0) -> ApiError:
+def too_many_requests(message: str, *, causes: Iterable[Cause] = (), retry_after: int = 0) -> StatusError:
     """429: not now; a disruption budget says so."""
     details: JSON = {"causes": [cause.to_json() for cause in causes]}
     headers = {}
     if retry_after:
         details["retryAfterSeconds"] = retry_after
         headers["retry-after"] = str(retry_after)
-    return ApiError(429, "TooManyRequests", message, details=details, headers=headers)
+    return StatusError(429, "TooManyRequests", message, details=details, headers=headers)
 
 
-def internal_error(message: str) -> ApiError:
+def internal_error(message: str) -> StatusError:
     """500: the server, or something it had to call, failed."""
-    return ApiError(500, "InternalError", f"Internal error occurred: {message}")
+    return StatusError(500, "InternalError", f"Internal error occurred: {message}")

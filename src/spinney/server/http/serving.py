@@ -23,7 +23,7 @@ from spinney.server.authentication.tokens import InvalidToken
 from spinney.server.authorization.impersonation import SEPARATOR
 from spinney.server.exchange.message import Request, Response
 from spinney.server.exchange.responding import failure
-from spinney.server.exchange.status import ApiError, too_many_requests, unauthorized
+from spinney.server.exchange.status import StatusError, too_many_requests, unauthorized
 from spinney.server.exchange.user import ANONYMOUS, User
 from spinney.server.http.connections import BoundedServer
 from spinney.server.http.kubeconfig import kubeconfig, write_kubeconfig
@@ -159,7 +159,7 @@ class HttpServer:
                 self._server.check(asked)  # before anything is awaited from somebody unknown
             if not _is_open(request):
                 asked = replace(asked, body=await self._body(request))
-        except ApiError as error:
+        except StatusError as error:
             return _complete(failure(error))
         answer = await self._server.handle(asked)
         if isinstance(answer.body, bytes):
@@ -194,11 +194,11 @@ class HttpServer:
                     size += len(chunk)
                     if size > limit:
                         message = f"the body is larger than {limit} bytes"
-                        raise ApiError(413, "RequestEntityTooLarge", message, headers={"connection": "close"})
+                        raise StatusError(413, "RequestEntityTooLarge", message, headers={"connection": "close"})
                     chunks.append(chunk)
         except TimeoutError as error:
             message = f"the body did not arrive within {self._listening.body_timeout:g} seconds"
-            raise ApiError(408, "Timeout", message, headers={"connection": "close"}) from error
+            raise StatusError(408, "Timeout", message, headers={"connection": "close"}) from error
         return b"".join(chunks)
 
     async def _deliver(self, request: web.BaseRequest, response: web.Response) -> web.Response:

@@ -6,13 +6,13 @@ there, so that pods may follow at once.
 
 from typing import Final
 
+from spinney.api.keys import Key
 from spinney.api.rbac import GROUP
 from spinney.api.struct import JSON
 from spinney.server.admission.service_accounts import ROOT_CERTIFICATES
 from spinney.server.authorization.bootstrap import first_bindings, first_roles
 from spinney.server.operations.context import Context
 from spinney.server.operations.metadata import begin
-from spinney.server.store import Key
 
 NAMESPACES = ("default", "kube-node-lease", "kube-public", "kube-system")
 _PRIORITIES = (

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from spinney.api.builtin_fields import FieldTable
+from spinney.api.keys import Key
 from spinney.api.resource import Resource
 from spinney.runtime import Runtime
 from spinney.server.admission.chain import Admission
@@ -11,7 +12,7 @@ from spinney.server.authentication.tokens import TokenIssuer
 from spinney.server.authorization.authorizer import Authorizer
 from spinney.server.kinds import Kind, Registry
 from spinney.server.options import ServerOptions
-from spinney.server.store import Collection, Key, Store
+from spinney.server.store import Collection, Store
 
 
 @dataclass(slots=True)

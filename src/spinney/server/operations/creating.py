@@ -4,6 +4,7 @@ from typing import Any
 
 import msgspec
 
+from spinney.api.keys import Key
 from spinney.api.struct import JSON
 from spinney.server.admission.attributes import Attributes
 from spinney.server.exchange.status import already_exists, bad_request
@@ -12,7 +13,7 @@ from spinney.server.operations.context import Context, Target
 from spinney.server.operations.metadata import begin, check_envelope, generated_name
 from spinney.server.operations.write import WriteOptions, admit, check_unknown_fields
 from spinney.server.patches.ownership import own_created
-from spinney.server.store import Key, Record
+from spinney.server.store import Record
 from spinney.server.store.record import record
 
 _NAME_ATTEMPTS = 8

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from dataclasses import replace as replace_fields
 from typing import Any, Literal
 
+from spinney.api.keys import Key
 from spinney.api.struct import JSON
 from spinney.server.admission.attributes import Attributes
 from spinney.server.exchange.status import (
@@ -24,7 +25,7 @@ from spinney.server.kinds import Kind
 from spinney.server.operations.context import Context, Target
 from spinney.server.operations.metadata import mark_deleted
 from spinney.server.operations.write import WriteOptions
-from spinney.server.store import Key, Record
+from spinney.server.store import Record
 from spinney.server.store.record import record
 
 Propagation = Literal["Background", "Foreground", "Orphan"]

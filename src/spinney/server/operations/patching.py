@@ -8,7 +8,7 @@ from spinney.server.exchange.bodies import from_json, from_yaml, media_type
 from spinney.server.exchange.duplicates import repeated_fields
 from spinney.server.exchange.message import Request
 from spinney.server.exchange.status import (
-    ApiError,
+    StatusError,
     bad_request,
     conflict,
     invalid_options,
@@ -65,9 +65,9 @@ def _json_patched(target: Target, obj: JSON, body: Any) -> JSON:
     try:
         patched: JSON = apply_json_patch(obj, body)
     except PatchTooLong as error:
-        raise ApiError(413, "RequestEntityTooLarge", str(error)) from error
+        raise StatusError(413, "RequestEntityTooLarge", str(error)) from error
     except PatchFailed as error:
-        raise ApiError(422, "Invalid", f"the server rejected the patch of {target.key.name}: {error}") from error
+        raise StatusError(422, "Invalid", f"the server rejected the patch of {target.key.name}: {error}") from error
     return patched
 
 

@@ -8,9 +8,10 @@ from itertools import islice
 
 import msgspec
 
+from spinney.api.keys import Key
 from spinney.server.exchange.status import (
-    ApiError,
     Cause,
+    StatusError,
     bad_request,
     expired,
     invalid_options,
@@ -19,7 +20,7 @@ from spinney.server.exchange.status import (
 )
 from spinney.server.operations.context import Context, Target
 from spinney.server.operations.selection import Selection, selection
-from spinney.server.store import Key, Record, TooOld
+from spinney.server.store import Record, TooOld
 
 _WHOLE = re.compile("[-+]?[0-9]{1,18}", re.ASCII)
 _MATCHES = ("", "Exact", "NotOlderThan")
@@ -76,7 +77,7 @@ def list_objects(context: Context, target: Target, query: Mapping[str, str]) -> 
 def check_revision(context: Context, text: str) -> int:
     """Return a revision that a client sent; raise if it is no revision, or one from the future."""
     if not _WHOLE.fullmatch(text) or not text.isdecimal():
-        raise ApiError(400, "BadRequest", f"resourceVersion: Invalid value: {text!r}: must be a whole number")
+        raise StatusError(400, "BadRequest", f"resourceVersion: Invalid value: {text!r}: must be a whole number")
     revision = int(text)
     if revision > context.store.revision:
         message = f"Too large resource version: {revision}, current: {context.store.revision}"
@@ -84,7 +85,7 @@ def check_revision(context: Context, text: str) -> int:
             "causes": [Cause("ResourceVersionTooLarge", "", "Too large resource version").to_json()],
             "retryAfterSeconds": 1,
         }
-        raise ApiError(504, "Timeout", message, details=details, headers={"retry-after": "1"})
+        raise StatusError(504, "Timeout", message, details=details, headers={"retry-after": "1"})
     return revision
 
 

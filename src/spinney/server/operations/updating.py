@@ -11,7 +11,7 @@ from typing import Any
 from spinney.api.struct import JSON
 from spinney.server.admission.attributes import Attributes
 from spinney.server.exchange.status import (
-    ApiError,
+    StatusError,
     bad_request,
     conflict,
     invalid,
@@ -141,7 +141,7 @@ def _patched(kind: Kind, obj: JSON) -> JSON:
         raise bad_request(f"the patch leaves no apiVersion; it stays {kind.resource.api_version}")
     try:
         return check_envelope(kind, obj)
-    except ApiError as error:
+    except StatusError as error:
         raise undecodable_patch(error.message) from error
 
 
@@ -166,7 +166,7 @@ def _check_preconditions(target: Target, obj: JSON, old: JSON, *, patching: bool
         raise modified(target.resource, before["name"])
 
 
-def _uid_mismatch(target: Target, wanted: str, found: str) -> ApiError:
+def _uid_mismatch(target: Target, wanted: str, found: str) -> StatusError:
     why = f"Precondition failed: UID in precondition: {wanted}, UID in object meta: {found}"
     return conflict(target.resource, target.key.name, why)
 

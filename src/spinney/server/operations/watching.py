@@ -10,13 +10,14 @@ from dataclasses import dataclass
 
 import msgspec
 
+from spinney.api.keys import Key
 from spinney.api.struct import JSON
-from spinney.server.exchange.status import ApiError, bad_request, expired, forbidden_value, invalid_options
+from spinney.server.exchange.status import StatusError, bad_request, expired, forbidden_value, invalid_options
 from spinney.server.operations.context import Context, Target
 from spinney.server.operations.reading import check_revision
 from spinney.server.operations.representation import Representation
 from spinney.server.operations.selection import Selection, selection
-from spinney.server.store import Event, Key, Record, TooOld
+from spinney.server.store import Event, Record, TooOld
 from spinney.server.store.history import History
 
 _BATCH = 256  # events per chunk
@@ -156,5 +157,5 @@ def _bookmark(representation: Representation, revision: int, annotations: Mappin
     return representation.bookmark(metadata)
 
 
-def _bad_option(field: str, why: str) -> ApiError:
+def _bad_option(field: str, why: str) -> StatusError:
     return invalid_options("ListOptions", forbidden_value(field, why))

@@ -9,7 +9,7 @@ from spinney.server.admission.attributes import Attributes
 from spinney.server.authorization.action import Action
 from spinney.server.builtin.warnings import warnings_about
 from spinney.server.exchange.status import (
-    ApiError,
+    StatusError,
     bad_request,
     forbidden,
     invalid,
@@ -139,6 +139,6 @@ def _drop_unknown(context: Context, attributes: Attributes, obj: JSON, options: 
         raise _undecodable(options, f"{what}: {error}") from error
 
 
-def _undecodable(options: WriteOptions, message: str) -> ApiError:
+def _undecodable(options: WriteOptions, message: str) -> StatusError:
     """Blame the body for what cannot be decoded; or the patch, since the body of a patch could be."""
     return undecodable_patch(message) if options.patching else bad_request(message)

@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 
 from spinney.api.struct import JSON
-from spinney.server.exchange.status import ApiError, Cause
+from spinney.server.exchange.status import Cause, StatusError
 from spinney.server.kinds.kind import Kind
 from spinney.server.kinds.shape import Shape
 from spinney.server.patches.fieldset import Path, changes, fields_of, item_step, owned_part, shown
@@ -189,7 +189,7 @@ def remove_fields(value: Any, paths: frozenset[Path], shape: Shape) -> Any:
     return value
 
 
-def _conflict(conflicts: list[tuple[Owner, list[Path]]]) -> ApiError:
+def _conflict(conflicts: list[tuple[Owner, list[Path]]]) -> StatusError:
     causes = [
         Cause("FieldManagerConflict", shown(path), f"conflict with {_named(owner)}")
         for owner, paths in conflicts
@@ -203,7 +203,7 @@ def _conflict(conflicts: list[tuple[Owner, list[Path]]]) -> ApiError:
     ]
     count = len(causes)
     message = f"Apply failed with {count} conflict{'s' if count > 1 else ''}: " + "\n".join(texts)
-    return ApiError(409, "Conflict", message, details={"causes": [cause.to_json() for cause in causes]})
+    return StatusError(409, "Conflict", message, details={"causes": [cause.to_json() for cause in causes]})
 
 
 def _named(owner: Owner) -> str:

@@ -8,12 +8,13 @@ costs no look at other objects, and a namespace without quotas costs nothing.
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
+from spinney.api.keys import Key
 from spinney.api.quantity import ZERO, Quantity
 from spinney.api.struct import JSON
 from spinney.server.quota.amounts import amounts, only
 from spinney.server.quota.scopes import in_scope, scopes_of
 from spinney.server.quota.usage import UNCOUNTED, measures, used_by
-from spinney.server.store import Collection, Event, Key, Record, Store
+from spinney.server.store import Collection, Event, Record, Store
 
 QUOTAS = "resourcequotas"
 

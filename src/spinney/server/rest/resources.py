@@ -10,7 +10,7 @@ from spinney.server.exchange.duplicates import repeated_fields
 from spinney.server.exchange.message import Request, Response
 from spinney.server.exchange.negotiation import accepted
 from spinney.server.exchange.responding import reply, reply_json, warning_header
-from spinney.server.exchange.status import ApiError, bad_request, not_acceptable, success
+from spinney.server.exchange.status import StatusError, bad_request, not_acceptable, success
 from spinney.server.operations.context import Context, Target
 from spinney.server.operations.creating import create
 from spinney.server.operations.deleting import delete, delete_options, dry_run_of
@@ -44,7 +44,7 @@ async def serve_resource(context: Context, request: Request) -> Response:
         options = write_options(asked, request.query, request.headers, request.user)
         told = options.warnings = [*told]
         return await _write(context, target, request, asked, representation=representation, options=options)
-    except ApiError as error:
+    except StatusError as error:
         if told:
             error.headers |= _telling(told)
         raise

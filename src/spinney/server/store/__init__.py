@@ -3,7 +3,7 @@
 from spinney.server.store.collection import Collection
 from spinney.server.store.history import Event, EventType, TooOld
 from spinney.server.store.journal import ChangeNotKept, Journal, JournalUnusable
-from spinney.server.store.record import Key, Record
+from spinney.server.store.record import Record
 from spinney.server.store.store import Store
 
 __all__ = [
@@ -13,7 +13,6 @@ __all__ = [
     "EventType",
     "Journal",
     "JournalUnusable",
-    "Key",
     "Record",
     "Store",
     "TooOld",

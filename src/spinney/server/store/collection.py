@@ -8,8 +8,9 @@ consistent with each other without any snapshot being taken.
 from bisect import bisect_right
 from collections.abc import Iterator
 
+from spinney.api.keys import Key
 from spinney.server.store.history import Event, History
-from spinney.server.store.record import Key, Record
+from spinney.server.store.record import Record
 
 
 class Collection:

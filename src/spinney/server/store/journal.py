@@ -23,11 +23,11 @@ from typing import Literal, Protocol
 import msgspec
 import structlog
 
+from spinney.api.keys import Key
 from spinney.api.struct import JSON
-from spinney.server.exchange.status import ApiError
+from spinney.server.exchange.status import StatusError
 from spinney.server.store.collection import Collection
 from spinney.server.store.history import Event
-from spinney.server.store.record import Key
 
 log = structlog.get_logger()
 
@@ -46,7 +46,7 @@ class JournalUnusable(RuntimeError):
     """The journal cannot be read, or another process has it open."""
 
 
-class ChangeNotKept(ApiError):
+class ChangeNotKept(StatusError):
     """There is no room for a change, so it has not happened. Answered as Kubernetes answers when etcd is full."""
 
     def __init__(self, path: Path, cause: OSError) -> None:

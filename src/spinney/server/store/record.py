@@ -6,21 +6,14 @@ cannot be changed by accident. It also takes a fifth of the memory of decoded ob
 """
 
 from collections.abc import Mapping
-from typing import NamedTuple
 
 import msgspec
 
+from spinney.api.keys import Key
 from spinney.api.struct import JSON
 
 _decoder = msgspec.json.Decoder(JSON)
 _encoder = msgspec.json.Encoder()
-
-
-class Key(NamedTuple):
-    """Where an object lives in its collection; cluster-scoped objects have the empty namespace."""
-
-    namespace: str
-    name: str
 
 
 class Record(msgspec.Struct, frozen=True, gc=False):

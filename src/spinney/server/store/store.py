@@ -10,11 +10,12 @@ from collections.abc import Callable, Iterable
 
 import structlog
 
+from spinney.api.keys import Key
 from spinney.api.struct import JSON
 from spinney.server.store.collection import Collection
 from spinney.server.store.history import Event
 from spinney.server.store.journal import Entry, Journal
-from spinney.server.store.record import Key, Record, record
+from spinney.server.store.record import Record, record
 
 log = structlog.get_logger()
 

@@ -10,7 +10,7 @@ from typing import Any
 from spinney.api.selectors import LabelSelector
 from spinney.api.struct import JSON, convert
 from spinney.api.time import parse_timestamp, timestamp
-from spinney.server.exchange.status import ApiError, Cause, bad_request, internal_error, too_many_requests
+from spinney.server.exchange.status import Cause, StatusError, bad_request, internal_error, too_many_requests
 from spinney.server.operations.context import Context, Target
 from spinney.server.operations.deleting import delete, delete_options
 from spinney.server.operations.pods.budgets import allowed_disruptions
@@ -97,7 +97,7 @@ def _recent(disrupted: JSON, now: datetime) -> JSON:
     return {name: when for name, when in disrupted.items() if now - parse_timestamp(when) < _RECENT}
 
 
-def _refused(name: str, healthy: int, desired: int) -> ApiError:
+def _refused(name: str, healthy: int, desired: int) -> StatusError:
     detail = f"The disruption budget {name} needs {desired} healthy pods and has {healthy} currently"
     return too_many_requests(
         "Cannot evict pod as it would violate the pod's disruption budget.",

@@ -1,6 +1,6 @@
 """Reaching into containers (``kubectl exec``, ``attach``, ``port-forward``, a proxy): refused, with the reason."""
 
-from spinney.server.exchange.status import ApiError, bad_request
+from spinney.server.exchange.status import StatusError, bad_request
 from spinney.server.operations.context import Context, Target
 from spinney.server.operations.reading import get
 
@@ -8,7 +8,7 @@ INSIDE = ("attach", "exec", "portforward", "proxy")
 """The subresources that connect to a program."""
 
 
-def nothing_inside(context: Context, target: Target) -> ApiError:
+def nothing_inside(context: Context, target: Target) -> StatusError:
     """Say that there is no program to connect to; what is not there is a 404 as ever."""
     found = get(context, target)
     name = target.key.name

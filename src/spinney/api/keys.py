@@ -1,0 +1,19 @@
+"""How an object is named inside its kind: namespace and name."""
+
+from typing import NamedTuple
+
+
+class Key(NamedTuple):
+    """The namespace and name of an object; the namespace is empty for cluster-scoped kinds."""
+
+    namespace: str
+    name: str
+
+    @classmethod
+    def parse(cls, text: str) -> "Key":
+        """Read back what ``str(key)`` wrote."""
+        namespace, _, name = text.rpartition("/")
+        return cls(namespace, name)
+
+    def __str__(self) -> str:
+        return f"{self.namespace}/{self.name}" if self.namespace else self.name
