@@ -130,6 +130,7 @@ class Bench:
         configuration: CoschedulerConfiguration = parse_configuration({"profiles": [raw]})
         handle = Handle(self.services, SCHEDULER)
         self.profile = make_profile(configuration.profiles[0], DEFAULT_PLUGINS, registry, handle)
+        self.profile.faults.monotonic = self.runtime.clock.monotonic
         self.judge = Judge(self.profile, self.services.cluster, self.services.claims, self.services.nominations)
         handle.complete(self.judge)
         self.queue = SchedulingQueue(

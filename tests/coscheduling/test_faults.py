@@ -1,5 +1,6 @@
 """Whatever a plugin gets wrong, at whichever extension point: other pods and groups get their nodes."""
 
+import asyncio
 from collections.abc import Mapping
 from typing import Any
 
@@ -28,12 +29,12 @@ from spinney.coscheduling.framework import (
 )
 from spinney.coscheduling.framework.points import Bind, PostBind, PostFilterResult
 from spinney.coscheduling.plugins import BUILT_IN
+from spinney.runtime.virtual import VirtualTimeLoop
 from tests.scheduler.faults import Fault
 
 from .bench import Bench, a_node, a_pod
 
 FAULTY = "Faulty"
-FAULTS = tuple(fault for fault in Fault if fault is not Fault.SLOW)  # on virtual time nothing takes long
 NODES, BAD, GOOD = 6, {"bad", "bad-gang-0", "bad-gang-1"}, {"good", "good-gang-0", "good-gang-1"}
 
 
@@ -50,6 +51,11 @@ def wrong(fault: Fault, proper: Any, args: tuple[Any, ...]) -> Any:
             return float("nan")
         case Fault.WRONG_LENGTH:
             return np.ones(3)
+        case Fault.SLOW:
+            loop = asyncio.get_running_loop()
+            assert isinstance(loop, VirtualTimeLoop)
+            loop.pass_time(3600)
+            return proper
         case _:
             for arg in args:
                 if isinstance(arg, NodeTable):
@@ -172,16 +178,19 @@ CLOSED = (
     AtBind,
 )
 OPEN = (AtPostFilter, AtUnreserve, AtPostBind, AtHint)
+LATER = (AtPreBind, AtBind, AtPostBind)
+"""Points that may take their time: nobody waits for them."""
 SILENT = (AtUnreserve, AtPostBind)
 """Points whose answer means nothing."""
 
 
 @pytest.mark.parametrize("cluster_name", ["embedded"], indirect=True)
-@pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: fault.name.lower())
+@pytest.mark.parametrize("fault", Fault, ids=lambda fault: fault.name.lower())
 @pytest.mark.parametrize("plugin", [*CLOSED, *OPEN], ids=lambda plugin: plugin.__name__)
 async def test_a_fault_stays_with_whom_it_concerns(cluster_name: str, plugin: Any, fault: Fault) -> None:
     """Good pods are bound; a bad one never gets past a point where it could not be asked about, and says so."""
     counted: list[tuple[str, str]] = []
+    slow: list[tuple[str, str]] = []
     registry = PluginRegistry(BUILT_IN)
     registry.register(FAULTY, type(plugin.__name__, (plugin,), {"fault": fault}))
     here = {"enabled": [{"name": FAULTY}]}
@@ -191,6 +200,8 @@ async def test_a_fault_stays_with_whom_it_concerns(cluster_name: str, plugin: An
         bench = Bench(registry=registry, plugins=points or {"multiPoint": here})
         bench.profile.faults.count = lambda *fault: counted.append(fault)
         bench.queue.faults.count = lambda *fault: counted.append(fault)
+        bench.profile.faults.count_slow = bench.queue.faults.count_slow = lambda *where: slow.append(where)
+        bench.queue.faults.monotonic = bench.runtime.clock.monotonic
         bench.put(*(a_node(f"n{number}") for number in range(NODES)))
         for kind in ("bad", "good"):
             bench.gang(f"{kind}-gang", 2)
@@ -200,7 +211,9 @@ async def test_a_fault_stays_with_whom_it_concerns(cluster_name: str, plugin: An
         await bench.run(seconds=30)
 
     assert set(bench.binds) >= GOOD
-    if fault is not Fault.CHANGES_ARGUMENT and (fault is Fault.RAISES or plugin not in SILENT):
+    if fault is Fault.SLOW:
+        assert plugin in LATER or FAULTY in {name for name, _ in slow}
+    elif fault is not Fault.CHANGES_ARGUMENT and (fault is Fault.RAISES or plugin not in SILENT):
         assert FAULTY in {name for name, _ in counted}
         if plugin in CLOSED:
             assert not BAD & set(bench.binds)

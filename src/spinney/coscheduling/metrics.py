@@ -31,6 +31,12 @@ class CoschedulingMetrics:
             ["plugin", "point"],
             registry=registry,
         )
+        self.slow_answers = Counter(
+            "spinney_coscheduler_slow_plugin_answers",
+            "How often plugins took over a second in a scheduling cycle, by plugin and extension point.",
+            ["plugin", "point"],
+            registry=registry,
+        )
         self.gangs = GangMetrics(registry)
         self.groups_rejected = Counter(
             "spinney_coscheduler_groups_rejected", "Groups given up as a whole, to be tried again.", registry=registry

@@ -147,7 +147,9 @@ class CoschedulerProcess:
         self.queue = self._make_queue(configuration)
         self._metrics = CoschedulingMetrics(self.manager.metrics.registry)
         for profile in self._profiles.values():
-            profile.faults.count = self._count_fault
+            profile.faults.count = lambda *where: self._metrics.plugin_failures.labels(*where).inc()
+            profile.faults.count_slow = lambda *where: self._metrics.slow_answers.labels(*where).inc()
+            profile.faults.monotonic = self._runtime.clock.monotonic
         self._metrics.watch(self.queue, lambda: len(waiting))
         self.scheduler = Scheduler(
             self.services,
@@ -206,9 +208,6 @@ class CoschedulerProcess:
         record = self.cluster.pod(PodKey(*queued.key))
         if record is not None:
             self._reports.put(Refused(record, Status.error(error)))
-
-    def _count_fault(self, plugin: str, point: str) -> None:
-        self._metrics.plugin_failures.labels(plugin, point).inc()
 
     # -- running -----------------------------------------------------------------------------------------------------
 

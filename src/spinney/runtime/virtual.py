@@ -23,12 +23,13 @@ class VirtualTimeLoop(asyncio.SelectorEventLoop):
 
     def __init__(self) -> None:
         self._virtual_time = 0.0
-        super().__init__(_JumpingSelector(self._jump))
+        super().__init__(_JumpingSelector(self.pass_time))
 
     def time(self) -> float:
         return self._virtual_time
 
-    def _jump(self, seconds: float) -> None:
+    def pass_time(self, seconds: float) -> None:
+        """Move the clock, as a function does that takes so long."""
         self._virtual_time += seconds
 
 

@@ -1,12 +1,14 @@
 """What plugins of a profile get wrong: they raise, or answer with something that is no answer.
 
 Both go the same way. Whoever asked is told by :class:`PluginFailed`, which names plugin, extension point and fault; the
-first failure of a plugin at a point is logged with its traceback, and all are counted.
+first failure of a plugin at a point is logged with its traceback, and all are counted. A plugin that takes long holds
+up everybody: that is logged and counted as well.
 """
 
 import math
 from collections.abc import Awaitable, Callable
-from typing import Any, TypeVar
+from time import monotonic
+from typing import Any, Final, TypeVar
 
 import numpy as np
 import structlog
@@ -20,6 +22,8 @@ log = structlog.get_logger()
 
 T = TypeVar("T")
 _SHOWN = 60
+SLOW_SECONDS: Final = 1.0
+"""After which an answer in a scheduling cycle counts as slow: all else waits for it."""
 
 
 class InvalidAnswer(TypeError):
@@ -32,18 +36,29 @@ class InvalidAnswer(TypeError):
 
 
 class Faults:
-    """Asks plugins and keeps what they got wrong. Mutable; ``count`` is told plugin and extension point of each."""
+    """Asks plugins and keeps what they got wrong. Mutable.
+
+    ``count`` and ``count_slow`` are told plugin and extension point of each fault and of each slow answer.
+    """
 
     def __init__(self) -> None:
         self.count: Callable[[str, str], None] = lambda _plugin, _point: None
+        self.count_slow: Callable[[str, str], None] = lambda _plugin, _point: None
+        self.monotonic: Callable[[], float] = monotonic
         self._seen: set[tuple[str, str]] = set()
+        self._slow: set[tuple[str, str]] = set()
 
     def ask(self, plugin: str, point: str, call: Callable[[], Any], read: Callable[[Any], T]) -> T:
         """Return what a plugin answers, read by ``read``; raises :class:`PluginFailed`."""
+        started = self.monotonic()
         try:
             return read(call())
         except Exception as error:
             raise self.note(plugin, point, error) from error
+        finally:
+            seconds = self.monotonic() - started
+            if seconds >= SLOW_SECONDS:
+                self._took_long(plugin, point, seconds)
 
     async def ask_later(
         self, plugin: str, point: str, call: Callable[[], Awaitable[Any]], read: Callable[[Any], T]
@@ -53,6 +68,12 @@ class Faults:
             return read(await call())
         except Exception as error:
             raise self.note(plugin, point, error) from error
+
+    def _took_long(self, plugin: str, point: str, seconds: float) -> None:
+        if (plugin, point) not in self._slow:
+            self._slow.add((plugin, point))
+            log.warning("plugin is slow, and all else waits for it", plugin=plugin, point=point, seconds=seconds)
+        self.count_slow(plugin, point)
 
     def note(self, plugin: str, point: str, error: Exception) -> PluginFailed:
         """Log and count an error while it is being handled; return what to tell about it."""
