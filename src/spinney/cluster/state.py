@@ -64,6 +64,8 @@ class ClusterState:
         self.view = ClusterView(self.ledger.table)
         self.rule_carriers = 0
         """How many placed pods have a say about where other pods go."""
+        self.arrivals = 0
+        """How often a pod came to a node, by whoever's decision; see :meth:`assume`."""
         self._pods: dict[PodKey, PodRecord] = {}
         self._releasing: dict[PodKey, PodRecord] = {}
         self._asking: dict[str, dict[PodKey, PodRecord]] = {}
@@ -149,7 +151,9 @@ class ClusterState:
         assumed = self._assumed.get(record.key)
         if assumed is not None:
             record = self._reconcile(record, assumed)
-        self._replace(self._pods.get(record.key), record)
+        old = self._pods.get(record.key)
+        self._replace(old, record)
+        self.arrivals += bool(record.node) and (old is None or old.node != record.node)
         self._open_again(record.key)
         return record
 
@@ -175,8 +179,12 @@ class ClusterState:
         if node is not None and node not in self._unread.values() and node in self._closed:
             self.apply_node(self._closed.pop(node))
 
-    def assume(self, key: PodKey, node: str, gpu_groups: Sequence[str] = ()) -> None:
-        """Count a pod as being bound to ``node`` until the API server says so or :meth:`forget` is called."""
+    def assume(self, key: PodKey, node: str, gpu_groups: Sequence[str] = (), *, arriving: bool = True) -> None:
+        """Count a pod as being bound to ``node`` until the API server says so or :meth:`forget` is called.
+
+        It counts as ``arriving`` unless the caller has reckoned with it in all it decided.
+        """
+        self.arrivals += arriving
         old = self._pods.get(key)
         if old is None:
             raise UnknownPod(key)

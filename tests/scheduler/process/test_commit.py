@@ -12,7 +12,7 @@ from spinney.cluster.state import ClusterState
 from spinney.cluster.statuses import PodStatus
 from spinney.gangs.tree import GangKey
 from spinney.scheduler.framework.results import Bind
-from spinney.scheduler.process.commit import assume_gang, by_gang, changed_nodes, whole_gangs
+from spinney.scheduler.process.commit import Moment, assume_gang, by_gang, changes_since, whole_gangs
 from tests.scheduler.process.world import NS
 
 GANG = GangKey("native", NS, "a")
@@ -52,8 +52,8 @@ def a_bind(pod: str, node: str = "n1", *, gang: GangKey = GANG, groups: tuple[st
     return Bind(PodKey(NS, pod), pod, node, gang, groups)
 
 
-def assume(cluster: ClusterState, *binds: Bind, since: int = 0) -> str | None:
-    return assume_gang(cluster, ClaimBook(), binds, changed=changed_nodes(cluster, since))
+def assume(cluster: ClusterState, *binds: Bind, since: Moment = Moment(0, 0)) -> str | None:  # noqa: B008 - frozen
+    return assume_gang(cluster, ClaimBook(), binds, changed=changes_since(cluster, since))
 
 
 def a_cluster() -> ClusterState:
@@ -92,7 +92,7 @@ def test_a_decision_that_holds_takes_its_room_at_once() -> None:
 def test_an_outdated_decision_drops_the_whole_gang(happens: Callable[[ClusterState], object], problem: str) -> None:
     """If one pod's decision no longer holds, no pod of the gang is assumed and the ledger is as it was."""
     cluster = a_cluster()
-    decided_at = cluster.table.static.position
+    decided_at = Moment.of(cluster)
     happens(cluster)
     before = cluster.table.idle.copy()
 
@@ -112,10 +112,10 @@ def test_nodes_that_did_not_change_are_not_asked_again() -> None:
     """What the cycle has seen of a node is not judged twice: only nodes that changed since then are."""
     cluster = a_cluster()
     cluster.apply_node(a_node("n2", taint="repair"))
-    decided_at = cluster.table.static.position
+    decided_at = Moment.of(cluster)
     cluster.apply_node(a_node("n1", labels={"pool": "train", "new": "label"}))
 
-    assert list(changed_nodes(cluster, decided_at)) == [cluster.table.find("n1")]
+    assert list(changes_since(cluster, decided_at).rows) == [cluster.table.find("n1")]
     assert assume(cluster, a_bind("p0"), a_bind("p1", "n2"), since=decided_at) is None
 
 
@@ -145,6 +145,61 @@ def test_parts_of_devices_are_checked_as_whole_ones_are(taken: list[Pod], groups
 
     assert found == (None if fits else "the node has no room any more")
     assert (cluster.table.idle >= 0).all()
+
+
+def with_rules(name: str, node: str = "", **spec: object) -> Pod:
+    """Return a pod that holds a host port, or keeps others off."""
+    manifest = {
+        "metadata": {"name": name, "namespace": NS, "uid": name, "labels": {"app": "db"}},
+        "spec": {"containers": [{"name": "main"}], "nodeName": node, **spec},
+    }
+    return msgspec.convert(manifest, Pod)
+
+
+PORT = {"containers": [{"name": "main", "ports": [{"hostPort": 80, "containerPort": 80}]}]}
+ALONE = {
+    "affinity": {
+        "podAntiAffinity": {
+            "requiredDuringSchedulingIgnoredDuringExecution": [
+                {"topologyKey": "kubernetes.io/hostname", "labelSelector": {"matchLabels": {"app": "db"}}}
+            ]
+        }
+    }
+}
+
+
+@pytest.mark.parametrize(
+    ("own", "others", "problem"),
+    [
+        (PORT, PORT, "free ports"),
+        (PORT, {}, None),
+        (ALONE, {}, "anti-affinity"),
+        ({}, ALONE, "anti-affinity"),
+        ({}, {}, None),
+    ],
+)
+def test_rules_between_pods_hold_when_another_scheduler_was_faster(
+    own: Mapping[str, object], others: Mapping[str, object], problem: str | None
+) -> None:
+    """A pod that came to the node meanwhile may hold the port, or keep the pod off; the decision is then outdated."""
+    cluster = a_cluster()
+    cluster.apply_node(a_node("n3", labels={"kubernetes.io/hostname": "n3"}))
+    cluster.apply_pod(with_rules("p", **own))
+    decided_at = Moment.of(cluster)
+    cluster.apply_pod(with_rules("other", "n3", **others))
+
+    found = assume(cluster, a_bind("p", "n3"), since=decided_at)
+
+    assert (found is None) if problem is None else (found is not None and problem in found)
+
+
+def test_a_node_whose_gpus_change_their_mode_takes_no_pod_that_was_decided_before() -> None:
+    """Whole GPUs are not taken from a node that begins to offer MIG instances."""
+    cluster = a_cluster()
+    decided_at = Moment.of(cluster)
+    cluster.apply_node(a_node("n1", labels={"pool": "train", "nvidia.com/mig.strategy": "mixed"}))
+
+    assert "another mode" in str(assume(cluster, a_bind("p0"), since=decided_at))
 
 
 class Growing(list[Bind]):

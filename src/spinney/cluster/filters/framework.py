@@ -44,6 +44,9 @@ VOLUME_FILTERS: Final = (
 )
 POD_FILTERS: Final = (topology_spread.FILTER, inter_pod_affinity.FILTER)
 
+LIVE_FILTERS: Final = (node_ports.FILTER, *VOLUME_FILTERS, *POD_FILTERS)
+"""What looks at other pods or at volumes."""
+
 KUBE_FILTERS: Final = (*STATIC_FILTERS, node_ports.FILTER, resources_fit.NOW, *VOLUME_FILTERS, *POD_FILTERS)
 """kube-scheduler's filters in its order."""
 

@@ -6,6 +6,7 @@ for one that judges all of them at once.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple, overload
 
 import numpy as np
@@ -177,13 +178,13 @@ class NodeObject:
 
     @property
     def labels(self) -> Mapping[str, str]:
-        """Return the labels."""
-        return self._node.metadata.labels
+        """Return the labels; they cannot be written to."""
+        return MappingProxyType(self._node.metadata.labels)
 
     @property
     def annotations(self) -> Mapping[str, str]:
-        """Return the annotations."""
-        return self._node.metadata.annotations
+        """Return the annotations; they cannot be written to."""
+        return MappingProxyType(self._node.metadata.annotations)
 
     @property
     def taints(self) -> tuple[Taint, ...]:

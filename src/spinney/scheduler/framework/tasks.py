@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from operator import attrgetter
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
 import msgspec
@@ -67,13 +68,13 @@ class PodInfo(msgspec.Struct, eq=False):
 
     @property
     def labels(self) -> Mapping[str, str]:
-        """Return the labels of the pod."""
-        return self.record.pod.metadata.labels
+        """Return the labels of the pod; they cannot be written to."""
+        return MappingProxyType(self.record.pod.metadata.labels)
 
     @property
     def annotations(self) -> Mapping[str, str]:
-        """Return the annotations of the pod."""
-        return self.record.pod.metadata.annotations
+        """Return the annotations of the pod; they cannot be written to."""
+        return MappingProxyType(self.record.pod.metadata.annotations)
 
     @property
     def created(self) -> datetime | None:

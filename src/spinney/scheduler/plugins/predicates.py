@@ -9,9 +9,9 @@ from collections.abc import Sequence
 import msgspec
 import numpy as np
 
+from spinney.cluster.device_modes import in_usable_mode
 from spinney.cluster.filters.candidate import Candidate
-from spinney.cluster.filters.framework import NODE_FILTERS, POD_FILTERS, VOLUME_FILTERS
-from spinney.cluster.filters.node_ports import FILTER as NODE_PORTS
+from spinney.cluster.filters.framework import LIVE_FILTERS, NODE_FILTERS
 from spinney.cluster.filters.verdict import Filter
 from spinney.cluster.filters.view import ClusterView
 from spinney.cluster.resources import PODS
@@ -22,9 +22,6 @@ from spinney.scheduler.framework.nodes import NodeSet
 from spinney.scheduler.framework.plugin import Constraint, Plugin
 from spinney.scheduler.framework.session import Session
 from spinney.scheduler.framework.tasks import PodInfo
-
-LIVE_FILTERS = (NODE_PORTS, *VOLUME_FILTERS, *POD_FILTERS)
-"""Judged each time."""
 
 
 class Predicates(Plugin):
@@ -79,17 +76,8 @@ class Predicates(Plugin):
 
     def _suits_node(self, task: PodInfo, job: PodGroupInfo, nodes: NodeSet) -> Mask:
         del job
-        mask = self._passes(NODE_FILTERS, task, nodes)
-        table, request = self._session.nodes.table, task.request
-        if request.gpus and not task.record.pod.spec.resource_claims:
-            mask &= ~table.mig_mixed[nodes.rows]
-        if request.mig_slices:
-            mask &= ~table.mig_single[nodes.rows]
-        if request.share is not None:
-            mask &= ~table.mig_enabled[nodes.rows]
-            if request.share.memory:
-                mask &= table.gpu_memory_known[nodes.rows]
-        return mask
+        usable = in_usable_mode(self._session.nodes.table, nodes.rows, task.request)
+        return self._passes(NODE_FILTERS, task, nodes) & usable
 
     def _suits_devices(self, task: PodInfo, job: PodGroupInfo, nodes: NodeSet) -> Mask:
         """Judge MIG nodes that host obsolete pods, and pods that would be the first to share a device."""

@@ -3,19 +3,22 @@
 A cycle decides on a snapshot while the cluster goes on. Before a gang's pods are handed to the binder, each is checked
 against the ledger as it is now: the pod is still the same and still pending, its node is still there and has the room,
 parts of shared devices included, and the devices chosen for its claims are still free. A node that changed since the
-snapshot (a taint, a label, a condition) is asked once more whether it suits the pod; the others cost nothing. If one
+snapshot (a taint, a label, a condition, the mode of its GPUs) is asked once more whether it suits the pod; where pods
+came to nodes that the cycle knew nothing of, rules between pods (host ports, affinity, spreading, volumes) are asked
+once more about pods that have some, or that others have some about. Where nothing changed this costs nothing. If one
 pod fails, nothing of that gang is bound, and it is tried again in the next cycle. What passes is assumed on its node at
 once, so two gangs of one cycle, or two schedulers of one process, never share the same room.
 """
 
 from collections.abc import Collection, Iterable, Sequence
-from typing import Final
+from typing import Final, NamedTuple
 
 import numpy as np
 import structlog
 
+from spinney.cluster.device_modes import in_usable_mode
 from spinney.cluster.dra.book import ClaimBook
-from spinney.cluster.filters.framework import NODE_FILTERS, FilterFramework
+from spinney.cluster.filters.framework import LIVE_FILTERS, NODE_FILTERS, FilterFramework
 from spinney.cluster.pods import PodRecord
 from spinney.cluster.state import ClusterState
 from spinney.cluster.statuses import PodStatus
@@ -25,6 +28,33 @@ from spinney.scheduler.framework.results import Bind
 log = structlog.get_logger()
 
 _NODE_RULES: Final = FilterFramework(NODE_FILTERS)
+_POD_RULES: Final = FilterFramework(LIVE_FILTERS)
+
+
+class Moment(NamedTuple):
+    """What a cluster had seen when it was looked at: positions in its books."""
+
+    nodes: int
+    arrivals: int
+
+    @classmethod
+    def of(cls, cluster: ClusterState) -> "Moment":
+        """Return the present moment."""
+        return cls(cluster.table.static.position, cluster.arrivals)
+
+
+class Changes(NamedTuple):
+    """What is not as it was: the rows of nodes, and whether pods came to nodes by other decisions."""
+
+    rows: Collection[int]
+    pods: bool
+
+
+def changes_since(cluster: ClusterState, moment: Moment) -> Changes:
+    """Return what has changed in a cluster."""
+    rows = cluster.table.static.since(moment.nodes)
+    everything = range(cluster.table.capacity)
+    return Changes(everything if rows is None else frozenset(rows.tolist()), cluster.arrivals != moment.arrivals)
 
 
 def by_gang(binds: Iterable[Bind]) -> dict[GangKey, list[Bind]]:
@@ -45,18 +75,10 @@ def whole_gangs(binds: Sequence[Bind], start: int) -> int:
     return end
 
 
-def changed_nodes(cluster: ClusterState, since: int) -> Collection[int]:
-    """Return the rows of nodes that are not as they were at a position of the static journal."""
-    rows = cluster.table.static.since(since)
-    return range(cluster.table.capacity) if rows is None else frozenset(rows.tolist())
-
-
-def assume_gang(
-    cluster: ClusterState, claims: ClaimBook, binds: Sequence[Bind], *, changed: Collection[int]
-) -> str | None:
+def assume_gang(cluster: ClusterState, claims: ClaimBook, binds: Sequence[Bind], *, changed: Changes) -> str | None:
     """Assume every pod of a gang on its node, or none and return why the decision no longer holds.
 
-    ``changed`` are the rows of nodes that changed since the decision.
+    ``changed`` is what changed since the decision.
     """
     assumed: list[Bind] = []
     for bind in binds:
@@ -66,7 +88,7 @@ def assume_gang(
                 forget(cluster, claims, each)
             log.info("decision outdated", gang=str(bind.gang), pod=str(bind.pod), node=bind.node, problem=problem)
             return problem
-        cluster.assume(bind.pod, bind.node, bind.gpu_groups)
+        cluster.assume(bind.pod, bind.node, bind.gpu_groups, arriving=False)
         for key, devices in bind.claims.items():
             claims.assume(key, bind.node, devices, bind.uid)
         assumed.append(bind)
@@ -80,7 +102,7 @@ def forget(cluster: ClusterState, claims: ClaimBook, bind: Bind) -> None:
         claims.forget(key, bind.uid)
 
 
-def stale(cluster: ClusterState, bind: Bind, changed: Collection[int]) -> str | None:
+def stale(cluster: ClusterState, bind: Bind, changed: Changes) -> str | None:
     """Return why a decision no longer holds, or None if it does."""
     record = cluster.pod(bind.pod)
     if record is None or record.uid != bind.uid:
@@ -90,7 +112,9 @@ def stale(cluster: ClusterState, bind: Bind, changed: Collection[int]) -> str | 
     row = cluster.table.find(bind.node)
     if row is None:
         return "the node is gone"
-    if row in changed and (problem := _unsuitable(cluster, record, row)) is not None:
+    if row in changed.rows and (problem := _unsuitable(cluster, record, row)) is not None:
+        return problem
+    if changed.pods and (problem := _unwelcome(cluster, record, row)) is not None:
         return problem
     if not cluster.ledger.fits(row, record.request, bind.gpu_groups):
         return "the node has no room any more"
@@ -99,9 +123,30 @@ def stale(cluster: ClusterState, bind: Bind, changed: Collection[int]) -> str | 
 
 def _unsuitable(cluster: ClusterState, record: PodRecord, row: int) -> str | None:
     """Return why a node may not take a pod any more, by the rules that look at the node alone."""
+    if not in_usable_mode(cluster.table, np.array([row], dtype=np.intp), record.request)[0]:
+        return "the node does not suit the pod any more: its GPUs are in another mode"
+    return _refused(_NODE_RULES, cluster, record, row)
+
+
+def _unwelcome(cluster: ClusterState, record: PodRecord, row: int) -> str | None:
+    """Return why other pods keep a pod off a node by now."""
+    if record.request.mig_slices and any(each.request.legacy_mig for each in cluster.on_node.of_row(row).values()):
+        return "the node does not suit the pod any more: a pod on it has MIG instances by annotation"
+    constraints, namespace = record.request.constraints, record.namespace
+    if not (constraints.looks_at_pods or constraints.volumes):
+        view = cluster.view
+        labels = view.namespaces.get(namespace, {})
+        if not cluster.rule_carriers or not any(
+            True for _ in view.pods.rules_about(namespace, labels, record.labels, view.table.capacity)
+        ):
+            return None
+    return _refused(_POD_RULES, cluster, record, row)
+
+
+def _refused(rules: FilterFramework, cluster: ClusterState, record: PodRecord, row: int) -> str | None:
     within = np.zeros(cluster.table.capacity, dtype=np.bool_)
     within[row] = True
-    verdict = _NODE_RULES.feasible(cluster.view, record.pod, within)
+    verdict = rules.feasible(cluster.view, record.pod, within)
     if verdict.feasible:
         return None
     reasons = [verdict.pre_filter] if verdict.pre_filter else [refusal.reason for refusal in verdict.refusals]

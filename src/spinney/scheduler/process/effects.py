@@ -28,7 +28,7 @@ from spinney.kube.errors import Conflict, NotFound
 from spinney.kube.keys import Key
 from spinney.scheduler.framework.results import Bind, CycleResult, Eviction, Unschedulable
 from spinney.scheduler.intake.inventory import Inventory
-from spinney.scheduler.process.commit import assume_gang, by_gang, changed_nodes, forget
+from spinney.scheduler.process.commit import Moment, assume_gang, by_gang, changes_since, forget
 from spinney.scheduler.process.cycle_metrics import CycleMetrics
 from spinney.scheduler.process.gang_references import gang_reference
 from spinney.scheduler.process.releasing import Releases
@@ -49,10 +49,10 @@ class Effects(Protocol):
         """Hear of a change of a pod, before the inventory does."""
         ...
 
-    def bind(self, binds: Sequence[Bind], *, decided_at: int) -> None:
+    def bind(self, binds: Sequence[Bind], *, decided_at: Moment) -> None:
         """Begin to bind pods, whole gangs of them, while the cycle may still be deciding; returns at once.
 
-        ``decided_at`` is the position of the static journal of the nodes that the cycle has seen.
+        ``decided_at`` is when the cycle looked at the cluster.
         """
         ...
 
@@ -129,10 +129,10 @@ class ClusterEffects:
             if record is not None:
                 self._releases.pod_going(record)
 
-    def bind(self, binds: Sequence[Bind], *, decided_at: int) -> None:
+    def bind(self, binds: Sequence[Bind], *, decided_at: Moment) -> None:
         """Begin to bind the gangs whose decision still holds."""
         cluster, claims = self._inventory.cluster, self._inventory.claims
-        changed = changed_nodes(cluster, decided_at)
+        changed = changes_since(cluster, decided_at)
         for gang, together in by_gang(binds).items():
             wait = self._wait_of(gang, together)
             try:

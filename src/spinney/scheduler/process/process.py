@@ -43,7 +43,7 @@ from spinney.scheduler.framework.snapshot import Snapshot
 from spinney.scheduler.intake.inventory import Inventory
 from spinney.scheduler.intake.sources import OPTIONAL_KINDS, available
 from spinney.scheduler.plugins import default_registry
-from spinney.scheduler.process.commit import whole_gangs
+from spinney.scheduler.process.commit import Moment, whole_gangs
 from spinney.scheduler.process.cycle_log import CycleLog
 from spinney.scheduler.process.cycle_metrics import CycleMetrics
 from spinney.scheduler.process.effects import ClusterEffects, Effects
@@ -287,7 +287,7 @@ class SchedulerProcess:
 
     async def _cycle(self) -> None:
         started = self._runtime.clock.monotonic()
-        snapshot = self.inventory.snapshot()
+        snapshot, seen = self.inventory.snapshot(), Moment.of(self.inventory.cluster)
         self._releases.look_after_cycle(snapshot.gangs.pending)
         opening = asyncio.ensure_future(self._runtime.executor.run(self._scheduler.open_session, snapshot))
         while not opening.done():
@@ -300,7 +300,7 @@ class SchedulerProcess:
             await asyncio.wait({deciding}, timeout=self._pace.hand_over)
             self._rounds.takes(self._runtime.clock.monotonic() - started, self._scheduler.busy_with)
             end = len(session.binds) if deciding.done() else whole_gangs(session.binds, handed_over)
-            self._effects.bind(session.binds[handed_over:end], decided_at=snapshot.ledger.table.static.position)
+            self._effects.bind(session.binds[handed_over:end], decided_at=seen)
             handed_over = end
         result = await deciding
         self.cycles += 1

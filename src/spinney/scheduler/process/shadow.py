@@ -19,7 +19,7 @@ from spinney.kube.keys import Key
 from spinney.runtime import Clock
 from spinney.scheduler.framework.results import Bind, CycleResult
 from spinney.scheduler.intake.inventory import Inventory
-from spinney.scheduler.process.commit import assume_gang, by_gang, changed_nodes
+from spinney.scheduler.process.commit import Moment, assume_gang, by_gang, changes_since
 
 log = structlog.get_logger()
 
@@ -102,10 +102,10 @@ class Shadow:
                 difference=found.difference.value,
             )
 
-    def bind(self, binds: Sequence[Bind], *, decided_at: int) -> None:
+    def bind(self, binds: Sequence[Bind], *, decided_at: Moment) -> None:
         """Note what would have been bound."""
         cluster, claims = self._inventory.cluster, self._inventory.claims
-        changed = changed_nodes(cluster, decided_at)
+        changed = changes_since(cluster, decided_at)
         now = self._clock.monotonic()
         for gang, together in by_gang(binds).items():
             # Where the other was faster, the decision is only noted: its pods are on nodes already.

@@ -1,0 +1,75 @@
+"""What a plugin writes to stays its own: other gangs are placed, nothing is bound that does not fit."""
+
+from dataclasses import replace
+
+from structlog.testing import capture_logs
+
+from spinney.cluster.dra.book import ClaimBook
+from spinney.scheduler import NodeInfo, Plugin, PodGroupInfo, PodInfo, Session
+from spinney.scheduler.intake.inventory import Inventory
+from spinney.scheduler.process.commit import Changes, assume_gang, by_gang
+from tests.scheduler.building import a_gang, a_node, a_pod, a_scheduler, an_inventory, put_gang, put_job
+
+
+def a_cluster() -> Inventory:
+    """Return a full node, and a gang with room on another; one more has none."""
+    inventory = an_inventory(a_node("free", gpus=1), a_node("full", gpus=1))
+    put_gang(inventory, a_gang("running", preemptible=False), [a_pod("running-0", gang="running", gpus=1, node="full")])
+    for name in ("bad", "good"):
+        put_job(inventory, name, 1)
+    return inventory
+
+
+class Relabels(Plugin):
+    """Writes to the labels of pods and nodes it is asked about."""
+
+    name = "relabels"
+
+    def on_session_open(self, session: Session) -> None:
+        """Register the predicate."""
+        session.add_predicate_fn(self._write)
+
+    def _write(self, task: PodInfo, job: PodGroupInfo, node: NodeInfo) -> None:
+        if job.name == "bad":
+            node.labels["pool"] = task.labels["seen"] = "yes"  # type: ignore[index]
+
+
+def test_labels_cannot_be_written_to() -> None:
+    """Trying to is an error of the plugin; the gang it was asked about waits, and the labels are as they were."""
+    inventory = a_cluster()
+    with capture_logs():
+        result = a_scheduler(inventory, Relabels).run_cycle()
+
+    assert [bind.gang.name for bind in result.binds] == ["good"]
+    assert "plugin relabels" in next(each.message for each in result.unschedulable if each.gang.name == "bad")
+    assert all(not dict(record.labels) for record in inventory.cluster.pods())
+
+
+class Belittles(Plugin):
+    """Has a pod ask for nothing."""
+
+    name = "belittles"
+
+    def on_session_open(self, session: Session) -> None:
+        """Register the function."""
+        session.add_pre_job_allocation_fn(self._write)
+
+    def _write(self, job: PodGroupInfo) -> None:
+        if job.name == "bad":
+            for task in job.tasks:
+                task.request = replace(task.request, number=-1, requests=task.request.requests * 0)
+
+
+def test_what_is_written_on_a_task_overbooks_no_node() -> None:
+    """What was decided is checked against the cluster, which no plugin can write to, before it is bound."""
+    inventory = a_cluster()
+    binds = by_gang(a_scheduler(inventory, Belittles).run_cycle().binds)
+    cluster = inventory.cluster
+
+    problems = {
+        gang.name: assume_gang(cluster, ClaimBook(), together, changed=Changes((), pods=False))
+        for gang, together in binds.items()
+    }
+
+    assert problems == {"bad": "the node has no room any more", "good": None}
+    assert (cluster.table.idle[cluster.table.alive] >= 0).all()
