@@ -147,7 +147,7 @@ def test_parts_of_devices_are_checked_as_whole_ones_are(taken: list[Pod], groups
     assert (cluster.table.idle >= 0).all()
 
 
-def with_rules(name: str, node: str = "", **spec: object) -> Pod:
+def with_rules(name: str, spec: Mapping[str, object], node: str = "") -> Pod:
     """Return a pod that holds a host port, or keeps others off."""
     manifest = {
         "metadata": {"name": name, "namespace": NS, "uid": name, "labels": {"app": "db"}},
@@ -184,9 +184,9 @@ def test_rules_between_pods_hold_when_another_scheduler_was_faster(
     """A pod that came to the node meanwhile may hold the port, or keep the pod off; the decision is then outdated."""
     cluster = a_cluster()
     cluster.apply_node(a_node("n3", labels={"kubernetes.io/hostname": "n3"}))
-    cluster.apply_pod(with_rules("p", **own))
+    cluster.apply_pod(with_rules("p", own))
     decided_at = Moment.of(cluster)
-    cluster.apply_pod(with_rules("other", "n3", **others))
+    cluster.apply_pod(with_rules("other", others, "n3"))
 
     found = assume(cluster, a_bind("p", "n3"), since=decided_at)
 
