@@ -1,7 +1,11 @@
 """How objects of a custom kind behave: pruned, defaulted and validated by their schema."""
 
+from functools import lru_cache
+
+import msgspec
+
 from spinney.api.struct import JSON
-from spinney.server.crd.rules import SchemaRules
+from spinney.server.crd.rules import SchemaRules, can_evaluate
 from spinney.server.crd.structure import fill_defaults, prune
 from spinney.server.crd.validation import SchemaValidator
 from spinney.server.exchange.status import Cause
@@ -27,8 +31,7 @@ class CustomBehaviour(Behaviour):
 
     def __init__(self, schema: JSON, *, deprecation: str | None = None) -> None:
         self._schema = schema
-        self._validator = SchemaValidator(schema)
-        self._rules = SchemaRules(schema)
+        self._validator, self._rules = _compiled(msgspec.json.encode(schema), evaluated=can_evaluate())
         self._deprecation = [deprecation] if deprecation else []
 
     def fill_defaults(self, obj: JSON) -> None:
@@ -46,3 +49,10 @@ class CustomBehaviour(Behaviour):
 
     def warnings(self, obj: JSON) -> list[str]:
         return [*self._deprecation, *self._rules.not_evaluated]
+
+
+@lru_cache(maxsize=64)
+def _compiled(schema: bytes, *, evaluated: bool) -> tuple[SchemaValidator, SchemaRules]:
+    """Compile a schema: when it is checked, when it is stored and when a server starts again it is the same one."""
+    decoded = msgspec.json.decode(schema)
+    return SchemaValidator(decoded), SchemaRules(decoded, evaluated=evaluated)

@@ -56,12 +56,17 @@ class Rule:
     expression: Evaluator
 
 
-class SchemaRules:
-    """The rules of one schema, in the tree of the schema."""
+def can_evaluate() -> bool:
+    """Tell whether the optional CEL library is installed."""
+    return find_spec("cel_expr_python") is not None
 
-    def __init__(self, schema: JSON) -> None:
+
+class SchemaRules:
+    """The rules of one schema, in the tree of the schema; ``evaluated`` where CEL is to be had."""
+
+    def __init__(self, schema: JSON, *, evaluated: bool) -> None:
         self.not_evaluated: list[str] = []
-        environment = Environment() if _has_rules(schema) and find_spec("cel_expr_python") else None
+        environment = Environment() if _has_rules(schema) and evaluated else None
         self._tree = _compile(schema, environment, self.not_evaluated)
         if environment is None and self.not_evaluated:
             count = len(self.not_evaluated)
