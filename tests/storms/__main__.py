@@ -4,6 +4,7 @@ A seed that violates something is told with the line that replays it, event for 
 """
 
 import argparse
+import gc
 import multiprocessing
 import os
 import sys
@@ -37,7 +38,8 @@ def main() -> int:
         return bool(outcome.violations)
     began, happened, done = time.monotonic(), Counter[str](), 0
     failed: list[int] = []
-    with multiprocessing.get_context("spawn").Pool(given.jobs, maxtasksperchild=_SEEDS_PER_PROCESS) as pool:
+    gc.freeze()  # what is imported is shared by all processes, and never looked at again
+    with multiprocessing.get_context("fork").Pool(given.jobs, maxtasksperchild=_SEEDS_PER_PROCESS) as pool:
         for outcome in pool.imap_unordered(one_of_many, range(given.first, given.first + given.seeds)):
             done += 1
             happened += outcome.happened

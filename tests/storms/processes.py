@@ -55,7 +55,7 @@ class MortalServer:
         self._options = ServerOptions(data_directory=directory)
         self._listener = listener
         self._parts = AsyncExitStack()
-        self._down = asyncio.Event()
+        self._reading: dict[asyncio.Timeout, None] = {}  # in the order in which they began
         self.server: ApiServer | None = None
         self.kills = 0
 
@@ -63,7 +63,6 @@ class MortalServer:
         """Start, with everything that was acknowledged."""
         self.server = ApiServer(self._runtime, self._options)
         self.server.context.store.listen(self._listener)
-        self._down = asyncio.Event()
         self._parts = AsyncExitStack()
         await self._parts.enter_async_context(self.server.running())
 
@@ -72,38 +71,38 @@ class MortalServer:
         assert self.server is not None, "what does not run cannot die"
         dying, self.server = self.server, None
         self.kills += 1
-        self._down.set()
+        for scope in self._reading:
+            scope.reschedule(0)  # now
         await self._parts.aclose()
         dying.close()
 
     async def handle(self, request: Request) -> Response:
         """Answer a request, unless the server is down or dies meanwhile."""
-        server, down = self.server, self._down
+        server = self.server
         if server is None:
             raise ConnectionRefused(f"{request.method} {request.path}: the server is down")
         answer = await server.handle(request)
-        if down.is_set():
+        if self.server is not server:
             raise ConnectionFailed(f"{request.method} {request.path}: the server died")
         if isinstance(answer.body, bytes):
             return answer
-        return Response(answer.status, answer.headers, _until(down, answer.body))
+        return Response(answer.status, answer.headers, self._read(server, answer.body))
 
-
-async def _until(down: asyncio.Event, body: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
-    ending = asyncio.ensure_future(down.wait())
-    try:
-        while True:
-            chunk = asyncio.ensure_future(anext(body, None))
-            await asyncio.wait({chunk, ending}, return_when=asyncio.FIRST_COMPLETED)
-            if not chunk.done():
-                chunk.cancel()
-                await asyncio.wait({chunk})
-                raise ConnectionFailed("the server died")
-            if (found := chunk.result()) is None:
+    async def _read(self, server: ApiServer, body: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+        """Pass on what comes while the server lives; who waits for more when it dies is told at once."""
+        while self.server is server:
+            try:
+                async with asyncio.timeout(None) as scope:
+                    self._reading[scope] = None
+                    chunk = await anext(body, None)
+            except TimeoutError:
+                break
+            finally:
+                self._reading.pop(scope, None)
+            if chunk is None:
                 return
-            yield found
-    finally:
-        ending.cancel()
+            yield chunk
+        raise ConnectionFailed("the server died")
 
 
 class Part(Protocol):

@@ -7,6 +7,7 @@ killed, wall clocks jump, nodes are lost and a plugin answers nonsense. After ev
 """
 
 import asyncio
+import gc
 import logging
 import random
 import tempfile
@@ -55,13 +56,18 @@ SCHEDULERS = ("spinney-scheduler", "kai-scheduler", "volcano", "coscheduling", "
 QUEUE_LABEL = "kai.scheduler/queue"
 NODES, GPUS = 8, 8
 SETS, REPLICAS, COPIES = 3, 2, 3
-ACTS = 14
-"""How much happens in a storm."""
+MEMBERS = ("", "b", "bc")
+"""The PodCliques of a set's scaling group; without any there is none."""
+ACTS = (6, 14)
+"""How much happens in a storm, at least and at most."""
 CALM_SECONDS = 3600.0
 """How long everything may take to come to rest."""
 
 _MAY_BE_LATE = ("which is closed",)
 """What a scheduler cannot know yet: a node that was closed a moment ago. The kubelet refuses such a pod."""
+
+_COLLECTED_EVERY = 10
+"""After how many storms a process looks for garbage; during a storm that would take a seventh of the time."""
 
 T = TypeVar("T")
 
@@ -79,24 +85,25 @@ class Outcome:
 
 @dataclass
 class Wanted:
-    """A set as users want it. Mutable."""
+    """A set as users want it: a PodClique of two pods, and a scaling group of so many ``members``. Mutable."""
 
     scheduler: str
     replicas: int = 1
+    members: str = "bc"
     image: int = 1
     copies: dict[int, int] = field(default_factory=dict)  # of the scaling group, where somebody scaled it
 
     def manifest(self, name: str) -> PodCliqueSet:
         """Return what is applied."""
         spec = a_pod_spec(scheduler=self.scheduler, image=f"registry.example/worker:{self.image}", gpus=1)
-        cliques = [a_clique(each, 1 + (each == "a"), pod_spec=spec) for each in "abc"]
-        groups = [a_scaling_group("sg", ["b", "c"], 2, 1)]
+        cliques = [a_clique(each, 1 + (each == "a"), pod_spec=spec) for each in f"a{self.members}"]
+        groups = [a_scaling_group("sg", list(self.members), 2, 1)] if self.members else []
         return a_pod_clique_set(name, cliques, groups, replicas=self.replicas, labels={QUEUE_LABEL: "team"})
 
     @property
     def pods(self) -> int:
         """Return how many pods that makes."""
-        return sum(2 + 2 * self.copies.get(i, 2) for i in range(self.replicas))
+        return sum(2 + len(self.members) * self.copies.get(i, 2) for i in range(self.replicas))
 
 
 @dataclass
@@ -222,7 +229,7 @@ class Story:
     async def _tell(self) -> list[str]:
         await asyncio.sleep(5)
         self.weather.rate = FAULTS
-        for _ in range(ACTS):
+        for _ in range(self.chance.randint(*ACTS)):
             act = self.chance.choice(self._acts())
             self.happened[act.__name__.removeprefix("_")] += 1
             await act()
@@ -250,7 +257,8 @@ class Story:
 
     async def _create(self) -> None:
         name = next(each for each in ("x", "y", "z", "u", "v", "w") if each not in self.wanted)
-        wanted = self.wanted[name] = Wanted(self.chance.choice(SCHEDULERS), self.chance.randint(1, REPLICAS))
+        scheduler, replicas, members = (self.chance.choice(each) for each in (SCHEDULERS, (1, REPLICAS), MEMBERS))
+        wanted = self.wanted[name] = Wanted(scheduler, replicas, members)
         await self._insist(lambda: self._apply(name, wanted))
 
     async def _scale_set(self) -> None:
@@ -261,7 +269,7 @@ class Story:
 
     async def _scale_group(self) -> None:
         name, wanted = self._any()
-        if not wanted.replicas:
+        if not wanted.replicas or not wanted.members:
             return
         i, copies = self.chance.randrange(wanted.replicas), self.chance.randint(1, COPIES)
         try:
@@ -453,10 +461,15 @@ def storm(seed: int) -> Outcome:
 def one_of_many(seed: int) -> Outcome:
     """Go through a storm in a process that goes through many: without logs, and whatever goes wrong is its outcome."""
     structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.CRITICAL))
+    gc.disable()
     try:
         return storm(seed)
     except Exception:  # noqa: BLE001 - told with the seed, and the others go on
         return Outcome(seed, (traceback.format_exc(),), Counter(), "")
+    finally:
+        gc.enable()
+        if seed % _COLLECTED_EVERY == 0:
+            gc.collect()
 
 
 async def _run(seed: int, directory: Path) -> Outcome:
