@@ -13,11 +13,15 @@ from functools import partial
 from pathlib import Path
 from typing import Protocol
 
+from spinney.api.struct import JSON
 from spinney.backends.registry import InitializationFailed
 from spinney.kube.client import Client
 from spinney.kube.errors import ConnectionFailed, ConnectionRefused, KubeError
+from spinney.operator.admission.rules import Admission
+from spinney.operator.operator import Operator
 from spinney.runtime import InlineExecutor, Runtime, VirtualClock
 from spinney.server import ApiServer, Request, Response, ServerOptions
+from spinney.server.admission.calling import CallFailed
 from spinney.server.store import Collection, Event
 from tests.operator.storms import StormyTransport, Weather
 
@@ -25,6 +29,8 @@ _MAY_END = (KubeError, InitializationFailed)
 """What ends a process that cannot begin; whoever runs it starts it again."""
 
 Listener = Callable[[Collection, Event], None]
+Connect = Callable[[str], Client]
+"""Gives a part of the stack a client of its own, by the name under which it writes."""
 
 
 class JumpingClock(VirtualClock):
@@ -50,8 +56,9 @@ class MortalServer:
     A request under way when it is killed has no answer, whether or not it was carried out; watches break.
     """
 
-    def __init__(self, runtime: Runtime, directory: Path, listener: Listener) -> None:
+    def __init__(self, runtime: Runtime, directory: Path, listener: Listener, reviewers: "Reviewers") -> None:
         self._runtime = runtime
+        self._reviewers = reviewers
         self._options = ServerOptions(data_directory=directory)
         self._listener = listener
         self._parts = AsyncExitStack()
@@ -61,7 +68,7 @@ class MortalServer:
 
     async def start(self) -> None:
         """Start, with everything that was acknowledged."""
-        self.server = ApiServer(self._runtime, self._options)
+        self.server = ApiServer(self._runtime, self._options, webhooks=self._reviewers)
         self.server.context.store.listen(self._listener)
         self._parts = AsyncExitStack()
         await self._parts.enter_async_context(self.server.running())
@@ -105,6 +112,38 @@ class MortalServer:
         raise ConnectionFailed("the server died")
 
 
+class Reviewers:
+    """The operators that answer admission reviews: one is found as a Service finds one, if any is ready. Mutable."""
+
+    def __init__(self, weather: Weather) -> None:
+        self._weather = weather
+        self._ready: list[Admission] = []
+
+    def attach(self, operator: Operator) -> None:
+        """Have an operator answer while it runs and is synced, whether or not it leads."""
+        operator.manager.add_runnable("webhooks", lambda: self._serve(operator.admission), needs_lease=False)
+
+    async def _serve(self, admission: Admission) -> None:
+        self._ready.append(admission)
+        try:
+            await asyncio.Event().wait()
+        finally:
+            self._ready.remove(admission)
+
+    async def call(self, client: JSON, body: bytes, timeout: float) -> bytes:
+        """Carry a review there and its answer back."""
+        if not self._ready:
+            raise CallFailed("no endpoints available for the service")
+        if self._weather.strikes():
+            self._weather.faults["review lost"] += 1
+            raise CallFailed("the answer was lost")
+        self._weather.faults["reviews"] += 1
+        return await self._weather.chance.choice(self._ready).answer(client["service"]["path"], body)
+
+    async def close(self) -> None:
+        """Nothing is open."""
+
+
 class Part(Protocol):
     """Something that runs until it is cancelled."""
 
@@ -120,7 +159,7 @@ class Lives:
     seed: int
     server: MortalServer
     weather: Weather
-    make: Callable[[Callable[[str], Client]], Part]
+    make: Callable[[Connect], Part]
     lines: list[StormyTransport] = field(default_factory=list)
     clock: JumpingClock = field(default_factory=JumpingClock)
     kills: int = 0

@@ -1,9 +1,11 @@
 """One storm: what users and machines do while everything goes wrong, and what must be there when it is over.
 
 The parts are the ones that run in production: API server with its journal, simulated nodes, operator, grouper, both
-schedulers and their binders. While it storms one call in ten fails, watches lag and break, processes and the server are
-killed, wall clocks jump, nodes are lost and a plugin answers nonsense. After every single write the invariants of
-:mod:`tests.e2e.invariants` hold; when it is calm again, everything that users asked for is there, and nothing else.
+schedulers and their binders, and the controllers of Kubernetes' own workloads. In some storms operator and schedulers
+have a replica that stands by, in some the operator's webhooks review what users write. While it storms one call in ten
+fails, watches lag and break, processes and the server are killed, wall clocks jump, nodes are lost and plugins of every
+kind raise and answer nonsense. After every single write the invariants of :mod:`tests.e2e.invariants` hold; when it is
+calm again, everything that users asked for is there, and nothing else.
 """
 
 import asyncio
@@ -14,8 +16,9 @@ import tempfile
 import traceback
 from collections import Counter
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass
 from datetime import timedelta
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -34,37 +37,41 @@ from spinney.api.grove import (
 from spinney.api.podgang import POD_GANG, PodGang
 from spinney.api.resource import Resource
 from spinney.api.struct import decode
+from spinney.api.volcano import QUEUE as VOLCANO_QUEUE
 from spinney.kube.client import Client
 from spinney.kube.crds import install_crds
-from spinney.kube.errors import ConnectionFailed, NotFound
+from spinney.kube.errors import ConnectionFailed, InternalError, NotFound
+from spinney.kube.fencing import fenced
+from spinney.kube.lease import LeaderElection, LeaseTimes
+from spinney.kube.manager import Manager
 from spinney.nodes import ClusterSpec, Fleet, NodeGroup
 from spinney.nodes.node import Health
 from spinney.nodes.spec import Heartbeats
+from spinney.operator.admission.webhooks import ServicePlace, configurations
 from spinney.operator.operator import Operator
 from spinney.runtime import run_virtual
-from spinney.server.store import Collection, Event
 from spinney.sim.embedded import Schedulers, StackOptions
 from spinney.sim.transport import InProcessTransport
-from spinney.testing.builders import a_clique, a_pod_clique_set, a_pod_spec, a_scaling_group
-from tests.e2e.chronicle import KINDS, Happening
-from tests.e2e.invariants import Replay
+from spinney.workloads import Workloads
+from spinney.workloads.objects import JOB
 from tests.operator.storms import FAULTS, Weather
-from tests.storms.hostile import with_hostile
-from tests.storms.processes import Lives, MortalServer, a_runtime
+from tests.storms.hostile import Hostility, hostile_backends, with_hostile
+from tests.storms.judging import Judge
+from tests.storms.processes import Connect, Lives, MortalServer, Part, Reviewers, a_runtime
+from tests.storms.wanted import KINDS, NAME_LABEL, Wanted, WantedWorkload
 
 SCHEDULERS = ("spinney-scheduler", "kai-scheduler", "volcano", "coscheduling", "default-scheduler")
-QUEUE_LABEL = "kai.scheduler/queue"
 NODES, GPUS = 8, 8
-SETS, REPLICAS, COPIES = 3, 2, 3
+SETS, REPLICAS, COPIES, WORKLOADS = 3, 2, 3, 2
+STANDBY, REVIEWED = 0.3, 0.5
+"""In how many storms there is a replica that stands by, and in how many what users write is reviewed."""
+LEASE = LeaseTimes(lease_duration=15.0, renew_deadline=10.0, retry_period=5.0)
 MEMBERS = ("", "b", "bc")
 """The PodCliques of a set's scaling group; without any there is none."""
 ACTS = (6, 14)
 """How much happens in a storm, at least and at most."""
 CALM_SECONDS = 3600.0
 """How long everything may take to come to rest."""
-
-_MAY_BE_LATE = ("which is closed",)
-"""What a scheduler cannot know yet: a node that was closed a moment ago. The kubelet refuses such a pod."""
 
 _COLLECTED_EVERY = 10
 """After how many storms a process looks for garbage; during a storm that would take a seventh of the time."""
@@ -83,80 +90,6 @@ class Outcome:
     """Everything that is there in the end, as text: a seed has one."""
 
 
-@dataclass
-class Wanted:
-    """A set as users want it: a PodClique of two pods, and a scaling group of so many ``members``. Mutable."""
-
-    scheduler: str
-    replicas: int = 1
-    members: str = "bc"
-    image: int = 1
-    copies: dict[int, int] = field(default_factory=dict)  # of the scaling group, where somebody scaled it
-
-    def manifest(self, name: str) -> PodCliqueSet:
-        """Return what is applied."""
-        spec = a_pod_spec(scheduler=self.scheduler, image=f"registry.example/worker:{self.image}", gpus=1)
-        cliques = [a_clique(each, 1 + (each == "a"), pod_spec=spec) for each in f"a{self.members}"]
-        groups = [a_scaling_group("sg", list(self.members), 2, 1)] if self.members else []
-        return a_pod_clique_set(name, cliques, groups, replicas=self.replicas, labels={QUEUE_LABEL: "team"})
-
-    @property
-    def pods(self) -> int:
-        """Return how many pods that makes."""
-        return sum(2 + len(self.members) * self.copies.get(i, 2) for i in range(self.replicas))
-
-
-@dataclass
-class StormReplay(Replay):
-    """The invariants, less what nobody can know in time: that a pod was taken away, or a node closed, a moment ago."""
-
-    seen: set[str] = field(default_factory=set)
-
-    def take(self, each: Happening) -> None:
-        """Judge one write."""
-        if each.kind is Pod:
-            self.seen.add(each.name)
-        super().take(each)
-
-    def rest(self, revision: int) -> None:
-        """Judge a moment at which nothing is under way: no gang holds less than its minimum."""
-        for name, gang in self.gangs.items():
-            bound = self._bound(name)
-            if bound and any(bound[group.name] < group.min_replicas for group in gang.spec.pod_groups):
-                self._report(revision, f"gang {name} is part-bound: {dict(bound)}")
-
-    def _check_complete(self, revision: int, gang: PodGang) -> None:
-        for group in gang.spec.pod_groups:
-            clique = self.cliques.get(group.name)
-            wanted = (clique.spec.replicas or 0) if clique is not None else group.min_replicas
-            known = [each.name for each in group.pod_references if each.name in self.seen]
-            if len(known) < wanted:
-                text = f"{gang.metadata.name} is Initialized and {group.name} has {len(known)} of {wanted} pods"
-                self._report(revision, text)
-
-
-@dataclass
-class Judge:
-    """Replays every commit, in order, as the server makes it. Mutable."""
-
-    replay: StormReplay = field(default_factory=StormReplay)
-    revision: int = 0
-
-    def __call__(self, collection: Collection, event: Event) -> None:
-        kind = _KIND_OF.get(collection.name)
-        self.revision = event.record.revision
-        if kind is not None and event.record.key.namespace in ("", "test"):
-            found = decode(kind, event.record.raw)
-            self.replay.take(Happening(self.revision, kind, gone=event.type == "DELETED", object=found))
-
-    def found(self) -> list[str]:
-        """Return what was violated."""
-        return [each for each in self.replay.found if not each.endswith(_MAY_BE_LATE)]
-
-
-_KIND_OF = {str(resource): kind for resource, kind in KINDS.items()}
-
-
 class Story:
     """One storm over one cluster. Mutable."""
 
@@ -164,34 +97,69 @@ class Story:
         self.seed = seed
         self.chance = random.Random(f"story {seed}")
         self.weather = Weather(random.Random(f"weather {seed}"))
+        self.hostility = Hostility(self.weather)
+        self.reviewed = self.chance.random() < REVIEWED
         self.judge = Judge()
-        self.server = MortalServer(a_runtime(seed, "server")[0], directory, self.judge)
+        self.reviewers = Reviewers(self.weather)
+        self.server = MortalServer(a_runtime(seed, "server")[0], directory, self.judge, self.reviewers)
         self.client = Client(InProcessTransport(self.server), a_runtime(seed, "user")[0])
         self.wanted: dict[str, Wanted] = {}
+        self.workloads: dict[str, WantedWorkload] = {}
         self.nodes = [f"n{i}" for i in range(NODES)]
         self.ailing: set[str] = set()
         self.happened: Counter[str] = Counter()
         self.fleet: Fleet | None = None
-        self.parts = (
-            Lives("operator", seed, self.server, self.weather, self._operator),
-            Lives("schedulers", seed, self.server, self.weather, self._schedulers),
-            Lives("nodes", seed, self.server, Weather(random.Random(f"nodes {seed}")), self._fleet),
-        )
+        self.elections: dict[str, LeaderElection] = {}
+        replicas = 1 + (self.chance.random() < STANDBY)
+        self.elected = replicas > 1
+        self.operators = [
+            self._lives(f"operator {i}", partial(self._operator, f"operator {i}")) for i in range(replicas)
+        ]
+        self.schedulers = [
+            self._lives(f"schedulers {i}", partial(self._schedulers, f"schedulers {i}")) for i in range(replicas)
+        ]
+        self.controllers = self._lives("workloads", lambda connect: Workloads(connect("kube-controller-manager")))
+        undisturbed = Weather(random.Random(f"nodes {seed}"))
+        nodes = Lives("nodes", seed, self.server, undisturbed, self._fleet)
+        self.parts = (*self.operators, *self.schedulers, self.controllers, nodes)
 
     # -- the parts ---------------------------------------------------------------------------------------------------
 
-    def _options(self) -> StackOptions:
-        whole = StackOptions.whole(ClusterSpec())
-        config, registry = with_hostile(whole.scheduler, self.weather)
-        return replace(whole, scheduler=config, plugins=registry)
+    def _lives(self, name: str, make: Callable[[Connect], Part]) -> Lives:
+        return Lives(name, self.seed, self.server, self.weather, make)
 
-    def _operator(self, connect: Callable[[str], Client]) -> Operator:
-        return Operator(connect("grove-operator"), self._options().operator)
+    def _replicas(self, component: str, make: Callable[[str, Connect], Part]) -> list[Lives]:
+        names = [component, f"{component} standing by"] if self.elected else [component]
+        return [self._lives(name, partial(make, name)) for name in names]
 
-    def _schedulers(self, connect: Callable[[str], Client]) -> Schedulers:
-        return Schedulers(connect, self._options())
+    def _operator(self, name: str, connect: Connect) -> Operator:
+        client = connect("grove-operator")
+        settings = StackOptions.whole(ClusterSpec()).operator
+        manager = Manager(client, client.runtime, election=self._election(name, client))
+        backends = hostile_backends(settings.profiles, self.hostility)
+        operator = Operator(client, settings, manager=manager, catalogue=backends)
+        self.reviewers.attach(operator)
+        return operator
 
-    def _fleet(self, connect: Callable[[str], Client]) -> Fleet:
+    def _schedulers(self, name: str, connect: Connect) -> Schedulers:
+        options = with_hostile(StackOptions.whole(ClusterSpec()), self.hostility)
+        election = self._election(name, connect("spinney-scheduler"))
+        if election is None:
+            return Schedulers(connect, options)
+        return Schedulers(lambda each: fenced(connect(each), election), options, election=election)
+
+    def _election(self, name: str, client: Client) -> LeaderElection | None:
+        """Return the part of one life in the election of its component, where it has a replica."""
+        if not self.elected:
+            return None
+        runtime, component = client.runtime, name.split(maxsplit=1)[0]
+        election = LeaderElection(
+            client, component, "kube-system", identity=f"{name} {runtime.uid()}", runtime=runtime, times=LEASE
+        )
+        self.elections[name] = election
+        return election
+
+    def _fleet(self, connect: Connect) -> Fleet:
         client = connect("spinney-nodes")
         groups = tuple(_node(name) for name in self.nodes)
         silent = Heartbeats(lease="0s", status="0s")
@@ -205,6 +173,11 @@ class Story:
         await self.server.start()
         await self.client.create(NAMESPACE, {"metadata": {"name": "test"}})
         await install_crds(self.client)
+        if self.reviewed:
+            for resource, manifest in configurations(_SERVICE, b"", authorizer=False):
+                await self.client.create(resource, manifest)
+            await self.client.create(VOLCANO_QUEUE, _OPEN)  # its backend asks for it
+            await self.client.patch(VOLCANO_QUEUE, "default", {"status": {"state": "Open"}}, subresource="status")
         tasks = [asyncio.create_task(part.run(), name=part.name) for part in self.parts]
         telling = asyncio.create_task(self._tell())
         await asyncio.wait({telling, *tasks}, return_when=asyncio.FIRST_COMPLETED)
@@ -219,8 +192,9 @@ class Story:
         state = self._state()
         await self.server.kill()
         for part in self.parts:
-            self.happened[f"{part.name} killed"] += part.kills
-            self.happened[f"{part.name} ended"] += part.ends
+            component = part.name.split()[0]
+            self.happened[f"{component} killed"] += part.kills
+            self.happened[f"{component} ended"] += part.ends
         self.happened["server killed"] += self.server.kills - 1
         self.happened.update(self.weather.faults)
         self.happened["watch broken"] = self.weather.breaks
@@ -246,6 +220,10 @@ class Story:
             self._jump,
             self._lose_pod,
         ]
+        if len(self.workloads) < WORKLOADS:
+            acts.append(self._create_workload)
+        if self.workloads:
+            acts += [self._kill_controllers, self._scale_workload, self._delete_workload]
         acts += [self._fail_node, self._replace_node, self._close_node]
         if len(self.wanted) < SETS:
             acts += [self._create] * 5
@@ -257,8 +235,8 @@ class Story:
 
     async def _create(self) -> None:
         name = next(each for each in ("x", "y", "z", "u", "v", "w") if each not in self.wanted)
-        scheduler, replicas, members = (self.chance.choice(each) for each in (SCHEDULERS, (1, REPLICAS), MEMBERS))
-        wanted = self.wanted[name] = Wanted(scheduler, replicas, members)
+        choose = self.chance.choice
+        wanted = self.wanted[name] = Wanted(choose(SCHEDULERS), choose((1, REPLICAS)), choose(MEMBERS))
         await self._insist(lambda: self._apply(name, wanted))
 
     async def _scale_set(self) -> None:
@@ -288,6 +266,30 @@ class Story:
         del self.wanted[name]
         await self._insist(lambda: _unless_gone(self.client.delete(POD_CLIQUE_SET, name, "test")))
 
+    async def _create_workload(self) -> None:
+        name = next(each for each in ("j", "k") if each not in self.workloads)
+        kind = self.chance.choice(KINDS)
+        self.happened[kind.kind] += 1
+        self.workloads[name] = WantedWorkload(kind, self.chance.choice(SCHEDULERS), self.chance.randint(1, 3))
+        await self._apply_workload(name)
+
+    async def _scale_workload(self) -> None:
+        name = self.chance.choice(sorted(self.workloads))
+        if self.workloads[name].resource is not JOB:
+            self.workloads[name].pods = self.chance.randint(0, 3)
+            await self._apply_workload(name)
+
+    async def _delete_workload(self) -> None:
+        name = self.chance.choice(sorted(self.workloads))
+        resource = self.workloads.pop(name).resource
+        delete = partial(self.client.delete, resource, name, "test", propagation_policy="Background")
+        await self._insist(lambda: _unless_gone(delete()))
+
+    async def _apply_workload(self, name: str) -> None:
+        wanted = self.workloads[name]
+        manifest = wanted.manifest(name)
+        await self._insist(lambda: self.client.apply(wanted.resource, manifest, field_manager="user", force=True))
+
     def _any(self) -> tuple[str, Wanted]:
         name = self.chance.choice(sorted(self.wanted))
         return name, self.wanted[name]
@@ -301,10 +303,19 @@ class Story:
     # -- what happens to machines ------------------------------------------------------------------------------------
 
     async def _kill_operator(self) -> None:
-        self.parts[0].kill()
+        self._kill(self.operators)
 
     async def _kill_schedulers(self) -> None:
-        self.parts[1].kill()
+        self._kill(self.schedulers)
+
+    async def _kill_controllers(self) -> None:
+        self.controllers.kill()
+
+    def _kill(self, replicas: list[Lives]) -> None:
+        """Kill the replica that leads; where that is open, any."""
+        leading = [each for each in replicas if self.elected and self.elections[each.name].leading]
+        self.happened["leader killed"] += len(leading)
+        self.chance.choice(leading or replicas).kill()
 
     async def _kill_server(self) -> None:
         await self.server.kill()
@@ -354,11 +365,16 @@ class Story:
         await self._insist(once)
 
     async def _insist(self, ask: Callable[[], Awaitable[T]]) -> T:
-        """Ask until there is an answer: a server that is down comes back."""
+        """Ask until there is an answer: a server that is down comes back, and so does who reviews what is written."""
         while True:
             try:
                 return await ask()
             except ConnectionFailed:
+                await asyncio.sleep(0.5)
+            except InternalError as error:
+                if not self.reviewed:
+                    raise
+                self.happened["not reviewed" if "webhook" in str(error) else "refused"] += 1
                 await asyncio.sleep(0.5)
 
     # -- the calm after it -------------------------------------------------------------------------------------------
@@ -400,8 +416,17 @@ class Story:
                 found.append(f"set {name} ({wanted}) runs {sorted(map(str, images))}")
             if name in sets and sets[name].status.available_replicas != wanted.replicas:
                 found.append(f"set {name} has {sets[name].status.available_replicas} of {wanted.replicas} available")
+        for name, workload in sorted(self.workloads.items()):
+            mine = [pod for pod in pods.values() if _workload_of(pod) == name and not pod.terminal]
+            unready = sorted(pod.metadata.name for pod in mine if not pod.is_true("Ready") or pod.metadata.deleting)
+            if len(mine) != workload.pods or unready:
+                found.append(f"{name} ({workload}) has {len(mine)} pods of {workload.pods}, not ready: {unready}")
+        stray = [n for n, pod in pods.items() if _workload_of(pod) and _workload_of(pod) not in self.workloads]
+        if stray:
+            found.append(f"pods of workloads that are gone: {sorted(stray)}")
         for resource, kind in _OWNED.items():
-            left = [n for n, each in self._all(resource, kind).items() if _set_of(each) not in self.wanted]
+            there = {n: _set_of(each) for n, each in self._all(resource, kind).items()}
+            left = [n for n, owner in there.items() if owner and owner not in self.wanted]
             if left:
                 found.append(f"{resource.kind} of sets that are gone: {sorted(left)}")
         return found
@@ -428,6 +453,14 @@ _OWNED: dict[Resource, type[Any]] = {
     POD_CLIQUE_SCALING_GROUP: PodCliqueScalingGroup,
     POD_GANG: PodGang,
 }
+
+
+_OPEN = {"metadata": {"name": "default"}}
+_SERVICE = ServicePlace("grove-operator", "kube-system")
+
+
+def _workload_of(pod: Pod) -> str:
+    return pod.metadata.labels.get(NAME_LABEL, "")
 
 
 def _set_of(found: Any) -> str:

@@ -27,6 +27,7 @@ from spinney.grouping.grouper import Grouper
 from spinney.grouping.loading import built_in
 from spinney.kube.client import Client
 from spinney.kube.crds import install_crds
+from spinney.kube.lease import LeaderElection
 from spinney.kube.manager import Manager
 from spinney.nodes import ClusterSpec, Fleet
 from spinney.nodes.compute_domains import ComputeDomains
@@ -105,11 +106,16 @@ class StackOptions:
 
 
 class Schedulers:
-    """The session scheduler and, if configured, coscheduler and grouper, with one set of caches and one ledger."""
+    """The session scheduler and, if configured, coscheduler and grouper, with one set of caches and one ledger.
 
-    def __init__(self, connect: Callable[[str], Client], options: StackOptions) -> None:
+    With an election they schedule only while they lead, and ``connect`` gives clients that write only then.
+    """
+
+    def __init__(
+        self, connect: Callable[[str], Client], options: StackOptions, *, election: LeaderElection | None = None
+    ) -> None:
         client = connect("spinney-scheduler")
-        self.manager = Manager(client, client.runtime)
+        self.manager = Manager(client, client.runtime, election=election)
         inventory = Inventory.for_config(options.scheduler)
         self.session = SchedulerProcess(
             client, options.scheduler, manager=self.manager, inventory=inventory, registry=options.plugins
