@@ -76,6 +76,19 @@ def test_a_failing_filter_or_score_refuses(hook: str) -> None:
     assert placed(hook) == {}
 
 
+def test_a_plugin_that_failed_is_asked_again() -> None:
+    """A job that was refused because a plugin failed is placed when the plugin answers, though nothing happens."""
+    Broken.hook = "predicate"
+    inventory = an_inventory(a_node("n1"))
+    put_job(inventory, "job", 1)
+    scheduler = a_scheduler(inventory, Broken)
+    assert scheduler.run_cycle().next_moment is not None
+    Broken.hook = ""
+    again = scheduler.run_cycle()
+    assert len(again.binds) == 1
+    assert again.next_moment is None
+
+
 @pytest.mark.parametrize("hook", ["order", "event", ""])
 def test_a_failing_order_or_handler_changes_nothing(hook: str) -> None:
     """An order that fails says equal; a handler that fails is reported and the operation stands."""

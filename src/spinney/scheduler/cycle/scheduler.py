@@ -34,8 +34,8 @@ log = structlog.get_logger()
 
 EXPLAIN_SECONDS: Final = 10.0
 """For all refused jobs of a cycle; those whose turn does not come are told the reason without the look at nodes."""
-OPEN_AGAIN_SECONDS: Final = 10.0
-"""After which a plugin that failed to open is tried again, if nothing happens before."""
+ASK_AGAIN_SECONDS: Final = 10.0
+"""After which jobs that wait are looked at again where a plugin failed, if nothing happens before."""
 
 
 class Scheduler:
@@ -162,11 +162,15 @@ def _let_wait(session: Session) -> None:
         message = f"plugin {plugin} failed to open: {said}; nothing is placed or evicted without it"
         for key in session.snapshot.gangs.pending:
             session.fit_errors.setdefault(key, []).append(FitError(SCHEDULER_ERROR, message))
-    session.wake_at(session.now + timedelta(seconds=OPEN_AGAIN_SECONDS))
 
 
 def _next_moment(session: Session) -> datetime | None:
-    """Return when time alone may change a decision: as plugins and actions said, or when a pod counts as stuck."""
+    """Return when time alone may change a decision: as plugins and actions said, or when a pod counts as stuck.
+
+    A plugin that failed may answer the next time, and nobody else will say so.
+    """
+    if session.fit_errors and (session.failures.total or session.unopened):
+        session.wake_at(session.now + timedelta(seconds=ASK_AGAIN_SECONDS))
     if session.fit_errors or session.pipelines:
         grace = timedelta(seconds=session.config.stuck_in_releasing_seconds)
         for record in session.snapshot.releasing:
