@@ -10,7 +10,7 @@ from spinney.api.meta import ObjectMeta
 from spinney.api.podgang import PodGang
 from spinney.api.struct import convert
 from spinney.cli.pictures.picture import Scene, draw
-from spinney.cli.pictures.shares import queue_shares
+from spinney.cli.pictures.shares import queue_shares, uses_of
 from tests.cli.pictures import a_node, a_pod, a_queue
 
 
@@ -28,7 +28,9 @@ def _scene() -> Scene:
         convert(Pod, a_pod("wait-0", gang="wait", queue="team", gpus=2)),
     ]
     queues = [convert(Queue, a_queue("company", 16)), convert(Queue, a_queue("team", 4, parent="company"))]
-    return Scene(nodes=nodes, pods=pods, queues=queue_shares(queues, pods), event="Scheduled Pod train-0: to gpu-1")
+    return Scene(
+        nodes=nodes, pods=pods, queues=queue_shares(queues, uses_of(pods)), event="Scheduled Pod train-0: to gpu-1"
+    )
 
 
 def test_queues_are_drawn_beside_the_racks() -> None:
@@ -64,7 +66,7 @@ def _demo(gangs: int = 5) -> Scene:
     waiting = convert(Pod, a_pod("z-0", gang="z", queue="team", gpus=8))
     members = [PodGang(metadata=ObjectMeta(name=name)) for name in (*(f"g{at}" for at in range(gangs)), "z")]
     queues = [convert(Queue, a_queue("company", 256)), convert(Queue, a_queue("team", 96, parent="company"))]
-    shares = queue_shares(queues, [*pods, waiting])
+    shares = queue_shares(queues, uses_of([*pods, waiting]))
     return Scene(nodes=nodes, pods=[*pods, waiting], gangs=members, queues=shares, event="Scheduled Pod g0-0: to gpu-0")
 
 
@@ -123,7 +125,7 @@ def test_queues_in_a_circle_are_counted_once() -> None:
     pods = [convert(Pod, a_pod("p", gang="g", queue="a", node="n", gpus=1))]
     queues = [convert(Queue, a_queue("a", 1, parent="b")), convert(Queue, a_queue("b", 1, parent="a"))]
 
-    assert queue_shares(queues, pods) == []
+    assert queue_shares(queues, uses_of(pods)) == []
 
 
 def test_a_gpu_in_use_is_a_cell() -> None:

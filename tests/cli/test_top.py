@@ -5,6 +5,7 @@ import pty
 import signal
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 from click.testing import CliRunner
@@ -12,7 +13,13 @@ from click.testing import CliRunner
 from spinney.cli import main
 from spinney.cli.bodies.top import scene
 from spinney.cli.pictures.picture import summary
+from spinney.cli.screens.content import Content
+from spinney.cli.screens.keyboard import keys_in
+from spinney.cli.screens.pages import listing, screen
+from spinney.cli.screens.view import View, pressed
 from spinney.sim import Cluster
+from spinney.sim.gang_table import gang_lines
+from spinney.sim.loading import inventory_of
 from spinney.sim.snapshot_files import write_snapshot
 from tests.cli.clusters import ServedCluster
 
@@ -63,13 +70,99 @@ def test_a_cluster_without_gpus_shows_its_cpu(tmp_path: Path) -> None:
     assert "node-001 ········" in output
 
 
-def test_on_a_terminal_it_follows_until_interrupted(served: ServedCluster) -> None:
-    """The live picture appears, and Ctrl-C ends it with the exit status shells expect."""
+def a_busy_cluster() -> Content:
+    """Four nodes, a gang that runs in queue team, and thirty that wait."""
+    cluster = Cluster("4x8")
+    cluster.queue("team", quota=16)
+    cluster.gang("runs", pods=2, gpus=8, queue="team")
+    cluster.step()
+    for number in range(30):
+        cluster.gang(f"waits-{number:02d}", pods=4, gpus=8)
+    cluster.step()
+    snapshot = cluster.snapshot()
+    inventory = inventory_of(snapshot)
+    return Content(snapshot, gang_lines(snapshot, singles=True), inventory)
+
+
+def text(view: View, content: Content, height: int = 12) -> str:
+    """Return a screen of 100 columns."""
+    lines = [line.plain for line in screen(view, content, 100, height)]
+    assert len(lines) == height
+    assert max(map(len, lines)) <= 100
+    return "\n".join(lines)
+
+
+def after(view: View, keys: str | list[str], content: Content) -> View | None:
+    """Return a view after some keys."""
+    for key in keys:
+        following = pressed(view, key, [row.key for row in listing(view, content).rows], 7)
+        if following is None:
+            return None
+        view = following
+    return view
+
+
+def test_waiting_gangs_come_first_under_the_totals() -> None:
+    """However many gangs wait, the screen begins with the totals and with them; the one that runs is last."""
+    content = a_busy_cluster()
+    shown = text(View(), content)
+
+    assert "16 of 32 GPUs in use" in shown
+    assert "31 gangs, 30 waiting for 960 GPUs" in shown
+    assert shown.splitlines()[4].startswith("default/waits-00")
+    last = after(View(), ["end"], content)
+    assert last is not None
+    assert "default/runs" in text(last, content)
+
+
+def test_a_queue_holds_what_its_gangs_hold() -> None:
+    """What a queue holds is counted by gang: pods need not be labelled with it."""
+    assert [(share.name, share.held) for share in a_busy_cluster().queues if share.held] == [("team", 16)]
+
+
+def test_rows_are_searched_sorted_and_opened() -> None:
+    """A search leaves the rows that have the word, s changes the order, enter shows the pods, q ends it."""
+    content = a_busy_cluster()
+    searched = after(View(), ["/", *"runs", "enter"], content)
+    assert searched is not None
+    assert [row.key for row in listing(searched, content).rows] == ["podgang/default/runs"]
+    opened = after(searched, ["enter"], content)
+    assert opened is not None
+    assert "2 of 2 pods ready" in text(opened, content) or "at least 2 together" in text(opened, content)
+    assert "default/runs-" in text(replace(opened, search=""), content)
+    sorted_by_name = after(View(), ["s"], content)
+    assert sorted_by_name is not None
+    assert listing(sorted_by_name, content).rows[0].key == "podgang/default/runs"
+    assert after(View(), "q", content) is None
+
+
+def test_a_node_has_a_page() -> None:
+    """The page of a node lists its pods with the gangs they are in."""
+    content = a_busy_cluster()
+    used = next(node.name for node in content.nodes if node.used)
+    opened = View(page="nodes", opened=used)
+
+    assert "8 of 8 GPUs in use" in text(opened, content)
+    assert "default/runs" in text(opened, content)
+
+
+def test_keys_are_told_apart() -> None:
+    """Arrows and page keys arrive as sequences, alone or several at once; unknown ones are left out."""
+    assert keys_in("\x1b[Aj\x1b[6~\r\x1b[15~q\x1b") == ["up", "j", "pgdn", "enter", "q", "esc"]
+
+
+def test_on_a_terminal_it_follows_and_takes_keys(served: ServedCluster) -> None:
+    """The first page appears, a key shows the racks, and Ctrl-C ends it with the exit status shells expect."""
     ours, theirs = pty.openpty()
     command = [sys.executable, "-c", "from spinney.cli import main; main()", "top", "--kubeconfig"]
-    process = subprocess.Popen([*command, str(served.kubeconfig)], stdout=theirs, stderr=theirs, env=os.environ)
+    process = subprocess.Popen(
+        [*command, str(served.kubeconfig)], stdin=theirs, stdout=theirs, stderr=theirs, env=os.environ
+    )
     os.close(theirs)
     shown = b""
+    while b"4 nodes" not in shown:
+        shown += os.read(ours, 65536)
+    os.write(ours, b"4")
     while b"rack-1" not in shown:
         shown += os.read(ours, 65536)
     process.send_signal(signal.SIGINT)

@@ -1,40 +1,42 @@
-"""``spinney top``: the nodes of any cluster and the gangs on them, as they change.
+"""``spinney top``: the gangs, nodes and queues of any cluster as they change, page by page.
 
-The picture is the demo's. Gangs of other families (PodGroups) are shown as if they were PodGangs.
+The page of racks is the demo's picture. Gangs of other families (PodGroups) are shown there as if they were PodGangs.
 """
 
 import asyncio
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import msgspec
+from rich.console import Console, Group, RenderableType
 from rich.live import Live
+from rich.text import Text
 
-from spinney.api.core import NODE, POD, Node, Pod
-from spinney.api.kai import QUEUE, Queue
+from spinney.api.core import POD, Node, Pod
 from spinney.api.meta import ObjectMeta
 from spinney.api.podgang import PodGang
 from spinney.cli.clusters.choosing import ClusterChoice
 from spinney.cli.clusters.connecting import Connection, with_cluster
+from spinney.cli.clusters.following import following
 from spinney.cli.clusters.reading import print_unseen, snapshot_of
 from spinney.cli.pictures.picture import GANG_LABEL, Scene, draw
-from spinney.cli.pictures.shares import queue_shares
-from spinney.cli.terminal.console import ReadableConsole
+from spinney.cli.pictures.shares import QueueShare
+from spinney.cli.screens.content import Content
+from spinney.cli.screens.keyboard import keys
+from spinney.cli.screens.pages import ABOVE, BELOW, listing, screen
+from spinney.cli.screens.view import View, pressed
 from spinney.cluster.classes import RequestClasses
 from spinney.cluster.pods import record_of
 from spinney.cluster.resources import ResourceAxis
 from spinney.gangs.membership import membership
 from spinney.gangs.sources import bare
 from spinney.gangs.tree import GangKey
-from spinney.kube.cache import WatchCache
-from spinney.kube.discovery import served
+from spinney.sim.gang_table import GangTable
+from spinney.sim.loading import inventory_of
 
-_REFRESH: Final = 0.2
-"""Seconds between two pictures at least; events in between are gathered."""
-_SHARE: Final = 4
-"""Of the time, at most one part in so many goes into drawing."""
 _WIDTH: Final = 120
 _HEIGHT: Final = 200
 """Lines of a picture that is not for a terminal."""
@@ -47,10 +49,15 @@ def top(
     if once or from_file is not None or not sys.stdout.isatty():
         snapshot, _ = snapshot_of(choice, from_file)
         pods = [pod for pod in snapshot.pods if namespace in (None, pod.metadata.namespace)]
+        snapshot = replace(snapshot, objects={**snapshot.objects, POD: tuple(pods)})
+        inventory = inventory_of(snapshot, {pod.spec.scheduler_name for pod in pods})
+        lines = GangTable().lines(snapshot, inventory.gangs.snapshot().gangs, singles=True)
+        content = Content(snapshot, lines, inventory)
         terminal = sys.stdout.isatty()
-        console = ReadableConsole(highlight=False, width=None if terminal else _WIDTH)
-        picture = scene(list(snapshot.nodes), pods, snapshot.of(QUEUE, Queue))
-        console.print(draw(picture, height=console.height - 1 if terminal else _HEIGHT), end="")
+        console = Console(highlight=False, width=None if terminal else _WIDTH)
+        console.print(Text(content.totals))
+        picture = scene(snapshot.nodes, pods, content.queues)
+        console.print(draw(picture, height=console.height - 2 if terminal else _HEIGHT), end="")
         print_unseen(snapshot)
         return
     with_cluster(choice, lambda connection: _follow(connection, namespace))
@@ -63,7 +70,7 @@ class Memberships:
         self._classes = RequestClasses(ResourceAxis())
         self._seen: dict[str, tuple[Pod, GangKey | None]] = {}
 
-    def scene(self, nodes: Sequence[Node], pods: Sequence[Pod], queues: Sequence[Queue] = ()) -> Scene:
+    def scene(self, nodes: Sequence[Node], pods: Sequence[Pod], queues: Sequence[QueueShare] = ()) -> Scene:
         """Return what to draw; pods that ended are left out."""
         alive = [pod for pod in pods if not pod.terminal]
         keys = [self._gang(pod) for pod in alive]
@@ -79,7 +86,7 @@ class Memberships:
             gangs.setdefault(name, PodGang(metadata=ObjectMeta(name=name, namespace=key.namespace)))
             labels = {**pod.metadata.labels, GANG_LABEL: name}
             shown.append(msgspec.structs.replace(pod, metadata=msgspec.structs.replace(pod.metadata, labels=labels)))
-        return Scene(nodes=nodes, pods=shown, gangs=list(gangs.values()), queues=queue_shares(queues, shown))
+        return Scene(nodes=nodes, pods=shown, gangs=list(gangs.values()), queues=queues)
 
     def _gang(self, pod: Pod) -> GangKey | None:
         seen, key = self._seen.get(pod.metadata.uid or "", (None, None))
@@ -89,42 +96,48 @@ class Memberships:
         return None if found.source == bare.SOURCE else found
 
 
-def scene(nodes: Sequence[Node], pods: Sequence[Pod], queues: Sequence[Queue] = ()) -> Scene:
+def scene(nodes: Sequence[Node], pods: Sequence[Pod], queues: Sequence[QueueShare] = ()) -> Scene:
     """Return what to draw, once."""
     return Memberships().scene(nodes, pods, queues)
 
 
-async def _must_be_listed(connection: Connection, namespace: str | None) -> None:
-    """Raise what the server says if nodes or pods may not be listed: a cache would go on trying."""
-    for resource, where in ((NODE, None), (POD, namespace)):
-        async for _ in connection.client.pages(resource, where, limit=1):
-            break
-
-
 async def _follow(connection: Connection, namespace: str | None) -> None:
-    """Draw until cancelled, after each burst of changes."""
-    client, changed = connection.client, asyncio.Event()
-    await _must_be_listed(connection, namespace)
-    nodes = WatchCache(client, NODE, Node, runtime=client.runtime)
-    pods = WatchCache(client, POD, Pod, runtime=client.runtime, namespace=namespace)
-    queues = WatchCache(client, QUEUE, Queue, runtime=client.runtime)
-    followed: list[WatchCache[Any]] = [nodes, pods]
-    if QUEUE in await served(client, [QUEUE]):
-        followed.append(queues)
-    async with asyncio.TaskGroup() as following:
-        for cache in followed:
-            cache.subscribe(lambda _: changed.set())
-            following.create_task(cache.run())
-        for cache in followed:
-            await cache.wait_for_sync()
-        clock, memberships = client.runtime.clock, Memberships()
-        console = ReadableConsole(highlight=False)
-        with Live(console=console, screen=True, auto_refresh=False) as live:
-            while True:
-                changed.clear()
-                began = clock.monotonic()
-                picture = memberships.scene(list(nodes.values()), list(pods.values()), list(queues.values()))
-                live.update(draw(picture, height=console.height - 1), refresh=True)
-                took = clock.monotonic() - began
-                await changed.wait()
-                await clock.sleep(max(_REFRESH, took * (_SHARE - 1)))
+    """Show page after page, after each burst of changes and each key, until somebody quits."""
+    async with following(connection, namespace) as cluster:
+        memberships, redraw, view = Memberships(), asyncio.Event(), View()
+        latest: list[Content] = []
+
+        async def keep_up() -> None:
+            async for snapshot in cluster.states():
+                latest[:] = [Content(snapshot, cluster.gangs(snapshot, singles=True), cluster.inventory)]
+                redraw.set()
+
+        console = Console(highlight=False)
+        keeping_up = asyncio.create_task(keep_up(), name="top: keeping up")
+        try:
+            with Live(console=console, screen=True, auto_refresh=False) as live, keys(redraw) as pressed_keys:
+                while not keeping_up.done():
+                    await redraw.wait()
+                    redraw.clear()
+                    if not latest:
+                        continue
+                    content, room = latest[0], max(console.height - ABOVE - BELOW, 1)
+                    for key in pressed_keys():
+                        rows = [row.key for row in listing(view, content).rows]
+                        following_view = pressed(view, key, rows, room)
+                        if following_view is None:
+                            return
+                        view = following_view
+                    live.update(_drawn(view, content, memberships, console), refresh=True)
+            keeping_up.result()
+        finally:
+            keeping_up.cancel()
+            await asyncio.gather(keeping_up, return_exceptions=True)
+
+
+def _drawn(view: View, content: Content, memberships: Memberships, console: Console) -> RenderableType:
+    if view.page != "racks":
+        return Text("\n").join(screen(view, content, console.width, console.height - 1))
+    picture = memberships.scene(content.snapshot.nodes, content.snapshot.pods, content.queues)
+    frame = screen(view, content, console.width, ABOVE)[:2]
+    return Group(*frame, draw(picture, height=console.height - 1 - len(frame)))

@@ -16,7 +16,7 @@ from spinney.api.topology_binding import CLUSTER_TOPOLOGY_BINDING
 from spinney.cli.demo.screen import Screen
 from spinney.cli.demo.workloads import queues
 from spinney.cli.pictures.picture import Scene
-from spinney.cli.pictures.shares import queue_shares
+from spinney.cli.pictures.shares import queue_shares, uses_of
 from spinney.kube.cache import WatchCache
 from spinney.nodes import ClusterSpec
 from spinney.runtime import Runtime
@@ -58,7 +58,7 @@ class Stage:
             nodes=list(self.nodes.values()),
             pods=pods,
             gangs=list(self.gangs.values()),
-            queues=queue_shares(self.queues.values(), pods),
+            queues=queue_shares(self.queues.values(), uses_of(pods)),
             event=self._event,
         )
 

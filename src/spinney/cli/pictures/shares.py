@@ -1,12 +1,12 @@
 """Queues as the picture shows them: a bar per queue of what its pods hold, with its quota marked.
 
-Pure. What a queue holds is what the pods labelled with it hold, and a parent holds what its children do.
+Pure. What a queue holds is what the gangs in it hold, and a parent holds what its children do.
 """
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 from rich.table import Table
 from rich.text import Text
@@ -34,15 +34,31 @@ class QueueShare:
     waiting: int
 
 
-def queue_shares(queues: Iterable[Queue], pods: Iterable[Pod]) -> list[QueueShare]:
-    """Return every queue, children below their parent, with what its pods hold and wait for."""
+class Use(NamedTuple):
+    """The GPUs that a gang or a pod holds and waits for, and the queue they count in."""
+
+    queue: str
+    held: int
+    waiting: int
+
+
+def uses_of(pods: Iterable[Pod]) -> list[Use]:
+    """Return what pods use that say themselves which queue they are in."""
+    return [
+        Use(queue, gpus_of(pod) if pod.spec.node_name else 0, 0 if pod.spec.node_name else gpus_of(pod))
+        for pod in pods
+        if not pod.terminal and (queue := pod.metadata.labels.get(KAI_QUEUE))
+    ]
+
+
+def queue_shares(queues: Iterable[Queue], uses: Iterable[Use]) -> list[QueueShare]:
+    """Return every queue, children below their parent, with what is held and waited for in it."""
     known = {queue.metadata.name: queue for queue in sorted(queues, key=lambda queue: queue.metadata.name)}
     held, waiting = Counter[str](), Counter[str]()
-    for pod in pods:
-        if pod.terminal:
-            continue
-        for name in _upwards(pod.metadata.labels.get(KAI_QUEUE), known):
-            (held if pod.spec.node_name else waiting)[name] += gpus_of(pod)
+    for use in uses:
+        for name in _upwards(use.queue, known):
+            held[name] += use.held
+            waiting[name] += use.waiting
 
     def descend(parent: str | None, depth: int) -> Iterator[QueueShare]:
         for name, queue in known.items():

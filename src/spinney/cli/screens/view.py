@@ -1,0 +1,77 @@
+"""What somebody looks at, and what each key does about it. Pure: a view and a key in, the next view out."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+PAGES: Final = ("gangs", "nodes", "queues", "racks")
+SORTS: Final[Mapping[str, Sequence[str]]] = {
+    "gangs": ("waiting first", "name", "GPUs", "queue"),
+    "nodes": ("name", "free GPUs", "state"),
+    "queues": ("tree",),
+    "racks": ("rack",),
+}
+"""The orders of each page; the first is the one it begins with."""
+HELP: Final = "tab page  ↑↓ PgUp PgDn move  enter open  esc back  / search  s sort  q quit"
+
+
+@dataclass(frozen=True)
+class View:
+    """A page, or what was opened on it: where the cursor is, what is searched for, and how rows are ordered."""
+
+    page: str = "gangs"
+    opened: str = ""
+    """The gang or node whose page is shown; empty for the list."""
+    cursor: int = 0
+    search: str = ""
+    typing: bool = False
+    sort: int = 0
+
+    @property
+    def order(self) -> str:
+        """Return how the rows are ordered."""
+        orders = SORTS[self.page]
+        return orders[self.sort % len(orders)]
+
+
+def pressed(view: View, key: str, keys: Sequence[str], room: int) -> View | None:
+    """Return the view after a key was pressed; ``None`` ends the program.
+
+    ``keys`` are those of the rows that the view lists, ``room`` is how many of them fit on the screen.
+    """
+    if view.typing:
+        return _typed(view, key)
+    steps = {"up": -1, "k": -1, "down": 1, "j": 1, "pgup": -room, "pgdn": room, "home": -len(keys), "end": len(keys)}
+    if key in steps:
+        return replace(view, cursor=min(max(view.cursor + steps[key], 0), max(len(keys) - 1, 0)))
+    match key:
+        case "q":
+            return None
+        case "esc":
+            return replace(view, opened="", cursor=0) if view.opened else replace(view, search="", cursor=0)
+        case "enter" if not view.opened and view.cursor < len(keys) and view.page in ("gangs", "nodes"):
+            return replace(view, opened=keys[view.cursor], cursor=0)
+        case "/":
+            return replace(view, typing=True, search="", cursor=0)
+        case "s":
+            return replace(view, sort=view.sort + 1, cursor=0)
+        case "tab":
+            return View(PAGES[(PAGES.index(view.page) + 1) % len(PAGES)])
+        case "1" | "2" | "3" | "4":
+            return View(PAGES[int(key) - 1])
+        case _:
+            return view
+
+
+def _typed(view: View, key: str) -> View:
+    match key:
+        case "enter":
+            return replace(view, typing=False)
+        case "esc":
+            return replace(view, typing=False, search="", cursor=0)
+        case "backspace":
+            return replace(view, search=view.search[:-1], cursor=0)
+        case _ if len(key) == 1 and key.isprintable():
+            return replace(view, search=view.search + key, cursor=0)
+        case _:
+            return view
