@@ -105,3 +105,18 @@ def test_many_small_sleeps_add_up() -> None:
         return clock.monotonic()
 
     assert run_virtual(main()) == pytest.approx(10_000)
+
+
+def test_a_wait_shorter_than_the_clock_can_tell_passes() -> None:
+    """Who waits for a moment that rounding puts a little ahead gets there, however often it looks."""
+
+    async def story() -> int:
+        loop = asyncio.get_running_loop()
+        await asyncio.sleep(179.0)
+        deadline, looks = loop.time() + 1e-13, 0
+        while loop.time() < deadline and looks < 10:
+            await asyncio.sleep(deadline - loop.time())
+            looks += 1
+        return looks
+
+    assert run_virtual(story()) == 1

@@ -99,9 +99,10 @@ class ClusterState:
         """Return one pod if it is known."""
         return self._pods.get(key)
 
-    def subscribe(self, listener: Callable[[PodChange], None]) -> None:
-        """Have ``listener`` called after each change of a pod."""
+    def subscribe(self, listener: Callable[[PodChange], None]) -> Callable[[], None]:
+        """Have ``listener`` called after each change of a pod, until what is returned is called."""
         self._listeners.append(listener)
+        return lambda: self._listeners.remove(listener)
 
     # -- nodes -------------------------------------------------------------------------------------------------------
 

@@ -35,33 +35,25 @@ from spinney.binding.volumes import LateVolumes
 from spinney.cluster.pods import PodKey, PodRecord
 from spinney.cluster.state import PodChange
 from spinney.cluster.surroundings import Namespace
-from spinney.coscheduling.configuration import CoschedulerConfiguration, InvalidConfiguration, make_profile
+from spinney.coscheduling.composing import Profiles
+from spinney.coscheduling.configuration import CoschedulerConfiguration
 from spinney.coscheduling.disruption import Disruption
 from spinney.coscheduling.framework import (
-    EventHint,
-    Handle,
     PluginRegistry,
-    Profile,
     QueuedPod,
     Services,
     Status,
-    room_freed,
 )
-from spinney.coscheduling.framework.points import PreEnqueue
 from spinney.coscheduling.framework.status import PluginFailed
 from spinney.coscheduling.group import Group
 from spinney.coscheduling.group_status import GroupConditions, ScheduleStart
 from spinney.coscheduling.groups import Groups
 from spinney.coscheduling.intake import Intake
-from spinney.coscheduling.judging import Judge
 from spinney.coscheduling.metrics import CoschedulingMetrics
 from spinney.coscheduling.nominations import Nominations
-from spinney.coscheduling.plugins import BUILT_IN, DEFAULT_PLUGINS
 from spinney.coscheduling.pod_group_controller import PodGroupController
-from spinney.coscheduling.queue import BackoffTimes, SchedulingQueue
 from spinney.coscheduling.reporting import FAILED_SCHEDULING, Reports
 from spinney.coscheduling.scheduler import FLUSH_SECONDS, Refused, Scheduler
-from spinney.coscheduling.victims import priority_of
 from spinney.coscheduling.waiting import WaitingPods
 from spinney.gangs.intake import ClusterIntake
 from spinney.gangs.sources import coscheduling as coscheduling_source
@@ -143,18 +135,20 @@ class CoschedulerProcess:
             background=self._disruption.in_background,
             leaving=leaving,
         )
-        self._profiles, self._judges = self._make_profiles(configuration, registry)
-        self.queue = self._make_queue(configuration)
+        self._composed = Profiles.made(configuration, self.services, registry)
+        self.queue = self._composed.queue(
+            configuration, self.services, wake=self._woken.set, failed=self._could_not_ask
+        )
         self._metrics = CoschedulingMetrics(self.manager.metrics.registry)
-        for profile in self._profiles.values():
+        for profile in self._composed.profiles.values():
             profile.faults.count = lambda *where: self._metrics.plugin_failures.labels(*where).inc()
             profile.faults.count_slow = lambda *where: self._metrics.slow_answers.labels(*where).inc()
             profile.faults.monotonic = self._runtime.clock.monotonic
         self._metrics.watch(self.queue, lambda: len(waiting))
         self.scheduler = Scheduler(
             self.services,
-            self._profiles,
-            self._judges,
+            self._composed.profiles,
+            self._composed.judges,
             self.queue,
             report=self._reports.put,
             about_to_bind=self._pod_status.about_to_bind,
@@ -164,45 +158,6 @@ class CoschedulerProcess:
         self._conditions: list[GroupConditions] = []
         self._controller: PodGroupController | None = None
         self._held: dict[GangKey, asyncio.TimerHandle] = {}
-
-    # -- composing ---------------------------------------------------------------------------------------------------
-
-    def _make_profiles(
-        self, configuration: CoschedulerConfiguration, registry: PluginRegistry | None
-    ) -> tuple[dict[str, Profile], dict[str, Judge]]:
-        registry = registry or PluginRegistry.installed(BUILT_IN)
-        profiles: dict[str, Profile] = {}
-        judges: dict[str, Judge] = {}
-        for chosen in configuration.profiles:
-            handle = Handle(self.services, chosen.scheduler_name)
-            profile = make_profile(chosen, DEFAULT_PLUGINS, registry, handle)
-            judge = Judge(profile, self.cluster, self.services.claims, self.services.nominations)
-            handle.complete(judge)
-            profiles[chosen.scheduler_name] = profile
-            judges[chosen.scheduler_name] = judge
-        check_one_order(profiles.values())
-        return profiles, judges
-
-    def _make_queue(self, configuration: CoschedulerConfiguration) -> SchedulingQueue:
-        profiles = list(self._profiles.values())
-        hints: dict[str, tuple[EventHint, ...]] = {}
-        for profile in profiles:
-            hints |= profile.hints()
-        return SchedulingQueue(
-            self._runtime.clock,
-            profiles[0].queue_sort,
-            pre_enqueue=self._pre_enqueue,
-            hints=hints,
-            backoff=BackoffTimes(configuration.pod_initial_backoff_seconds, configuration.pod_max_backoff_seconds),
-            wake=self._woken.set,
-            faults=profiles[0].faults,
-            failed=self._could_not_ask,
-        )
-
-    def _pre_enqueue(self, pod: Pod) -> Sequence[PreEnqueue]:
-        """Return what may keep a pod out of the queue: the plugins of its own profile."""
-        profile = self._profiles.get(pod.spec.scheduler_name)
-        return profile.pre_enqueue if profile is not None else ()
 
     def _could_not_ask(self, queued: QueuedPod, error: PluginFailed) -> None:
         record = self.cluster.pod(PodKey(*queued.key))
@@ -218,7 +173,7 @@ class CoschedulerProcess:
 
     async def prepare(self) -> None:
         """Give the manager everything to run; for a process that has other things to run with the same manager."""
-        intake = Intake(self.shared, self.services, self.queue, self._judges, gone=self._pod_status.forget)
+        intake = Intake(self.shared, self.services, self.queue, self._composed.judges, gone=self._pod_status.forget)
         self.cluster.subscribe(self.groups.pod_changed)
         for record in self.cluster.pods():
             self.groups.pod_changed(PodChange(None, record))
@@ -310,24 +265,11 @@ class CoschedulerProcess:
         if group is not None:
             for each in self._conditions:
                 each.happened(group, PREEMPTING, f"{len(victims)} pods of lower priority make room on node {node}")
-        for nomination in self.services.nominations.on_node(node):
-            # Whoever was promised this node and counts for less has to look again.
-            if nomination.priority < priority_of(beneficiary):
-                self._nominate(nomination.record, "")
-                self.queue.activate((Key(*nomination.record.key),))
+        self.scheduler.displace(beneficiary, node)
 
     def _nominate(self, record: PodRecord, node: str) -> None:
-        nominations = self.services.nominations
-        if nominations.node_of(Key(*record.key)) == node:
-            return
-        promised = nominations.node_of(Key(*record.key))
-        if node:
-            nominations.put(record, node)
-        else:
-            nominations.remove(Key(*record.key))
-        if promised:
-            self.queue.notify(room_freed(record.pod, promised), but_not=frozenset({Key(*record.key)}))
-        self._pod_status.nominate(Key(*record.key), record.uid, node)
+        if self.scheduler.nominate(record, node):
+            self._pod_status.nominate(Key(*record.key), record.uid, node)
 
     def _completed(self, group: Group) -> None:
         self.queue.activate(Key(*record.key) for record in group.pending())
@@ -366,7 +308,7 @@ class CoschedulerProcess:
         if group is None or group.complete:
             return
         for record in group.pending():
-            for plugin in self._pre_enqueue(record.pod):
+            for plugin in self._composed.pre_enqueue(record.pod):
                 status = plugin.pre_enqueue(record.pod)
                 if not status.ok:
                     self._reports.held(record, status.message)
@@ -391,11 +333,3 @@ _CONSTRAINTS: Final[dict[Resource, type[Any]]] = {
     PERSISTENT_VOLUME: PersistentVolume,
     STORAGE_CLASS: StorageClass,
 }
-
-
-def check_one_order(profiles: Iterable[Profile]) -> None:
-    """Refuse profiles that would sort their one common queue differently."""
-    names = {profile.scheduler_name: profile.queue_sort.name for profile in profiles}
-    if len(set(names.values())) > 1:
-        found = ", ".join(f"{name} has {sort}" for name, sort in names.items())
-        raise InvalidConfiguration(f"profiles share one queue, so all need the same queueSort plugin: {found}")

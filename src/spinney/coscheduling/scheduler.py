@@ -36,6 +36,7 @@ from spinney.coscheduling.judging import Judge
 from spinney.coscheduling.metrics import CoschedulingMetrics
 from spinney.coscheduling.plugins.default_preemption import FILTERED
 from spinney.coscheduling.queue import SchedulingQueue
+from spinney.coscheduling.victims import priority_of
 from spinney.coscheduling.waiting import WaitingPod
 from spinney.kube.keys import Key
 
@@ -125,6 +126,27 @@ class Scheduler:
         """Return when a pod or group that rests will be ready, on the monotonic clock."""
         due = (self.queue.next_rested(), self.services.groups.next_rested())
         return min((each for each in due if each is not None), default=None)
+
+    def nominate(self, record: PodRecord, node: str) -> bool:
+        """Promise a node to a pod, or none; tell whether that is news."""
+        key, nominations = Key(*record.key), self.services.nominations
+        promised = nominations.node_of(key)
+        if promised == node:
+            return False
+        if node:
+            nominations.put(record, node)
+        else:
+            nominations.remove(key)
+        if promised:
+            self.queue.notify(room_freed(record.pod, promised), but_not=frozenset({key}))
+        return True
+
+    def displace(self, beneficiary: PodRecord, node: str) -> None:
+        """Have whoever was promised a node and counts for less than its ``beneficiary`` look again."""
+        for nomination in self.services.nominations.on_node(node):
+            if nomination.priority < priority_of(beneficiary):
+                self.services.nominate(nomination.record, "")
+                self.queue.activate((Key(*nomination.record.key),))
 
     async def finish_binding(self) -> None:
         """Wait for the binding cycles under way."""

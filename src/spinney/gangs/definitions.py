@@ -63,13 +63,14 @@ class GangDefinitions:
         self._priority_classes: dict[str, PriorityClass] = {}
         self._listeners: list[GangListener] = []
 
-    def subscribe(self, listener: GangListener) -> None:
-        """Tell ``listener`` of every gang there is, and of each change from now on."""
+    def subscribe(self, listener: GangListener) -> Callable[[], None]:
+        """Tell ``listener`` of every gang there is, and of each change until what is returned is called."""
         self._listeners.append(listener)
         for part, home in self._homes.items():
             listener.attach(part, home)
         for _, make in self._made_by.values():
             listener.put_gang(make(self.context))
+        return lambda: self._listeners.remove(listener)
 
     def put(self, kind: type[Any], key: Key, found: Any) -> None:
         """Take in an object of one of :attr:`KINDS`, ``None`` if it is gone; the same object again changes nothing."""
@@ -95,6 +96,15 @@ class GangDefinitions:
         """Return the object that defines a gang."""
         found = self._made_by.get(key)
         return found[0] if found is not None else None
+
+    def home(self, key: GangKey) -> GangKey:
+        """Return the gang that a group is part of; itself if of none."""
+        return self._homes.get(key, key)
+
+    def gang(self, key: GangKey) -> Gang | None:
+        """Return a gang, if what defines it is there."""
+        found = self._made_by.get(key)
+        return found[1](self.context) if found is not None else self.derive(key)
 
     def derive(self, key: GangKey) -> Gang | None:
         """Return the gang that a pod names of a Workload, if the Workload is there and has such a group."""

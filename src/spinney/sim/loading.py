@@ -11,7 +11,7 @@ from spinney.scheduler.intake.sources import OPTIONAL_KINDS
 from spinney.sim.snapshot import ClusterSnapshot
 
 SESSION_NAMES: Final = ("spinney-scheduler", "kai-scheduler", "volcano")
-"""Scheduler names whose pods the session scheduler places in a simulation; all others get kube-scheduler's rules."""
+"""Scheduler names whose pods the session scheduler places in a simulation; all others are the coscheduler's."""
 
 
 def inventory_of(snapshot: ClusterSnapshot, scheduler_names: Collection[str] = SESSION_NAMES) -> Inventory:

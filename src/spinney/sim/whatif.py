@@ -1,7 +1,7 @@
 """What would happen: schedulers run over a snapshot, and what two configurations make of the same cluster.
 
 The simulation *is* the scheduler on a loaded snapshot; there is no second implementation. Each cycle runs the session
-scheduler over its pods and kube-scheduler's rules over everybody else's, carries the decisions out in the inventory as
+scheduler over its pods and the coscheduler over everybody else's, carries the decisions out in the inventory as
 the cluster would (bound pods run, evicted ones that somebody owns come back pending, gates of a scaled gang open once
 its base gang is placed), and stops when a cycle changes nothing.
 """
@@ -14,8 +14,7 @@ from typing import Any, Final, TypeVar
 
 import msgspec
 
-from spinney.api.core import NODE, POD, Pod, PodCondition, PodSpec
-from spinney.api.core import PodStatus as ApiStatus
+from spinney.api.core import NODE, POD, Pod, PodCondition
 from spinney.api.labels import BASE_POD_GANG, POD_CLIQUE, POD_GANG_GATE
 from spinney.api.labels import POD_GANG as GANG_LABEL
 from spinney.api.podgang import POD_GANG, PodGang
@@ -34,8 +33,8 @@ from spinney.scheduler.framework.plugin import PluginRegistry
 from spinney.scheduler.framework.results import Bind, CycleResult, Eviction
 from spinney.scheduler.intake.sources import OPTIONAL_KINDS
 from spinney.sim.claims import as_it_is, give_up_devices
-from spinney.sim.kube_rules import KubeRules
 from spinney.sim.loading import SESSION_NAMES, inventory_of
+from spinney.sim.pod_scheduling import Preempted, group_of, schedule_pods
 from spinney.sim.snapshot import ClusterSnapshot, identity, resource_of
 
 MAX_CYCLES: Final = 20
@@ -127,7 +126,6 @@ class Simulation:
         self.scheduler = Scheduler(
             msgspec.structs.replace(config, scheduler_names=names), self.inventory, runtime=runtime, registry=registry
         )
-        self._kube: KubeRules | None = None
         self.inventory.cluster.subscribe(partial(give_up_devices, self.inventory.claims))
 
     # -- the cluster -------------------------------------------------------------------------------------------------
@@ -136,13 +134,6 @@ class Simulation:
         """Return the objects of one kind; pods as they were when they were added."""
         return tuple(self._objects.get(resource, {}).values())
 
-    @property
-    def kube(self) -> KubeRules:
-        """Return kube-scheduler's rules over the cluster as it is."""
-        if self._kube is None:
-            self._kube = KubeRules(self.inventory.cluster, self, lambda record: not self.serves(record))
-        return self._kube
-
     def add(self, objects: Iterable[Any]) -> None:
         """Take objects in as if they had just been created, or changed."""
         for found in objects:
@@ -150,7 +141,6 @@ class Simulation:
             self._objects.setdefault(resource, {})[identity(found)] = found
             if resource in _INVENTORIED:
                 self.inventory.apply(found)
-        self._kube = None
 
     def remove(self, objects: Iterable[Any]) -> None:
         """Take objects out as if they had been deleted."""
@@ -159,7 +149,6 @@ class Simulation:
             self._objects.get(resource, {}).pop(identity(found), None)
             if resource in _INVENTORIED:
                 self.inventory.delete(found)
-        self._kube = None
 
     def current(self) -> ClusterSnapshot:
         """Return the cluster as the simulation has changed it: pods are where they were put, with their devices."""
@@ -175,12 +164,14 @@ class Simulation:
 
     def gang_of(self, record: PodRecord) -> GangKey:
         """Return the gang whose minimum decides about a pod, by the rules of whoever places it."""
-        return self.inventory.gangs.membership(record)[0] if self.serves(record) else self.kube.group_of(record)
+        if self.serves(record):
+            return self.inventory.gangs.membership(record)[0]
+        return group_of(record, self.inventory.shared)
 
     def gang(self, key: GangKey) -> Gang | None:
         """Return a gang as whoever places it understands it; ``None`` if its object is missing."""
         members = self.inventory.gangs.members(key)
-        return members.gang if members is not None else self.kube.gang(key)
+        return members.gang if members is not None else self.inventory.shared.gangs.gang(key)
 
     def pod_set_of(self, record: PodRecord) -> str:
         """Return the name of the pod set of its gang that a pod counts for."""
@@ -195,14 +186,17 @@ class Simulation:
             self._bind(bind)
         for eviction in result.evictions:
             self._evict(eviction)
-        kube = self.kube.run()
+        others = schedule_pods(
+            self.inventory.shared, self.inventory.budgets, lambda record: not self.serves(record), self._running
+        )
         waiting += [
             Waiting(gang=each.gang, pods=each.pods, message=each.message, explanation=each.explanation)
-            for each in kube.refused
+            for each in others.refused
         ]
+        preempted = [self._preempted(each) for each in others.preempted]
         return CycleOutcome(
-            placed={bind.pod: bind.node for bind in result.binds} | kube.placed,
-            evictions=tuple(result.evictions),
+            placed={bind.pod: bind.node for bind in result.binds} | others.placed,
+            evictions=(*result.evictions, *preempted),
             promised={each.pod: each.node for each in result.pipelines},
             waiting=tuple(waiting),
             result=result,
@@ -276,22 +270,41 @@ class Simulation:
     def _bind(self, bind: Bind) -> None:
         record = self.inventory.cluster.pod(bind.pod)
         assert record is not None, "only known pods are bound"
-        self._change(
-            record.pod,
-            metadata={"labels": {**record.labels, **group_labels(bind.gpu_groups)}},
-            spec={"node_name": bind.node},
-            status={"phase": "Running", "start_time": self.runtime.clock.now(), "conditions": _READY},
-        )
+        labels = {**record.labels, **group_labels(bind.gpu_groups)}
+        metadata = msgspec.structs.replace(record.pod.metadata, labels=labels)
+        self.inventory.apply(self._running(msgspec.structs.replace(record.pod, metadata=metadata), bind.node))
         claims = self.inventory.claims.claims
         for key, devices in bind.claims.items():
             state = claims[key]
             claims[key] = replace(state, node=bind.node, devices=devices, consumers=state.consumers | {bind.uid})
+
+    def _running(self, pod: Pod, node: str) -> Pod:
+        """Return a pod as it is once it runs on a node."""
+        status = {"phase": "Running", "start_time": self.runtime.clock.now(), "conditions": _READY}
+        return _changed(pod, spec={"node_name": node}, status=status)
 
     def _evict(self, eviction: Eviction) -> None:
         record = self.inventory.cluster.pod(eviction.pod)
         if record is None:
             return
         self.inventory.cluster.delete_pod(record.key)
+        self._replace(record)
+
+    def _preempted(self, preempted: Preempted) -> Eviction:
+        """Replace a pod that the coscheduler has taken away."""
+        victim, beneficiary = preempted.victim, preempted.beneficiary
+        self._replace(victim)
+        return Eviction(
+            pod=victim.key,
+            uid=victim.uid,
+            node=victim.node,
+            gang=self.gang_of(victim),
+            message=f"preempted by pod {beneficiary.key} of higher priority",
+            beneficiary=self.gang_of(beneficiary),
+        )
+
+    def _replace(self, record: PodRecord) -> None:
+        """Make a new pod in the place of one that is gone, if it has a controller that would."""
         if record.pod.metadata.controller is None:
             return
         labels = {key: value for key, value in record.labels.items() if not key.startswith(GPU_GROUP_LABEL)}
@@ -307,20 +320,8 @@ class Simulation:
             status={"phase": "Pending", "conditions": (), "start_time": None},
         )
 
-    def _change(
-        self,
-        pod: Pod,
-        *,
-        metadata: Mapping[str, object] | None = None,
-        spec: Mapping[str, object] | None = None,
-        status: Mapping[str, object] | None = None,
-    ) -> None:
-        parts: tuple[PodSpec, ApiStatus] = (
-            msgspec.structs.replace(pod.spec, **(spec or {})),
-            msgspec.structs.replace(pod.status, **(status or {})),
-        )
-        changed = msgspec.structs.replace(pod.metadata, **(metadata or {}))
-        self.inventory.apply(msgspec.structs.replace(pod, metadata=changed, spec=parts[0], status=parts[1]))
+    def _change(self, pod: Pod, **parts: Mapping[str, object]) -> None:
+        self.inventory.apply(_changed(pod, **parts))
 
     # -- who waits ---------------------------------------------------------------------------------------------------
 
@@ -349,6 +350,13 @@ class Simulation:
                 gated.setdefault((self.gang_of(record), names), []).append(record.key)
         for (gang, names), pods in gated.items():
             yield Waiting(gang=gang, pods=tuple(pods), message=f"gated by {', '.join(names)}")
+
+
+def _changed(pod: Pod, **parts: Mapping[str, object]) -> Pod:
+    """Return a pod with fields of its metadata, spec or status changed."""
+    return msgspec.structs.replace(
+        pod, **{part: msgspec.structs.replace(getattr(pod, part), **fields) for part, fields in parts.items()}
+    )
 
 
 def _as_it_is(record: PodRecord) -> Pod:

@@ -1,0 +1,76 @@
+"""Profiles and the queue of a scheduler, from its configuration: the same for a process and for a simulation."""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from spinney.api.core import Pod
+from spinney.coscheduling.configuration import CoschedulerConfiguration, InvalidConfiguration, make_profile
+from spinney.coscheduling.framework import EventHint, Handle, PluginRegistry, Profile, QueuedPod, Services
+from spinney.coscheduling.framework.points import PreEnqueue
+from spinney.coscheduling.framework.status import PluginFailed
+from spinney.coscheduling.judging import Judge
+from spinney.coscheduling.plugins import BUILT_IN, DEFAULT_PLUGINS
+from spinney.coscheduling.queue import BackoffTimes, SchedulingQueue
+
+
+@dataclass(frozen=True)
+class Profiles:
+    """The profiles of a scheduler with their filters and scores, each by scheduler name."""
+
+    profiles: Mapping[str, Profile]
+    judges: Mapping[str, Judge]
+
+    @classmethod
+    def made(
+        cls, configuration: CoschedulerConfiguration, services: Services, registry: PluginRegistry | None = None
+    ) -> "Profiles":
+        """Make every profile of a configuration; without a ``registry``, of the plugins that are installed."""
+        registry = registry or PluginRegistry.installed(BUILT_IN)
+        profiles: dict[str, Profile] = {}
+        judges: dict[str, Judge] = {}
+        for chosen in configuration.profiles:
+            handle = Handle(services, chosen.scheduler_name)
+            profile = make_profile(chosen, DEFAULT_PLUGINS, registry, handle)
+            judge = Judge(profile, services.cluster, services.claims, services.nominations)
+            handle.complete(judge)
+            profiles[chosen.scheduler_name] = profile
+            judges[chosen.scheduler_name] = judge
+        _check_one_order(profiles.values())
+        return cls(profiles, judges)
+
+    def queue(
+        self,
+        configuration: CoschedulerConfiguration,
+        services: Services,
+        *,
+        wake: Callable[[], None],
+        failed: Callable[[QueuedPod, PluginFailed], None],
+    ) -> SchedulingQueue:
+        """Return the one queue of all profiles."""
+        profiles = list(self.profiles.values())
+        hints: dict[str, tuple[EventHint, ...]] = {}
+        for profile in profiles:
+            hints |= profile.hints()
+        return SchedulingQueue(
+            services.runtime.clock,
+            profiles[0].queue_sort,
+            pre_enqueue=self.pre_enqueue,
+            hints=hints,
+            backoff=BackoffTimes(configuration.pod_initial_backoff_seconds, configuration.pod_max_backoff_seconds),
+            wake=wake,
+            faults=profiles[0].faults,
+            failed=failed,
+        )
+
+    def pre_enqueue(self, pod: Pod) -> Sequence[PreEnqueue]:
+        """Return what may keep a pod out of the queue: the plugins of its own profile."""
+        profile = self.profiles.get(pod.spec.scheduler_name)
+        return profile.pre_enqueue if profile is not None else ()
+
+
+def _check_one_order(profiles: Iterable[Profile]) -> None:
+    """Refuse profiles that would sort their one common queue differently."""
+    names = {profile.scheduler_name: profile.queue_sort.name for profile in profiles}
+    if len(set(names.values())) > 1:
+        found = ", ".join(f"{name} has {sort}" for name, sort in names.items())
+        raise InvalidConfiguration(f"profiles share one queue, so all need the same queueSort plugin: {found}")

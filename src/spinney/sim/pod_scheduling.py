@@ -1,0 +1,349 @@
+"""The coscheduler over a simulated cluster: for pods that neither Spinney's session scheduler nor KAI places.
+
+The production scheduler runs with its queue, its plugins and its groups; only its effects stay in memory. A pod that
+would be bound runs on its node at once, and a victim is gone at once. A run takes as long on virtual time as pods rest
+and groups wait at Permit, so it ends with nobody holding a node for nothing.
+"""
+
+import asyncio
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Final
+
+from prometheus_client import CollectorRegistry
+
+from spinney.api.core import Pod
+from spinney.binding.budgets import Budgets
+from spinney.cluster.filters import Candidate, FilterResult
+from spinney.cluster.filters.obstacles import obstacle
+from spinney.cluster.pods import PodKey, PodRecord
+from spinney.cluster.state import PodChange
+from spinney.cluster.statuses import PodStatus
+from spinney.coscheduling.composing import Profiles
+from spinney.coscheduling.configuration import (
+    CoschedulerConfiguration,
+    PluginChoice,
+    PluginSet,
+    ProfileConfiguration,
+)
+from spinney.coscheduling.framework import SUCCESS, PluginRegistry, QueuedPod, Services, Status
+from spinney.coscheduling.framework.points import Bind, CycleState
+from spinney.coscheduling.framework.status import PluginFailed
+from spinney.coscheduling.group import Group
+from spinney.coscheduling.groups import Groups, membership
+from spinney.coscheduling.intake import Intake
+from spinney.coscheduling.metrics import CoschedulingMetrics
+from spinney.coscheduling.nominations import Nominations
+from spinney.coscheduling.plugins import BUILT_IN
+from spinney.coscheduling.scheduler import Refused, Scheduler
+from spinney.coscheduling.waiting import WaitingPods
+from spinney.explain import Explanation, NodeNames, PodReport, Room, kube_message, pod_report
+from spinney.gangs.intake import ClusterIntake
+from spinney.gangs.sources import bare
+from spinney.gangs.tree import GangKey
+from spinney.kube.cache import Change
+from spinney.kube.keys import Key, key_of
+from spinney.runtime import Runtime, run_virtual
+
+_IN_MEMORY: Final = "InMemory"
+_LONGEST_SECONDS: Final = 300.0
+"""Virtual time after which a run ends, whoever still rests: longer than any wait at Permit with its back-offs."""
+_BURST: Final = 1000
+
+
+@dataclass(frozen=True)
+class PodRefusal:
+    """A pod, or the pods of a group, that are left pending."""
+
+    gang: GangKey
+    pods: tuple[PodKey, ...]
+    explanation: Explanation
+
+    @property
+    def message(self) -> str:
+        """Return one line: kube-scheduler's sentence where nodes were looked at."""
+        reports = [kube_message(report) for report in self.explanation.pods]
+        return "; ".join([*self.explanation.others, *reports])
+
+
+@dataclass(frozen=True)
+class Preempted:
+    """A victim, and for whose sake it went."""
+
+    victim: PodRecord
+    beneficiary: PodRecord
+
+
+@dataclass(frozen=True)
+class PodsScheduled:
+    """What one run decided: nodes by pod, victims, and who is left."""
+
+    placed: dict[PodKey, str]
+    preempted: list[Preempted]
+    refused: list[PodRefusal]
+
+
+def group_of(record: PodRecord, shared: ClusterIntake) -> GangKey:
+    """Return the group whose minimum decides about a pod; a pod without one is its own."""
+    named = membership(record)
+    return shared.gangs.home(named) if named is not None else bare.membership(record)[0]
+
+
+def schedule_pods(
+    shared: ClusterIntake, budgets: Budgets, serves: Callable[[PodRecord], bool], running: Callable[[Pod, str], Pod]
+) -> PodsScheduled:
+    """Place the pending pods that ``serves`` names on the cluster as it is, which changes accordingly.
+
+    ``running`` returns a pod as it is once it runs on a node. The scheduler has an event loop of its own, in a thread
+    of its own: who simulates may be on one already, and waits.
+    """
+    pending = [record for record in shared.cluster.pods() if record.status is PodStatus.PENDING and serves(record)]
+    if not pending:
+        return PodsScheduled({}, [], [])
+    with ThreadPoolExecutor(1) as thread:
+        return thread.submit(lambda: run_virtual(_Run(shared, budgets, pending, running).run())).result()
+
+
+@dataclass(frozen=True)
+class _Attempt:
+    """How far a unit came when it was refused, and why it came no further."""
+
+    placed: int
+    reports: tuple[PodReport, ...]
+    others: tuple[str, ...]
+
+
+class _Run:
+    """One run over the pending pods. Mutable."""
+
+    def __init__(
+        self,
+        shared: ClusterIntake,
+        budgets: Budgets,
+        pending: Sequence[PodRecord],
+        running: Callable[[Pod, str], Pod],
+    ) -> None:
+        self._shared = shared
+        self._cluster = shared.cluster
+        self._pending = pending
+        self._running = running
+        self._placed: dict[PodKey, str] = {}
+        self._preempted: list[Preempted] = []
+        self._attempts: dict[GangKey, _Attempt] = {}
+        self._groups = Groups(shared.gangs)
+        in_memory: Any = _NothingToWrite()
+        self._services = Services(
+            runtime=Runtime.virtual(),
+            cluster=shared.cluster,
+            groups=self._groups,
+            waiting=WaitingPods(),
+            nominations=Nominations(),
+            budgets=budgets,
+            binder=in_memory,
+            volumes=shared.surroundings.volumes,
+            late_volumes=in_memory,
+            claims=shared.claims,
+            device_claims=in_memory,
+            activate=self._activate,
+            preempt=self._preempt,
+            nominate=self._nominate,
+            reached_permit=_ignore,
+            bound=_ignore,
+            refused=lambda group, reason: None,
+            background=lambda work: work.close(),  # what was written is to be taken back, and nothing was
+        )
+        configuration = _configuration({record.pod.spec.scheduler_name for record in pending})
+        registry = PluginRegistry(BUILT_IN)
+        registry.register(_IN_MEMORY, lambda handle, arguments: _Binder(self._bind))
+        self._composed = Profiles.made(configuration, self._services, registry)
+        self._queue = self._composed.queue(configuration, self._services, wake=lambda: None, failed=self._could_not_ask)
+        self._scheduler = Scheduler(
+            self._services,
+            self._composed.profiles,
+            self._composed.judges,
+            self._queue,
+            report=self._note,
+            about_to_bind=lambda key: None,
+            metrics=CoschedulingMetrics(CollectorRegistry()),
+        )
+        self._intake = Intake(shared, self._services, self._queue, self._composed.judges, gone=lambda key: None)
+
+    async def run(self) -> PodsScheduled:
+        """Schedule until nobody who waits could be helped by anything that is still to come."""
+        for record in self._cluster.pods():
+            self._groups.pod_changed(PodChange(None, record))
+        self._groups.completed = lambda group: self._queue.activate(Key(*each.key) for each in group.pending())
+        self._groups.reordered = lambda group: self._queue.reorder(Key(*each.key) for each in group.pending())
+        endings = [self._cluster.subscribe(self._groups.pod_changed), self._shared.gangs.subscribe(self._groups)]
+        try:
+            for record in self._pending:
+                self._intake.pod(Change(Key(*record.key), None, record.pod, ""))
+            await self._until_settled()
+        finally:
+            for end in endings:
+                end()
+        return PodsScheduled(self._placed, self._preempted, list(self._refusals()))
+
+    async def _until_settled(self) -> None:
+        clock = self._services.runtime.clock
+        ends = clock.monotonic() + _LONGEST_SECONDS
+        while clock.monotonic() < ends:
+            while self._scheduler.burst(_LONGEST_SECONDS, _BURST):  # noqa: ASYNC110 - nothing is waited for
+                await asyncio.sleep(0)
+            await self._scheduler.finish_binding()
+            await asyncio.sleep(0)  # room that became free is told of after the cycle
+            if self._queue.counts["active"]:
+                continue
+            due = self._scheduler.next_due()
+            if due is None and not len(self._services.waiting):
+                return
+            await clock.sleep(max(due - clock.monotonic(), 0.001) if due is not None else 1.0)
+        for waiting in self._services.waiting:
+            waiting.reject("Coscheduling", "the simulation ended")
+
+    # -- effects -------------------------------------------------------------------------------------------------------
+
+    def _bind(self, pod: Pod, node: str) -> None:
+        self._placed[PodKey(*key_of(pod))] = node
+        self._intake.pod(Change(key_of(pod), pod, self._running(pod, node), ""))
+
+    def _preempt(self, victims: Sequence[PodRecord], beneficiary: PodRecord, node: str) -> None:
+        for victim in victims:
+            waiting = self._services.waiting.get(Key(*victim.key))
+            if waiting is not None:
+                waiting.reject("DefaultPreemption", f"preempted by {beneficiary.key} of higher priority")
+                continue
+            self._services.leaving[victim.key] = None
+            self._placed.pop(victim.key, None)
+            self._preempted.append(Preempted(victim, beneficiary))
+            change = Change(Key(*victim.key), victim.pod, None, "")
+            asyncio.get_running_loop().call_soon(self._intake.pod, change)
+        self._scheduler.displace(beneficiary, node)
+
+    def _activate(self, keys: Iterable[Key]) -> None:
+        self._queue.activate(keys)
+
+    def _nominate(self, record: PodRecord, node: str) -> None:
+        self._scheduler.nominate(record, node)
+
+    def _could_not_ask(self, queued: QueuedPod, error: PluginFailed) -> None:
+        record = self._cluster.pod(PodKey(*queued.key))
+        if record is not None:
+            self._note(Refused(record, Status.error(error)))
+
+    # -- who waits, and why --------------------------------------------------------------------------------------------
+
+    def _note(self, refused: Refused) -> None:
+        """Keep what refused a unit when it had come furthest: while the others hold their places."""
+        record, group = refused.record, self._groups.of(refused.record.key)
+        unit = group_of(record, self._shared)
+        placed = group.assigned - group.bound if group is not None else 0
+        known = self._attempts.get(unit)
+        if known is not None and (placed < known.placed or (known.reports and refused.found is None)):
+            return
+        if refused.found is None:
+            self._attempts[unit] = _Attempt(placed, (), (refused.status.message,))
+            return
+        reports = [self._report(record, refused.found, self._alike(record, group))]
+        reports += self._others(group, record) if group is not None else []
+        self._attempts[unit] = _Attempt(placed, tuple(reports), ())
+
+    def _others(self, group: Group, refused: PodRecord) -> Iterable[PodReport]:
+        """Yield reports on members of other kinds that fit nowhere either."""
+        kinds = {each.request.number: each for each in reversed(group.pending())}
+        kinds.pop(refused.request.number, None)
+        for record in kinds.values():
+            found = self._composed.judges[record.pod.spec.scheduler_name].explain(CycleState(), record)
+            if not found.feasible:
+                yield self._report(record, found, self._alike(record, group))
+
+    def _report(self, record: PodRecord, found: FilterResult, alike: int) -> PodReport:
+        table = self._cluster.view.table
+        return pod_report(
+            str(record.key),
+            NodeNames(table.names, table.rows()),
+            found.refusals,
+            pre_filter=found.pre_filter,
+            room=Room(table.idle, Candidate.of(record.pod, table.axis).requests, list(table.axis)),
+            alike=alike,
+            describe=partial(obstacle, table, record.pod),
+        )
+
+    def _alike(self, record: PodRecord, group: Group | None) -> int:
+        members = group.pending() if group is not None else [record]
+        return sum(each.request.number == record.request.number for each in members)
+
+    def _refusals(self) -> Iterable[PodRefusal]:
+        left: dict[GangKey, list[PodKey]] = {}
+        placed: dict[GangKey, int] = {}
+        for before in self._pending:
+            record = self._cluster.pod(before.key)
+            unit = group_of(before, self._shared)
+            if before.key in self._placed:
+                placed[unit] = placed.get(unit, 0) + 1
+            elif record is not None and record.status is PodStatus.PENDING:
+                left.setdefault(unit, []).append(record.key)
+        for unit, pods in left.items():
+            yield PodRefusal(unit, tuple(pods), self._explanation(unit, len(pods), placed.get(unit, 0)))
+
+    def _explanation(self, unit: GangKey, left: int, placed: int) -> Explanation:
+        group = self._groups.get(unit) if unit.source != bare.SOURCE else None
+        attempt = self._attempts.get(unit, _Attempt(0, (), ()))
+        needed, others = 1, attempt.others
+        if group is not None and group.satisfied:
+            attempt, needed = _Attempt(placed, attempt.reports, others), placed + left
+        elif group is not None:
+            needed = max(group.minimum - group.bound, 1)
+            if not group.complete:
+                exist = len(group.members) - group.gated
+                others = (f"{exist} of the {group.minimum} pods that the group needs exist",)
+        if unit.source != bare.SOURCE and (group is None or group.gang is None):
+            others = (f"the PodGroup {unit} that the pods name does not exist",)
+        return Explanation(
+            subject=str(unit),
+            kind="Pod" if unit.source == bare.SOURCE else "PodGroup",
+            placed=attempt.placed,
+            needed=needed,
+            pods=attempt.reports,
+            others=others,
+            simulated=True,
+        )
+
+
+class _Binder(Bind):
+    """Binds in memory."""
+
+    name = _IN_MEMORY
+
+    def __init__(self, bind: Callable[[Pod, str], None]) -> None:
+        self._bind = bind
+
+    async def bind(self, state: CycleState, pod: Pod, node: str) -> Status:
+        self._bind(pod, node)
+        return SUCCESS
+
+
+class _NothingToWrite:
+    """Stands for what writes to an API server: no claim waits for a volume, and nothing was written."""
+
+    def needs(self, _placement: object) -> bool:
+        return False
+
+    async def release(self, _placement: object) -> None:
+        """Take nothing back."""
+
+
+def _configuration(names: Iterable[str]) -> CoschedulerConfiguration:
+    """Return kube-scheduler's profile, with coscheduling, for each name; bound in memory, prepared by nobody."""
+    plugins = {
+        "bind": PluginSet(enabled=(PluginChoice(name=_IN_MEMORY),)),
+        "preBind": PluginSet(disabled=(PluginChoice(name="*"),)),
+    }
+    profiles = tuple(ProfileConfiguration(scheduler_name=name, plugins=plugins) for name in sorted(names))
+    return CoschedulerConfiguration(profiles=profiles)
+
+
+def _ignore(_group: Group) -> None:
+    """Nobody is told."""
