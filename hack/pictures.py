@@ -17,7 +17,7 @@ from rich.tree import Tree
 
 from spinney.api.core import Pod
 from spinney.api.grove import POD_CLIQUE_SET
-from spinney.api.kai import QUEUE, Queue
+from spinney.api.kai import QUEUE
 from spinney.api.labels import POD_CLIQUE
 from spinney.api.labels import POD_GANG as GANG_LABEL
 from spinney.api.podgang import POD_GANG, PodGang
@@ -25,7 +25,9 @@ from spinney.api.struct import JSON
 from spinney.cli.bodies.top import scene
 from spinney.cli.demo.workloads import inference, queues, training
 from spinney.cli.pictures.picture import draw
+from spinney.cli.screens.content import shares
 from spinney.sim import Cluster
+from spinney.sim.gang_table import gang_lines
 
 DIRECTORY: Final = Path(__file__).resolve().parent.parent / "docs" / "pictures"
 README: Final = Path(__file__).resolve().parent.parent / "README.md"
@@ -99,7 +101,8 @@ def _two_teams() -> Cluster:
 
 def _drawn(cluster: Cluster, *, height: int | None = None) -> RenderableType:
     snapshot = cluster.snapshot()
-    return draw(scene(snapshot.nodes, snapshot.pods, snapshot.of(QUEUE, Queue)), height=height)
+    queues = shares(snapshot, gang_lines(snapshot, singles=True))
+    return draw(scene(snapshot.nodes, snapshot.pods, queues), height=height)
 
 
 def _tree() -> Tree:
