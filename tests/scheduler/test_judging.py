@@ -103,7 +103,8 @@ def test_an_answer_of_the_wrong_shape_refuses() -> None:
     scheduler.run_actions(session)
 
     assert not session.binds
-    assert "wrong" in session.ask.node_rules.failures
+    (job,) = session.jobs
+    assert "wrong" in session.ask.node_rules.failures(job.key, job.tasks)
 
 
 def test_ties_go_to_the_first_name() -> None:

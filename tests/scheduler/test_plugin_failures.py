@@ -2,6 +2,7 @@
 
 import pytest
 
+from spinney.binding.pod_status import UNSCHEDULABLE
 from spinney.scheduler import DoesNotFit, Event, EventHandler, Plugin, PodGroupInfo, PodInfo, Session
 from spinney.scheduler.config import PluginOption, SchedulerConfig
 from spinney.scheduler.framework.plugin import UnknownPlugin
@@ -177,3 +178,39 @@ def test_events_name_task_and_job() -> None:
     a_scheduler(inventory, Listener).run_cycle()
 
     assert heard == [("job-0", "job", "n1")]
+
+
+class FussyAboutBad(Plugin):
+    """Fails about one gang, by a predicate or by a score."""
+
+    name = "fussy"
+    hook = "predicate"
+
+    def on_session_open(self, session: Session) -> None:
+        """Register the failing function."""
+        if self.hook == "predicate":
+            session.add_predicate_fn(lambda task, job, node: _fail_about_bad(job))
+        else:
+            session.add_node_order_fn(lambda task, node: float(_fail_about_bad(task.job)))
+
+
+def _fail_about_bad(job: PodGroupInfo) -> bool:
+    if job.name == "bad":
+        broken()
+    return True
+
+
+@pytest.mark.parametrize("hook", ["predicate", "score"])
+def test_only_the_gang_a_plugin_failed_about_says_so(hook: str) -> None:
+    """Another that waits for room says that it waits for room, though it asks for the same."""
+    inventory = an_inventory(a_node("n", gpus=2))
+    put_job(inventory, "bad", 1)
+    put_job(inventory, "large", 3)
+    plugin = type("Fussy", (FussyAboutBad,), {"hook": hook})
+
+    result = a_scheduler(inventory, plugin).run_cycle()
+
+    said = {refused.gang.name: refused for refused in result.unschedulable}
+    assert "plugin fussy" in said["bad"].message
+    assert "fussy" not in said["large"].message
+    assert said["large"].reason == UNSCHEDULABLE

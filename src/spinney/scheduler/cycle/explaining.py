@@ -81,7 +81,8 @@ class Explainer:
         tasks = job.tasks_to_allocate()
         said = tuple((error.reason, "" if error.rewrite else error.message) for error in errors)
         wanted = (job.queue, job.root, said, tuple(map(NUMBER, tasks)))
-        known = self._known.get(wanted)
+        # What a plugin failed about one job says nothing about another.
+        known = self._known.get(wanted) if not self._session.ask.node_rules.have_failed else None
         if known is None:
             known = self._known[wanted] = _explain(self._session, job, errors)
             return known[0]
@@ -143,6 +144,7 @@ def _explain(session: Session, job: PodGroupInfo, errors: Sequence[FitError]) ->
         placed, others = 0, _others(session, errors, places.one_of_each)
     if ruled_out or (others and placed >= needed):
         reports = ()
+    failures = session.ask.node_rules.failures(job.key, places.one_of_each)
     found = Explanation(
         subject=_name(job),
         kind=kind,
@@ -154,7 +156,7 @@ def _explain(session: Session, job: PodGroupInfo, errors: Sequence[FitError]) ->
         required_level=_short(level.tree.levels[level.depth].key) if level is not None else None,
         wider=places.wider_domain(level),
         victims=tuple(session.victim_reports.get(job.key, ())),
-        plugin_errors=tuple(f"{plugin}: {error}" for plugin, error in sorted(session.ask.node_rules.failures.items())),
+        plugin_errors=tuple(f"{plugin}: {error}" for plugin, error in sorted(failures.items())),
         others=others,
         needs=_needs(errors, places.one_of_each),
     )

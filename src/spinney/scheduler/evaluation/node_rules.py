@@ -11,7 +11,7 @@ questions, but changes no answer.
 Resource fit is not a rule of any plugin: it is always checked.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple, cast
 
@@ -140,9 +140,20 @@ class NodeRules:
         self._learned = {id(rule): self._knowledge_of(rule, moment) for rule in rules if _scope(rule) == _IN_TURN}
 
     @property
-    def failures(self) -> Mapping[str, str]:
-        """Return what plugins got wrong while they judged nodes or devices, by plugin: what they dropped is missing."""
-        return self._failures.told((PREDICATE, SCORE, GPU_SCORE))
+    def have_failed(self) -> bool:
+        """Tell whether a plugin got something wrong about nodes or devices: whose answers may then differ."""
+        return self._failures.at((PREDICATE, SCORE, GPU_SCORE))
+
+    def failures(self, gang: GangKey, one_of_each: Iterable[PodInfo]) -> Mapping[str, str]:
+        """Return what plugins got wrong while they judged nodes or devices for a gang, by plugin: those were dropped.
+
+        A score that failed about a pod like those of the gang is asked once more, about each kind of its pods.
+        """
+        if self._failures.at((SCORE,)):
+            for task in one_of_each:
+                scores = [score for score in self._hooks.scores if score.applies(task)]
+                self._judge(([], scores), task, task.job, self._nodes.all.rows)
+        return self._failures.told((PREDICATE, SCORE, GPU_SCORE), gang)
 
     def rules(self, task: PodInfo) -> RuleSet:
         """Return the rules that have a say about ``task``."""

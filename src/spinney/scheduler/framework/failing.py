@@ -11,6 +11,8 @@ from typing import Any, Final
 
 import structlog
 
+from spinney.gangs.tree import GangKey
+
 log = structlog.get_logger()
 
 
@@ -34,7 +36,10 @@ class Failures:
         """How often plugins failed, by plugin and extension point."""
         self.total = 0
         """How often plugins failed."""
+        self.about: GangKey | None = None
+        """The gang that is being looked at."""
         self._lately: list[tuple[int, str]] = []
+        self._of_gangs: dict[GangKey, dict[tuple[str, str, str], str]] = {}
         self._first: dict[tuple[str, str, str], str] = {}
 
     def add(self, event: str, plugin: str, hook: str, fn: Callable[..., Any], error: Exception, **fields: Any) -> str:
@@ -49,6 +54,8 @@ class Failures:
         self.total += 1
         if hook not in TOLD_ELSEWHERE and len(self._lately) < _KEPT:
             self._lately.append((self.total, f"plugin {plugin} failed: {said}"))
+        if self.about is not None:
+            self._of_gangs.setdefault(self.about, {}).setdefault((plugin, hook, function), said)
         if (plugin, hook, function) not in self._first:
             self._first[plugin, hook, function] = said
             log.exception(event, plugin=plugin, hook=hook, function=function, error=str(error), **fields)
@@ -63,10 +70,14 @@ class Failures:
         self._lately.clear()
         return list(found)
 
-    def told(self, hooks: Collection[str]) -> dict[str, str]:
-        """Return what plugins got wrong at some extension points, by plugin."""
+    def at(self, hooks: Collection[str]) -> bool:
+        """Tell whether a plugin got something wrong at one of some extension points."""
+        return any(hook in hooks for _, hook in self.counts)
+
+    def told(self, hooks: Collection[str], gang: GangKey) -> dict[str, str]:
+        """Return what plugins got wrong at some extension points while a gang was looked at, by plugin."""
         found: dict[str, list[str]] = {}
-        for (plugin, hook, _), said in self._first.items():
+        for (plugin, hook, _), said in self._of_gangs.get(gang, {}).items():
             if hook in hooks:
                 found.setdefault(plugin, []).append(said)
         return {plugin: "; ".join(faults) for plugin, faults in found.items()}

@@ -242,6 +242,7 @@ class Session:
         longer each time. Where undoing fails too, the session is of no use any more: :class:`UnsoundSession`.
         """
         begun = len(self._statements)
+        before, self.failures.about = self.failures.about, gang
         try:
             yield
         except UnsoundSession as error:
@@ -255,6 +256,7 @@ class Session:
             except Exception as second:  # noqa: BLE001 - nor may what is left be trusted
                 raise UnsoundSession(f"{doing} {gang}", second) from error
         finally:
+            self.failures.about = before
             del self._statements[begun:]
 
     def _set_back(self, gang: GangKey, doing: str, error: Exception) -> None:
