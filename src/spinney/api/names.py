@@ -19,7 +19,6 @@ QUALIFIED_NAME: Final = r"([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]"
 
 _DNS_LABEL: Final = re.compile(DNS_LABEL)
 _DNS_SUBDOMAIN: Final = re.compile(DNS_SUBDOMAIN)
-_DNS_1035: Final = re.compile(r"[a-z]([-a-z0-9]*[a-z0-9])?")
 _QUALIFIED: Final = re.compile(QUALIFIED_NAME)
 _ENV_NAME: Final = re.compile(r"[ -<>-~]+")
 
@@ -38,14 +37,6 @@ def dns_subdomain_faults(name: str) -> list[str]:
         _DNS_SUBDOMAIN.fullmatch(name),
         "must be a DNS-1123 subdomain: lower case letters, digits, '-' and '.', "
         "each part beginning and ending with a letter or digit",
-    )
-
-
-def dns_1035_faults(name: str) -> list[str]:
-    """Check a DNS-1035 label, as Services need: like a DNS-1123 label, beginning with a letter."""
-    return _too_long(name, MAX_LABEL) + _unless(
-        _DNS_1035.fullmatch(name),
-        "must be a DNS-1035 label: lower case letters, digits and '-', beginning with a letter",
     )
 
 

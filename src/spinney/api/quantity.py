@@ -75,11 +75,6 @@ class Quantity:
         """Return ``units`` whole units, such as bytes or devices."""
         return cls(units * _NANO, format)
 
-    @classmethod
-    def of_milli(cls, milli_units: int) -> "Quantity":
-        """Return ``milli_units`` thousandths, such as millicores."""
-        return cls(milli_units * (_NANO // 1000))
-
     def __add__(self, other: "Quantity") -> "Quantity":
         return Quantity(self.nano + other.nano, self.format if self.nano else other.format)
 

@@ -49,13 +49,3 @@ class Role(Struct, frozen=True, kw_only=True):
     kind: str = constant(ROLE.kind)
     metadata: ObjectMeta = ObjectMeta()
     rules: tuple[PolicyRule, ...] = ()
-
-
-class RoleBinding(Struct, frozen=True, kw_only=True):
-    """Who may do what a role allows, in a namespace."""
-
-    api_version: str = constant(ROLE_BINDING.api_version)
-    kind: str = constant(ROLE_BINDING.kind)
-    metadata: ObjectMeta = ObjectMeta()
-    subjects: tuple[Subject, ...] = ()
-    role_ref: RoleRef

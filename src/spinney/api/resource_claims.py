@@ -159,21 +159,6 @@ class ResourceClaim(Struct, frozen=True, kw_only=True):
     status: ResourceClaimStatus = ResourceClaimStatus()
 
 
-class ResourceClaimTemplateSpec(Struct, frozen=True, kw_only=True):
-    """The claim to be made."""
-
-    spec: ResourceClaimSpec = ResourceClaimSpec()
-
-
-class ResourceClaimTemplate(Struct, frozen=True, kw_only=True):
-    """A template of claims, projected."""
-
-    api_version: str = constant(RESOURCE_CLAIM_TEMPLATE.api_version)
-    kind: str = constant(RESOURCE_CLAIM_TEMPLATE.kind)
-    metadata: Metadata = Metadata()
-    spec: ResourceClaimTemplateSpec = ResourceClaimTemplateSpec()
-
-
 class ResourcePool(Struct, frozen=True, kw_only=True):
     """Slices that belong together; only those of the highest generation count, once all have arrived."""
 

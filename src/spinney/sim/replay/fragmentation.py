@@ -36,11 +36,6 @@ class FreeSpace:
         for device in devices:
             self.gpus[machine, device] -= sign * ask.milli
 
-    @property
-    def free_milli(self) -> int:
-        """Return the thousandths of GPUs that are free."""
-        return int(self.gpus.sum())
-
 
 def fragmentation(space: FreeSpace, typical: Sequence[tuple[Ask, int]]) -> float:
     """Return the GPUs that are lost to typical pods, on average."""
