@@ -242,8 +242,8 @@ EVENTS: Final = (
 """Every reason, as the reference lists it."""
 
 COMPUTED: Final = {
-    "spinney.binding.pod_status": {"Unschedulable", "FailedScheduling", "SchedulerError"},  # the verdict's word
-    "spinney.binding.reporting": {  # the verdict's word
+    "spinney.reporting.pods": {"Unschedulable", "FailedScheduling", "SchedulerError"},  # the verdict's word
+    "spinney.reporting.pod_gangs": {  # the verdict's word
         "Unschedulable",
         "FailedScheduling",
         "SchedulerError",

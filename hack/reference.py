@@ -33,7 +33,7 @@ from spinney.operator.configuration import OperatorConfiguration
 from spinney.scheduler.config import SchedulerConfig
 from spinney.scheduler.intake.inventory import Inventory
 from spinney.scheduler.process.cycle_metrics import CycleMetrics
-from spinney.scheduler.reporting.queue_metrics import QueueMetrics
+from spinney.scheduler.process.queue_metrics import QueueMetrics
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 import pictures

@@ -1,7 +1,7 @@
 """What the scheduler itself says about groups: when scheduling began, and whether a group is scheduled, or why not.
 
 ``scheduleStartTime`` of scheduler-plugins' PodGroups is written when the first member reaches Permit and never again.
-The condition is that of the kind at hand (:mod:`spinney.binding.group_conditions`). Of Kubernetes' own groups nothing
+The condition is that of the kind at hand (:mod:`spinney.reporting.pod_groups`). Of Kubernetes' own groups nothing
 else is said, as kube-scheduler does it; of scheduler-plugins' every turn is told in an event.
 """
 
@@ -12,8 +12,6 @@ import structlog
 from spinney.api import coscheduling, workload_v1beta1
 from spinney.api.resource import Resource
 from spinney.api.time import timestamp
-from spinney.binding.group_conditions import GROUP_KINDS, scheduled_patch, settled
-from spinney.binding.pod_status import UNSCHEDULABLE
 from spinney.cluster.statuses import PodStatus
 from spinney.coscheduling.disruption import Disruption
 from spinney.coscheduling.group import Group
@@ -29,6 +27,8 @@ from spinney.kube.errors import Conflict, KubeError, NotFound
 from spinney.kube.events import EventRecorder, reference
 from spinney.kube.keys import Key
 from spinney.kube.manager import Manager
+from spinney.reporting.pod_groups import GROUP_KINDS, scheduled_patch, settled
+from spinney.reporting.pods import UNSCHEDULABLE
 
 log = structlog.get_logger()
 

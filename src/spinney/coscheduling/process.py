@@ -28,9 +28,6 @@ from spinney.api.workload_v1beta1 import COMPOSITE_POD_GROUP, CompositePodGroup
 from spinney.binding.binder import Binder
 from spinney.binding.budgets import Budgets
 from spinney.binding.device_claims import DeviceClaims
-from spinney.binding.group_conditions import GROUP_KINDS
-from spinney.binding.pod_status import PodStatusWriter
-from spinney.binding.unreadable import TakeIn, UnreadableObjects
 from spinney.binding.volumes import LateVolumes
 from spinney.cluster.pods import PodKey, PodRecord
 from spinney.cluster.state import PodChange
@@ -64,6 +61,9 @@ from spinney.kube.discovery import served
 from spinney.kube.keys import Key
 from spinney.kube.manager import Manager
 from spinney.kube.rounds import Rounds
+from spinney.reporting.pod_groups import GROUP_KINDS
+from spinney.reporting.pods import PodStatusWriter
+from spinney.reporting.unreadable import TakeIn, UnreadableObjects
 
 log = structlog.get_logger()
 

@@ -2,7 +2,6 @@
 
 from typing import Final
 
-from spinney.binding.pod_status import POD_SCHEDULED, SCHEDULER_ERROR, UNSCHEDULABLE, PodStatusWriter, PodVerdict
 from spinney.cluster.filters import FilterResult
 from spinney.cluster.pods import PodRecord
 from spinney.cluster.state import ClusterState
@@ -11,6 +10,7 @@ from spinney.coscheduling.scheduler import Refused
 from spinney.coscheduling.wording import nodes_counted
 from spinney.explain.rendering import EVENT_BYTES, bounded
 from spinney.kube.keys import Key
+from spinney.reporting.pods import POD_SCHEDULED, SCHEDULER_ERROR, UNSCHEDULABLE, PodStatusWriter, PodVerdict
 
 FAILED_SCHEDULING: Final = "FailedScheduling"
 """The reason of the events that say why a pod or group waits."""

@@ -15,7 +15,6 @@ import structlog
 from spinney.api.core import EVENT, POD, Node, Pod
 from spinney.api.resource import Resource
 from spinney.api.struct import JSON, encode
-from spinney.binding.unreadable import UnreadableObjects
 from spinney.cluster.pods import PodKey
 from spinney.dashboard.board import Board
 from spinney.dashboard.feed import Feed
@@ -29,6 +28,7 @@ from spinney.kube.client import Client
 from spinney.kube.errors import KubeError, Unauthorized
 from spinney.kube.keys import Key
 from spinney.kube.metrics import KubeMetrics
+from spinney.reporting.unreadable import UnreadableObjects
 from spinney.sim.snapshot import KINDS, ClusterSnapshot
 
 log = structlog.get_logger()

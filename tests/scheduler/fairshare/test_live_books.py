@@ -7,7 +7,7 @@ import pytest
 from spinney.scheduler.fairshare.amounts import GPU, Amounts
 from spinney.scheduler.fairshare.queues import Queue
 from spinney.scheduler.intake.inventory import Inventory, NodePool
-from spinney.scheduler.reporting.queue_books import live_books
+from spinney.scheduler.process.queue_books import live_books
 from tests.scheduler.building import QUEUE, a_gang, a_node, a_pod, a_session, an_inventory, put_gang, put_job
 from tests.scheduler.test_device_claims import a_cluster, put_claim, put_user
 

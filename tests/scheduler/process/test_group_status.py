@@ -10,8 +10,8 @@ from spinney.api.core import POD
 from spinney.api.meta import Condition, ObjectMeta
 from spinney.api.podgang import DISRUPTION_TARGET, SCHEDULED, PodGang, PodGangStatus
 from spinney.api.struct import convert
-from spinney.binding.reporting import GangVerdict, gang_status
 from spinney.gangs.tree import GroupSet, PodSet, TopologyConstraint
+from spinney.reporting.pod_gangs import GangVerdict, gang_status
 from spinney.scheduler.topology.levels import Topology
 from spinney.scheduler.topology.resolving import Topologies
 from spinney.scheduler.topology.scoring import placement_score

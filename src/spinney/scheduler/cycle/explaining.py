@@ -13,7 +13,6 @@ from typing import Final
 import msgspec
 import numpy as np
 
-from spinney.binding.pod_status import SCHEDULER_ERROR
 from spinney.cluster.filters import SESSION_FILTERS, Candidate, FilterFramework, FilterResult, Refusal, resources_fit
 from spinney.cluster.filters.framework import NODE_FILTERS
 from spinney.cluster.filters.obstacles import obstacle
@@ -37,6 +36,7 @@ from spinney.explain.counting import RESOURCES_FILTER
 from spinney.gangs.sources import bare, podgang
 from spinney.gangs.sources.context import QUEUE_LABEL
 from spinney.gangs.tree import GroupSet, Member
+from spinney.reporting.pods import SCHEDULER_ERROR
 from spinney.scheduler.fairshare.capacity import OverCapacity
 from spinney.scheduler.framework.jobs import PodGroupInfo
 from spinney.scheduler.framework.nodes import NodeInfo

@@ -11,8 +11,8 @@ from typing import Final
 import structlog
 from prometheus_client import CollectorRegistry
 
-from spinney.binding.pod_status import SCHEDULER_ERROR
 from spinney.gangs.tree import GangKey
+from spinney.reporting.pods import SCHEDULER_ERROR
 from spinney.runtime import Runtime, collection_held_off
 from spinney.scheduler.actions import BUILT_IN_ACTIONS, Action
 from spinney.scheduler.config import InvalidConfiguration, SchedulerConfig, check_plugins

@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 from spinney.api.podgang import CONSTRAINT_NOT_HONOURED
-from spinney.binding.pod_status import SCHEDULER_ERROR, UNSCHEDULABLE
-from spinney.binding.reporting import GangVerdict
 from spinney.cluster.dra.allocating import GivenDevice
 from spinney.cluster.dra.book import ClaimKey
 from spinney.cluster.pods import PodKey
 from spinney.explain.reasons import Explanation
 from spinney.explain.rendering import condition_message, event_message
 from spinney.gangs.tree import GangKey
+from spinney.reporting.pod_gangs import GangVerdict
+from spinney.reporting.pods import SCHEDULER_ERROR, UNSCHEDULABLE
 
 if TYPE_CHECKING:
     from spinney.scheduler.framework.jobs import PodGroupInfo

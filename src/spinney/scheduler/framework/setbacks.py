@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final
 
-from spinney.binding.pod_status import SCHEDULER_ERROR
 from spinney.gangs.tree import GangKey
 from spinney.kube.backoff import exponential
+from spinney.reporting.pods import SCHEDULER_ERROR
 from spinney.scheduler.framework.results import FitError
 
 FIRST_SECONDS: Final = 1.0

@@ -17,8 +17,6 @@ from spinney.api.core import Pod
 from spinney.binding.binder import Binder
 from spinney.binding.evicting import Disruption, Evictor, Victim
 from spinney.binding.placement import BindFailure, ChosenDevice, ClaimAllocation, GangPlacement, Placement
-from spinney.binding.pod_status import SCHEDULER_ERROR
-from spinney.binding.reporting import PodVerdict, Reporter
 from spinney.cluster.statuses import ACTIVE_ALLOCATED, PodStatus
 from spinney.gangs.tree import GangKey
 from spinney.kube.backoff import exponential
@@ -26,6 +24,8 @@ from spinney.kube.cache import Change
 from spinney.kube.client import Client
 from spinney.kube.errors import Conflict, NotFound
 from spinney.kube.keys import Key
+from spinney.reporting.pod_gangs import PodVerdict, Reporter
+from spinney.reporting.pods import SCHEDULER_ERROR
 from spinney.scheduler.framework.results import Bind, CycleResult, Eviction, Unschedulable
 from spinney.scheduler.intake.inventory import Inventory
 from spinney.scheduler.process.commit import Moment, assume_gang, by_gang, changes_since, forget

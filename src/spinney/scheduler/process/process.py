@@ -23,17 +23,17 @@ from spinney.api.resource import Resource
 from spinney.binding.binder import Binder
 from spinney.binding.device_claims import DeviceClaims
 from spinney.binding.evicting import Evictor
-from spinney.binding.group_conditions import GROUP_KINDS
 from spinney.binding.repair import PartGangs
-from spinney.binding.reporting import Reporter
 from spinney.binding.shared_devices import SharedDevices
-from spinney.binding.unreadable import UnreadableObjects
 from spinney.binding.volumes import LateVolumes
 from spinney.kube.cache import Change, WatchCache
 from spinney.kube.client import Client
 from spinney.kube.errors import KubeError
 from spinney.kube.manager import Manager
 from spinney.kube.rounds import Rounds
+from spinney.reporting.pod_gangs import Reporter
+from spinney.reporting.pod_groups import GROUP_KINDS
+from spinney.reporting.unreadable import UnreadableObjects
 from spinney.scheduler.config import SchedulerConfig
 from spinney.scheduler.cycle.scheduler import Scheduler
 from spinney.scheduler.framework.plugin import PluginRegistry
@@ -49,14 +49,14 @@ from spinney.scheduler.process.cycle_metrics import CycleMetrics
 from spinney.scheduler.process.effects import ClusterEffects, Effects
 from spinney.scheduler.process.endpoint import Endpoint
 from spinney.scheduler.process.own_plugins import completing_first, without_shares
+from spinney.scheduler.process.queue_metrics import QueueMetrics
+from spinney.scheduler.process.queue_statuses import QueueStatuses
 from spinney.scheduler.process.recovering import give_back_claims
 from spinney.scheduler.process.releasing import Releases
 from spinney.scheduler.process.waking import confirms, may_change_decisions
 from spinney.scheduler.reporting.gang_conditions import GangConditions
 from spinney.scheduler.reporting.group_conditions import GroupConditions
 from spinney.scheduler.reporting.pod_group_conditions import PodGroupConditions
-from spinney.scheduler.reporting.queue_metrics import QueueMetrics
-from spinney.scheduler.reporting.queue_statuses import QueueStatuses
 from spinney.scheduler.reporting.volcano_groups import VolcanoGroups
 
 log = structlog.get_logger()

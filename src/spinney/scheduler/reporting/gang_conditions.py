@@ -11,7 +11,6 @@ from spinney.api.conditions import find_condition
 from spinney.api.labels import POD_GANG as POD_GANG_LABEL
 from spinney.api.labels import SCHEDULER_NAME
 from spinney.api.podgang import SCHEDULED, PodGang
-from spinney.binding.reporting import GangVerdict, Reporter
 from spinney.cluster.state import PodChange
 from spinney.cluster.statuses import PodStatus
 from spinney.gangs.book import GangMembers
@@ -22,6 +21,7 @@ from spinney.kube.cache import WatchCache
 from spinney.kube.controller import Controller, Requeue
 from spinney.kube.keys import Key
 from spinney.kube.manager import Manager
+from spinney.reporting.pod_gangs import GangVerdict, Reporter
 from spinney.scheduler.intake.inventory import Inventory
 from spinney.scheduler.topology.scoring import is_constrained, placement_score
 

@@ -10,8 +10,6 @@ from typing import Any, Final
 
 from spinney.api import workload_v1beta1
 from spinney.api.resource import Resource
-from spinney.binding.group_conditions import GROUP_KINDS, scheduled_patch
-from spinney.binding.reporting import GangVerdict
 from spinney.cluster.statuses import PodStatus
 from spinney.gangs import composites
 from spinney.gangs.book import GangMembers
@@ -22,6 +20,8 @@ from spinney.kube.controller import Controller, Requeue
 from spinney.kube.errors import Conflict, NotFound
 from spinney.kube.keys import Key
 from spinney.kube.manager import Manager
+from spinney.reporting.pod_gangs import GangVerdict
+from spinney.reporting.pod_groups import GROUP_KINDS, scheduled_patch
 from spinney.scheduler.framework.results import Unschedulable
 from spinney.scheduler.intake.inventory import Inventory
 from spinney.scheduler.reporting.gang_conditions import WAITING, verdict

@@ -14,7 +14,6 @@ import msgspec
 from spinney.api import kai
 from spinney.api.struct import JSON, to_json
 from spinney.api.time import timestamp
-from spinney.binding.pod_status import SCHEDULER_ERROR
 from spinney.gangs.sources import kai as kai_source
 from spinney.gangs.sources.context import LAST_EVICTION_ANNOTATION, LAST_START_ANNOTATION
 from spinney.gangs.tree import GangKey
@@ -25,6 +24,7 @@ from spinney.kube.errors import Conflict, NotFound
 from spinney.kube.events import EventRecorder, reference
 from spinney.kube.keys import Key
 from spinney.kube.manager import Manager
+from spinney.reporting.pods import SCHEDULER_ERROR
 from spinney.scheduler.framework.results import Unschedulable
 
 UNSCHEDULABLE_ON_POOL: Final = "UnschedulableOnNodePool"

@@ -11,8 +11,6 @@ from typing import Final
 
 from spinney.api import volcano
 from spinney.api.podgang import POD_GANG
-from spinney.binding.reporting import UNSCHEDULABLE, GangVerdict
-from spinney.binding.volcano_groups import GroupStanding, status_patch
 from spinney.cluster.state import PodChange
 from spinney.cluster.statuses import PodStatus
 from spinney.gangs.book import GangMembers
@@ -26,6 +24,8 @@ from spinney.kube.controller import Controller, Requeue
 from spinney.kube.errors import Conflict, NotFound
 from spinney.kube.keys import Key
 from spinney.kube.manager import Manager
+from spinney.reporting.pod_gangs import UNSCHEDULABLE, GangVerdict
+from spinney.reporting.volcano_groups import GroupStanding, status_patch
 from spinney.scheduler.framework.results import Unschedulable
 from spinney.scheduler.intake.inventory import Inventory
 from spinney.scheduler.reporting.gang_conditions import verdict

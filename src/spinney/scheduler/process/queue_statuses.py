@@ -21,7 +21,7 @@ from spinney.kube.errors import Conflict, KubeError, NotFound
 from spinney.kube.keys import Key
 from spinney.scheduler.fairshare.books import QueueBooks
 from spinney.scheduler.intake.inventory import Inventory
-from spinney.scheduler.reporting.queue_books import live_books
+from spinney.scheduler.process.queue_books import live_books
 
 log = structlog.get_logger()
 

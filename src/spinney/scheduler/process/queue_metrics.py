@@ -16,7 +16,7 @@ from spinney.binding.gang_metrics import LabelValues
 from spinney.scheduler.fairshare.amounts import GPU, RESOURCES, Amounts
 from spinney.scheduler.fairshare.books import QueueBook
 from spinney.scheduler.intake.inventory import Inventory
-from spinney.scheduler.reporting.queue_books import live_books
+from spinney.scheduler.process.queue_books import live_books
 
 _LABELS: Final = ("queue", "parent", "resource")
 _UNITS: Final = (1000, 1, GPU)

@@ -9,11 +9,11 @@ from spinney.api.meta import Condition
 from spinney.api.podgang import CONSTRAINT_NOT_HONOURED, DISRUPTION_TARGET, POD_GANG, SCHEDULED, PodGang
 from spinney.api.struct import JSON
 from spinney.api.time import timestamp
-from spinney.binding.pod_status import SCHEDULER_ERROR, UNSCHEDULABLE, PodStatusWriter, PodVerdict
 from spinney.kube.client import Client
 from spinney.kube.errors import NotFound
 from spinney.kube.events import EventRecorder, reference
 from spinney.kube.keys import key_of
+from spinney.reporting.pods import SCHEDULER_ERROR, UNSCHEDULABLE, PodStatusWriter, PodVerdict
 from spinney.runtime import Clock
 
 __all__ = ["EVICTED", "UNSCHEDULABLE", "GangVerdict", "PodVerdict", "Reporter", "gang_status"]

@@ -14,13 +14,13 @@ import structlog
 
 from spinney.api.core import POD, Pod
 from spinney.api.resource import Resource
-from spinney.binding.pod_status import SCHEDULER_ERROR, PodStatusWriter, PodVerdict
 from spinney.cluster.pods import PodKey
 from spinney.cluster.state import ClusterState
 from spinney.kube.cache import Change
 from spinney.kube.events import EventRecorder, reference
 from spinney.kube.keys import Key
 from spinney.kube.metrics import KubeMetrics
+from spinney.reporting.pods import SCHEDULER_ERROR, PodStatusWriter, PodVerdict
 
 log = structlog.get_logger()
 

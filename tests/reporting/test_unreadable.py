@@ -3,12 +3,12 @@
 from spinney.api.core import EVENT, NODE, POD, Node, NodeStatus, Pod
 from spinney.api.meta import Metadata
 from spinney.api.struct import convert
-from spinney.binding.unreadable import UnreadableObjects
 from spinney.kube.cache import Change
 from spinney.kube.client import Client
 from spinney.kube.events import EventRecorder
 from spinney.kube.keys import Key
 from spinney.kube.metrics import KubeMetrics
+from spinney.reporting.unreadable import UnreadableObjects
 from spinney.runtime import Runtime, run_virtual
 from spinney.scheduler.intake.inventory import Inventory
 from spinney.server import ApiServer

@@ -1,9 +1,9 @@
 """What is said about pods that wait: once, the latest, and never about another pod of the same name."""
 
 from spinney.api.core import EVENT, POD, Pod
-from spinney.binding.reporting import PodVerdict, Reporter
 from spinney.kube.events import EventRecorder
 from spinney.kube.keys import Key
+from spinney.reporting.pod_gangs import PodVerdict, Reporter
 from tests.conftest import Cluster
 
 MANIFEST = {
