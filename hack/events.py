@@ -249,8 +249,9 @@ COMPUTED: Final = {
         "SchedulerError",
         "ConstraintNotHonoured",
     },
-    "spinney.scheduler.reporting.pod_group_conditions": {"Unschedulable", "SchedulerError"},  # the verdict's word
+    "spinney.reporting.kai_groups": {"Unschedulable", "SchedulerError"},  # the verdict's word
     "spinney.binding.evicting": {"Evict", "GangReleased"},  # the disruption's word
+    "spinney.reporting.pod_groups": {"Scheduled"},  # the verdict's word
     "spinney.coscheduling.group_status": {"Preempting"},  # what the process tells about
     "spinney.operator.status.last_errors": {"NameTaken", "MissingTemplate", "TooLarge"},  # the error's name
     "spinney.operator.controllers.podcliqueset": {"NameTaken", "MissingTemplate", "TooLarge"},  # the error's name
@@ -273,11 +274,15 @@ def recorded() -> dict[str, set[str]]:
 
 def _reasons(path: Path, name: str) -> Iterator[str]:
     for node in ast.walk(ast.parse(path.read_text())):
-        if not (isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "event"):
+        if not isinstance(node, ast.Call):
             continue
-        if len(node.args) < 3:
+        if isinstance(node.func, ast.Attribute) and node.func.attr == "event" and len(node.args) > 2:
+            reason = node.args[2]
+        elif isinstance(node.func, ast.Name) and node.func.id == "ObjectEvent":
+            reason = node.args[1]
+        else:
             continue
-        constant = _constant(node.args[2], import_module(name))
+        constant = _constant(reason, import_module(name))
         if constant is not None:
             yield constant
         elif name in COMPUTED:

@@ -3,7 +3,7 @@
 from spinney.api.core import EVENT, POD, Pod
 from spinney.kube.events import EventRecorder
 from spinney.kube.keys import Key
-from spinney.reporting.pod_gangs import PodVerdict, Reporter
+from spinney.reporting.pods import PodStatusWriter, PodVerdict
 from tests.conftest import Cluster
 
 MANIFEST = {
@@ -12,8 +12,8 @@ MANIFEST = {
 }
 
 
-def a_reporter(cluster: Cluster, events: EventRecorder) -> Reporter:
-    return Reporter(cluster.client, cluster.runtime.clock, events, event_reason="Unschedulable")
+def a_writer(cluster: Cluster, events: EventRecorder) -> PodStatusWriter:
+    return PodStatusWriter(cluster.client, events, event_reason="Unschedulable")
 
 
 async def message_on(cluster: Cluster) -> str:
@@ -24,13 +24,13 @@ async def message_on(cluster: Cluster) -> str:
 async def test_the_latest_verdict_is_the_one_that_stays(cluster: Cluster) -> None:
     """Verdicts that follow each other quickly end with the last one in the condition; the same again is not written."""
     events = EventRecorder(cluster.client, "test-scheduler")
-    reporter = a_reporter(cluster, events)
+    writer = a_writer(cluster, events)
     pod = await cluster.client.create(POD, MANIFEST, cluster.namespace, type=Pod)
     key, uid = Key(cluster.namespace, "waits"), pod.metadata.uid or ""
 
     for message in ("no node", "no room", "no quota", "no quota"):
-        reporter.unschedulable([PodVerdict(key, uid, message, message)])
-    await reporter.flush()
+        writer.all_wait([PodVerdict(key, uid, message, message)])
+    await writer.flush()
     await events.flush()
 
     assert await message_on(cluster) == "no quota"
@@ -41,12 +41,12 @@ async def test_the_latest_verdict_is_the_one_that_stays(cluster: Cluster) -> Non
 async def test_a_pod_that_took_the_name_is_not_told(cluster: Cluster) -> None:
     """A verdict on a pod that is gone is not written to the one that was created in its place, and nothing fails."""
     events = EventRecorder(cluster.client, "test-scheduler")
-    reporter = a_reporter(cluster, events)
+    writer = a_writer(cluster, events)
     await cluster.client.create(POD, MANIFEST, cluster.namespace)
 
     stale = PodVerdict(Key(cluster.namespace, "waits"), "11111111-2222-3333-4444-555555555555", "no room", "no room")
-    reporter.unschedulable([stale])
-    await reporter.flush()
+    writer.all_wait([stale])
+    await writer.flush()
     await events.flush()
 
     assert await message_on(cluster) == ""

@@ -2,7 +2,7 @@
 
 import pytest
 
-from spinney.binding.pod_status import UNSCHEDULABLE
+from spinney.reporting.pods import UNSCHEDULABLE
 from spinney.scheduler import DoesNotFit, Event, EventHandler, Plugin, PodGroupInfo, PodInfo, Session
 from spinney.scheduler.config import PluginOption, SchedulerConfig
 from spinney.scheduler.framework.plugin import UnknownPlugin

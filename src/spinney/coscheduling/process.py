@@ -49,7 +49,7 @@ from spinney.coscheduling.intake import Intake
 from spinney.coscheduling.metrics import CoschedulingMetrics
 from spinney.coscheduling.nominations import Nominations
 from spinney.coscheduling.pod_group_controller import PodGroupController
-from spinney.coscheduling.reporting import FAILED_SCHEDULING, Reports
+from spinney.coscheduling.reporting import Reports
 from spinney.coscheduling.scheduler import FLUSH_SECONDS, Refused, Scheduler
 from spinney.coscheduling.waiting import WaitingPods
 from spinney.gangs.intake import ClusterIntake
@@ -62,7 +62,7 @@ from spinney.kube.keys import Key
 from spinney.kube.manager import Manager
 from spinney.kube.rounds import Rounds
 from spinney.reporting.pod_groups import GROUP_KINDS
-from spinney.reporting.pods import PodStatusWriter
+from spinney.reporting.pods import FAILED_SCHEDULING, PodStatusWriter
 from spinney.reporting.unreadable import TakeIn, UnreadableObjects
 
 log = structlog.get_logger()
@@ -155,7 +155,7 @@ class CoschedulerProcess:
             metrics=self._metrics,
         )
         self._start: ScheduleStart | None = None
-        self._conditions: list[GroupConditions] = []
+        self._conditions = GroupConditions(self.manager, self.groups, events)
         self._controller: PodGroupController | None = None
         self._held: dict[GangKey, asyncio.TimerHandle] = {}
 
@@ -210,7 +210,7 @@ class CoschedulerProcess:
             cache: WatchCache[Any] = manager.cache(resource, GROUP_KINDS[resource].type)
             if resource != coscheduling.POD_GROUP:
                 follow(cache, partial(intake.group, GROUP_KINDS[resource].type))
-            self._conditions.append(GroupConditions(manager, resource, cache, self.groups, self._events))
+            self._conditions.follow(cache)
         follow(manager.cache(POD_DISRUPTION_BUDGET, PodDisruptionBudget), intake.budget)
         for resource, kind in _CONSTRAINTS.items():
             if resource in available or resource not in _DEVICES:
@@ -263,8 +263,8 @@ class CoschedulerProcess:
         self._metrics.preempted(len(victims))
         group = self.groups.of(beneficiary.key)
         if group is not None:
-            for each in self._conditions:
-                each.happened(group, PREEMPTING, f"{len(victims)} pods of lower priority make room on node {node}")
+            message = f"{len(victims)} pods of lower priority make room on node {node}"
+            self._conditions.happened(group, PREEMPTING, message)
         self.scheduler.displace(beneficiary, node)
 
     def _nominate(self, record: PodRecord, node: str) -> None:
@@ -283,16 +283,14 @@ class CoschedulerProcess:
             self._start.reached_permit(group)
 
     def _member_bound(self, group: Group) -> None:
-        for each in self._conditions:
-            each.bound(group)
+        self._conditions.bound(group)
         if self._controller is not None and group.key.source == coscheduling_source.SOURCE:
             self._controller.enqueue(Key(group.key.namespace, group.key.name))
 
     def _group_refused(self, group: Group, reason: str) -> None:
         self._woken.set()
         self._metrics.groups_rejected.inc()
-        for each in self._conditions:
-            each.refused(group, reason)
+        self._conditions.refused(group, reason)
 
     # -- groups that cannot be tried ---------------------------------------------------------------------------------
 
@@ -312,8 +310,7 @@ class CoschedulerProcess:
                 status = plugin.pre_enqueue(record.pod)
                 if not status.ok:
                     self._reports.held(record, status.message)
-                    for each in self._conditions:
-                        each.refused(group, status.message)
+                    self._conditions.refused(group, status.message)
                     break
 
 

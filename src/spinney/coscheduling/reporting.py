@@ -1,7 +1,5 @@
 """Telling people why a pod waits, in kube-scheduler's words."""
 
-from typing import Final
-
 from spinney.cluster.filters import FilterResult
 from spinney.cluster.pods import PodRecord
 from spinney.cluster.state import ClusterState
@@ -11,9 +9,6 @@ from spinney.coscheduling.wording import nodes_counted
 from spinney.explain.rendering import EVENT_BYTES, bounded
 from spinney.kube.keys import Key
 from spinney.reporting.pods import POD_SCHEDULED, SCHEDULER_ERROR, UNSCHEDULABLE, PodStatusWriter, PodVerdict
-
-FAILED_SCHEDULING: Final = "FailedScheduling"
-"""The reason of the events that say why a pod or group waits."""
 
 
 class Reports:

@@ -1,67 +1,92 @@
-"""Telling people: the PodScheduled condition and events of pods, and the Scheduled condition of gangs."""
+"""What PodGangs say: Scheduled, DisruptionTarget and the placement score, of the gangs that are placed here.
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+Gangs of other schedulers are left to the operator, which derives the condition from pods.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
 from datetime import datetime
 
 from spinney.api.conditions import find_condition
+from spinney.api.labels import SCHEDULER_NAME
 from spinney.api.meta import Condition
 from spinney.api.podgang import CONSTRAINT_NOT_HONOURED, DISRUPTION_TARGET, POD_GANG, SCHEDULED, PodGang
 from spinney.api.struct import JSON
 from spinney.api.time import timestamp
+from spinney.cluster.statuses import PodStatus
+from spinney.gangs.book import GangMembers
+from spinney.gangs.sources import podgang
+from spinney.gangs.tree import GangKey
 from spinney.kube.client import Client
-from spinney.kube.errors import NotFound
-from spinney.kube.events import EventRecorder, reference
-from spinney.kube.keys import key_of
-from spinney.reporting.pods import SCHEDULER_ERROR, UNSCHEDULABLE, PodStatusWriter, PodVerdict
-from spinney.runtime import Clock
+from spinney.kube.keys import Key, key_of
+from spinney.reporting.controller import ObjectEvent, StatusKind
+from spinney.reporting.pods import SCHEDULER_ERROR, UNSCHEDULABLE
+from spinney.reporting.verdicts import WAITING, GangVerdict, Standing
+from spinney.runtime import Runtime
 
-__all__ = ["EVICTED", "UNSCHEDULABLE", "GangVerdict", "PodVerdict", "Reporter", "gang_status"]
-
+BACKEND = "spinney-scheduler"
 EVICTED = "EvictedByScheduler"
 _REFUSED = frozenset({UNSCHEDULABLE, SCHEDULER_ERROR, CONSTRAINT_NOT_HONOURED})
 
 
-@dataclass(frozen=True, slots=True)
-class GangVerdict:
-    """Whether a gang has what it needs, the word for it and the one sentence about it."""
+class PodGangStatus(StatusKind[PodGang]):
+    """The scheduler's part of the status of PodGangs. Mutable: it remembers for whom gangs were disrupted."""
 
-    scheduled: bool
-    reason: str
-    message: str
-    placement_score: float | None = None
-    disruption: str = ""
-    """For whom pods of the gang were evicted, while it has not recovered."""
+    name = "gang-conditions"
+    resource = POD_GANG
+    sources = frozenset({podgang.SOURCE})
+    having_nodes = frozenset({PodStatus.BOUND, PodStatus.RUNNING})
+    follows_objects = True
+    follows_pods = True
 
+    def __init__(self, score: Callable[[GangMembers], float]) -> None:
+        self._score = score
+        self._disruptions: dict[GangKey, str] = {}
 
-class Reporter(PodStatusWriter):
-    """Writes verdicts of one scheduler, on pods and on gangs. Mutable: it remembers what it said about pods."""
+    def disrupted(self, gang: GangKey, message: str) -> None:
+        """Note that pods of a gang were evicted, and why; forgotten when the gang has all it needs again."""
+        if gang.source in self.sources:
+            self._disruptions[gang] = message
 
-    def __init__(self, client: Client, clock: Clock, events: EventRecorder, *, event_reason: str) -> None:
-        super().__init__(client, events, event_reason=event_reason)
-        self._clock = clock
+    def gang_of(self, found: PodGang) -> GangKey:
+        """Return its own key."""
+        return podgang.key_of(found)
 
-    def unschedulable(self, verdicts: Sequence[PodVerdict]) -> None:
-        """Say why pods wait, where that was not said before; returns at once."""
-        for verdict in verdicts:
-            self.waits(verdict)
+    def patch(self, found: PodGang, standing: Standing, runtime: Runtime) -> JSON | None:
+        """Return the status, unless the gang is another scheduler's."""
+        if standing.said is None or found.metadata.labels.get(SCHEDULER_NAME, BACKEND) != BACKEND:
+            return None
+        # An absent condition means False: a gang that has only just come needs no word.
+        if standing.said.reason == WAITING and find_condition(found.status.conditions, SCHEDULED) is None:
+            return None
+        return gang_status(found, self._completed(standing.said, standing.members), now=runtime.clock.now())
 
-    async def gang(self, gang: PodGang, verdict: GangVerdict) -> None:
-        """Write how far a PodGang has come, unless its status says so already."""
-        status = gang_status(gang, verdict, now=self._clock.now())
-        if status is None:
-            return
-        key = key_of(gang)
-        body: JSON = {"metadata": {"name": key.name, "namespace": key.namespace}, "status": status}
-        try:
-            await self._client.apply(POD_GANG, body, subresource="status")
-        except NotFound:
-            return
-        was = find_condition(gang.status.conditions, SCHEDULED)
-        if verdict.scheduled and (was is None or was.status != "True"):
-            self._events.event(reference(POD_GANG, gang), "Normal", SCHEDULED, verdict.message)
-        elif verdict.reason in _REFUSED and (was is None or was.message != verdict.message):
-            self._events.event(reference(POD_GANG, gang), "Warning", verdict.reason, verdict.message)
+    def event_with(self, found: PodGang, standing: Standing, patch: JSON) -> ObjectEvent | None:
+        """Tell that a gang is scheduled now, or why it is not."""
+        del patch
+        said, was = standing.said, find_condition(found.status.conditions, SCHEDULED)
+        if said is not None and said.scheduled and (was is None or was.status != "True"):
+            return ObjectEvent("Normal", SCHEDULED, said.message)
+        if said is not None and said.reason in _REFUSED and (was is None or was.message != said.message):
+            return ObjectEvent("Warning", said.reason, said.message)
+        return None
+
+    def gone(self, key: Key) -> None:
+        """Forget who disrupted a gang."""
+        self._disruptions.pop(GangKey(podgang.SOURCE, *key), None)
+
+    async def write(self, client: Client, found: PodGang, patch: JSON) -> None:
+        """Apply the scheduler's part: others have theirs."""
+        key = key_of(found)
+        body: JSON = {"metadata": {"name": key.name, "namespace": key.namespace}, "status": patch}
+        await client.apply(POD_GANG, body, subresource="status")
+
+    def _completed(self, said: GangVerdict, members: GangMembers | None) -> GangVerdict:
+        assert members is not None, "whatever is said is said of pods"
+        if said.scheduled:
+            self._disruptions.pop(members.gang.key, None)
+            return replace(said, placement_score=self._score(members))
+        return replace(said, disruption=self._disruptions.get(members.gang.key, ""))
 
 
 def gang_status(gang: PodGang, verdict: GangVerdict, *, now: datetime) -> JSON | None:

@@ -1,12 +1,11 @@
-"""The condition by which groups of pods say that they are scheduled, or why not, for every kind that has one.
+"""The condition by which Kubernetes' own PodGroups and scheduler-plugins' say that they are scheduled, or why not.
 
-Of Kubernetes' own groups it stays True once it is, for there it is history, not health, as kube-scheduler keeps it; of
-scheduler-plugins' groups it follows what is.
+Groups whose pods ask for another scheduler are left to that one. Of Kubernetes' own groups the condition stays True
+once it is, for there it is history, not health, as kube-scheduler keeps it; of scheduler-plugins' it follows what is.
 """
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
-from datetime import datetime
 from typing import Any, Final
 
 from spinney.api import coscheduling, workload_v1alpha2, workload_v1beta1
@@ -14,8 +13,16 @@ from spinney.api.conditions import find_condition, is_true, set_condition
 from spinney.api.meta import Condition, ConditionStatus
 from spinney.api.resource import Resource
 from spinney.api.struct import JSON, to_json
+from spinney.explain.rendering import EVENT_BYTES, bounded
+from spinney.gangs import composites
 from spinney.gangs.sources import coscheduling as coscheduling_source
 from spinney.gangs.sources import native
+from spinney.gangs.tree import GangKey
+from spinney.kube.keys import Key
+from spinney.reporting.controller import ObjectEvent, StatusKind
+from spinney.reporting.pods import FAILED_SCHEDULING
+from spinney.reporting.verdicts import WAITING, Standing, Standings, is_served
+from spinney.runtime import Runtime
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,19 +50,51 @@ GROUP_KINDS: Final[Mapping[Resource, GroupKind]] = {
 """The kinds of group whose status a scheduler writes to; an API server serves at most one of Kubernetes' own."""
 
 
-def settled(kind: GroupKind, group: Any) -> bool:
-    """Return whether nothing will ever be said of a group again."""
-    return kind.native and is_true(group.status.conditions, kind.condition)
+class ScheduledCondition(StatusKind[Any]):
+    """The condition of one kind of group. ``tells`` has every turn of a group that is not native told in an event."""
 
+    def __init__(self, resource: Resource, *, names: Collection[str] = (), tells: bool = False) -> None:
+        self.name = f"scheduled condition of {resource.plural}.{resource.group}"
+        self.resource = resource
+        self._kind = GROUP_KINDS[resource]
+        self._names = names
+        self._tells = tells and not self._kind.native
+        self.sources = frozenset({self._kind.source}) | (
+            {composites.SOURCE} if resource == workload_v1beta1.POD_GROUP else frozenset()
+        )
 
-def scheduled_patch(kind: GroupKind, group: Any, *, scheduled: bool, reason: str, message: str, now: datetime) -> JSON:
-    """Return the patch of a group's status that says so, for the version at hand; empty if it says so already."""
-    was = find_condition(group.status.conditions, kind.condition)
-    status: ConditionStatus = "True" if scheduled else "False"
-    if settled(kind, group) or (was is not None and (was.status, was.message) == (status, message)):
-        return {}
-    condition = Condition(type=kind.condition, status=status, reason=reason, message=message)
-    return {
-        "metadata": {"resourceVersion": group.metadata.resource_version},
-        "status": {"conditions": [to_json(each) for each in set_condition(group.status.conditions, condition, now)]},
-    }
+    def gang_of(self, found: Any) -> GangKey:
+        """Return its own key."""
+        return GangKey(self._kind.source, found.metadata.namespace or "", found.metadata.name)
+
+    def keys(self, gang: GangKey, standings: Standings) -> list[Key]:
+        """Return the group of a gang, or those of the parts of a composite."""
+        names = [gang.name] if gang.source == self._kind.source else standings.parts(gang)
+        return [Key(gang.namespace, name) for name in names]
+
+    def patch(self, found: Any, standing: Standing, runtime: Runtime) -> JSON | None:
+        """Return the condition, for the version at hand."""
+        said, kind = standing.said, self._kind
+        was = find_condition(found.status.conditions, kind.condition)
+        if said is None or said.reason == WAITING or not is_served(standing.members, self._names):
+            return None
+        status: ConditionStatus = "True" if said.scheduled else "False"
+        settled = kind.native and is_true(found.status.conditions, kind.condition)
+        if settled or (was is not None and (was.status, was.message) == (status, said.message)):
+            return None
+        condition = Condition(type=kind.condition, status=status, reason=said.reason, message=said.message)
+        conditions = set_condition(found.status.conditions, condition, runtime.clock.now())
+        return {
+            "metadata": {"resourceVersion": found.metadata.resource_version},
+            "status": {"conditions": [to_json(each) for each in conditions]},
+        }
+
+    def event_with(self, found: Any, standing: Standing, patch: JSON) -> ObjectEvent | None:
+        """Tell that a group is scheduled, or why not."""
+        del found, patch
+        said = standing.said
+        if said is None or not self._tells:
+            return None
+        if said.scheduled:
+            return ObjectEvent("Normal", said.reason, said.message)
+        return ObjectEvent("Warning", FAILED_SCHEDULING, bounded(said.message, EVENT_BYTES))

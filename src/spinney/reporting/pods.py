@@ -10,7 +10,7 @@ not one per attempt.
 
 import asyncio
 from collections import OrderedDict
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Iterable
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -30,6 +30,8 @@ log = structlog.get_logger()
 POD_SCHEDULED: Final = "PodScheduled"
 UNSCHEDULABLE: Final = "Unschedulable"
 SCHEDULER_ERROR: Final = "SchedulerError"
+FAILED_SCHEDULING: Final = "FailedScheduling"
+"""The reason of kube-scheduler's events that say why a pod or group waits."""
 
 _IN_FLIGHT: Final = 8
 
@@ -84,6 +86,11 @@ class PodStatusWriter:
         turned = not verdict.known_to_wait and (before is None or before[0] != uid)
         news = self._news(key, uid)
         self._put(key, replace(news, condition=(verdict.reason, verdict.message), turned=news.turned or turned))
+
+    def all_wait(self, verdicts: Iterable[PodVerdict]) -> None:
+        """Say the same of many."""
+        for verdict in verdicts:
+            self.waits(verdict)
 
     def nominate(self, pod: Key, uid: str, node: str) -> None:
         """Say which node a pod was promised; an empty one takes the promise back."""

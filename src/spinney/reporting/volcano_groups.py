@@ -8,74 +8,89 @@ has its minimum; where Volcano leaves the other as it was, here it becomes False
 * ``Inqueue``: the group waits. ``Pending`` would say that it may not even have pods yet, and nobody here forbids that.
 """
 
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Collection
 from datetime import datetime
 from typing import Final
 
 from msgspec import structs
 
+from spinney.api.podgang import POD_GANG
 from spinney.api.struct import JSON, to_json
-from spinney.api.volcano import PodGroup, PodGroupCondition, PodGroupStatus
+from spinney.api.volcano import POD_GROUP, PodGroup, PodGroupCondition, PodGroupStatus
+from spinney.cluster.statuses import PodStatus
+from spinney.gangs.sources import podgang, volcano
+from spinney.gangs.tree import GangKey
+from spinney.reporting.controller import StatusKind
+from spinney.reporting.verdicts import Standing, is_served
+from spinney.runtime import Runtime
 
 SCHEDULED: Final = "Scheduled"
 UNSCHEDULABLE: Final = "Unschedulable"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GroupStanding:
-    """How a group stands: whether its minimum has nodes, why not if it was refused, and its pods by phase."""
+class VolcanoGroupStatus(StatusKind[PodGroup]):
+    """Phase, conditions and counts of the groups whose pods are placed here.
 
-    scheduled: bool
-    refusal: str
-    """Why the last cycle could not place it, if so."""
-    reason: str
-    """The word for that."""
-    message: str
-    """How many of its pods are placed, in words."""
-    pods: int
-    running: int
-    succeeded: int
-    failed: int
-
-
-def status_patch(group: PodGroup, standing: GroupStanding, *, transition: str, now: datetime) -> JSON:
-    """Return the patch of a group's status that says how it stands, for the version at hand; empty if it does so.
-
-    ``transition`` identifies what changes at once, as the uid of a session does for Volcano.
+    Groups whose pods ask for another scheduler, Volcano's above all, are left to that one.
     """
-    before = group.status
-    after = structs.replace(
-        before,
-        phase=_phase(before, standing),
-        conditions=_conditions(before, standing, transition, now),
-        running=standing.running,
-        succeeded=standing.succeeded,
-        failed=standing.failed,
-    )
-    if after == before:
-        return {}
-    counts = {"running": after.running, "succeeded": after.succeeded, "failed": after.failed}  # zeros are said, too
-    return {
-        "metadata": {"resourceVersion": group.metadata.resource_version},
-        "status": {**to_json(after), **counts},
-    }
+
+    name = "volcano-groups"
+    resource = POD_GROUP
+    sources = frozenset({volcano.SOURCE, podgang.SOURCE})
+    having_nodes = StatusKind.having_nodes | {PodStatus.SUCCEEDED}
+    follows_pods = True
+
+    def __init__(self, names: Collection[str]) -> None:
+        self._names = names
+
+    def gang_of(self, found: PodGroup) -> GangKey:
+        """Return whose pods it has: of a group that an operator made for a PodGang, that gang's."""
+        key, maker = volcano.key_of(found), found.metadata.controller
+        if maker is not None and maker.kind == POD_GANG.kind:
+            return GangKey(podgang.SOURCE, key.namespace, maker.name)
+        return key
+
+    def patch(self, found: PodGroup, standing: Standing, runtime: Runtime) -> JSON | None:
+        """Return the status, for the version at hand."""
+        members = standing.members
+        if standing.said is None or members is None or not members.pods or not is_served(members, self._names):
+            return None
+        phases = Counter(record.status for _, record in members.pods.values())
+        before = found.status
+        after = structs.replace(
+            before,
+            phase=_phase(before, standing, phases, len(members.pods)),
+            conditions=_conditions(before, standing, runtime.uid(), runtime.clock.now()),
+            running=phases[PodStatus.RUNNING],
+            succeeded=phases[PodStatus.SUCCEEDED],
+            failed=phases[PodStatus.FAILED],
+        )
+        if after == before:
+            return None
+        counts = {"running": after.running, "succeeded": after.succeeded, "failed": after.failed}  # zeros are said, too
+        return {
+            "metadata": {"resourceVersion": found.metadata.resource_version},
+            "status": {**to_json(after), **counts},
+        }
 
 
-def _phase(before: PodGroupStatus, standing: GroupStanding) -> str | None:
-    if standing.scheduled:
-        return "Completed" if standing.succeeded == standing.pods else "Running"
-    if not standing.refusal:
+def _phase(before: PodGroupStatus, standing: Standing, phases: Counter[PodStatus], pods: int) -> str | None:
+    if standing.said is not None and standing.said.scheduled:
+        return "Completed" if phases[PodStatus.SUCCEEDED] == pods else "Running"
+    if standing.refused is None:
         return before.phase
-    return "Unknown" if standing.running else "Inqueue"
+    return "Unknown" if phases[PodStatus.RUNNING] else "Inqueue"
 
 
 def _conditions(
-    before: PodGroupStatus, standing: GroupStanding, transition: str, now: datetime
+    before: PodGroupStatus, standing: Standing, transition: str, now: datetime
 ) -> tuple[PodGroupCondition, ...]:
-    if standing.scheduled:
-        true, false, reason, message = SCHEDULED, UNSCHEDULABLE, SCHEDULED, standing.message
-    elif standing.refusal:
-        true, false, reason, message = UNSCHEDULABLE, SCHEDULED, standing.reason, standing.refusal
+    """Return the conditions; ``transition`` identifies what changes at once, as a session's uid does for Volcano."""
+    if standing.said is not None and standing.said.scheduled:
+        true, false, reason, message = SCHEDULED, UNSCHEDULABLE, SCHEDULED, standing.said.message
+    elif standing.refused is not None:
+        true, false, reason, message = UNSCHEDULABLE, SCHEDULED, standing.refused.reason, standing.refused.message
     else:
         return before.conditions
     said = PodGroupCondition(

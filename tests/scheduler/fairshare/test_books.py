@@ -4,7 +4,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from spinney.scheduler.fairshare import ZERO, Amounts, QueueBooks, QueueTree
-from spinney.scheduler.process.queue_statuses import queue_statuses
+from spinney.scheduler.process.queue_books import queue_statuses
 from tests.scheduler.fairshare.strategies import a_queue, amounts, books_of, gpus, trees
 
 

@@ -11,7 +11,8 @@ from spinney.api.meta import Condition, ObjectMeta
 from spinney.api.podgang import DISRUPTION_TARGET, SCHEDULED, PodGang, PodGangStatus
 from spinney.api.struct import convert
 from spinney.gangs.tree import GroupSet, PodSet, TopologyConstraint
-from spinney.reporting.pod_gangs import GangVerdict, gang_status
+from spinney.reporting.pod_gangs import gang_status
+from spinney.reporting.verdicts import GangVerdict
 from spinney.scheduler.topology.levels import Topology
 from spinney.scheduler.topology.resolving import Topologies
 from spinney.scheduler.topology.scoring import placement_score

@@ -14,8 +14,8 @@ from spinney.cluster.pods import PodKey
 from spinney.explain.reasons import Explanation
 from spinney.explain.rendering import condition_message, event_message
 from spinney.gangs.tree import GangKey
-from spinney.reporting.pod_gangs import GangVerdict
 from spinney.reporting.pods import SCHEDULER_ERROR, UNSCHEDULABLE
+from spinney.reporting.verdicts import GangVerdict
 
 if TYPE_CHECKING:
     from spinney.scheduler.framework.jobs import PodGroupInfo
@@ -111,7 +111,13 @@ class Unschedulable:
         """Return the word and the sentence for conditions."""
         unmet = any(error.reason == CONSTRAINT_NOT_HONOURED for error in self.errors)
         reason = CONSTRAINT_NOT_HONOURED if unmet else self.reason
-        return GangVerdict(scheduled=False, reason=reason, message=self.message)
+        message = self.message
+        causes = tuple(
+            # The explanation has looked at the nodes, the attempt has not.
+            (each.reason, message if self.explanation and each.reason == POD_SCHEDULING_ERRORS else each.message)
+            for each in self.errors
+        )
+        return GangVerdict(scheduled=False, reason=reason, message=message, event=self.event, causes=causes)
 
     @property
     def message(self) -> str:
@@ -121,10 +127,6 @@ class Unschedulable:
         reason = self.errors[0].reason if len(self.errors) == 1 else "Unable to schedule podgroup"
         texts = sorted({error.message for error in self.errors})
         return f"{reason}: {'. '.join(texts)}"
-
-    def said(self, error: FitError) -> str:
-        """Return what an error tells: the explanation has looked at the nodes, the attempt has not."""
-        return self.message if self.explanation is not None and error.reason == POD_SCHEDULING_ERRORS else error.message
 
     @property
     def event(self) -> str:

@@ -24,16 +24,16 @@ from spinney.kube.cache import Change
 from spinney.kube.client import Client
 from spinney.kube.errors import Conflict, NotFound
 from spinney.kube.keys import Key
-from spinney.reporting.pod_gangs import PodVerdict, Reporter
-from spinney.reporting.pods import SCHEDULER_ERROR
+from spinney.reporting.kai_groups import KaiGroupStatus
+from spinney.reporting.pod_gangs import PodGangStatus
+from spinney.reporting.pods import SCHEDULER_ERROR, PodStatusWriter, PodVerdict
 from spinney.scheduler.framework.results import Bind, CycleResult, Eviction, Unschedulable
 from spinney.scheduler.intake.inventory import Inventory
 from spinney.scheduler.process.commit import Moment, assume_gang, by_gang, changes_since, forget
 from spinney.scheduler.process.cycle_metrics import CycleMetrics
 from spinney.scheduler.process.gang_references import gang_reference
 from spinney.scheduler.process.releasing import Releases
-from spinney.scheduler.reporting.gang_conditions import GangConditions
-from spinney.scheduler.reporting.pod_group_conditions import PodGroupConditions
+from spinney.scheduler.process.verdicts import Verdicts
 
 log = structlog.get_logger()
 
@@ -65,18 +65,6 @@ class Effects(Protocol):
         ...
 
 
-class GroupStatuses(Protocol):
-    """Whoever says on groups of some kind how they stand."""
-
-    def bound(self, gang: GangKey) -> None:
-        """Hear of a gang whose pods were bound."""
-        ...
-
-    def refused(self, unschedulable: Sequence[Unschedulable]) -> None:
-        """Hear of everything that the last cycle could not place."""
-        ...
-
-
 @dataclass(frozen=True, slots=True)
 class _Wait:
     """Since when a gang could have had nodes: the creation of its youngest pod."""
@@ -96,10 +84,10 @@ class ClusterEffects:
         *,
         binder: Binder,
         evictor: Evictor,
-        reporter: Reporter,
-        conditions: GangConditions,
-        pod_groups: PodGroupConditions,
-        groups: Sequence[GroupStatuses],
+        pod_status: PodStatusWriter,
+        verdicts: Verdicts,
+        pod_gangs: PodGangStatus,
+        kai_groups: KaiGroupStatus,
         releases: Releases,
         metrics: CycleMetrics,
         wake: Callable[[], None],
@@ -108,10 +96,10 @@ class ClusterEffects:
         self._inventory = inventory
         self._binder = binder
         self._evictor = evictor
-        self._reporter = reporter
-        self._conditions = conditions
-        self._pod_groups = pod_groups
-        self._groups = tuple(groups)
+        self._pod_status = pod_status
+        self._verdicts = verdicts
+        self._pod_gangs = pod_gangs
+        self._kai_groups = kai_groups
         self._releases = releases
         self._metrics = metrics
         self._wake = wake
@@ -122,7 +110,7 @@ class ClusterEffects:
         """Drop what was said about a pod that is gone, and look at the gang that loses it."""
         pod = change.new
         if pod is None:
-            self._reporter.forget(change.key)
+            self._pod_status.forget(change.key)
             self._refusals.pop(change.key, None)
         if pod is None or pod.terminal or pod.metadata.deletion_timestamp is not None:
             record = self._inventory.cluster.pod(change.key)
@@ -151,7 +139,9 @@ class ClusterEffects:
         evictions = {eviction.pod: eviction for eviction in result.evictions}
         for disruption in self._disruptions(result.evictions):
             self._begin(self._try_to_evict(disruption, evictions), f"evict for {disruption.name}")
-        self._pod_groups.started(result.started, self._client.runtime.clock.now())
+        self._kai_groups.started(result.started, self._client.runtime.clock.now())
+        for gang in result.started:
+            self._verdicts.look_at(gang)
         self._report(result.unschedulable)
 
     async def finish(self) -> None:
@@ -159,7 +149,7 @@ class ClusterEffects:
         self._binder.interrupt()
         while self._under_way:
             await asyncio.wait(self._under_way)
-        await self._reporter.flush()
+        await self._pod_status.flush()
 
     def _begin(self, work: Coroutine[Any, Any, None], name: str) -> None:
         task = asyncio.create_task(work, name=name)
@@ -186,7 +176,7 @@ class ClusterEffects:
         log.error("gang set back", gang=str(gang), doing="binding", exc_info=error)
         self._metrics.errors.labels("binding").inc()
         message = f"the scheduler failed while binding it: {type(error).__name__}: {error}; it is tried again later"
-        self._reporter.unschedulable(
+        self._pod_status.all_wait(
             [PodVerdict(bind.pod, bind.uid, message, message, reason=SCHEDULER_ERROR) for bind in binds]
         )
         asyncio.get_running_loop().call_later(_LONGEST_HOLD, self._give_back, gang, binds)
@@ -202,10 +192,9 @@ class ClusterEffects:
             self._metrics.gangs.waited(waited, queue=wait.queue, pods=wait.pods)
         self._metrics.bound.inc(len(outcome.bound))
         for placement in outcome.bound:
-            self._reporter.forget(placement.pod)
+            self._pod_status.forget(placement.pod)
             self._refusals.pop(placement.pod, None)
-        for groups in self._groups:
-            groups.bound(gang)
+        self._verdicts.look_at(gang)
         if outcome.failed:
             self._metrics.refused.inc(len(outcome.failed))
             lost = {failure.placement.pod for failure in outcome.failed}
@@ -271,8 +260,9 @@ class ClusterEffects:
             gang = eviction.gang
             self._metrics.gangs.evicted(1, queue=eviction.queue, reason=eviction.action)
             self._inventory.note_eviction(gang, now)
-            self._conditions.disrupted(gang, victim.message)
-            self._pod_groups.evicted([gang], now)
+            self._pod_gangs.disrupted(gang, victim.message)
+            self._kai_groups.evicted([gang], now)
+            self._verdicts.look_at(gang)
         if len(gone) < len(disruption.victims):
             asyncio.get_running_loop().call_later(_EVICT_AGAIN, self._wake)
 
@@ -282,14 +272,11 @@ class ClusterEffects:
             if found is None:
                 continue
             message = refused.message
-            self._reporter.unschedulable(
+            self._pod_status.all_wait(
                 [
                     PodVerdict(record.key, record.uid, message, message, reason=refused.reason)
                     for _, record in found.pods.values()
                     if record.status is PodStatus.PENDING
                 ]
             )
-        self._pod_groups.refused(unschedulable)
-        for groups in self._groups:
-            groups.refused(unschedulable)
-        self._conditions.refused({refused.gang: refused.verdict for refused in unschedulable})
+        self._verdicts.refused(unschedulable)

@@ -16,9 +16,8 @@ from typing import Any
 import msgspec
 import structlog
 
-from spinney.api import kai, volcano
+from spinney.api import kai
 from spinney.api.core import NODE, PERSISTENT_VOLUME_CLAIM, POD, Node, Pod
-from spinney.api.podgang import POD_GANG
 from spinney.api.resource import Resource
 from spinney.binding.binder import Binder
 from spinney.binding.device_claims import DeviceClaims
@@ -31,9 +30,14 @@ from spinney.kube.client import Client
 from spinney.kube.errors import KubeError
 from spinney.kube.manager import Manager
 from spinney.kube.rounds import Rounds
-from spinney.reporting.pod_gangs import Reporter
-from spinney.reporting.pod_groups import GROUP_KINDS
+from spinney.reporting.controller import StatusController, StatusKind
+from spinney.reporting.kai_groups import KaiGroupStatus
+from spinney.reporting.pod_gangs import PodGangStatus
+from spinney.reporting.pod_groups import GROUP_KINDS, ScheduledCondition
+from spinney.reporting.pods import PodStatusWriter
+from spinney.reporting.queues import QueueStatuses
 from spinney.reporting.unreadable import UnreadableObjects
+from spinney.reporting.volcano_groups import VolcanoGroupStatus
 from spinney.scheduler.config import SchedulerConfig
 from spinney.scheduler.cycle.scheduler import Scheduler
 from spinney.scheduler.framework.plugin import PluginRegistry
@@ -49,15 +53,12 @@ from spinney.scheduler.process.cycle_metrics import CycleMetrics
 from spinney.scheduler.process.effects import ClusterEffects, Effects
 from spinney.scheduler.process.endpoint import Endpoint
 from spinney.scheduler.process.own_plugins import completing_first, without_shares
+from spinney.scheduler.process.queue_books import live_books, queue_statuses
 from spinney.scheduler.process.queue_metrics import QueueMetrics
-from spinney.scheduler.process.queue_statuses import QueueStatuses
 from spinney.scheduler.process.recovering import give_back_claims
 from spinney.scheduler.process.releasing import Releases
+from spinney.scheduler.process.verdicts import Verdicts
 from spinney.scheduler.process.waking import confirms, may_change_decisions
-from spinney.scheduler.reporting.gang_conditions import GangConditions
-from spinney.scheduler.reporting.group_conditions import GroupConditions
-from spinney.scheduler.reporting.pod_group_conditions import PodGroupConditions
-from spinney.scheduler.reporting.volcano_groups import VolcanoGroups
 
 log = structlog.get_logger()
 
@@ -116,13 +117,16 @@ class SchedulerProcess:
         self._moment: datetime | None = None
         registry = registry if registry is not None else default_registry()
         events = self.manager.recorder(COMPONENT)
-        reporter = Reporter(client, self._runtime.clock, events, event_reason=UNSCHEDULABLE_EVENT)
-        self._queue_statuses = QueueStatuses(client, self.inventory)
-        self._conditions = GangConditions(self.inventory, reporter)
-        self._pod_groups = PodGroupConditions(client, events, node_pool=config.node_pool)
-        groups = {kind: GroupConditions(client, self.inventory, kind) for kind in GROUP_KINDS}
-        volcano_groups = VolcanoGroups(client, self.inventory)
-        self._groups: tuple[GroupConditions | VolcanoGroups, ...] = (*groups.values(), volcano_groups)
+        pod_status = PodStatusWriter(client, events, event_reason=UNSCHEDULABLE_EVENT)
+        self._queue_statuses = QueueStatuses(
+            client, self.inventory.cluster, lambda: queue_statuses(live_books(self.inventory, self.inventory.queues))
+        )
+        self._verdicts = verdicts = Verdicts(self.inventory)
+        pod_gangs, kai_groups = PodGangStatus(verdicts.score), KaiGroupStatus(node_pool=config.node_pool)
+        names = self.inventory.scheduler_names
+        kinds: list[StatusKind[Any]] = [pod_gangs, kai_groups, VolcanoGroupStatus(names)]
+        kinds += [ScheduledCondition(resource, names=names) for resource in GROUP_KINDS]
+        self._statuses = [StatusController(kind, verdicts, self.manager, events) for kind in kinds]
         self._part_gangs = PartGangs(grace_seconds=config.part_gang_grace_seconds)
         evictor = Evictor(client, events)
         self._releases = Releases(
@@ -137,7 +141,7 @@ class SchedulerProcess:
         self._unreadable = UnreadableObjects(
             self.manager.metrics,
             cluster=self.inventory.cluster,
-            writer=reporter if self._writing else None,
+            writer=pod_status if self._writing else None,
             events=events if self._writing else None,
         )
         self._effects: Effects = effects or ClusterEffects(
@@ -145,10 +149,10 @@ class SchedulerProcess:
             self.inventory,
             evictor=evictor,
             binder=Binder(client, events, pre_bind=steps),
-            reporter=reporter,
-            conditions=self._conditions,
-            pod_groups=self._pod_groups,
-            groups=self._groups,
+            pod_status=pod_status,
+            verdicts=verdicts,
+            pod_gangs=pod_gangs,
+            kai_groups=kai_groups,
             releases=self._releases,
             metrics=self._metrics,
             wake=self._woken.set,
@@ -163,11 +167,8 @@ class SchedulerProcess:
         self.endpoint = Endpoint(self._scheduler, self._runtime.executor, self._log)
         self.manager.answer_others(self.endpoint.answer)
         self._reported: Mapping[Resource, Callable[[WatchCache[Any]], None]] = {
-            POD_GANG: self._conditions.follow,
             kai.QUEUE: self._queue_statuses.follow,
-            kai.POD_GROUP: self._pod_groups.follow,
-            volcano.POD_GROUP: volcano_groups.follow,
-            **{kind: conditions.follow for kind, conditions in groups.items()},
+            **{status.kind.resource: status.follow for status in self._statuses},
         }
         """Kinds whose status is written, and who follows them for that."""
         self._followed: set[Resource] = set()
@@ -186,10 +187,9 @@ class SchedulerProcess:
             for resource, follow in self._reported.items():
                 if resource in found:
                     follow(self.manager.cache(resource, _type_of(resource)))
-            self.manager.add(self._conditions.controller(self.manager))
-            self.manager.add(self._pod_groups.controller(self.manager))
-            for conditions in self._groups:
-                self.manager.add(conditions.controller(self.manager))
+            self._verdicts.tell(self._statuses)
+            for status in self._statuses:
+                self.manager.add(status.controller)
             self.manager.add_runnable("queue statuses", self._queue_statuses.run)
             self.manager.add_runnable("releases of part-bound gangs", self._releases.run)
         self.manager.add_runnable(CYCLES, self._cycle_for_ever)

@@ -4,6 +4,7 @@ A session keeps its own books, which move with its decisions (:mod:`spinney.sche
 hold is kept per queue by the book of gangs, so books cost the kinds of pods in a queue, not their number.
 """
 
+from spinney.api import kai
 from spinney.cluster.dra.book import claims_of
 from spinney.cluster.statuses import CHARGED, PodStatus
 from spinney.gangs.book import Holdings
@@ -53,3 +54,17 @@ def _write_up_claims(books: QueueBooks, inventory: Inventory) -> None:
             books.request(gang.queue, Amounts(gpu=gpus * GPU))
             if record.status in CHARGED:
                 books.charge(gang.queue, Amounts(gpu=gpus * GPU), preemptible=gang.preemptible)
+
+
+def queue_statuses(books: QueueBooks) -> dict[str, kai.QueueStatus]:
+    """Return the status of every queue by name, parents before children; conditions are their writers' business."""
+    tree = books.tree
+    return {
+        book.queue.name: kai.QueueStatus(
+            child_queues=tuple(sorted(tree.queues[child].name for child in tree.children[position])),
+            allocated=book.allocated.quantities(),
+            allocated_non_preemptible=book.allocated_non_preemptible.quantities(),
+            requested=book.requested.quantities(),
+        )
+        for position, book in enumerate(books.pages)
+    }

@@ -5,7 +5,7 @@ operator. Changes are gathered for a while, and only what differs is written.
 """
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Final
 
 import structlog
@@ -13,15 +13,12 @@ import structlog
 from spinney.api import kai
 from spinney.api.resource import Resource
 from spinney.api.struct import to_json
-from spinney.cluster.state import PodChange
+from spinney.cluster.state import ClusterState, PodChange
 from spinney.kube.cache import WatchCache
 from spinney.kube.client import Client
 from spinney.kube.discovery import served
 from spinney.kube.errors import Conflict, KubeError, NotFound
 from spinney.kube.keys import Key
-from spinney.scheduler.fairshare.books import QueueBooks
-from spinney.scheduler.intake.inventory import Inventory
-from spinney.scheduler.process.queue_books import live_books
 
 log = structlog.get_logger()
 
@@ -31,14 +28,16 @@ _GATHER: Final = 2.0
 
 
 class QueueStatuses:
-    """Keeps the status of queues true. Mutable; has nothing to do until queues are followed."""
+    """Keeps the status of queues as ``current`` gives it. Mutable; has nothing to do until queues are followed."""
 
-    def __init__(self, client: Client, inventory: Inventory) -> None:
+    def __init__(
+        self, client: Client, cluster: ClusterState, current: Callable[[], Mapping[str, kai.QueueStatus]]
+    ) -> None:
         self._client = client
-        self._inventory = inventory
+        self._current = current
         self._queues: WatchCache[kai.Queue] | None = None
         self._changed = asyncio.Event()
-        inventory.cluster.subscribe(self._pod_changed)
+        cluster.subscribe(self._pod_changed)
 
     def follow(self, queues: WatchCache[kai.Queue]) -> None:
         """Begin to write the status of queues, now or when the kind is installed later."""
@@ -68,7 +67,7 @@ class QueueStatuses:
         self._changed.set()
 
     async def _write(self, queues: WatchCache[kai.Queue]) -> None:
-        for name, status in current_statuses(self._inventory).items():
+        for name, status in self._current().items():
             found = queues.get(Key("", name))
             if found is None or _content(found.status) == _content(status):
                 continue
@@ -81,27 +80,8 @@ class QueueStatuses:
                 self._changed.set()
 
 
-def current_statuses(inventory: Inventory) -> Mapping[str, kai.QueueStatus]:
-    """Return the status of every queue by name, as the inventory is now."""
-    return queue_statuses(live_books(inventory, inventory.queues))
-
-
 def _content(status: kai.QueueStatus) -> Mapping[str, object]:
     """Return what is ours of a status; conditions are not."""
     found = to_json(status)
     wanted = ("childQueues", "allocated", "allocatedNonPreemptible", "requested")
     return {key: found.get(key) or ([] if key == "childQueues" else {}) for key in wanted}
-
-
-def queue_statuses(books: QueueBooks) -> dict[str, kai.QueueStatus]:
-    """Return the status of every queue by name, parents before children; conditions are their writers' business."""
-    tree = books.tree
-    return {
-        book.queue.name: kai.QueueStatus(
-            child_queues=tuple(sorted(tree.queues[child].name for child in tree.children[position])),
-            allocated=book.allocated.quantities(),
-            allocated_non_preemptible=book.allocated_non_preemptible.quantities(),
-            requested=book.requested.quantities(),
-        )
-        for position, book in enumerate(books.pages)
-    }

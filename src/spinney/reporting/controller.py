@@ -1,0 +1,121 @@
+"""The one controller that writes how gangs stand. What differs between kinds of objects is a :class:`StatusKind`."""
+
+from abc import ABC, abstractmethod
+from typing import Any, ClassVar, Generic, NamedTuple, TypeVar
+
+from spinney.api.resource import Resource
+from spinney.api.struct import JSON
+from spinney.cluster.statuses import PodStatus
+from spinney.gangs.tree import GangKey
+from spinney.kube.cache import WatchCache
+from spinney.kube.client import Client
+from spinney.kube.controller import Controller, Requeue
+from spinney.kube.errors import Conflict, NotFound
+from spinney.kube.events import EventRecorder, EventType, reference
+from spinney.kube.keys import Key, key_of
+from spinney.kube.manager import Manager
+from spinney.reporting.verdicts import Standing, Standings
+from spinney.runtime import Runtime
+
+T = TypeVar("T")
+
+
+class ObjectEvent(NamedTuple):
+    """An event on an object."""
+
+    type: EventType
+    reason: str
+    message: str
+
+
+class StatusKind(ABC, Generic[T]):
+    """What one kind of object says of a gang."""
+
+    name: str
+    """Of its controller."""
+    resource: Resource
+    sources: frozenset[str]
+    """Where the gangs come from that have such objects."""
+    having_nodes: frozenset[PodStatus] = frozenset({PodStatus.BINDING, PodStatus.BOUND, PodStatus.RUNNING})
+    """The statuses of pods that count as placed."""
+    follows_objects: ClassVar[bool] = False
+    """Whether a change of the object itself is a reason to look."""
+    follows_pods: ClassVar[bool] = False
+    """Whether every change of a pod is."""
+
+    @abstractmethod
+    def gang_of(self, found: T) -> GangKey:
+        """Return the gang that an object is."""
+
+    @abstractmethod
+    def patch(self, found: T, standing: Standing, runtime: Runtime) -> JSON | None:
+        """Return the patch that has an object say how its gang stands; nothing if it says so, or need not."""
+
+    def keys(self, gang: GangKey, standings: Standings) -> list[Key]:
+        """Return the objects of a gang."""
+        del standings
+        return [Key(gang.namespace, gang.name)]
+
+    def event_with(self, found: T, standing: Standing, patch: JSON) -> ObjectEvent | None:
+        """Return what an event tells beside a patch."""
+        del found, standing, patch
+        return None
+
+    def gone(self, key: Key) -> None:
+        """Forget an object."""
+        del key
+
+    async def write(self, client: Client, found: T, patch: JSON) -> None:
+        """Write a patch."""
+        key = key_of(found)
+        await client.patch(self.resource, key.name, patch, key.namespace, subresource="status")
+
+
+class StatusController(Generic[T]):
+    """Keeps the status of objects of one kind true. Has nothing to do until they are followed."""
+
+    def __init__(self, kind: StatusKind[T], standings: Standings, manager: Manager, events: EventRecorder) -> None:
+        self.kind = kind
+        self._standings = standings
+        self._client = manager.client
+        self._events = events
+        self._objects: WatchCache[T] | None = None
+        self.controller = Controller(kind.name, self._reconcile, runtime=manager.runtime, metrics=manager.metrics)
+
+    def follow(self, objects: WatchCache[T]) -> None:
+        """Begin to write, now or when the kind is installed later."""
+        self._objects = objects
+        if self.kind.follows_objects:
+            self.controller.watch(objects)
+
+    def look_at(self, gang: GangKey) -> None:
+        """Look at the objects of a gang soon."""
+        if self._objects is not None and gang.source in self.kind.sources:
+            for key in self.kind.keys(gang, self._standings):
+                if self._objects.get(key) is not None:
+                    self.controller.enqueue(key)
+                else:
+                    self.kind.gone(key)
+
+    async def _reconcile(self, key: Key) -> Requeue | None:
+        found = self._objects.get(key) if self._objects is not None else None
+        if found is None:
+            self.kind.gone(key)
+            return None
+        standing = self._standings.standing(self.kind.gang_of(found), self.kind.having_nodes)
+        patch = self.kind.patch(found, standing, self._client.runtime)
+        if not patch:
+            return None
+        event = self.kind.event_with(found, standing, patch)
+        try:
+            await self.kind.write(self._client, found, patch)
+        except NotFound:
+            return None
+        except Conflict:
+            return Requeue()
+        if event is not None:
+            self._events.event(reference(self.kind.resource, found), *event)
+        return None
+
+
+AnyStatusController = StatusController[Any]

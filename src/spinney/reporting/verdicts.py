@@ -1,0 +1,69 @@
+"""What a scheduler says of a gang, whatever kind of object it is written to."""
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from typing import Final, NamedTuple, Protocol
+
+from spinney.api.podgang import SCHEDULED
+from spinney.cluster.statuses import PodStatus
+from spinney.gangs.book import GangMembers
+from spinney.gangs.tree import GangKey, PodSet, satisfied
+
+WAITING: Final = "Waiting"
+"""The word for a gang that has less than it needs and was not refused."""
+
+
+@dataclass(frozen=True, slots=True)
+class GangVerdict:
+    """Whether a gang has what it needs, the word for it and the one sentence about it."""
+
+    scheduled: bool
+    reason: str
+    message: str
+    event: str = ""
+    """The sentence for events, of a gang that was refused."""
+    causes: tuple[tuple[str, str], ...] = ()
+    """Everything it was refused for, each with the word for it."""
+    placement_score: float | None = None
+    disruption: str = ""
+    """For whom pods of the gang were evicted, while it has not recovered."""
+
+
+class Standing(NamedTuple):
+    """How a gang stands: what is said of it, if anything, why it was refused last, and its pods."""
+
+    said: GangVerdict | None
+    refused: GangVerdict | None = None
+    members: GangMembers | None = None
+
+
+class Standings(Protocol):
+    """How the gangs of a scheduler stand."""
+
+    def standing(self, gang: GangKey, having_nodes: frozenset[PodStatus]) -> Standing:
+        """Return how a gang stands, if pods in the statuses ``having_nodes`` count as placed."""
+        ...
+
+    def parts(self, gang: GangKey) -> list[str]:
+        """Return the names of the groups that a composite consists of."""
+        ...
+
+
+def is_served(members: GangMembers | None, names: Collection[str]) -> bool:
+    """Tell whether all pods of a gang ask for a scheduler of these names; without pods there is nothing to say no."""
+    return members is None or all(record.pod.spec.scheduler_name in names for _, record in members.pods.values())
+
+
+def verdict(members: GangMembers, refused: GangVerdict | None, having_nodes: frozenset[PodStatus]) -> GangVerdict:
+    """Return whether a gang has what it needs on nodes, and what it waits for if not."""
+    placed: dict[str, int] = {}
+    for pod_set, record in members.pods.values():
+        placed[pod_set] = placed.get(pod_set, 0) + (record.status in having_nodes)
+
+    def count(pod_set: PodSet) -> int:
+        return placed.get(pod_set.name, 0)
+
+    placed_of_all = f"{sum(placed.values())} of {len(members.pods)} pods are placed"
+    if satisfied(members.gang.root, count):
+        return GangVerdict(scheduled=True, reason=SCHEDULED, message=placed_of_all)
+    return refused if refused is not None else GangVerdict(scheduled=False, reason=WAITING, message=placed_of_all)

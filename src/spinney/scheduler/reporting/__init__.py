@@ -1,1 +1,0 @@
-"""What the scheduler writes to the status of gangs, groups and queues."""
