@@ -15,7 +15,7 @@ TOKEN_REVIEWS = "/apis/authentication.k8s.io/v1/tokenreviews"
 _NAME = "system:serviceaccount:default:default"
 
 
-async def test_a_namespace_is_furnished() -> None:
+async def test_a_namespace_has_its_defaults() -> None:
     """A namespace has its default account and the root certificate as soon as it is there, and gets them back."""
     api = an_api()
     await api.create("/api/v1/namespaces", {"metadata": {"name": "team"}})

@@ -27,7 +27,7 @@ from spinney.backends.interface import (
     SchedulerBackend,
 )
 from spinney.backends.membership import is_member, may_release_beyond, minimum_count
-from spinney.backends.wishes import pod_spec_of, preferences_lost, reject_required_topology
+from spinney.backends.requirements import pod_spec_of, preferences_lost, reject_required_topology
 from spinney.cluster.requests import requested
 
 

@@ -183,7 +183,7 @@ class SchedulerBackend(ABC):
         return True
 
     async def validate_pod_clique_set(self, pcs: PodCliqueSet, old: PodCliqueSet | None) -> list[Degradation]:
-        """Raise :class:`Rejected`, or return what of the workload's wishes will not be honoured."""
+        """Raise :class:`Rejected`, or return what the workload asks for and will not get."""
         return []
 
     @property

@@ -39,7 +39,7 @@ from spinney.backends.interface import (
     TopologyState,
 )
 from spinney.backends.membership import minimum_count
-from spinney.backends.wishes import between_gangs, queue_of
+from spinney.backends.requirements import between_gangs, queue_of
 from spinney.gangs.sources.context import (
     DEFAULT_QUEUE,
     PREEMPTIBILITY_LABEL,

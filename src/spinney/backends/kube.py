@@ -36,14 +36,14 @@ from spinney.backends.interface import (
 )
 from spinney.backends.membership import is_member, may_release_beyond
 from spinney.backends.native_gangs import NEWEST_FIRST, GangTraits, NativeGangs
-from spinney.backends.wishes import (
+from spinney.backends.requirements import (
     between_gangs,
     goes_beyond_minimum,
     pod_spec_of,
     preferences_lost,
     priority_of,
     reject_required_topology,
-    topology_wishes,
+    topology_requirements,
 )
 from spinney.kube.discovery import served
 from spinney.kube.errors import AlreadyExists, ApiError, Conflict, NotFound
@@ -210,27 +210,27 @@ class KubeScheduler(SchedulerBackend):
 
     def _reject_topology(self, pcs: PodCliqueSet) -> None:
         cliques = pcs.spec.template.cliques
-        for wish in topology_wishes(pcs):
-            if wish.required is None:
+        for requirement in topology_requirements(pcs):
+            if requirement.required is None:
                 continue
             if not self._topology:
                 raise Rejected(
-                    f"topology domain {wish.required!r} is required, and this cluster does not serve topology "
+                    f"topology domain {requirement.required!r} is required, and this cluster does not serve topology "
                     "constraints of native gangs (feature TopologyAwareWorkloadScheduling)",
-                    path=wish.path,
+                    path=requirement.path,
                 )
-            if wish.level != "set" and _base_groups(pcs) > 1:
+            if requirement.level != "set" and _base_groups(pcs) > 1:
                 raise Rejected(
-                    f"topology domain {wish.required!r} is required for a part of a gang, and a native gang has one "
-                    "constraint for all its pods; require it on spec.template",
-                    path=wish.path,
+                    f"topology domain {requirement.required!r} is required for a part of a gang, and a native gang "
+                    "has one constraint for all its pods; require it on spec.template",
+                    path=requirement.path,
                 )
             beyond = next((clique.name for clique in cliques if goes_beyond_minimum(clique)), None)
             if beyond is not None:
                 raise Rejected(
-                    f"topology domain {wish.required!r} is required, and pods of clique {beyond!r} beyond its "
+                    f"topology domain {requirement.required!r} is required, and pods of clique {beyond!r} beyond its "
                     "minAvailable are not in the native gang; set minAvailable to replicas",
-                    path=wish.path,
+                    path=requirement.path,
                 )
 
     # -- writing -------------------------------------------------------------------------------------------------------

@@ -23,7 +23,7 @@ from spinney.backends.interface import (
     SchedulerBackend,
 )
 from spinney.backends.membership import minimum_count
-from spinney.backends.wishes import preferences_lost, queue_of, reject_required_topology
+from spinney.backends.requirements import preferences_lost, queue_of, reject_required_topology
 
 
 class Volcano(SchedulerBackend):

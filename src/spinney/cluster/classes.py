@@ -151,7 +151,7 @@ class RequestClasses:
     def of(self, pod: Pod) -> RequestClass:
         """Return the class of ``pod``."""
         constraints = constraints_of(pod)
-        sharing, legacy_mig = _device_wishes(pod.metadata.annotations)
+        sharing, legacy_mig = _device_request(pod.metadata.annotations)
         spec, status = pod.spec, pod.status
         statuses = status.container_statuses
         if status.init_container_statuses:
@@ -234,7 +234,7 @@ def host_ports(pod: Pod) -> tuple[ContainerPort, ...]:
     return tuple(found)
 
 
-def _device_wishes(annotations: Mapping[str, str]) -> tuple[tuple[str, str, str], bool]:
+def _device_request(annotations: Mapping[str, str]) -> tuple[tuple[str, str, str], bool]:
     """Return how a pod wants to share devices, and whether it asks for MIG instances in the obsolete style."""
     if not annotations:
         return _NO_SHARING, False

@@ -228,7 +228,7 @@ class WatchCache(Generic[T]):
             self.resource, self._namespace, type=self._type, **self._selecting, limit=page_size
         ):
             for item in page.undecodable:
-                self._lament(item)
+                self._report_undecodable(item)
             for obj in page.items:
                 identity = identify(obj)
                 seen.add(identity.key)
@@ -275,7 +275,7 @@ class WatchCache(Generic[T]):
             if self._already_seen(version):
                 return
             if isinstance(event, Undecodable):
-                self._lament(event)
+                self._report_undecodable(event)
                 self._drop(Key(event.namespace, event.name), version)
         self._version = version
 
@@ -316,7 +316,7 @@ class WatchCache(Generic[T]):
         for subscriber in tuple(self._subscribers):
             subscriber(change)
 
-    def _lament(self, item: Undecodable) -> None:
+    def _report_undecodable(self, item: Undecodable) -> None:
         self._undecodable.inc()
         log.error(
             "object ignored: it does not have the expected shape",

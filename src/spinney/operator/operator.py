@@ -28,7 +28,7 @@ from spinney.operator.controllers.podclique import PodCliqueController
 from spinney.operator.controllers.podcliquescalinggroup import PodCliqueScalingGroupController
 from spinney.operator.controllers.podcliqueset import PodCliqueSetController
 from spinney.operator.controllers.podgang import PodGangController
-from spinney.operator.owned.auxiliary import Possessions
+from spinney.operator.owned.auxiliary import AuxiliaryObjects
 from spinney.operator.owned.claims import ClaimKeeper
 
 COMPONENT = "grove-operator"
@@ -130,7 +130,7 @@ class Operator:
     def _compose(self, *, claims_served: bool) -> tuple[Controller, ...]:
         client, manager, settings = self.manager.client, self.manager, self._settings
         caches, registry, events = self.caches, self.registry, self._events
-        possessions = Possessions.of(manager, mnnvl=settings.mnnvl_enabled)
+        auxiliary_objects = AuxiliaryObjects.of(manager, mnnvl=settings.mnnvl_enabled)
         claims = ClaimKeeper.of(manager, served=claims_served)
         growth = Growth(caches, settings.limits)
         interlock = GangInterlock.of(client, caches)
@@ -139,7 +139,7 @@ class Operator:
             caches,
             registry,
             events,
-            possessions=possessions,
+            auxiliary_objects=auxiliary_objects,
             claims=claims,
             mnnvl_enabled=settings.mnnvl_enabled,
             growth=growth,

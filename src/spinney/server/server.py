@@ -32,8 +32,8 @@ from spinney.server.background.aggregation import Aggregation
 from spinney.server.background.device_claims import DeviceClaims
 from spinney.server.background.endings import Endings
 from spinney.server.background.expiry import EventExpiry
-from spinney.server.background.furnishing import Furnishing
 from spinney.server.background.garbage import GarbageCollector
+from spinney.server.background.namespace_defaults import NamespaceDefaults
 from spinney.server.background.protection import Protection
 from spinney.server.background.quotas import QuotaKeeping
 from spinney.server.builtin.table import builtin_kinds
@@ -95,7 +95,7 @@ class ApiServer:
         self._openapi_v2 = OpenApiV2(registry, self._openapi.documents, version)
         self._metrics = Metrics(store, registry, version)
         self._broken: set[str] = set()  # background work that has stopped
-        self._furnishing = Furnishing(self.context)
+        self._namespace_defaults = NamespaceDefaults(self.context)
         aggregation = Aggregation(self.context)
         self._work = (
             GarbageCollector(self.context),
@@ -103,7 +103,7 @@ class ApiServer:
             EventExpiry(self.context),
             Protection(self.context),
             DeviceClaims(self.context),
-            self._furnishing,
+            self._namespace_defaults,
             aggregation,
             quotas,
         )
@@ -120,7 +120,7 @@ class ApiServer:
                 aggregation.settle()
         except ChangeNotKept as error:
             log.warning("the cluster can be read, and not changed", reason=error.message)
-        self._furnishing.furnish_all()
+        self._namespace_defaults.restore_all()
 
     @property
     def authenticator(self) -> Authenticator:
@@ -135,7 +135,7 @@ class ApiServer:
     def present_authority(self, authority: str) -> None:
         """Say by which certificate authority (PEM) clients know this server; every namespace tells its pods."""
         self.context.trust.authority = authority
-        self._furnishing.furnish_all()
+        self._namespace_defaults.restore_all()
 
     def close(self) -> None:
         """Let go of the data directory, if there is one; requests may no longer be handled."""

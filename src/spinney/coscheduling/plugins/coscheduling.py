@@ -26,7 +26,6 @@ from spinney.cluster.pods import PodKey, PodRecord
 from spinney.cluster.resources import padded
 from spinney.cluster.statuses import ACTIVE_ALLOCATED
 from spinney.cluster.table import Mask, NodeTable
-from spinney.coscheduling.departure import Departure
 from spinney.coscheduling.framework.events import Action, ClusterEvent, EventHint, was_resized
 from spinney.coscheduling.framework.handle import Handle
 from spinney.coscheduling.framework.points import (
@@ -46,6 +45,7 @@ from spinney.coscheduling.framework.points import (
 )
 from spinney.coscheduling.framework.status import SUCCESS, Code, Status
 from spinney.coscheduling.group import Group, GroupOrder, seconds
+from spinney.coscheduling.joint_bind import JointBind
 from spinney.coscheduling.plugins.arguments import read
 from spinney.coscheduling.plugins.default_preemption import FILTERED
 from spinney.coscheduling.plugins.group_preemption import NO_VICTIMS
@@ -61,7 +61,7 @@ log = structlog.get_logger()
 
 _SHORTEST_REST: Final = 1.0
 """A pod's own. With none at all the members that are still queued would begin the same attempt anew, for ever."""
-_DEPARTURE: Final[StateKey[Departure]] = StateKey("members that are bound together")
+_JOINT_BIND: Final[StateKey[JointBind]] = StateKey("members that are bound together")
 _RELEASED: Final[StateKey[bool]] = StateKey("whether the member was let go from Permit")
 _SPARED: Final[StateKey[Mask]] = StateKey("nodes that the closest group can spare", of_group=True)
 
@@ -287,9 +287,9 @@ class Coscheduling(QueueSort, PreEnqueue, PreFilter, Filter, PostFilter, Reserve
         """One member that loses its node takes the waiting ones with it."""
         key = key_of(pod)
         group = self._groups.of_pod(pod)
-        departure = state.read(_DEPARTURE)
-        if departure is not None:
-            departure.fail(f"pod {key} of the group could not be bound")
+        joint = state.read(_JOINT_BIND)
+        if joint is not None:
+            joint.fail(f"pod {key} of the group could not be bound")
         # One whose bind fails after it was released comes back alone; those that wait now wait for something else.
         if group is not None and group.waiting and not state.read(_RELEASED):
             group.waiting.pop(key, None)
@@ -328,9 +328,9 @@ class Coscheduling(QueueSort, PreEnqueue, PreFilter, Filter, PostFilter, Reserve
         for state in states.values():
             state.write(_RELEASED, True)
         if any(self._needs_preparing(key) for key in states):
-            departure = Departure(states)
+            joint = JointBind(states)
             for state in states.values():
-                state.write(_DEPARTURE, departure)
+                state.write(_JOINT_BIND, joint)
         for pod in held:
             pod.allow(self.name)
         if waiting or group.held_back:
@@ -348,11 +348,11 @@ class Coscheduling(QueueSort, PreEnqueue, PreFilter, Filter, PostFilter, Reserve
 
     async def pre_bind(self, state: CycleState, pod: Pod, node: str) -> Status:
         """Wait until all members that were released together have what they need to be bound."""
-        departure = state.read(_DEPARTURE)
-        if departure is None:
+        joint = state.read(_JOINT_BIND)
+        if joint is None:
             return SUCCESS
-        departure.ready(key_of(pod))
-        problem = await departure.verdict()
+        joint.ready(key_of(pod))
+        problem = await joint.verdict()
         return Status.unschedulable(problem) if problem else SUCCESS
 
     # -- PostBind ----------------------------------------------------------------------------------------------------

@@ -18,7 +18,7 @@ from spinney.kube.keys import Key
 from spinney.kube.manager import Manager
 from spinney.kube.reconciling import Unread, a_controller
 from spinney.operator.caches import Caches
-from spinney.operator.owned.auxiliary import Possession
+from spinney.operator.owned.auxiliary import OwnedObject
 from spinney.operator.status.clustertopologybinding import DRIFT, binding_status
 from spinney.operator.status.writing import patch_status
 
@@ -40,7 +40,7 @@ class ClusterTopologyBindingController:
         controller = a_controller(manager, "clustertopologybinding", self.reconcile)
         controller.watch(self._caches.bindings)
         for backend in self._registry.topology_aware().values():
-            controller.watch(manager.cache(backend.topology_resource, Possession), self._bindings_of)
+            controller.watch(manager.cache(backend.topology_resource, OwnedObject), self._bindings_of)
         return controller
 
     async def reconcile(self, key: Key) -> Requeue | None:
@@ -86,7 +86,7 @@ class ClusterTopologyBindingController:
         elif new.status == "False" and old is not None:
             self._events.event(about, "Normal", "TopologyInSync", new.message)
 
-    def _bindings_of(self, change: Change[Possession]) -> Iterable[Key]:
+    def _bindings_of(self, change: Change[OwnedObject]) -> Iterable[Key]:
         """Return the bindings that manage a topology, or refer to it."""
         name = change.key.name
         return [

@@ -58,7 +58,7 @@ from spinney.operator.desired.gangs import GangPlan
 from spinney.operator.desired.hashes import TemplateHashes, adoption
 from spinney.operator.desired.layout import Layout, Place
 from spinney.operator.desired.podgangs import new_gang
-from spinney.operator.owned.auxiliary import NameTaken, Possession, Possessions
+from spinney.operator.owned.auxiliary import AuxiliaryObjects, NameTaken, OwnedObject
 from spinney.operator.owned.claims import ClaimKeeper
 from spinney.operator.owned.taken_names import create_own, taken_names
 from spinney.operator.status import podcliqueset as set_status
@@ -105,7 +105,7 @@ class PodCliqueSetController:
         registry: Registry,
         events: EventRecorder,
         *,
-        possessions: Possessions,
+        auxiliary_objects: AuxiliaryObjects,
         claims: ClaimKeeper,
         mnnvl_enabled: bool,
         growth: Growth,
@@ -116,7 +116,7 @@ class PodCliqueSetController:
         self._caches = caches
         self._registry = registry
         self._events = events
-        self._possessions = possessions
+        self._auxiliary_objects = auxiliary_objects
         self._claims = claims
         self._mnnvl_enabled = mnnvl_enabled
         self._growth = growth
@@ -141,7 +141,7 @@ class PodCliqueSetController:
         self._caches.groups.subscribe(gather)
         self._caches.gangs.subscribe(gather)
         self._caches.gangs.subscribe(self._gang_gone)
-        for cache in (*self._possessions.caches.values(), self._claims.cache):
+        for cache in (*self._auxiliary_objects.caches.values(), self._claims.cache):
             if cache is not None:
                 cache.subscribe(self._touch)
                 cache.subscribe(gather)
@@ -243,7 +243,7 @@ class PodCliqueSetController:
         plans = gangs.expected_gangs(layout, self._growth.live_replicas(layout))
         for taken in taken_names(layout, plans, self._caches):
             raise NameTaken(taken)
-        await self._possessions.keep(owner, scene.key.namespace, wanted)
+        await self._auxiliary_objects.keep(owner, scene.key.namespace, wanted)
         await self._claims.keep(scene.pcs, owner, claims_of_set(layout))
         await self._make(scene, plans)
         existing = [plan for plan in plans if plan.name in observed.gangs]
@@ -381,10 +381,10 @@ class PodCliqueSetController:
         await write_status(self._client, POD_CLIQUE_SET, pcs, status, latest=self._latest, type=PodCliqueSet)
 
     async def _release(self, pcs: PodCliqueSet) -> None:
-        await self._possessions.release(pcs.metadata.uid or "")
+        await self._auxiliary_objects.release(pcs.metadata.uid or "")
         await remove_finalizer(self._client, POD_CLIQUE_SET, pcs, marks.POD_CLIQUE_SET_FINALIZER)
 
-    def _touch(self, change: Change[Possession]) -> None:
+    def _touch(self, change: Change[OwnedObject]) -> None:
         """Note that something kept for a set was changed, by us or by others."""
         side = change.new or change.old
         name = side.metadata.labels.get(marks.PART_OF) if side is not None else None

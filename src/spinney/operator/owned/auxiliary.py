@@ -1,10 +1,10 @@
 """Objects the operator keeps for a PodCliqueSet without reading more of them than who they belong to.
 
-:class:`Possessions` compares what is wanted with what is there, by name and recorded digest, and writes the difference:
-create what is missing, change what is different, delete what nobody wants. An object of the right name that belongs to
-somebody else is never touched; that is an error the user has to resolve. The caches only hold what carries our label,
-so before anything is made it is asked for. Somebody else's ServiceAccount will do, though: it is a name to bind rights
-to.
+:class:`AuxiliaryObjects` compares what is wanted with what is there, by name and recorded digest, and writes the
+difference: create what is missing, change what is different, delete what nobody wants. An object of the right name that
+belongs to somebody else is never touched; that is an error the user has to resolve. The caches only hold what carries
+our label, so before anything is made it is asked for. Somebody else's ServiceAccount will do, though: it is a name to
+bind rights to.
 """
 
 from collections.abc import Hashable, Iterable, Mapping, Sequence
@@ -36,7 +36,7 @@ BY_OWNER: Final = "owner uid"
 _ROLE_UNSEEN_TRIES: Final = 6
 
 
-class Possession(Struct, frozen=True, kw_only=True):
+class OwnedObject(Struct, frozen=True, kw_only=True):
     """An object, reduced to its metadata."""
 
     metadata: Metadata = Metadata()
@@ -46,26 +46,26 @@ class NameTaken(Obstacle):
     """An object that is needed exists and belongs to somebody else."""
 
 
-def possession_cache(manager: Manager, resource: Resource) -> WatchCache[Possession]:
+def owned_cache(manager: Manager, resource: Resource) -> WatchCache[OwnedObject]:
     """Return the cache of the managed objects of one kind, by owner."""
-    return manager.cache(resource, Possession, label_selector=MANAGED, indexes={BY_OWNER: _owners})
+    return manager.cache(resource, OwnedObject, label_selector=MANAGED, indexes={BY_OWNER: _owners})
 
 
-class Possessions:
+class AuxiliaryObjects:
     """Keeps the auxiliary objects of sets."""
 
-    def __init__(self, client: Client, caches: Mapping[Resource, WatchCache[Possession]]) -> None:
+    def __init__(self, client: Client, caches: Mapping[Resource, WatchCache[OwnedObject]]) -> None:
         self._client = client
         self.caches = caches
 
     @classmethod
-    def of(cls, manager: Manager, *, mnnvl: bool) -> "Possessions":
+    def of(cls, manager: Manager, *, mnnvl: bool) -> "AuxiliaryObjects":
         """Declare the caches with the manager, which runs them."""
         kinds = (*KINDS, COMPUTE_DOMAIN) if mnnvl else KINDS
-        return cls(manager.client, {kind: possession_cache(manager, kind) for kind in kinds})
+        return cls(manager.client, {kind: owned_cache(manager, kind) for kind in kinds})
 
     async def keep(self, owner: OwnerReference, namespace: str, wanted: Iterable[Wanted]) -> None:
-        """Make the possessions of an owner exactly those wanted."""
+        """Make the auxiliary objects of an owner exactly those wanted."""
         asked = list(wanted)
         missing, different = await self._compare(owner, namespace, asked)
         bindings = [each for each in missing if each.resource == ROLE_BINDING]
@@ -90,7 +90,7 @@ class Possessions:
 
     async def _compare(
         self, owner: OwnerReference, namespace: str, asked: Sequence[Wanted]
-    ) -> tuple[list[Wanted], list[tuple[Possession, Wanted]]]:
+    ) -> tuple[list[Wanted], list[tuple[OwnedObject, Wanted]]]:
         """Return what is not there at all, and what is there and ours and not as it should be."""
         seen = {_place(each): self.caches[each.resource].get(Key(namespace, each.name)) for each in asked}
         unseen: dict[Resource, list[str]] = {}
@@ -102,7 +102,7 @@ class Possessions:
             for found in await self._look_up(resource, namespace, names)
         }
         missing: list[Wanted] = []
-        different: list[tuple[Possession, Wanted]] = []
+        different: list[tuple[OwnedObject, Wanted]] = []
         for each in asked:
             cached = seen[_place(each)]
             found = cached or unlabelled.get(_place(each))
@@ -123,7 +123,7 @@ class Possessions:
                 return
         await self._client.create(wanted.resource, wanted.manifest, type=Unread)
 
-    async def _correct(self, found: Possession, wanted: Wanted) -> None:
+    async def _correct(self, found: OwnedObject, wanted: Wanted) -> None:
         metadata = wanted.manifest["metadata"]
         patch = [
             *corrections.of_texts("/metadata/labels", found.metadata.labels, metadata["labels"]),
@@ -132,16 +132,16 @@ class Possessions:
         ]
         await patch_exactly(self._client, wanted.resource, found, patch, type=Unread)
 
-    async def _look_up(self, resource: Resource, namespace: str, names: list[str]) -> Sequence[Possession]:
+    async def _look_up(self, resource: Resource, namespace: str, names: list[str]) -> Sequence[OwnedObject]:
         """Return those that exist; one is asked for by its name, many with one request."""
         if len(names) > 1:
-            return (await self._client.list(resource, namespace, type=Possession)).items
+            return (await self._client.list(resource, namespace, type=OwnedObject)).items
         try:
-            return [await self._client.get(resource, names[0], namespace, type=Possession)]
+            return [await self._client.get(resource, names[0], namespace, type=OwnedObject)]
         except NotFound:
             return []
 
-    async def _delete(self, item: tuple[Resource, Possession]) -> None:
+    async def _delete(self, item: tuple[Resource, OwnedObject]) -> None:
         resource, found = item
         if found.metadata.deleting:
             await remove_finalizer(self._client, resource, found, additions.COMPUTE_DOMAIN_FINALIZER)
@@ -149,7 +149,7 @@ class Possessions:
             await delete_exactly(self._client, resource, found)
 
 
-def _is_foreign(found: Possession, wanted: Wanted, owner: OwnerReference) -> bool:
+def _is_foreign(found: OwnedObject, wanted: Wanted, owner: OwnerReference) -> bool:
     """Say whether an object is somebody else's and will do; raises :class:`NameTaken` where it will not."""
     if any(each.uid == owner.uid for each in found.metadata.owner_references):
         return False
@@ -165,9 +165,9 @@ def _place(wanted: Wanted) -> tuple[Resource, str]:
     return wanted.resource, wanted.name
 
 
-def _digest(found: Possession) -> str | None:
+def _digest(found: OwnedObject) -> str | None:
     return found.metadata.annotations.get(DIGEST)
 
 
-def _owners(found: Possession) -> Iterable[Hashable]:
+def _owners(found: OwnedObject) -> Iterable[Hashable]:
     return tuple(owner.uid for owner in found.metadata.owner_references)

@@ -17,7 +17,7 @@ from spinney.kube.keys import Key
 from spinney.kube.manager import Manager
 from spinney.kube.reconciling import create_once, delete_exactly, write_each
 from spinney.operator.desired.claims import ClaimPlan
-from spinney.operator.owned.auxiliary import BY_OWNER, Possession, possession_cache
+from spinney.operator.owned.auxiliary import BY_OWNER, OwnedObject, owned_cache
 from spinney.operator.status.last_errors import Obstacle
 
 
@@ -28,14 +28,14 @@ class MissingTemplate(Obstacle):
 class ClaimKeeper:
     """Keeps claims; where the cluster serves none there are none to keep."""
 
-    def __init__(self, client: Client, cache: WatchCache[Possession] | None) -> None:
+    def __init__(self, client: Client, cache: WatchCache[OwnedObject] | None) -> None:
         self._client = client
         self.cache = cache
 
     @classmethod
     def of(cls, manager: Manager, *, served: bool) -> "ClaimKeeper":
         """Declare the cache with the manager, which runs it."""
-        return cls(manager.client, possession_cache(manager, RESOURCE_CLAIM) if served else None)
+        return cls(manager.client, owned_cache(manager, RESOURCE_CLAIM) if served else None)
 
     async def keep(self, pcs: PodCliqueSet, owner: OwnerReference, plans: Iterable[ClaimPlan]) -> None:
         """Make the claims of an owner exactly those planned."""

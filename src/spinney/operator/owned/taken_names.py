@@ -28,7 +28,7 @@ from spinney.operator.caches import Caches
 from spinney.operator.desired import names
 from spinney.operator.desired.gangs import GangPlan
 from spinney.operator.desired.layout import Layout
-from spinney.operator.owned.auxiliary import NameTaken, Possession
+from spinney.operator.owned.auxiliary import NameTaken, OwnedObject
 
 Owned: TypeAlias = PodGang | PodClique | PodCliqueScalingGroup
 
@@ -61,7 +61,7 @@ async def create_own(client: Client, resource: Resource, wanted: Owned) -> None:
 
 async def _expect_own(client: Client, resource: Resource, wanted: Metadata) -> None:
     try:
-        found = await client.get(resource, wanted.name, wanted.namespace, type=Possession)
+        found = await client.get(resource, wanted.name, wanted.namespace, type=OwnedObject)
     except NotFound:
         return
     # By name: what an owner that was deleted and made anew has left goes by itself, and wakes the new one.

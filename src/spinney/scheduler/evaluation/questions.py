@@ -10,10 +10,10 @@ from typing import Any, TypeVar
 import structlog
 
 from spinney.gangs.tree import GroupSet, Member
+from spinney.scheduler.evaluation.kept_ranking import KeptRanking
 from spinney.scheduler.evaluation.node_rules import NodeRules
 from spinney.scheduler.evaluation.ordering import Ordering, three_way
 from spinney.scheduler.evaluation.pre_predicates import PrePredicates
-from spinney.scheduler.evaluation.succession import Succession
 from spinney.scheduler.fairshare import Amounts, Queue
 from spinney.scheduler.fairshare.bounds import Lot, least_of
 from spinney.scheduler.framework import answers
@@ -53,7 +53,7 @@ class Questions:
         self.verbosity = session.config.verbosity
         self.moment = 0
         """Counts what was announced to event handlers: what a plugin that listens has answered holds until the next."""
-        self.succession = Succession(session.nodes.table.usage)
+        self.kept_ranking = KeptRanking(session.nodes.table.usage)
         self._nodes = session.nodes
         self._numbers = count(1 << 32)
 

@@ -21,8 +21,8 @@ from spinney.api.labels import HOSTNAME
 from spinney.cluster.fitting import pods_per_node
 from spinney.cluster.journal import Rows
 from spinney.cluster.resources import Vector
+from spinney.scheduler.evaluation.kept_ranking import AHEAD
 from spinney.scheduler.evaluation.node_rules import Candidates, RuleSet
-from spinney.scheduler.evaluation.succession import AHEAD
 from spinney.scheduler.framework.nodes import NodeInfo, NodeSet, Scores
 from spinney.scheduler.framework.session import Session
 from spinney.scheduler.framework.statement import Statement
@@ -161,14 +161,14 @@ def _place_apart(session: Session, statement: Statement, tasks: Sequence[PodInfo
 def _place_next(session: Session, statement: Statement, task: PodInfo, nodes: NodeSet, rules: RuleSet) -> int:
     """Put a single task where the last one like it left off."""
     kind = (task.request.number, rules.signature)
-    row = session.ask.succession.next_row(kind)
+    row = session.ask.kept_ranking.next_row(kind)
     if row is None:
         candidates = session.ask.node_rules.candidates(task, nodes)
         if _may_pipeline(session, task, candidates.rows):
             return int(_place_best(session, statement, task, candidates, pipeline_only=False))
         best = candidates.rows[np.argsort(-candidates.score, kind="stable")[:AHEAD]]
-        session.ask.succession.begin(kind, best, _room_for(session, task, best))
-        row = session.ask.succession.next_row(kind)
+        session.ask.kept_ranking.begin(kind, best, _room_for(session, task, best))
+        row = session.ask.kept_ranking.next_row(kind)
     if row is None:
         return 0
     node = session.nodes.info(row)
@@ -176,7 +176,7 @@ def _place_next(session: Session, statement: Statement, task: PodInfo, nodes: No
         candidates = session.ask.node_rules.candidates(task, nodes)
         return int(_place_best(session, statement, task, candidates, pipeline_only=False))
     statement.allocate(task, node)
-    session.ask.succession.took()
+    session.ask.kept_ranking.took()
     return 1
 
 

@@ -6,7 +6,7 @@ from typing import Literal
 from spinney.api.struct import JSON
 from spinney.sim.grouping_cases.answering import Unanswerable, answer
 from spinney.sim.grouping_cases.comparing import Difference, differences
-from spinney.sim.grouping_cases.departures import Reason, inapplicable, on_purpose
+from spinney.sim.grouping_cases.deviations import Reason, inapplicable, on_purpose
 from spinney.sim.grouping_cases.reading import Case
 
 Verdict = Literal["passed", "failed", "differs on purpose", "does not apply"]

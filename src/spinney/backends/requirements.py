@@ -14,7 +14,7 @@ Level = Literal["set", "group", "clique"]
 
 
 @dataclass(frozen=True)
-class TopologyWish:
+class TopologyRequirement:
     """One topology constraint: where it stands, at which level, and what it asks for."""
 
     path: str
@@ -23,7 +23,7 @@ class TopologyWish:
     preferred: str | None
 
 
-def topology_wishes(pcs: PodCliqueSet) -> list[TopologyWish]:
+def topology_requirements(pcs: PodCliqueSet) -> list[TopologyRequirement]:
     """Return every topology constraint of a set."""
     template = pcs.spec.template
     groups, cliques = enumerate(template.pod_clique_scaling_groups), enumerate(template.cliques)
@@ -32,22 +32,24 @@ def topology_wishes(pcs: PodCliqueSet) -> list[TopologyWish]:
         *(_wish(f"spec.template.podCliqueScalingGroups[{n}]", "group", g.topology_constraint) for n, g in groups),
         *(_wish(f"spec.template.cliques[{n}]", "clique", c.topology_constraint) for n, c in cliques),
     ]
-    return [wish for wish in found if wish is not None]
+    return [requirement for requirement in found if requirement is not None]
 
 
 def reject_required_topology(pcs: PodCliqueSet, why: str) -> None:
     """Reject a set that requires a topology domain; preferring one is another matter."""
-    for wish in topology_wishes(pcs):
-        if wish.required is not None:
-            raise Rejected(f"topology domain {wish.required!r} is required, {why}", path=wish.path)
+    for requirement in topology_requirements(pcs):
+        if requirement.required is not None:
+            raise Rejected(f"topology domain {requirement.required!r} is required, {why}", path=requirement.path)
 
 
 def preferences_lost(pcs: PodCliqueSet) -> list[Degradation]:
     """Return what is lost where preferred topology domains are not taken into account."""
     return [
-        Degradation("preferred_topology", f"domain {wish.preferred!r} is not taken into account ({wish.path})")
-        for wish in topology_wishes(pcs)
-        if wish.preferred is not None
+        Degradation(
+            "preferred_topology", f"domain {requirement.preferred!r} is not taken into account ({requirement.path})"
+        )
+        for requirement in topology_requirements(pcs)
+        if requirement.preferred is not None
     ]
 
 
@@ -58,11 +60,11 @@ def between_gangs(pcs: PodCliqueSet) -> list[Degradation]:
     return [
         Degradation(
             "required_topology",
-            f"domain {wish.required!r} holds each gang of a replica, and may differ between its base gang and the "
-            "gangs of further scaling group replicas",
+            f"domain {requirement.required!r} holds each gang of a replica, and may differ between its base gang and "
+            "the gangs of further scaling group replicas",
         )
-        for wish in topology_wishes(pcs)
-        if wish.level == "set" and wish.required is not None
+        for requirement in topology_requirements(pcs)
+        if requirement.level == "set" and requirement.required is not None
     ]
 
 
@@ -120,7 +122,7 @@ def queue_of(pcs: PodCliqueSet, key: str, *, label: bool) -> str | None:
     return queue
 
 
-def _wish(path: str, level: Level, constraint: TopologyConstraint | None) -> TopologyWish | None:
+def _wish(path: str, level: Level, constraint: TopologyConstraint | None) -> TopologyRequirement | None:
     if constraint is None:
         return None
-    return TopologyWish(f"{path}.topologyConstraint", level, constraint.required, constraint.preferred)
+    return TopologyRequirement(f"{path}.topologyConstraint", level, constraint.required, constraint.preferred)

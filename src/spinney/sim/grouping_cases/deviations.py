@@ -1,6 +1,6 @@
 """Where we depart from the pod grouper that the cases come from, by section of its behavioural specification.
 
-A departure has a condition on the *input* of a case and the keys of the answer that it may change. A difference in any
+A deviation has a condition on the *input* of a case and the keys of the answer that it may change. A difference in any
 other key, or without the condition, is a failure. Nothing here knows a case by its id.
 """
 
@@ -24,7 +24,7 @@ class Reason:
 
 
 @dataclass(frozen=True)
-class Departure:
+class Deviation:
     """Something we do differently on purpose."""
 
     section: str
@@ -48,10 +48,10 @@ def on_purpose(case: Case, answer: JSON, found: Sequence[Difference]) -> tuple[R
     for difference in found:
         each = next(
             (
-                departure
-                for departure in DEPARTURES
-                if any(difference.key == key or difference.key.startswith(f"{key}.") for key in departure.keys)
-                and departure.holds(case)
+                deviation
+                for deviation in DEPARTURES
+                if any(difference.key == key or difference.key.startswith(f"{key}.") for key in deviation.keys)
+                and deviation.holds(case)
             ),
             None,
         )
@@ -119,7 +119,7 @@ def _has_older_group(case: Case) -> bool:
     return bool(case.settings.get("search_legacy_groups") and groups)
 
 
-# -- departures --------------------------------------------------------------------------------------------------------
+# -- deviations --------------------------------------------------------------------------------------------------------
 
 
 def _at(case: Case, path: str) -> list[Any]:
@@ -174,19 +174,19 @@ def _role_without_count(case: Case) -> bool:
 
 
 DEPARTURES: Final = (
-    Departure(
+    Deviation(
         "10",
         "of an owner's annotations only those that are read are carried on",
         ("annotations_count", "annotations"),
         _unread_annotations,
     ),
-    Departure(
+    Deviation(
         "10",
         "a suspended Ray worker group is one with suspend: true, KubeRay's field",
         ("min_member", "sub_groups", "sub_group_count"),
         lambda case: bool(_at(case, "spec.workerGroupSpecs[*].suspended")),
     ),
-    Departure(
+    Deviation(
         "12",
         "a floor above the replicas of a role is reported, not refused",
         ("error",),
@@ -195,7 +195,7 @@ DEPARTURES: Final = (
             for each in _at(case, "spec.workerGroupSpecs[*]")
         ),
     ),
-    Departure(
+    Deviation(
         "10",
         "replicated jobs that start later are needed once a pod of theirs exists",
         ("min_sub_group", "sub_groups", "sub_group_count"),
@@ -204,7 +204,7 @@ DEPARTURES: Final = (
             or "InOrder" in _at(case, "spec.startupPolicy.startupPolicyOrder")
         ),
     ),
-    Departure(
+    Deviation(
         "10",
         "a replicated job needs no more pods than its completions, and none with 0 replicas",
         ("min_sub_group", "sub_groups", "sub_group_count", "error"),
@@ -213,13 +213,13 @@ DEPARTURES: Final = (
             or 0 in _at(case, "spec.replicatedJobs[*].replicas")
         ),
     ),
-    Departure(
+    Deviation(
         "10",
         "with LeaderReady workers are needed once the first of them exists",
         ("min_member", "sub_groups", "sub_group_count"),
         lambda case: "LeaderReady" in _at(case, "spec.startupPolicy"),
     ),
-    Departure(
+    Deviation(
         "10",
         "a launcher that is made later is taken off the sum, not off an explicit minAvailable",
         ("min_member",),
@@ -228,38 +228,38 @@ DEPARTURES: Final = (
             and bool(_at(case, "spec.runPolicy.schedulingPolicy.minAvailable"))
         ),
     ),
-    Departure(
+    Deviation(
         "10",
         "a minimum in an annotation is a whole number of at least 1",
         ("error", "min_member"),
         lambda case: (text := _annotation(case, BATCH_MIN_MEMBER)) is not None and not text.strip("0").isdecimal(),
     ),
-    Departure(
+    Deviation(
         "10",
         "a role without replicas has 1, as its operator takes it; one with 0 adds nothing unless it is required",
         ("error", "error_mentions", "min_member"),
         _role_without_count,
     ),
-    Departure(
+    Deviation(
         "10",
         "a segment has more than one pod and at most all of them",
         ("error", "sub_groups", "sub_group_count"),
         _odd_segment_size,
     ),
-    Departure(
+    Deviation(
         "10",
         "labels of the whole chain come before the pod's, and what is explicit before defaults of kinds",
         ("priority_class", "preemptibility", "preemption_delay"),
         _chain_is_long,
     ),
-    Departure(
+    Deviation(
         "10",
         "a priority class that does not exist is passed over and reported, whoever names it",
         ("priority_class",),
         lambda case: case.rule.startswith("ray"),
     ),
-    Departure("10", "an empty label counts as absent", ("queue", "preemptibility", "priority_class"), _empty_label),
-    Departure(
+    Deviation("10", "an empty label counts as absent", ("queue", "preemptibility", "priority_class"), _empty_label),
+    Deviation(
         "10",
         "of several owner references the controller's counts; it is never an error",
         ("error",),
@@ -268,25 +268,25 @@ DEPARTURES: Final = (
             for each in (case.raw.get("pod") or {}, *(case.raw.get("cluster") or ()), *(case.raw.get("owners") or ()))
         ),
     ),
-    Departure(
+    Deviation(
         "10",
         "a Job made by a CronJob keeps its own minimum and inherits what the CronJob says",
         ("min_member", "labels", "labels_count", "annotations", "queue", "priority_class"),
         lambda case: case.rule == "cronjob",
     ),
-    Departure(
+    Deviation(
         "10",
         "a kind has its rule in every version",
         ("rule",),
         lambda case: case.check == "registry" and case.expect.get("rule") == "default",
     ),
-    Departure(
+    Deviation(
         "10",
         "a kind without a rule above one that has one is looked through",
         ("owner", "name", "min_member", "labels", "labels_count", "priority_class"),
         lambda case: case.check == "whole",
     ),
-    Departure(
+    Deviation(
         "10",
         "Spark applications and PaddleJobs have rules, and executors are one gang",
         ("rule", "min_member", "sub_groups", "sub_group_count"),

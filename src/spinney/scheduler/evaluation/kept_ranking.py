@@ -16,7 +16,7 @@ AHEAD: Final = 64
 """How many nodes of a ranking are kept."""
 
 
-class Succession:
+class KeptRanking:
     """The nodes that pods of one kind fill next, best first. Mutable."""
 
     def __init__(self, usage: Journal) -> None:

@@ -8,7 +8,7 @@ from spinney.server.operations.context import Context
 from spinney.server.store import ChangeNotKept, Collection, Event
 
 
-class Furnishing:
+class NamespaceDefaults:
     """Brings back what was taken out of a living namespace; mutable, runs as one task."""
 
     def __init__(self, context: Context) -> None:
@@ -17,14 +17,14 @@ class Furnishing:
         context.store.listen(self._on_write)
 
     async def run(self) -> None:
-        """Furnish until cancelled."""
-        await work_off(self._notes, self._furnish, self._context.runtime.clock)
+        """Restore until cancelled."""
+        await work_off(self._notes, self._restore, self._context.runtime.clock)
 
-    def _furnish(self, namespace: str) -> None:
+    def _restore(self, namespace: str) -> None:
         if self._alive(namespace):
             bootstrap_namespace(self._context, namespace)
 
-    def furnish_all(self) -> None:
+    def restore_all(self) -> None:
         """Put into every living namespace what it lacks, or has in an old form; without room that is done later."""
         namespaces = self._context.store.collection("namespaces")
         for record in list(namespaces.records()) if namespaces else ():

@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from spinney.kube.keys import Key
 
 
-class Departure:
+class JointBind:
     """Who is still awaited. Mutable; its verdict is settled once."""
 
     def __init__(self, members: Iterable[Key]) -> None:
