@@ -9,9 +9,9 @@ from contextlib import asynccontextmanager
 
 from spinney.api.conditions import find_condition
 from spinney.api.core import POD, Pod
-from spinney.api.grove import POD_CLIQUE_SET
+from spinney.api.grove import POD_CLIQUE, POD_CLIQUE_SET, PodClique
+from spinney.api.meta import Metadata
 from spinney.api.podgang import INITIALIZED, POD_GANG, SCHEDULED, PodGang
-from spinney.api.resource import Resource
 from spinney.api.struct import JSON
 from spinney.kube.cache import Change, WatchCache
 from spinney.kube.client import Client
@@ -47,21 +47,38 @@ class Story:
     def __init__(self) -> None:
         self.pods: dict[str, Pod] = {}
         self.gangs: dict[str, PodGang] = {}
+        self.cliques: set[str] = set()
         self.log: list[tuple[str, str]] = []
         self.changed = asyncio.Event()
+        self._initialized: dict[str, int] = {}  # gangs, and the revision at which each was first seen to be it
+        self._released: dict[str, tuple[str, int]] = {}  # pods, with their gang and revision
 
     def take_pod(self, change: Change[Pod]) -> None:
         if change.new is None:
             self.pods.pop(change.key.name, None)
         else:
-            self.pods[change.key.name] = change.new
-            self._check_gates(change.new)
+            pod = self.pods[change.key.name] = change.new
+            assert not (pod.gated and pod.spec.node_name), f"{pod.metadata.name} was bound while gated"
+            if not pod.gated:
+                released = pod.metadata.labels["grove.io/podgang"], _revision(pod.metadata)
+                self._released.setdefault(pod.metadata.name, released)
         self._note(change.key.name, change.new and (change.new.spec.node_name, change.new.status.phase))
 
     def take_gang(self, change: Change[PodGang]) -> None:
-        if change.new is not None:
+        if change.new is None:
+            self.gangs.pop(change.key.name, None)
+        else:
             self.gangs[change.key.name] = change.new
+            if self.says(change.key.name, INITIALIZED, "True"):
+                self._initialized.setdefault(change.key.name, _revision(change.new.metadata))
         self._note(change.key.name, change.new and change.new.status.phase)
+
+    def take_clique(self, change: Change[PodClique]) -> None:
+        if change.new is None:
+            self.cliques.discard(change.key.name)
+        else:
+            self.cliques.add(change.key.name)
+        self.changed.set()
 
     async def until(self, condition: Callable[[], bool]) -> None:
         """Wait until what was seen meets ``condition``."""
@@ -84,25 +101,33 @@ class Story:
         self.log.append((name, repr(what)))
         self.changed.set()
 
-    def _check_gates(self, pod: Pod) -> None:
-        gang = pod.metadata.labels["grove.io/podgang"]
-        assert pod.gated or self.says(gang, INITIALIZED, "True"), f"{pod.metadata.name} was released too early"
-        assert not (pod.gated and pod.spec.node_name), f"{pod.metadata.name} was bound while gated"
+    def check_gates(self) -> None:
+        """Check that no pod was released before its gang was Initialized; the two are told on streams of their own."""
+        for pod, (gang, revision) in self._released.items():
+            assert gang in self._initialized, f"{pod} was released, and {gang} was never Initialized"
+            assert self._initialized[gang] < revision, f"{pod} was released too early"
+
+
+def _revision(metadata: Metadata) -> int:
+    return int(metadata.resource_version or 0)
 
 
 @asynccontextmanager
 async def followed(client: Client, runtime: Runtime, namespace: str) -> AsyncIterator[Story]:
-    """Follow the gangs, then the pods, of a namespace."""
+    """Follow the PodCliques, gangs and pods of a namespace."""
     story = Story()
     gangs = WatchCache(client, POD_GANG, PodGang, runtime=runtime, namespace=namespace)
     pods = WatchCache(client, POD, Pod, runtime=runtime, namespace=namespace)
+    cliques = WatchCache(client, POD_CLIQUE, PodClique, runtime=runtime, namespace=namespace)
+    cliques.subscribe(story.take_clique)
     gangs.subscribe(story.take_gang)
     pods.subscribe(story.take_pod)
-    tasks = [asyncio.create_task(cache.run()) for cache in (gangs, pods)]
+    tasks = [asyncio.create_task(cache.run()) for cache in (cliques, gangs, pods)]
     try:
-        await gangs.wait_for_sync()
-        await pods.wait_for_sync()
+        for cache in (cliques, gangs, pods):
+            await cache.wait_for_sync()
         yield story
+        story.check_gates()
     finally:
         for task in tasks:
             task.cancel()
@@ -136,9 +161,7 @@ async def test_what_is_deleted_leaves_nothing_behind(cluster: Cluster) -> None:
 
         await cluster.client.delete(POD_CLIQUE_SET, "pair", cluster.namespace)
 
-        await story.until(lambda: not story.pods)
-        for kind in (POD_GANG, Resource("grove.io", "v1alpha1", "PodClique", "podcliques")):
-            assert (await cluster.client.list(kind, cluster.namespace)).items == ()
+        await story.until(lambda: not story.pods and not story.gangs and not story.cliques)
 
 
 def a_run(seed: int) -> list[tuple[str, str]]:
