@@ -177,6 +177,8 @@ def _waiting_security() -> JSON:
 class InitContainer(Struct, frozen=True, kw_only=True):
     """The container in which a pod waits for the cliques it starts after. Its image is the operator's own."""
 
+    enabled: bool = True
+    """Off: sets with a start-up order are refused, and the operator needs no right to Secrets but its own one."""
     image: str = ""
     """The image; empty: the environment variable GROVE_INIT_CONTAINER_IMAGE, which the installation sets."""
     image_pull_policy: str = ""

@@ -110,6 +110,7 @@ class Operator:
             client.runtime.executor,
             limits=settings.limits,
             mnnvl_enabled=settings.mnnvl_enabled,
+            startup_order=settings.init_container.enabled,
             authorizer=self._authorizer(),
         )
         self.controllers: tuple[Controller, ...] = ()
@@ -130,7 +131,9 @@ class Operator:
     def _compose(self, *, claims_served: bool) -> tuple[Controller, ...]:
         client, manager, settings = self.manager.client, self.manager, self._settings
         caches, registry, events = self.caches, self.registry, self._events
-        auxiliary_objects = AuxiliaryObjects.of(manager, mnnvl=settings.mnnvl_enabled)
+        auxiliary_objects = AuxiliaryObjects.of(
+            manager, mnnvl=settings.mnnvl_enabled, startup_order=settings.init_container.enabled
+        )
         claims = ClaimKeeper.of(manager, served=claims_served)
         growth = Growth(caches, settings.limits)
         interlock = GangInterlock.of(client, caches)
@@ -142,6 +145,7 @@ class Operator:
             auxiliary_objects=auxiliary_objects,
             claims=claims,
             mnnvl_enabled=settings.mnnvl_enabled,
+            startup_order=settings.init_container.enabled,
             growth=growth,
             interlock=interlock,
         )

@@ -128,6 +128,8 @@ CERTIFICATE_DIRECTORY: Final = configured(
     "server", "webhooks", "serverCertDir", default="/etc/grove-operator/webhook-certs"
 )
 OPERATOR_LEASE: Final = configured("leaderElection", "resourceName", default="grove-operator-leader-election")
+STARTUP_ORDER: Final = configured("initContainer", "enabled", default=True)
+WEBHOOK_SECRET: Final = configured("server", "webhooks", "secretName", default="grove-webhook-server-cert")
 MNNVL: Final = configured("network", "autoMNNVLEnabled", default=False)
 CERTIFICATE_SECRET: Final = _defined(
     "certificateSecret",

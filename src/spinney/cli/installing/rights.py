@@ -13,11 +13,11 @@ from spinney.grouping.rules import RuleSet
 from spinney.operator.admission.webhooks import WEBHOOK_CONFIGURATIONS
 
 READ: Final = ("get", "list", "watch")
-OWN: Final = (*READ, "create", "update", "patch", "delete")
+OWN: Final = (*READ, "create", "patch", "delete")
 EVENTS: Final = Right("", ("events",), ("create", "patch"))
 
 OPERATOR: Final = (
-    Right("grove.io", ("podcliquesets",), (*READ, "update", "patch")),
+    Right("grove.io", ("podcliquesets",), (*READ, "patch")),
     Right("grove.io", ("podcliques", "podcliquescalinggroups"), OWN),
     Right("grove.io", ("clustertopologybindings",), READ),
     Right(
@@ -28,7 +28,7 @@ OPERATOR: Final = (
             "podcliquescalinggroups/status",
             "clustertopologybindings/status",
         ),
-        ("get", "update", "patch"),
+        ("patch",),
     ),
     Right(
         "grove.io",
@@ -36,11 +36,11 @@ OPERATOR: Final = (
         ("update",),
     ),
     Right("scheduler.grove.io", ("podgangs",), OWN),
-    Right("scheduler.grove.io", ("podgangs/status",), ("get", "update", "patch")),
+    Right("scheduler.grove.io", ("podgangs/status",), ("patch",)),
     Right("scheduler.grove.io", ("podgangs/finalizers",), ("update",)),
     Right("", ("pods",), (*READ, "create", "patch", "delete")),
     Right("", ("pods/status",), READ),  # granted on by the Role of the start-up init container
-    Right("", ("services", "serviceaccounts", "secrets"), OWN),
+    Right("", ("services", "serviceaccounts"), OWN),
     Right("rbac.authorization.k8s.io", ("roles", "rolebindings"), OWN),
     Right("autoscaling", ("horizontalpodautoscalers",), OWN),
     Right("resource.k8s.io", ("resourceclaims",), OWN),
@@ -55,6 +55,9 @@ OPERATOR: Final = (
     Right("rbac.authorization.k8s.io", ("clusterroles",), ("get",), names=("grove-operator",)),
     EVENTS,
 )
+
+TOKENS: Final = Right("", ("secrets",), OWN)
+"""Token Secrets of start-up init containers are in users' namespaces, and their names follow from users' sets."""
 
 MNNVL: Final = Right("resource.nvidia.com", ("computedomains",), OWN)
 
@@ -155,6 +158,11 @@ def lease(name: str) -> tuple[Right, Right]:
         Right("coordination.k8s.io", ("leases",), ("create",)),
         Right("coordination.k8s.io", ("leases",), ("get", "update"), names=(name,)),
     )
+
+
+def certificate(name: str) -> tuple[Right, Right]:
+    """Return what the operator's own certificate needs: making a Secret, and keeping the one."""
+    return Right("", ("secrets",), ("create",)), Right("", ("secrets",), ("get", "patch"), names=(name,))
 
 
 def rules(rights: Iterable[Right]) -> list[JSON]:

@@ -16,19 +16,28 @@ _RBAC = "rbac.authorization.k8s.io"
 def roles(backends: Iterable[type[SchedulerBackend]]) -> list[Description]:
     """Return the roles of every process; the operator's have the rights of these backends, where they are enabled."""
     rules = {
-        OPERATOR: [*_rules(rights.OPERATOR), *_when(computed.MNNVL, [rights.MNNVL]), *_backends(backends)],
+        OPERATOR: [
+            *_rules(rights.OPERATOR),
+            *_when(computed.STARTUP_ORDER, [rights.TOKENS]),
+            *_when(computed.MNNVL, [rights.MNNVL]),
+            *_backends(backends),
+        ],
         SCHEDULER: [*_rules(rights.SCHEDULER), *_when(Value("scheduler.config.deviceReservation"), [rights.SHARING])],
         COSCHEDULER: _rules(rights.COSCHEDULER),
         GROUPER: [*_rules(rights.GROUPER), *_kinds(), *_backends(backends)],
     }
-    leases = {process.name: process.name for process in PROCESSES} | {OPERATOR: computed.OPERATOR_LEASE}
+    own = {process.name: _one(rights.lease(""), process.name) for process in PROCESSES}
+    own[OPERATOR] = [
+        *_one(rights.lease(""), computed.OPERATOR_LEASE),
+        *_one(rights.certificate(""), computed.WEBHOOK_SECRET),
+    ]
     return [
         When(process.condition, each)
         for process in PROCESSES
         for each in _of(
             process.name,
             [*rules[process.name], Each(f"{process.command}.extraRules")],
-            _lease(leases[process.name]),
+            own[process.name],
         )
     ]
 
@@ -61,8 +70,9 @@ def _rules(granted: Iterable[Right]) -> list[Description]:
     return list(rights.rules(granted))
 
 
-def _lease(name: Description) -> list[Description]:
-    making, keeping = rights.rules(rights.lease(""))
+def _one(granted: Iterable[Right], name: Description) -> list[Description]:
+    """Return rules to make an object, which cannot be limited to a name, and to keep the one of this name."""
+    making, keeping = rights.rules(granted)
     return [making, {**keeping, "resourceNames": [name]}]
 
 

@@ -40,6 +40,7 @@ from spinney.kube.keys import Key
 from spinney.operator.admission.authorization import Authorizer
 from spinney.operator.caches import Caches
 from spinney.operator.controllers.podcliqueset import scheduler_name
+from spinney.operator.desired.auxiliary import NO_STARTUP_ORDER, has_startup_order
 from spinney.operator.desired.gangs import expected_gangs
 from spinney.operator.desired.layout import Layout
 from spinney.operator.owned.taken_names import taken_names
@@ -58,6 +59,7 @@ BACKEND_SECONDS: Final = 7.0
 MAX_TAKEN: Final = 3
 """How many names that another set has are told: one is enough to see what to rename."""
 
+_STARTUP_TYPE: Final = FieldPath("spec.template.cliqueStartupType")
 BAD_REQUEST, FORBIDDEN, UNPROCESSABLE, INTERNAL, TIMEOUT = 400, 403, 422, 500, 504
 
 
@@ -89,6 +91,7 @@ class Admission:
         *,
         limits: SizeLimits = DEFAULT_LIMITS,
         mnnvl_enabled: bool = False,
+        startup_order: bool = True,
         authorizer: Authorizer | None = None,
     ) -> None:
         self._caches = caches
@@ -96,6 +99,7 @@ class Admission:
         self._executor = executor
         self._limits = limits
         self._mnnvl_enabled = mnnvl_enabled
+        self._startup_order = startup_order
         self._authorizer = authorizer
         self._answers: dict[str, Callable[[AdmissionRequest], Awaitable[Verdict]]] = {
             DEFAULT_SET: self._default_set,
@@ -158,6 +162,9 @@ class Admission:
         policy = self._policy()
         # A set may be megabytes of text; the loop meanwhile renews the lease.
         faults = await self._executor.run(validate_pod_clique_set, pcs, policy, old)
+        if not self._startup_order and has_startup_order(Layout(pcs)):
+            found = pcs.spec.template.clique_startup_type
+            faults = [*faults, invalid(_STARTUP_TYPE, found, NO_STARTUP_ORDER)]
         if faults or (old is not None and old.spec == pcs.spec):
             return Verdict(tuple(faults))
         backend = self._registry.named_or_default(scheduler_name(pcs))

@@ -62,7 +62,7 @@ from spinney.operator.owned.auxiliary import AuxiliaryObjects, NameTaken, OwnedO
 from spinney.operator.owned.claims import ClaimKeeper
 from spinney.operator.owned.taken_names import create_own, taken_names
 from spinney.operator.status import podcliqueset as set_status
-from spinney.operator.status.last_errors import ErrorReports
+from spinney.operator.status.last_errors import ErrorReports, Obstacle
 from spinney.operator.status.podcliqueset import ObservedSet, replica_index
 from spinney.operator.status.writing import write_status
 from spinney.operator.updates import termination
@@ -95,6 +95,10 @@ class Scene:
         return self.layout.pcs
 
 
+class StartupOrderOff(Obstacle):
+    """A set has a start-up order in an installation that does not serve it."""
+
+
 class PodCliqueSetController:
     """Reconciles PodCliqueSets. Mutable: own writes not seen yet, and each set's last answer from its backend."""
 
@@ -108,6 +112,7 @@ class PodCliqueSetController:
         auxiliary_objects: AuxiliaryObjects,
         claims: ClaimKeeper,
         mnnvl_enabled: bool,
+        startup_order: bool = True,
         growth: Growth,
         interlock: GangInterlock,
     ) -> None:
@@ -119,6 +124,7 @@ class PodCliqueSetController:
         self._auxiliary_objects = auxiliary_objects
         self._claims = claims
         self._mnnvl_enabled = mnnvl_enabled
+        self._startup_order = startup_order
         self._growth = growth
         self._interlock = interlock
         self._latest: Latest[PodCliqueSet] = Latest()
@@ -238,6 +244,8 @@ class PodCliqueSetController:
 
     async def _sync(self, scene: Scene) -> None:
         layout, observed = scene.layout, scene.observed
+        if not self._startup_order and auxiliary.has_startup_order(layout):
+            raise StartupOrderOff(f"PodCliqueSet {scene.key}: {auxiliary.NO_STARTUP_ORDER}")
         owner = owner_reference(POD_CLIQUE_SET, scene.pcs.metadata)
         wanted = auxiliary.wanted(layout, mnnvl_enabled=self._mnnvl_enabled)
         plans = gangs.expected_gangs(layout, self._growth.live_replicas(layout))

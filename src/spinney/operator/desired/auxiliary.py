@@ -65,6 +65,12 @@ def wanted(layout: Layout, *, mnnvl_enabled: bool) -> list[Wanted]:
     return found
 
 
+NO_STARTUP_ORDER: Final = (
+    "start-up order is switched off in this installation (initContainer.enabled); use CliqueStartupTypeAnyOrder, or "
+    "have it switched on"
+)
+
+
 def has_startup_order(layout: Layout) -> bool:
     """Say whether any pod of a set waits for others, so that its init container must be able to watch them."""
     template = layout.pcs.spec.template

@@ -59,9 +59,11 @@ class AuxiliaryObjects:
         self.caches = caches
 
     @classmethod
-    def of(cls, manager: Manager, *, mnnvl: bool) -> "AuxiliaryObjects":
-        """Declare the caches with the manager, which runs them."""
-        kinds = (*KINDS, COMPUTE_DOMAIN) if mnnvl else KINDS
+    def of(cls, manager: Manager, *, mnnvl: bool, startup_order: bool = True) -> "AuxiliaryObjects":
+        """Declare the caches with the manager, which runs them; Secrets are only for start-up order."""
+        kinds = [kind for kind in KINDS if kind != SECRET or startup_order]
+        if mnnvl:
+            kinds.append(COMPUTE_DOMAIN)
         return cls(manager.client, {kind: owned_cache(manager, kind) for kind in kinds})
 
     async def keep(self, owner: OwnerReference, namespace: str, wanted: Iterable[Wanted]) -> None:
