@@ -5,9 +5,10 @@ places the gang writes Scheduled, DisruptionTarget and the placement score; for 
 operator derives Scheduled from the pods.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from typing import NamedTuple
 
 from spinney.api import labels as marks
 from spinney.api.conditions import find_condition, is_true, set_condition
@@ -108,8 +109,8 @@ def gang_status(
     now: datetime,
 ) -> PodGangStatus:
     """Return the operator's part of a gang's status; without an answer BackendReady stays as it is."""
-    groups = [(group, members.active(group.name)) for group in gang.spec.pod_groups]
-    placed = all(_count(pods, is_scheduled) >= group.min_replicas for group, pods in groups) and bool(groups)
+    groups = [_Counted.of(group, members.active(group.name)) for group in gang.spec.pod_groups]
+    placed = all(each.scheduled >= each.group.min_replicas for each in groups) and bool(groups)
     wanted = [initialized, *_backend_ready(gang, backend), _ready(groups), _unhealthy(gang, members)]
     if derive_scheduled:
         wanted.append(_scheduled(groups, placed))
@@ -122,8 +123,20 @@ def gang_status(
     return PodGangStatus(
         phase=_phase(placed, is_true(conditions, READY)),
         conditions=tuple(condition for condition in conditions if condition.type in ours),
-        scheduled=f"{sum(_count(pods, is_scheduled) for _, pods in groups)}/{_referenced(gang)}",
+        scheduled=f"{sum(each.scheduled for each in groups)}/{_referenced(gang)}",
     )
+
+
+class _Counted(NamedTuple):
+    """A group of a gang and how many of its pods are placed and ready: a gang may have tens of thousands."""
+
+    group: PodGroup
+    scheduled: int
+    ready: int
+
+    @classmethod
+    def of(cls, group: PodGroup, pods: Sequence[Pod]) -> "_Counted":
+        return cls(group, sum(map(is_scheduled, pods)), sum(map(is_ready, pods)))
 
 
 def _backend_ready(gang: PodGang, backend: BackendAnswer | None) -> list[Condition]:
@@ -136,22 +149,17 @@ def _backend_ready(gang: PodGang, backend: BackendAnswer | None) -> list[Conditi
     return [Condition(type=BACKEND_READY, status="False", reason=backend.reason, message=backend.message)]
 
 
-def _scheduled(groups: Sequence[tuple[PodGroup, Sequence[Pod]]], placed: bool) -> Condition:
+def _scheduled(groups: Sequence[_Counted], placed: bool) -> Condition:
     if placed:
         text = "every group has its minimum placed"
         return Condition(type=SCHEDULED, status="True", reason="MinimumPlaced", message=text)
-    short = [f"{g.name} {_count(pods, is_scheduled)}/{g.min_replicas}" for g, pods in groups if _short(g, pods)]
+    short = [f"{g.name} {placed}/{g.min_replicas}" for g, placed, _ in groups if placed < g.min_replicas]
     text = f"placed of the minimum: {', '.join(short)}"
     return Condition(type=SCHEDULED, status="False", reason="MinimumNotPlaced", message=text)
 
 
-def _short(group: PodGroup, pods: Sequence[Pod]) -> bool:
-    return _count(pods, is_scheduled) < group.min_replicas
-
-
-def _ready(groups: Sequence[tuple[PodGroup, Sequence[Pod]]]) -> Condition:
-    ready = [(group, _count(pods, is_ready)) for group, pods in groups]
-    short = [f"{group.name} {count}/{group.min_replicas}" for group, count in ready if count < group.min_replicas]
+def _ready(groups: Sequence[_Counted]) -> Condition:
+    short = [f"{group.name} {ready}/{group.min_replicas}" for group, _, ready in groups if ready < group.min_replicas]
     if not short and groups:
         text = "every group has its minimum ready"
         return Condition(type=READY, status="True", reason="MinimumReady", message=text)
@@ -179,10 +187,6 @@ def _phase(placed: bool, ready: bool) -> str:
     if not placed:
         return "Pending"
     return "Running" if ready else "Starting"
-
-
-def _count(pods: Sequence[Pod], test: Callable[[Pod], bool]) -> int:
-    return sum(map(test, pods))
 
 
 def _referenced(gang: PodGang) -> int:
