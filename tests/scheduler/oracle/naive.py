@@ -21,7 +21,7 @@ from spinney.scheduler.evaluation import turns
 from spinney.scheduler.evaluation.job_order import Orders
 from spinney.scheduler.evaluation.node_rules import accepts
 from spinney.scheduler.fairshare.queues import Queue
-from spinney.scheduler.framework import answers
+from spinney.scheduler.framework import validation
 from spinney.scheduler.framework.extension_points import DoesNotFit, Hook, NodeRule, QueueTurn
 from spinney.scheduler.framework.jobs import PodGroupInfo
 from spinney.scheduler.framework.nodes import NodeInfo, NodeSet
@@ -76,7 +76,7 @@ class NaiveJudge:
         try:
             if rule.columns:
                 one = _only(self._session, node)
-                return bool(answers.mask_of(rule.fn(task, task.job, one), one)[0])
+                return bool(validation.mask_of(rule.fn(task, task.job, one), one)[0])
             return accepts(rule.fn(task, task.job, node))
         except DoesNotFit:
             return False
@@ -87,8 +87,8 @@ class NaiveJudge:
         try:
             if rule.columns:
                 one = _only(self._session, node)
-                return answers.finite(float(answers.scores_of(rule.fn(task, task.job, one), one)[0]))
-            return answers.finite(rule.fn(task, node))
+                return validation.finite(float(validation.scores_of(rule.fn(task, task.job, one), one)[0]))
+            return validation.finite(rule.fn(task, node))
         except Exception:  # noqa: BLE001 - a node without a score is dropped
             return None
 

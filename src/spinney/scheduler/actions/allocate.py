@@ -69,7 +69,7 @@ def _allocate(session: Session, job: PodGroupInfo) -> bool:
         statement.convert_all_allocated_to_pipelined(job)
     statement.commit()
     session.fit_errors.pop(job.key, None)
-    if not job.has_promises and not had_placed:
+    if not job.has_pipelined and not had_placed:
         job.last_start = session.now
         session.started.append(job.key)
     return True

@@ -47,7 +47,7 @@ class Consolidation(VictimRule):
 
         Nor again for the same job: :mod:`spinney.scheduler.framework.moves` has the rules.
         """
-        if victim is job or (session.config.spare_just_bound and victim.has_promises):
+        if victim is job or (session.config.spare_just_bound and victim.has_pipelined):
             return False
         if not session.moves:
             return True

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from spinney.api.podgang import CONSTRAINT_NOT_HONOURED
 from spinney.gangs.tree import GangKey
-from spinney.scheduler.evaluation.honouring import unhonoured
+from spinney.scheduler.evaluation.constraints import unhonoured
 from spinney.scheduler.framework.jobs import PodGroupInfo
 from spinney.scheduler.framework.results import FitError
 from spinney.scheduler.framework.session import Session

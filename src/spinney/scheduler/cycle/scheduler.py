@@ -18,7 +18,7 @@ from spinney.scheduler.actions import BUILT_IN_ACTIONS, Action
 from spinney.scheduler.config import InvalidConfiguration, SchedulerConfig, check_plugins
 from spinney.scheduler.cycle.explaining import Explainer
 from spinney.scheduler.cycle.promises import Promises
-from spinney.scheduler.evaluation.honouring import keep_off_closed_nodes
+from spinney.scheduler.evaluation.constraints import keep_off_closed_nodes
 from spinney.scheduler.evaluation.questions import Questions
 from spinney.scheduler.framework.extension_points import Hook, HttpHandler
 from spinney.scheduler.framework.plugin import PluginRegistry

@@ -20,7 +20,7 @@ import numpy as np
 from spinney.cluster.journal import Rows
 from spinney.cluster.table import Mask
 from spinney.gangs.tree import GangKey
-from spinney.scheduler.framework import answers
+from spinney.scheduler.framework import validation
 from spinney.scheduler.framework.extension_points import (
     DoesNotFit,
     Fit,
@@ -31,7 +31,7 @@ from spinney.scheduler.framework.extension_points import (
     PredicateFn,
     Score,
 )
-from spinney.scheduler.framework.failing import Failures, InvalidAnswer
+from spinney.scheduler.framework.failures import Failures, InvalidAnswer
 from spinney.scheduler.framework.hooks import Hooks
 from spinney.scheduler.framework.jobs import PodGroupInfo
 from spinney.scheduler.framework.nodes import NodeInfo, Nodes, NodeSet, Scores
@@ -453,7 +453,7 @@ class NodeRules:
     def _ask_predicate(self, rule: Predicate, task: PodInfo, job: PodGroupInfo, nodes: NodeSet) -> Mask:
         if rule.columns:
             try:
-                return answers.mask_of(cast("PredicateColumns", rule.fn)(task, job, nodes), nodes)
+                return validation.mask_of(cast("PredicateColumns", rule.fn)(task, job, nodes), nodes)
             except Exception as error:  # noqa: BLE001 - a predicate that fails refuses
                 self._failed(rule, PREDICATE, error)
                 return np.zeros(len(nodes), dtype=np.bool_)
@@ -474,7 +474,7 @@ class NodeRules:
         """Return scores, and which nodes have one where some have not: those are dropped."""
         if rule.columns:
             try:
-                found = answers.scores_of(cast("NodeOrderColumns", rule.fn)(task, job, nodes), nodes)
+                found = validation.scores_of(cast("NodeOrderColumns", rule.fn)(task, job, nodes), nodes)
             except Exception as error:  # noqa: BLE001 - a node without a score is dropped
                 self._failed(rule, SCORE, error)
                 return np.zeros(len(nodes)), np.zeros(len(nodes), dtype=np.bool_)
@@ -489,12 +489,12 @@ class NodeRules:
                 self._failed(rule, SCORE, error)
                 said.append(0.0)
                 dropped.append(position)
-        numbers = answers.all_numbers(said)
+        numbers = validation.all_numbers(said)
         if numbers is None:
             numbers = np.zeros(len(nodes))
             for position, each in enumerate(said):
                 try:
-                    numbers[position] = answers.number(each)
+                    numbers[position] = validation.number(each)
                 except InvalidAnswer as error:
                     self._failed(rule, SCORE, error)
                     dropped.append(position)
@@ -509,7 +509,7 @@ class NodeRules:
         odd = ~had
         odd[without] = False
         try:
-            answers.must_be_finite(found[odd], nodes.where(odd))
+            validation.must_be_finite(found[odd], nodes.where(odd))
         except InvalidAnswer as error:
             self._failed(rule, SCORE, error)
         had[without] = False
@@ -549,7 +549,7 @@ def _verdict(fn: PredicateFn) -> Callable[[PodInfo, PodGroupInfo, NodeInfo], boo
 def _score(fn: NodeOrderFn) -> Callable[[PodInfo, PodGroupInfo, NodeInfo], float]:
     def score(task: PodInfo, job: PodGroupInfo, node: NodeInfo) -> float:
         del job
-        found = answers.number(fn(task, node))
+        found = validation.number(fn(task, node))
         if found == -np.inf:  # stands for a failure
             raise InvalidAnswer(f"-inf for node {node.name}", "a finite number")
         return found
@@ -565,4 +565,4 @@ def accepts(answer: Fit) -> bool:
         return False
     if isinstance(answer, np.bool_):  # type: ignore[unreachable] # what numpy compares gives one
         return bool(answer)
-    raise InvalidAnswer(answers.shown(answer), "None or True where a pod fits, False or a reason where not")
+    raise InvalidAnswer(validation.shown(answer), "None or True where a pod fits, False or a reason where not")

@@ -9,9 +9,9 @@ from dataclasses import replace
 from functools import cmp_to_key
 from typing import Any, Final, Generic, TypeVar
 
-from spinney.scheduler.framework import answers
+from spinney.scheduler.framework import validation
 from spinney.scheduler.framework.extension_points import Order
-from spinney.scheduler.framework.failing import Failures
+from spinney.scheduler.framework.failures import Failures
 from spinney.scheduler.framework.timing import Timings
 from spinney.scheduler.knowledge.steadiness import Steady, Version, View
 
@@ -146,7 +146,7 @@ class Ordering(Generic[T]):
         assert key is not None, "only orders by key are asked for values"
         with self._timings.measure(order.plugin, self._hook):
             try:
-                return [answers.comparable(key(item)) for item in items]
+                return [validation.comparable(key(item)) for item in items]
             except Exception as error:  # noqa: BLE001 - an order that fails says equal
                 self._failed(order.plugin, key, error)
                 return None
@@ -158,7 +158,7 @@ class Ordering(Generic[T]):
         def measured(item: T) -> Any:
             with self._timings.measure(order.plugin, self._hook):
                 try:
-                    return answers.comparable(key(item))
+                    return validation.comparable(key(item))
                 except Exception as error:  # noqa: BLE001 - an order that fails says equal
                     self._failed(order.plugin, key, error)
                     return _EQUAL
@@ -183,7 +183,7 @@ class Ordering(Generic[T]):
         def guarded(left: T, right: T) -> int:
             with self._timings.measure(order.plugin, self._hook):
                 try:
-                    return answers.sign(compare(left, right))
+                    return validation.sign(compare(left, right))
                 except Exception as error:  # noqa: BLE001 - an order that fails says equal
                     self._failed(order.plugin, compare, error)
                     return 0

@@ -10,7 +10,7 @@ from typing import Final, NamedTuple
 from spinney.gangs.tree import GangKey
 from spinney.scheduler.evaluation.node_rules import accepts
 from spinney.scheduler.framework.extension_points import DoesNotFit, Hook, PrePredicateFn
-from spinney.scheduler.framework.failing import Failures
+from spinney.scheduler.framework.failures import Failures
 from spinney.scheduler.framework.hooks import Hooks
 from spinney.scheduler.framework.jobs import PodGroupInfo
 from spinney.scheduler.framework.nodes import Nodes

@@ -16,7 +16,7 @@ from spinney.scheduler.evaluation.ordering import Ordering, three_way
 from spinney.scheduler.evaluation.pre_predicates import PrePredicates
 from spinney.scheduler.fairshare import Amounts, Queue
 from spinney.scheduler.fairshare.bounds import Lot, least_of
-from spinney.scheduler.framework import answers
+from spinney.scheduler.framework import validation
 from spinney.scheduler.framework.events import WITHIN_CAPACITY, BatchEvent, CapacityVerdict, Event, Scenario
 from spinney.scheduler.framework.extension_points import Hook, Order, QueueTurn
 from spinney.scheduler.framework.jobs import PodGroupInfo
@@ -124,7 +124,7 @@ class Questions:
     def compare_queues(self, left: QueueTurn, right: QueueTurn) -> int:
         """Return a negative number if the left queue goes first: plugins, then age."""
         for hook in self.hooks.queue_order:
-            found = self._asked(hook, "queue_order", answers.sign, 0, left, right)
+            found = self._asked(hook, "queue_order", validation.sign, 0, left, right)
             if found:
                 return found
         return three_way(_queue_age(left.queue), _queue_age(right.queue))
@@ -137,7 +137,7 @@ class Questions:
 
         def compare(left: Member, right: Member) -> int:
             for hook in hooks:
-                found = self._asked(hook, "sub_group_order", answers.sign, 0, job, left, right)
+                found = self._asked(hook, "sub_group_order", validation.sign, 0, job, left, right)
                 if found:
                     return found
             return three_way(left.name, right.name)
@@ -149,7 +149,7 @@ class Questions:
     def victim_invariant_blocker(self, task: PodInfo) -> str | None:
         """Return what keeps ``task`` from being placed whoever is evicted, or ``None``."""
         for hook in self.hooks.invariants:
-            found = self._asked(hook, "victim_invariant", answers.reason, None, task)
+            found = self._asked(hook, "victim_invariant", validation.reason, None, task)
             if found is not None:
                 return found
         return None
@@ -169,7 +169,7 @@ class Questions:
             for each in sets:
                 try:
                     with self.timings.measure(hook.plugin, "subset_nodes"):
-                        answer = answers.node_sets(hook.fn(job, group, tuple(tasks), each))
+                        answer = validation.node_sets(hook.fn(job, group, tuple(tasks), each))
                 except Exception as error:
                     said = self._failed("plugin failed to divide nodes", hook, "subset_nodes", error)
                     raise SubsettingFailed(hook.plugin, said) from error
@@ -209,7 +209,9 @@ class Questions:
 
     def can_reclaim_resources(self, job: PodGroupInfo) -> bool:
         """Tell whether a job may take from other queues; without a plugin that says so it may not."""
-        return any(self._asked(hook, "can_reclaim", answers.truth, False, job) for hook in self.hooks.can_reclaim[:1])
+        return any(
+            self._asked(hook, "can_reclaim", validation.truth, False, job) for hook in self.hooks.can_reclaim[:1]
+        )
 
     def is_reclaim_victim(self, reclaimer: PodGroupInfo, victim: PodGroupInfo) -> bool:
         """Tell whether all plugins let ``victim`` be taken for a reclaiming job."""
@@ -231,7 +233,7 @@ class Questions:
         """Return the most that may be taken for good from the ``lots`` of other queues; ``None`` is unbounded."""
         bounds: list[Amounts] = []
         for hook in self.hooks.reclaim_bounds:
-            bound = self._asked(hook, "reclaim_bound", answers.bound, None, reclaimer, lots)
+            bound = self._asked(hook, "reclaim_bound", validation.bound, None, reclaimer, lots)
             if bound is not None:
                 bounds.append(bound)
         return least_of(bounds)
@@ -259,7 +261,7 @@ class Questions:
         for hook in self.hooks.bind_mutations:
             nothing: Mapping[str, str] = {}
             annotations.update(
-                self._asked(hook, "bind_request_mutate", answers.annotations, nothing, task, task.node_name)
+                self._asked(hook, "bind_request_mutate", validation.annotations, nothing, task, task.node_name)
             )
         return annotations
 
@@ -306,7 +308,7 @@ class Questions:
 
     def _scenario_refusal(self, hooks: Sequence[Hook[Any]], what: str, scenario: Scenario) -> str | None:
         for hook in hooks:
-            refusal = self._asked(hook, what, answers.refusal, _WITHOUT_REASON, scenario)
+            refusal = self._asked(hook, what, validation.refusal, _WITHOUT_REASON, scenario)
             if refusal is not None:
                 return refusal or f"refused by plugin {hook.plugin}"
         return None
@@ -317,16 +319,16 @@ class Questions:
         hook = hooks[0]
         try:
             with self.timings.measure(hook.plugin, what):
-                return answers.verdict(hook.fn(*args))
+                return validation.verdict(hook.fn(*args))
         except Exception as error:  # noqa: BLE001 - a check that fails says no
             said = self._failed("plugin capacity check failed, so there is no capacity", hook, what, error)
             return CapacityVerdict(ok=False, reason="PluginError", message=f"plugin {hook.plugin} failed: {said}")
 
     def _first_amounts(self, hooks: Sequence[Hook[Any]], what: str, queue: str) -> Amounts | None:
-        return self._asked(hooks[0], what, answers.amounts, None, queue) if hooks else None
+        return self._asked(hooks[0], what, validation.amounts, None, queue) if hooks else None
 
     def _all_agree(self, hooks: Sequence[Hook[Any]], what: str, *args: Any) -> bool:
-        return all(self._asked(hook, what, answers.truth, False, *args) for hook in hooks)
+        return all(self._asked(hook, what, validation.truth, False, *args) for hook in hooks)
 
     def _asked(self, hook: Hook[Any], what: str, read: Callable[[Any], T], careful: T, *args: Any) -> T:
         """Return what a plugin answers, read by ``read``; one that fails gives the careful answer."""

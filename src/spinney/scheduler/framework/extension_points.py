@@ -109,7 +109,7 @@ class Order(Generic[F]):
     alike: bool = False
 
 
-class NodePromises(TypedDict, total=False):
+class NodeTraits(TypedDict, total=False):
     """What a predicate or score that is asked node by node may promise; :class:`NodeRule` says what each means."""
 
     per_pod: bool
@@ -119,7 +119,7 @@ class NodePromises(TypedDict, total=False):
     applies_to: Callable[[PodInfo], bool] | None
 
 
-class ColumnPromises(NodePromises, total=False):
+class ColumnTraits(NodeTraits, total=False):
     """What one that is asked about all nodes at once may promise besides."""
 
     per_job: bool

@@ -4,13 +4,13 @@ from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from typing import Any, Final, TypeVar, Unpack
 
-from spinney.scheduler.framework import answers
+from spinney.scheduler.framework import validation
 from spinney.scheduler.framework.events import EventHandler
 from spinney.scheduler.framework.extension_points import (
     BindMutateFn,
     CanReclaimFn,
     CapacityFn,
-    ColumnPromises,
+    ColumnTraits,
     GpuOrderFn,
     Hook,
     HttpHandler,
@@ -24,8 +24,8 @@ from spinney.scheduler.framework.extension_points import (
     NodeOrderColumns,
     NodeOrderFn,
     NodePreOrderFn,
-    NodePromises,
     NodeRule,
+    NodeTraits,
     Order,
     Predicate,
     PredicateColumns,
@@ -41,7 +41,7 @@ from spinney.scheduler.framework.extension_points import (
     TaskKey,
     VictimFilterFn,
 )
-from spinney.scheduler.framework.failing import Failures
+from spinney.scheduler.framework.failures import Failures
 from spinney.scheduler.framework.tasks import PodInfo
 
 F = TypeVar("F")
@@ -137,13 +137,13 @@ class Hooks:
         """Refuse a task before any node is looked at; ``stateful`` has the function asked every time."""
         self.pre_predicates.append(Hook(self._plugin, fn, alike=self._alike, stateful=stateful))
 
-    def add_predicate_fn(self, fn: PredicateFn, **promises: Unpack[NodePromises]) -> None:
+    def add_predicate_fn(self, fn: PredicateFn, **traits: Unpack[NodeTraits]) -> None:
         """Refuse a node for a task, node by node."""
-        self.predicates.append(self._rule(fn, columns=False, promises=promises))
+        self.predicates.append(self._rule(fn, columns=False, traits=traits))
 
-    def add_predicate_columns(self, fn: PredicateColumns, **promises: Unpack[ColumnPromises]) -> None:
+    def add_predicate_columns(self, fn: PredicateColumns, **traits: Unpack[ColumnTraits]) -> None:
         """Refuse nodes for a task, all at once: the answer is true where the task may run, aligned with the nodes."""
-        self.predicates.append(self._rule(fn, columns=True, promises=promises))
+        self.predicates.append(self._rule(fn, columns=True, traits=traits))
 
     def add_victim_invariant_pre_predicate_fn(self, fn: InvariantFn) -> None:
         """Name what keeps a task from being placed whoever is evicted, or ``None``."""
@@ -163,13 +163,13 @@ class Hooks:
         """Prepare for scoring a task on candidate nodes."""
         self.node_pre_order.append(self._hook(fn))
 
-    def add_node_order_fn(self, fn: NodeOrderFn, **promises: Unpack[NodePromises]) -> None:
+    def add_node_order_fn(self, fn: NodeOrderFn, **traits: Unpack[NodeTraits]) -> None:
         """Score a node for a task, node by node; scores of all plugins are added up."""
-        self.scores.append(self._rule(fn, columns=False, promises=promises))
+        self.scores.append(self._rule(fn, columns=False, traits=traits))
 
-    def add_node_order_columns(self, fn: NodeOrderColumns, **promises: Unpack[ColumnPromises]) -> None:
+    def add_node_order_columns(self, fn: NodeOrderColumns, **traits: Unpack[ColumnTraits]) -> None:
         """Score nodes for a task, all at once, aligned with the nodes."""
-        self.scores.append(self._rule(fn, columns=True, promises=promises))
+        self.scores.append(self._rule(fn, columns=True, traits=traits))
 
     def add_gpu_order_fn(self, fn: GpuOrderFn) -> None:
         """Score a GPU of a node for a task that shares one; ``"-2"`` stands for a GPU nobody uses yet."""
@@ -312,19 +312,19 @@ class Hooks:
     def _hook(self, fn: F) -> Hook[F]:
         return Hook(self._plugin, fn, alike=self._alike)
 
-    def _rule(self, fn: F, *, columns: bool, promises: ColumnPromises | NodePromises) -> NodeRule[F]:
-        condition = promises.get("applies_to")
+    def _rule(self, fn: F, *, columns: bool, traits: ColumnTraits | NodeTraits) -> NodeRule[F]:
+        condition = traits.get("applies_to")
         if condition is not None:
-            promises = promises.copy()
-            promises["applies_to"] = self._guarded(self._plugin, condition)
-        return NodeRule(plugin=self._plugin, fn=fn, columns=columns, alike=self._alike, **promises)
+            traits = traits.copy()
+            traits["applies_to"] = self._guarded(self._plugin, condition)
+        return NodeRule(plugin=self._plugin, fn=fn, columns=columns, alike=self._alike, **traits)
 
     def _guarded(self, plugin: str, condition: Callable[[PodInfo], bool]) -> Callable[[PodInfo], bool]:
         """Return a condition that says that its rule applies where it cannot tell."""
 
         def applies(task: PodInfo) -> bool:
             try:
-                return answers.truth(condition(task))
+                return validation.truth(condition(task))
             except Exception as error:  # noqa: BLE001 - the rule then has its say
                 self._failures.add("plugin condition failed, so its rule applies", plugin, APPLIES_TO, condition, error)
                 return True

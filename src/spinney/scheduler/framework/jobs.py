@@ -203,7 +203,7 @@ class PodGroupInfo:
         return any(map(used, pod_sets)) and not any(map(succeeded, pod_sets))
 
     @property
-    def has_promises(self) -> bool:
+    def has_pipelined(self) -> bool:
         """Tell whether a task of the job waits for something to terminate."""
         return self._pipelined > 0
 

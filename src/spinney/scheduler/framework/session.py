@@ -31,7 +31,7 @@ from spinney.scheduler.fairshare.amounts import total_of
 from spinney.scheduler.fairshare.charging import charge_of
 from spinney.scheduler.fairshare.totals import DeviceSizes, device_sizes
 from spinney.scheduler.framework.device_claims import ClaimedDevices
-from spinney.scheduler.framework.failing import Failures
+from spinney.scheduler.framework.failures import Failures
 from spinney.scheduler.framework.hooks import Hooks
 from spinney.scheduler.framework.jobs import PodGroupInfo
 from spinney.scheduler.framework.moves import Moves
@@ -427,9 +427,9 @@ class Session:
             )
         )
 
-    def withdraw_promise(self, task: PodInfo) -> None:
-        """Take a promise back that was part of the result: there is no pod on the node to evict."""
-        self.pipelines = [promise for promise in self.pipelines if promise.pod != task.key]
+    def withdraw_pipelined(self, task: PodInfo) -> None:
+        """Take a node back that a task was pipelined to as part of the result: there is no pod on it to evict."""
+        self.pipelines = [each for each in self.pipelines if each.pod != task.key]
         self.evictions = [
             structs.replace(eviction, moves_to="") if eviction.pod == task.key else eviction
             for eviction in self.evictions

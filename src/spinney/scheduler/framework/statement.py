@@ -154,7 +154,7 @@ class Withdraw(Operation):
         if self._task.status is PodStatus.RELEASING:
             self._task.virtual = False
             self._task.job.settled()
-        session.withdraw_promise(self._task)
+        session.withdraw_pipelined(self._task)
 
     def _home(self, session: "Session") -> int:
         row = session.nodes.table.find(self._task.record.node) if self._task.record.node else None

@@ -9,12 +9,12 @@ from collections.abc import Callable
 from typing import Final, NamedTuple
 
 from spinney.cluster.resources import GPU
-from spinney.scheduler.framework.answers import finite
 from spinney.scheduler.framework.extension_points import GpuOrderFn, Hook
-from spinney.scheduler.framework.failing import Failures
+from spinney.scheduler.framework.failures import Failures
 from spinney.scheduler.framework.nodes import NodeInfo, Nodes
 from spinney.scheduler.framework.tasks import PodInfo
 from spinney.scheduler.framework.timing import Timings
+from spinney.scheduler.framework.validation import finite
 
 WHOLE_DEVICE: Final = "-2"
 """What a GPU order is asked about for a device nobody uses yet."""

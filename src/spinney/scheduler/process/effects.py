@@ -32,7 +32,7 @@ from spinney.scheduler.intake.inventory import Inventory
 from spinney.scheduler.process.commit import Moment, assume_gang, by_gang, changes_since, forget
 from spinney.scheduler.process.cycle_metrics import CycleMetrics
 from spinney.scheduler.process.gang_references import gang_reference
-from spinney.scheduler.process.releasing import Releases
+from spinney.scheduler.process.gang_releaser import GangReleaser
 from spinney.scheduler.process.verdicts import Verdicts
 
 log = structlog.get_logger()
@@ -88,7 +88,7 @@ class ClusterEffects:
         verdicts: Verdicts,
         pod_gangs: PodGangStatus,
         kai_groups: KaiGroupStatus,
-        releases: Releases,
+        releaser: GangReleaser,
         metrics: CycleMetrics,
         wake: Callable[[], None],
     ) -> None:
@@ -100,7 +100,7 @@ class ClusterEffects:
         self._verdicts = verdicts
         self._pod_gangs = pod_gangs
         self._kai_groups = kai_groups
-        self._releases = releases
+        self._releaser = releaser
         self._metrics = metrics
         self._wake = wake
         self._under_way: set[asyncio.Task[None]] = set()
@@ -115,7 +115,7 @@ class ClusterEffects:
         if pod is None or pod.terminal or pod.metadata.deletion_timestamp is not None:
             record = self._inventory.cluster.pod(change.key)
             if record is not None:
-                self._releases.pod_going(record)
+                self._releaser.pod_going(record)
 
     def bind(self, binds: Sequence[Bind], *, decided_at: Moment) -> None:
         """Begin to bind the gangs whose decision still holds."""
@@ -227,7 +227,7 @@ class ClusterEffects:
     def _give_back(self, gang: GangKey, binds: Sequence[Bind]) -> None:
         for bind in binds:
             forget(self._inventory.cluster, self._inventory.claims, bind)
-        self._releases.look(gang)
+        self._releaser.look(gang)
         self._wake()
 
     def _disruptions(self, evictions: Sequence[Eviction]) -> Iterator[Disruption]:

@@ -47,16 +47,16 @@ from spinney.scheduler.framework.snapshot import Snapshot
 from spinney.scheduler.intake.inventory import Inventory
 from spinney.scheduler.intake.sources import OPTIONAL_KINDS, available
 from spinney.scheduler.plugins import default_registry
+from spinney.scheduler.process.abandoned_claims import give_back_claims
 from spinney.scheduler.process.commit import Moment, whole_gangs
 from spinney.scheduler.process.cycle_log import CycleLog
 from spinney.scheduler.process.cycle_metrics import CycleMetrics
 from spinney.scheduler.process.effects import ClusterEffects, Effects
 from spinney.scheduler.process.endpoint import Endpoint
+from spinney.scheduler.process.gang_releaser import GangReleaser
 from spinney.scheduler.process.own_plugins import completing_first, without_shares
 from spinney.scheduler.process.queue_books import live_books, queue_statuses
 from spinney.scheduler.process.queue_metrics import QueueMetrics
-from spinney.scheduler.process.recovering import give_back_claims
-from spinney.scheduler.process.releasing import Releases
 from spinney.scheduler.process.verdicts import Verdicts
 from spinney.scheduler.process.waking import confirms, may_change_decisions
 
@@ -129,7 +129,7 @@ class SchedulerProcess:
         self._statuses = [StatusController(kind, verdicts, self.manager, events) for kind in kinds]
         self._part_gangs = PartGangs(grace_seconds=config.part_gang_grace_seconds)
         evictor = Evictor(client, events)
-        self._releases = Releases(
+        self._releaser = GangReleaser(
             self._runtime.clock, self.inventory, self._part_gangs, evictor=evictor, metrics=self._metrics
         )
         self._volumes = LateVolumes(
@@ -153,7 +153,7 @@ class SchedulerProcess:
             verdicts=verdicts,
             pod_gangs=pod_gangs,
             kai_groups=kai_groups,
-            releases=self._releases,
+            releaser=self._releaser,
             metrics=self._metrics,
             wake=self._woken.set,
         )
@@ -191,7 +191,7 @@ class SchedulerProcess:
             for status in self._statuses:
                 self.manager.add(status.controller)
             self.manager.add_runnable("queue statuses", self._queue_statuses.run)
-            self.manager.add_runnable("releases of part-bound gangs", self._releases.run)
+            self.manager.add_runnable("releases of part-bound gangs", self._releaser.run)
         self.manager.add_runnable(CYCLES, self._cycle_for_ever)
         self.manager.add_runnable("discovery", self._discover_for_ever, needs_lease=False)
 
@@ -288,7 +288,7 @@ class SchedulerProcess:
     async def _cycle(self) -> None:
         started = self._runtime.clock.monotonic()
         snapshot, seen = self.inventory.snapshot(), Moment.of(self.inventory.cluster)
-        self._releases.look_after_cycle(snapshot.gangs.pending)
+        self._releaser.look_after_cycle(snapshot.gangs.pending)
         opening = asyncio.ensure_future(self._runtime.executor.run(self._scheduler.open_session, snapshot))
         while not opening.done():
             await asyncio.wait({opening}, timeout=self._pace.look_up)

@@ -10,7 +10,7 @@ the number of victims, not its square.
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 
-from spinney.scheduler.framework import answers
+from spinney.scheduler.framework import validation
 from spinney.scheduler.framework.jobs import PodGroupInfo
 from spinney.scheduler.framework.session import Session
 from spinney.scheduler.framework.tasks import NUMBER, PodInfo
@@ -94,7 +94,7 @@ def generated_scenarios(session: Session, job: PodGroupInfo) -> Iterator[Sequenc
             try:
                 with session.timings.measure(hook.plugin, _GENERATOR):
                     proposals = iter(hook.fn(session, job)) if proposals is None else proposals
-                    victims = answers.victims(next(proposals, None))
+                    victims = validation.victims(next(proposals, None))
             except Exception as error:  # noqa: BLE001 - it has nothing more to say
                 fields = {"generator": name, "job": str(job.key)}
                 session.failures.add("scenario generator failed", hook.plugin, _GENERATOR, hook.fn, error, **fields)

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from spinney.cluster.statuses import ACTIVE_ALLOCATED, ACTIVE_USED
-from spinney.scheduler.evaluation.honouring import unhonoured
+from spinney.scheduler.evaluation.constraints import unhonoured
 from spinney.scheduler.evaluation.job_order import JobOrder
 from spinney.scheduler.framework.events import Scenario
 from spinney.scheduler.framework.jobs import PodGroupInfo

@@ -1,7 +1,7 @@
 """What counts as an answer of a plugin: checked where the answer is one, never node by node while all is well.
 
 Each function returns the answer in the form the scheduler works with, or raises
-:class:`~spinney.scheduler.framework.failing.InvalidAnswer`, which says what was found and what was expected.
+:class:`~spinney.scheduler.framework.failures.InvalidAnswer`, which says what was found and what was expected.
 """
 
 from collections.abc import Mapping, Sequence
@@ -16,7 +16,7 @@ import numpy.typing as npt
 from spinney.cluster.table import Mask
 from spinney.scheduler.fairshare import Amounts
 from spinney.scheduler.framework.events import CapacityVerdict
-from spinney.scheduler.framework.failing import InvalidAnswer
+from spinney.scheduler.framework.failures import InvalidAnswer
 from spinney.scheduler.framework.nodes import NodeSet, Scores
 from spinney.scheduler.framework.tasks import PodInfo
 

@@ -27,7 +27,7 @@ RELEASE: Final = "release"
 """The word for it in metrics."""
 
 
-class Releases:
+class GangReleaser:
     """Watches over part-bound gangs. Mutable."""
 
     def __init__(
