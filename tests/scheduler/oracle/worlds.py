@@ -6,6 +6,10 @@ Gangs are drawn from a few kinds, so that many ask for the same and differ in na
 from dataclasses import dataclass
 from random import Random
 
+from msgspec.structs import replace
+
+from spinney.api.affinity import Affinity, PodAffinity, PodAffinityTerm, WeightedPodAffinityTerm
+from spinney.api.selectors import LabelSelector
 from spinney.gangs.tree import DEFAULT_POD_SET, Gang, GangKey, GroupSet, PodSet, TopologyConstraint, single
 from spinney.scheduler.fairshare import GPU, Amounts, Queue
 from spinney.scheduler.intake.inventory import Inventory
@@ -26,6 +30,10 @@ class Kind:
     preemptible: bool
     sets: tuple[tuple[str, int, PodSet], ...]
     constraint: TopologyConstraint | None
+    rule: str | None = None
+    """What its pods say about others: keep apart, or be near."""
+    nominated: str = ""
+    """The node that its pods were once nominated for."""
 
     def gang(self, name: str, root: GroupSet) -> Gang:
         """Return a gang of this kind."""
@@ -82,6 +90,8 @@ def _a_kind(chance: Random) -> Kind:
         preemptible=chance.random() < 0.8,
         sets=tuple(sets),
         constraint=_a_constraint(chance),
+        rule=chance.choice((None, None, None, "apart", "near")),
+        nominated=f"n{chance.randrange(6)}" if chance.random() < 0.15 else "",
     )
 
 
@@ -123,11 +133,32 @@ def _put_waiting(inventory: Inventory, chance: Random, name: str, kind: Kind) ->
                 annotations=share,
                 namespace=kind.namespace,
                 labels={"role": "leader" if each == leader else "worker", "team": chance.choice("uv")},
+                **_rules(kind.rule),  # type: ignore[arg-type] # fields of a spec
             )
             for each in range(count)
         ]
+    if kind.nominated:
+        pods = [replace(pod, status=replace(pod.status, nominated_node_name=kind.nominated)) for pod in pods]
     root = GroupSet("", tuple(pod_set for _, _, pod_set in kind.sets), None, kind.constraint)
     put_gang(inventory, kind.gang(name, root), pods)
+
+
+def _rules(rule: str | None) -> dict[str, object]:
+    """Return the fields of a pod's spec that a rule about other pods takes."""
+    same = LabelSelector(match_labels={"role": "worker"})
+    match rule:
+        case "apart":
+            apart = PodAffinityTerm(topology_key=RACK, label_selector=same)
+            anti = PodAffinity(required_during_scheduling_ignored_during_execution=(apart,))
+            return {"affinity": Affinity(pod_anti_affinity=anti)}
+        case "near":
+            near = WeightedPodAffinityTerm(
+                weight=5, pod_affinity_term=PodAffinityTerm(topology_key=ZONE, label_selector=same)
+            )
+            affinity = PodAffinity(preferred_during_scheduling_ignored_during_execution=(near,))
+            return {"affinity": Affinity(pod_affinity=affinity)}
+        case _:
+            return {}
 
 
 def _a_constraint(chance: Random) -> TopologyConstraint | None:
