@@ -3,9 +3,9 @@
 from pathlib import Path
 from typing import Any
 
+from spinney.api.field_error import FieldError
 from spinney.api.grove import ClusterTopologyBinding, PodCliqueSet
 from spinney.api.schema.defaults import default_pod_clique_set
-from spinney.api.schema.field_error import FieldError
 from spinney.api.struct import JSON, convert
 
 DATA = Path(__file__).parent / "data"

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
+from spinney.api.field_error import FaultKind, FieldError
 from spinney.api.grove import PodCliqueSet
-from spinney.api.schema.field_error import FaultKind, FieldError
 from spinney.api.schema.validate_pod_clique_set import (
     AdmissionPolicy,
     pod_clique_set_warnings,

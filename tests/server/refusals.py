@@ -11,6 +11,7 @@ from spinney.api.struct import JSON
 
 _NEEDED = "requiredDuringSchedulingIgnoredDuringExecution"
 _TERMS = f"spec.affinity.nodeAffinity.{_NEEDED}.nodeSelectorTerms"
+_PORT = "spec.containers[0].ports[0]"
 _LONG = "a" * 64
 _CLAIM = {"name": "a", "resourceClaimName": "x"}
 _VOLUME = {"name": "v", "emptyDir": {}}
@@ -18,6 +19,10 @@ _VOLUME = {"name": "v", "emptyDir": {}}
 
 def _container(**fields: Any) -> JSON:
     return {"containers": [{"name": "c", "image": "i:1", **fields}]}
+
+
+def _port(**fields: Any) -> JSON:
+    return _container(ports=[{"containerPort": 80, **fields}])
 
 
 def _asking(*claims: JSON) -> JSON:
@@ -96,6 +101,56 @@ POD_SPECS: Mapping[str, tuple[JSON, tuple[str, ...]]] = {
         _container(ports=[{"containerPort": 70000}]),
         ("spec.containers[0].ports[0].containerPort FieldValueInvalid",),
     ),
+    "a mount of nothing at no place": (
+        _container(volumeMounts=[{}]),
+        (
+            "spec.containers[0].volumeMounts[0].mountPath FieldValueRequired",
+            "spec.containers[0].volumeMounts[0].name FieldValueNotFound",
+            "spec.containers[0].volumeMounts[0].name FieldValueRequired",
+        ),
+    ),
+    "a blank before the image": (_container(image=" i:1"), ("spec.containers[0].image FieldValueInvalid",)),
+    "a blank behind the image": (_container(image="i:1 "), ("spec.containers[0].image FieldValueInvalid",)),
+    "a port of a long name": (_port(name="a-very-long-name-of-a-port"), (f"{_PORT}.name FieldValueInvalid",)),
+    "a port of two faults": (_port(name="WEB_1"), (f"{_PORT}.name FieldValueInvalid",) * 2),
+    "a port of hyphens": (_port(name="-a--b"), (f"{_PORT}.name FieldValueInvalid",) * 2),
+    "a port without a letter": (_port(name="80"), (f"{_PORT}.name FieldValueInvalid",)),
+    "two ports of a name": (
+        _container(ports=[{"containerPort": 80, "name": "a"}, {"containerPort": 81, "name": "a"}]),
+        ("spec.containers[0].ports[1].name FieldValueDuplicate",),
+    ),
+    "a host port that is none": (_port(hostPort=-1), (f"{_PORT}.hostPort FieldValueInvalid",)),
+    "a host port twice": (
+        _container(ports=[{"containerPort": 80, "hostPort": 80}, {"containerPort": 81, "hostPort": 80}]),
+        ("spec.containers[0].ports[1].hostPort FieldValueDuplicate",),
+    ),
+    "another port of the host": (
+        {**_port(hostPort=81), "hostNetwork": True},
+        (f"{_PORT}.hostPort FieldValueInvalid",),
+    ),
+    "huge pages without a limit": (
+        _container(resources={"requests": {"hugepages-2Mi": "4Mi", "cpu": "1"}}),
+        ("spec.containers[0].resources.limits FieldValueRequired",),
+    ),
+    "more huge pages than asked for": (
+        _container(resources={"requests": {"hugepages-2Mi": "2Mi", "cpu": "1"}, "limits": {"hugepages-2Mi": "4Mi"}}),
+        ("spec.containers[0].resources.requests FieldValueInvalid",),
+    ),
+    "huge pages alone": (
+        _container(resources={"limits": {"hugepages-2Mi": "4Mi"}}),
+        ("spec.containers[0].resources FieldValueForbidden",),
+    ),
+    "half a huge page": (
+        _container(resources={"limits": {"hugepages-2Mi": "3Mi", "cpu": "1"}}),
+        (
+            "spec.containers[0].resources.limits[hugepages-2Mi] FieldValueInvalid",
+            "spec.containers[0].resources.requests[hugepages-2Mi] FieldValueInvalid",
+        ),
+    ),
+    "a comparing toleration": (
+        {"tolerations": [{"key": "a", "operator": "Gt", "value": "5"}]},
+        ("spec.tolerations[0].operator FieldValueNotSupported",),
+    ),
     "an unknown pull policy": (
         _container(imagePullPolicy="X"),
         ("spec.containers[0].imagePullPolicy FieldValueNotSupported",),
@@ -156,6 +211,21 @@ POD_SPECS: Mapping[str, tuple[JSON, tuple[str, ...]]] = {
             "spec.topologySpreadConstraints[0].whenUnsatisfiable FieldValueNotSupported",
         ),
     ),
+}
+
+
+# Specs that look wrong and are not.
+ACCEPTED: Mapping[str, JSON] = {
+    "an empty policy is the default": {"restartPolicy": "", "dnsPolicy": "", "schedulerName": ""},
+    "two sizes of huge pages": _container(
+        resources={"limits": {"hugepages-2Mi": "4Mi", "hugepages-1Gi": "1Gi", "memory": "1Gi"}}
+    ),
+    "a variable twice": _container(env=[{"name": "A"}, {"name": "A"}]),
+    "a host port that an init container has, too": {
+        **_port(hostPort=80),
+        "initContainers": [{"name": "first", "image": "i:1", "ports": [{"containerPort": 80, "hostPort": 80}]}],
+    },
+    "a part of a resource of Kubernetes' own": _container(resources={"limits": {"kubernetes.io/x": "500m"}}),
 }
 
 

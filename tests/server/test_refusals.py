@@ -5,7 +5,7 @@ from typing import Any
 from spinney.api.struct import JSON
 from spinney.server import ServerOptions
 from tests.server.api import CONFIG_MAPS, MERGE, PODS, Answer, a_config_map, an_api
-from tests.server.refusals import PATCHES, POD_SPECS, VERSIONED, a_refused_pod
+from tests.server.refusals import ACCEPTED, PATCHES, POD_SPECS, VERSIONED, a_refused_pod
 
 
 def _causes(answer: Answer) -> list[str]:
@@ -19,6 +19,22 @@ async def test_a_pod_is_refused_for_its_fields() -> None:
     for name, (spec, causes) in POD_SPECS.items():
         answer = await api.send("POST", PODS, a_refused_pod(spec))
         assert (answer.status, _causes(answer)) == (422, sorted(causes)), name
+
+
+async def test_a_pod_that_only_looks_wrong_is_taken() -> None:
+    """What a cluster takes is taken."""
+    api = an_api()
+    for name, spec in ACCEPTED.items():
+        answer = await api.send("POST", PODS, a_refused_pod(spec), query={"dryRun": "All"})
+        assert answer.status == 201, (name, answer.body)
+
+
+async def test_a_template_may_have_blanks_around_images() -> None:
+    """The image of a pod may not have blanks around it, that of a template may, as in Kubernetes."""
+    template = {"metadata": {"labels": {"a": "b"}}, "spec": {"containers": [{"name": "c", "image": " i:1"}]}}
+    deployment = {"metadata": {"name": "d"}, "spec": {"selector": {"matchLabels": {"a": "b"}}, "template": template}}
+    answer = await an_api().send("POST", "/apis/apps/v1/namespaces/default/deployments", deployment)
+    assert answer.status == 201
 
 
 async def test_a_template_is_refused_for_its_fields() -> None:

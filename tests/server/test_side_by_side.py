@@ -3,6 +3,7 @@
 import asyncio
 import json
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -18,7 +19,7 @@ from tests.fidelity.pair import Pair, paired
 from tests.fidelity.twins import Twins
 from tests.server.autoscaling import AUTOSCALING
 from tests.server.policies import BINDINGS, CASES, POLICIES, REFUSED, a_case
-from tests.server.refusals import PATCHES, POD_SPECS, VERSIONED, a_refused_pod
+from tests.server.refusals import ACCEPTED, PATCHES, POD_SPECS, VERSIONED, a_refused_pod
 
 pytestmark = [pytest.mark.real, pytest.mark.timeout(300)]
 
@@ -38,6 +39,14 @@ async def test_both_refuse_the_same_pods(pair: Pair) -> None:
         real, ours = await pair.ask(posting(PODS, a_refused_pod(spec)))
         assert real == ours, name
         assert (real["status"], real["causes"]) == (422, sorted(causes)), name
+
+
+async def test_both_take_the_same_pods(pair: Pair) -> None:
+    """A pod that only looks wrong is taken by both."""
+    for name, spec in ACCEPTED.items():
+        exchange = posting(PODS, a_refused_pod(spec))
+        real, ours = await pair.ask(replace(exchange, query={"dryRun": "All"}))
+        assert (real["status"], ours["status"]) == (201, 201), name
 
 
 async def test_both_answer_odd_patches_alike(pair: Pair) -> None:

@@ -12,6 +12,7 @@ Check = Callable[[str], list[str]]
 
 MAX_SUBDOMAIN: Final = 253
 MAX_LABEL: Final = 63
+MAX_PORT_NAME: Final = 15
 
 DNS_LABEL: Final = r"[a-z0-9]([-a-z0-9]*[a-z0-9])?"
 DNS_SUBDOMAIN: Final = rf"{DNS_LABEL}(\.{DNS_LABEL})*"
@@ -20,6 +21,7 @@ QUALIFIED_NAME: Final = r"([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]"
 _DNS_LABEL: Final = re.compile(DNS_LABEL)
 _DNS_SUBDOMAIN: Final = re.compile(DNS_SUBDOMAIN)
 _QUALIFIED: Final = re.compile(QUALIFIED_NAME)
+_PORT_NAME: Final = re.compile(r"[-a-z0-9]+")
 _ENV_NAME: Final = re.compile(r"[ -<>-~]+")
 
 
@@ -70,6 +72,17 @@ def label_value_faults(value: str) -> list[str]:
 def env_name_faults(name: str) -> list[str]:
     """Check the name of an environment variable: any printable ASCII but '='."""
     return _unless(_ENV_NAME.fullmatch(name), "must consist of printable ASCII characters other than '='")
+
+
+def port_name_faults(name: str) -> list[str]:
+    """Check the name of a port: at most 15 of ``a-z 0-9 -``, with a letter, and no ``-`` at an end or twice."""
+    return [
+        *_too_long(name, MAX_PORT_NAME),
+        *_unless(_PORT_NAME.fullmatch(name), "must contain only lower case letters, digits and '-'"),
+        *_unless(re.search("[a-z]", name), "must contain at least one letter"),
+        *_unless("--" not in name, "must not contain consecutive '-'"),
+        *_unless(name.strip("-") == name, "must not begin or end with '-'"),
+    ]
 
 
 def path_segment_faults(name: str) -> list[str]:

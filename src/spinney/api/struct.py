@@ -50,3 +50,10 @@ def to_json(value: Any) -> Any:
 def encode(value: Any) -> bytes:
     """Encode a struct, or plain JSON values, as JSON text."""
     return msgspec.json.encode(value)
+
+
+def objects(items: Any) -> list[JSON]:
+    """Return the items of a JSON list as objects, an item that is none as an empty one, so that positions hold."""
+    if not isinstance(items, list):
+        return []
+    return [item if isinstance(item, dict) else {} for item in items]

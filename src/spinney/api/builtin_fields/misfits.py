@@ -11,7 +11,7 @@ from typing import Any
 
 from spinney.api.builtin_fields.checking import what_does_not_fit
 from spinney.api.builtin_fields.table import FieldTable, FieldType
-from spinney.api.schema.field_error import FieldPath
+from spinney.api.field_error import FieldPath
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,3 +52,17 @@ def misfits(table: FieldTable, kind: FieldType, value: Any, path: FieldPath) -> 
     elif kind.form != "scalar":
         for index, part in enumerate(value):
             yield from misfits(table, kind.element, part, path.index(index))
+
+
+def fitting(table: FieldTable, kind: FieldType, value: Any) -> Any:
+    """Return a copy of ``value`` without its misfits and nulls; items of a list keep their positions."""
+    if value is None or what_does_not_fit(kind, value) is not None:
+        return None
+    if kind.form == "message":
+        fields = table.message(kind.name).by_name
+        parts = {name: fitting(table, fields[name].type, part) for name, part in value.items() if name in fields}
+        return {name: part for name, part in parts.items() if part is not None}
+    if kind.form == "map":
+        parts = {key: fitting(table, kind.element, part) for key, part in value.items()}
+        return {key: part for key, part in parts.items() if part is not None}
+    return value if kind.form == "scalar" else [fitting(table, kind.element, part) for part in value]

@@ -8,6 +8,8 @@ from spinney.api.pod_rules.quality import quality_of_service
 from spinney.api.struct import JSON
 from spinney.api.time import timestamp
 
+_WORDS = {"restartPolicy": "Always", "dnsPolicy": "ClusterFirst", "schedulerName": "default-scheduler"}
+
 
 def fill_pod_defaults(spec: JSON) -> None:
     """Fill in the spec of a pod, in place."""
@@ -20,10 +22,9 @@ def fill_pod_defaults(spec: JSON) -> None:
 
 def fill_template_defaults(spec: JSON) -> None:
     """Fill in a pod spec as it stands in a template, in place."""
-    spec.setdefault("restartPolicy", "Always")
+    for name, default in _WORDS.items():
+        spec[name] = spec.get(name) or default  # an empty word is none
     spec.setdefault("terminationGracePeriodSeconds", 30)
-    spec.setdefault("dnsPolicy", "ClusterFirst")
-    spec.setdefault("schedulerName", "default-scheduler")
     spec.setdefault("securityContext", {})
     for containers in (spec.get("containers"), spec.get("initContainers")):
         for container in containers or ():

@@ -13,8 +13,8 @@ from typing import Any, Final
 
 from spinney.api.builtin_fields.misfits import UnknownField, WrongValue, misfits
 from spinney.api.builtin_fields.table import field_table
+from spinney.api.field_error import FieldError, FieldPath, invalid
 from spinney.api.grove import AutoScalingConfig, PodCliqueSetTemplateSpec
-from spinney.api.schema.field_error import FieldError, FieldPath, invalid
 
 NEWEST: Final = "1.37"
 """The release whose fields are known here; each has those of the releases before it."""

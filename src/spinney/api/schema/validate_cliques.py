@@ -3,8 +3,8 @@
 from collections.abc import Mapping, Sequence
 from typing import Final
 
+from spinney.api.field_error import FieldError, FieldPath, duplicate, invalid, not_found, required
 from spinney.api.grove import EXPLICIT, AutoScalingConfig, PodCliqueSetTemplateSpec, PodCliqueTemplateSpec
-from spinney.api.schema.field_error import FieldError, FieldPath, duplicate, invalid, not_found, required
 from spinney.api.schema.validate_metadata import name_faults, validate_annotations, validate_labels
 from spinney.api.schema.validate_metrics import validate_metrics
 from spinney.api.schema.validate_pod_spec import validate_pod_spec

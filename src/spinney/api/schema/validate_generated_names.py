@@ -12,11 +12,10 @@ from collections.abc import Iterator
 from typing import Final
 
 from spinney.api import labels as marks
+from spinney.api.field_error import FieldError, FieldPath, duplicate, invalid, too_long
 from spinney.api.grove import EXPLICIT, IN_ORDER, PodCliqueSet, PodCliqueSetTemplateSpec, ResourceSharing
 from spinney.api.names import MAX_LABEL, dns_label_faults
-from spinney.api.schema.field_error import FieldError, FieldPath, duplicate, invalid, too_long
-from spinney.api.schema.validate_containers import objects
-from spinney.api.struct import JSON
+from spinney.api.struct import JSON, objects
 
 # Pod names are made of set, group, clique, two indexes and a random suffix, and must stay below 63 characters.
 NAME_BUDGET: Final = 45

@@ -2,10 +2,10 @@
 
 from typing import Final
 
+from spinney.api.field_error import FieldError, FieldPath, duplicate, forbidden, immutable, invalid, required
 from spinney.api.kai import UNLIMITED, Queue, QueueResource, Topology
 from spinney.api.labels import HOSTNAME
 from spinney.api.names import qualified_name_faults
-from spinney.api.schema.field_error import FieldError, FieldPath, duplicate, forbidden, immutable, invalid, required
 from spinney.api.schema.validate_metadata import validate_metadata
 from spinney.api.schema.validate_pod_groups import validate_duration
 

@@ -3,9 +3,9 @@
 from collections.abc import Callable, Mapping
 from typing import Final
 
+from spinney.api.field_error import FieldError, FieldPath, invalid, required, too_long
 from spinney.api.meta import ObjectMeta
 from spinney.api.names import dns_label_faults, dns_subdomain_faults, label_value_faults, qualified_name_faults
-from spinney.api.schema.field_error import FieldError, FieldPath, invalid, required, too_long
 
 MAX_ANNOTATIONS_BYTES: Final = 256 * 1024
 

@@ -7,8 +7,8 @@ when it is written. Metrics are carried as JSON, so any value may be of any type
 from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
+from spinney.api.field_error import FieldError, FieldPath, forbidden, invalid, not_supported, required
 from spinney.api.quantity import InvalidQuantity, Quantity
-from spinney.api.schema.field_error import FieldError, FieldPath, forbidden, invalid, not_supported, required
 from spinney.api.struct import JSON
 
 SOURCES: Final = {

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from spinney.api.durations import InvalidDuration, parse_duration
+from spinney.api.field_error import FieldError, FieldPath, immutable, invalid, not_supported, required
 from spinney.api.grove import (
     ANY_ORDER,
     EXPLICIT,
@@ -22,7 +23,6 @@ from spinney.api.grove import (
 )
 from spinney.api.labels import MNNVL_GROUP
 from spinney.api.names import dns_label_faults
-from spinney.api.schema.field_error import FieldError, FieldPath, immutable, invalid, not_supported, required
 from spinney.api.schema.validate_carried import carried_warnings, validate_carried
 from spinney.api.schema.validate_cliques import MAX_INT32, validate_cliques
 from spinney.api.schema.validate_generated_names import (
@@ -138,11 +138,10 @@ def _spec(pcs: PodCliqueSet, policy: AdmissionPolicy, old: PodCliqueSet | None) 
 
 
 def _with_types(ruled: list[FieldError], wrong: list[FieldError]) -> list[FieldError]:
-    """Add values of the wrong type: of the same field a rule says more, of what is inside it nothing that counts."""
+    """Add values of the wrong type; what a rule says of such a value, or of what is inside it, does not count."""
     inside = tuple(f"{fault.path}{mark}" for fault in wrong for mark in ".[")
-    errors = [error for error in ruled if not error.path.startswith(inside)]
-    told = {error.path for error in errors}
-    return errors + [fault for fault in wrong if fault.path not in told]
+    told = {fault.path for fault in wrong}
+    return [error for error in ruled if error.path not in told and not error.path.startswith(inside)] + wrong
 
 
 def _startup_type(template: PodCliqueSetTemplateSpec) -> list[FieldError]:

@@ -4,9 +4,7 @@ from collections.abc import Mapping
 
 from spinney.api import coscheduling, kai
 from spinney.api.durations import InvalidDuration, parse_duration
-from spinney.api.names import dns_label_faults
-from spinney.api.quantity import InvalidQuantity, Quantity, RawQuantity
-from spinney.api.schema.field_error import (
+from spinney.api.field_error import (
     FieldError,
     FieldPath,
     duplicate,
@@ -16,6 +14,8 @@ from spinney.api.schema.field_error import (
     not_supported,
     required,
 )
+from spinney.api.names import dns_label_faults
+from spinney.api.quantity import InvalidQuantity, Quantity, RawQuantity
 from spinney.api.schema.validate_cliques import cycles
 from spinney.api.schema.validate_metadata import validate_metadata
 

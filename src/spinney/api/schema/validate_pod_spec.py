@@ -1,29 +1,22 @@
 """Rules for the pod spec of a clique, which is carried as JSON: Grove's own, and those the API server has for pods."""
 
 from collections.abc import Iterator
-from typing import Any, Final
+from typing import Final
 
-from spinney.api.names import dns_label_faults
-from spinney.api.schema.field_error import FieldError, FieldPath, forbidden, invalid
-from spinney.api.schema.validate_containers import (
-    not_a_list,
-    objects,
-    one_of,
-    unique_name,
-    validate_containers,
-    validate_environment,
-)
-from spinney.api.struct import JSON
+from spinney.api.builtin_fields.misfits import fitting
+from spinney.api.builtin_fields.table import field_table
+from spinney.api.field_error import FieldError, FieldPath, duplicate, invalid
+from spinney.api.pod_rules.placement import COMPARING_OPERATORS, TOLERATION_OPERATORS
+from spinney.api.pod_rules.pods import pod_faults
+from spinney.api.schema.validate_carried import NEWEST
+from spinney.api.struct import JSON, objects
 
 RESTART_ALWAYS: Final = "Always"
-_CHOICES: Final = (
-    ("restartPolicy", (RESTART_ALWAYS, "OnFailure", "Never")),
-    ("dnsPolicy", ("ClusterFirst", "ClusterFirstWithHostNet", "Default", "None")),
-    ("preemptionPolicy", ("PreemptLowerPriority", "Never")),
-)
-_OPERATORS: Final = ("Equal", "Exists", "Lt", "Gt")
-_EFFECTS: Final = ("NoSchedule", "PreferNoSchedule", "NoExecute")
-_LONGEST: Final = 2**31 - 1  # seconds
+_PLACED: Final = {
+    "topologySpreadConstraints": "use topologyConstraint",
+    "nodeName": "the scheduler places the gang",
+}
+_OPERATORS: Final = (*TOLERATION_OPERATORS, *COMPARING_OPERATORS)  # the cluster may know all of them
 
 
 def validate_pod_spec(pod_spec: JSON, path: FieldPath, *, former: JSON | None) -> list[FieldError]:
@@ -32,13 +25,16 @@ def validate_pod_spec(pod_spec: JSON, path: FieldPath, *, former: JSON | None) -
     Placement fields that the gang decides are refused on creation. A spec that an update leaves alone is only held to
     Grove's own rules, so that one from before the others can still be scaled.
     """
-    errors = [] if former is not None else list(_placement(pod_spec, path))
-    if pod_spec == former:
-        for kind in ("initContainers", "containers"):
-            for i, container in enumerate(objects(pod_spec.get(kind))):
-                errors += validate_environment(container, path.child(kind).index(i).child("env"))
-        return errors
-    return errors + list(_as_a_pod(pod_spec, path))
+    errors = [*_environment(pod_spec, path)]
+    if former is None:
+        errors += _placement(pod_spec, path)
+        pod_spec = {name: value for name, value in pod_spec.items() if name not in _PLACED}
+    if pod_spec != former:
+        told: dict[str, FieldError] = {}  # of each field the first fault: one is enough to find it
+        for fault in pod_faults(_typed(pod_spec), str(path), operators=_OPERATORS):
+            told.setdefault(fault.path, fault)
+        errors += told.values()
+    return errors
 
 
 def pod_spec_warnings(pod_spec: JSON, path: FieldPath) -> list[str]:
@@ -61,48 +57,26 @@ def scheduler_name(pod_spec: JSON) -> str:
 
 
 def _placement(pod_spec: JSON, path: FieldPath) -> Iterator[FieldError]:
-    spread, node = pod_spec.get("topologySpreadConstraints"), pod_spec.get("nodeName")
-    if spread:
-        yield invalid(path.child("topologySpreadConstraints"), spread, "must not be set: use topologyConstraint")
-    if node:
-        yield invalid(path.child("nodeName"), node, "must not be set: the scheduler places the gang")
+    for name, why in _PLACED.items():
+        if pod_spec.get(name):
+            yield invalid(path.child(name), pod_spec[name], f"must not be set: {why}")
 
 
-def _as_a_pod(pod_spec: JSON, path: FieldPath) -> Iterator[FieldError]:
-    yield from not_a_list(pod_spec.get("volumes"), path.child("volumes"))
-    volumes: set[str] = set()
-    for i, volume in enumerate(objects(pod_spec.get("volumes"))):
-        yield from unique_name(volume, path.child("volumes").index(i).child("name"), volumes, dns_label_faults)
-    yield from validate_containers(pod_spec, path, volumes=sorted(volumes))
-    for name, supported in _CHOICES:
-        yield from one_of(pod_spec.get(name), path.child(name), supported)
-    scheduler = pod_spec.get("schedulerName")
-    if scheduler is not None and not isinstance(scheduler, str):
-        yield invalid(path.child("schedulerName"), scheduler, "must be text")
-    deadline = pod_spec.get("activeDeadlineSeconds")
-    if deadline is not None and not (_is_whole(deadline) and 1 <= deadline <= _LONGEST):
-        yield invalid(path.child("activeDeadlineSeconds"), deadline, f"must be a number from 1 to {_LONGEST}")
-    grace = pod_spec.get("terminationGracePeriodSeconds")
-    if grace is not None and not _is_whole(grace):
-        yield invalid(path.child("terminationGracePeriodSeconds"), grace, "must be a whole number of seconds")
-    if pod_spec.get("ephemeralContainers"):
-        yield forbidden(path.child("ephemeralContainers"), "a pod is not created with ephemeral containers")
-    yield from _tolerations(pod_spec, path.child("tolerations"))
+def _environment(pod_spec: JSON, path: FieldPath) -> Iterator[FieldError]:
+    """Yield variables that a container has twice, which Kubernetes allows and Grove does not."""
+    for kind in ("initContainers", "containers"):
+        for i, container in enumerate(objects(pod_spec.get(kind))):
+            seen: set[str] = set()
+            for k, name in enumerate(each.get("name") for each in objects(container.get("env"))):
+                if name in seen:
+                    yield duplicate(path.child(kind).index(i).child("env").index(k).child("name"), name)
+                if isinstance(name, str) and name:
+                    seen.add(name)
 
 
-def _tolerations(pod_spec: JSON, path: FieldPath) -> Iterator[FieldError]:
-    yield from not_a_list(pod_spec.get("tolerations"), path)
-    for i, toleration in enumerate(objects(pod_spec.get("tolerations"))):
-        here, operator = path.index(i), toleration.get("operator")
-        yield from one_of(operator, here.child("operator"), _OPERATORS)
-        yield from one_of(toleration.get("effect"), here.child("effect"), _EFFECTS)
-        if not toleration.get("key") and operator != "Exists":
-            yield invalid(here.child("operator"), operator, "must be Exists where no key is named")
-        if operator == "Exists" and toleration.get("value"):
-            yield invalid(here.child("operator"), toleration["value"], "a value must not be set with Exists")
-        if toleration.get("tolerationSeconds") is not None and toleration.get("effect") != "NoExecute":
-            yield invalid(here.child("effect"), toleration.get("effect"), "must be NoExecute for tolerationSeconds")
-
-
-def _is_whole(value: Any) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool)
+def _typed(pod_spec: JSON) -> JSON:
+    """Return a pod spec as the API server reads it, without values of the wrong type: those are told as such."""
+    table = field_table(NEWEST)
+    pod = table.kind("v1", "Pod")
+    assert pod is not None, "the table of fields has Pod"
+    return fitting(table, pod.by_name["spec"].type, pod_spec) or {}

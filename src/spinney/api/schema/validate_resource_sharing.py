@@ -4,8 +4,7 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Any, Final
 
-from spinney.api.grove import PodCliqueSetTemplateSpec, ResourceClaimTemplateConfig, ResourceSharing
-from spinney.api.schema.field_error import (
+from spinney.api.field_error import (
     FieldError,
     FieldPath,
     duplicate,
@@ -15,6 +14,7 @@ from spinney.api.schema.field_error import (
     not_supported,
     required,
 )
+from spinney.api.grove import PodCliqueSetTemplateSpec, ResourceClaimTemplateConfig, ResourceSharing
 
 SCOPES: Final = ("AllReplicas", "PerReplica")
 

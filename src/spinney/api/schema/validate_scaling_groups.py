@@ -1,7 +1,7 @@
 """Rules for the scaling groups of a PodCliqueSet."""
 
+from spinney.api.field_error import FieldError, FieldPath, duplicate, not_found, required
 from spinney.api.grove import PodCliqueScalingGroupConfig, PodCliqueSetTemplateSpec
-from spinney.api.schema.field_error import FieldError, FieldPath, duplicate, not_found, required
 from spinney.api.schema.validate_cliques import validate_auto_scaling, validate_replicas
 from spinney.api.schema.validate_metadata import name_faults, validate_annotations
 

@@ -7,8 +7,8 @@ the product is bounded. It is worked out by arithmetic, never by making what it 
 from dataclasses import dataclass
 from typing import Final
 
+from spinney.api.field_error import FieldError, FieldPath, invalid
 from spinney.api.grove import PodCliqueScalingGroupConfig, PodCliqueSetSpec, PodCliqueTemplateSpec
-from spinney.api.schema.field_error import FieldError, FieldPath, invalid
 
 _SPEC: Final = FieldPath("spec")
 

@@ -10,8 +10,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from spinney.api.field_error import FieldError, FieldPath, forbidden, invalid, required
 from spinney.api.grove import ClusterTopologyBinding, PodCliqueSetTemplateSpec
-from spinney.api.schema.field_error import FieldError, FieldPath, forbidden, invalid, required
 from spinney.api.topology_constraint import DOMAIN_PATTERN, TopologyConstraint
 
 _DOMAIN: Final = re.compile(DOMAIN_PATTERN)

@@ -3,6 +3,7 @@
 Cliques and scaling groups are compared by name, so that reordering them (where allowed) is no change of each.
 """
 
+from spinney.api.field_error import FieldError, FieldPath, forbidden, immutable, invalid
 from spinney.api.grove import (
     EXPLICIT,
     IN_ORDER,
@@ -12,7 +13,6 @@ from spinney.api.grove import (
     PodCliqueTemplateSpec,
 )
 from spinney.api.labels import MNNVL_GROUP
-from spinney.api.schema.field_error import FieldError, FieldPath, forbidden, immutable, invalid
 from spinney.api.schema.validate_pod_spec import scheduler_name
 
 

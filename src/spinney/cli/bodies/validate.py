@@ -17,12 +17,12 @@ import click
 import msgspec
 
 from spinney.api import coscheduling, kai
+from spinney.api.field_error import FieldError, FieldPath, invalid
 from spinney.api.grove import CLUSTER_TOPOLOGY_BINDING, POD_CLIQUE_SET, ClusterTopologyBinding, PodCliqueSet
 from spinney.api.podgang import POD_GANG
 from spinney.api.resource import Resource
 from spinney.api.schema.crd import KINDS
 from spinney.api.schema.defaults import default_pod_clique_set
-from spinney.api.schema.field_error import FieldError, FieldPath, invalid
 from spinney.api.schema.structural import structural_schema
 from spinney.api.schema.validate_kai import validate_kai_topology, validate_queue
 from spinney.api.schema.validate_pod_clique_set import (

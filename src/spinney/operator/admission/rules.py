@@ -21,10 +21,10 @@ import msgspec
 import structlog
 
 from spinney.api.admission import AdmissionRequest, AdmissionResponse, AdmissionReview, AdmissionStatus
+from spinney.api.field_error import FieldError, FieldPath, invalid
 from spinney.api.grove import ClusterTopologyBinding, PodCliqueSet
 from spinney.api.pointer import pointer
 from spinney.api.schema.defaults import default_pod_clique_set
-from spinney.api.schema.field_error import FieldError, FieldPath, invalid
 from spinney.api.schema.validate_pod_clique_set import (
     AdmissionPolicy,
     pod_clique_set_warnings,

@@ -9,8 +9,9 @@ from dataclasses import dataclass
 from importlib.util import find_spec
 from typing import Any, Protocol
 
+from spinney.api.field_error import shown
 from spinney.api.struct import JSON
-from spinney.server.exchange.status import Cause, CauseReason, shown
+from spinney.server.exchange.status import Cause, CauseReason
 
 _RULES = "x-kubernetes-validations"
 _REASONS: dict[str, CauseReason] = {

@@ -9,6 +9,7 @@ from typing import Any
 
 import jsonschema_rs
 
+from spinney.api.field_error import shown
 from spinney.api.struct import JSON
 from spinney.server.crd.formats import BOUNDS, CALLED, STRINGS
 from spinney.server.exchange.status import (
@@ -17,7 +18,6 @@ from spinney.server.exchange.status import (
     duplicate_value,
     invalid_value,
     required,
-    shown,
     unsupported_value,
 )
 

@@ -6,14 +6,11 @@ causes that clients act on.
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, cast
 
-import msgspec
-
+from spinney.api.field_error import FieldError, shown
 from spinney.api.resource import Resource
 from spinney.api.struct import JSON
-
-_SHOWN = 256  # characters of a value that a message shows
 
 CauseReason = Literal[
     "FieldValueRequired",
@@ -39,6 +36,11 @@ class Cause:
     reason: CauseReason
     field: str
     message: str
+
+    @classmethod
+    def of(cls, fault: FieldError) -> "Cause":
+        """Return the cause that a fault of a field is."""
+        return cls(cast("CauseReason", fault.kind.cause), fault.path, fault.text)
 
     def to_json(self) -> JSON:
         """Return it as it stands in ``status.details.causes``."""
@@ -77,20 +79,6 @@ def duplicate_value(field: str, value: object) -> Cause:
 def not_found_value(field: str, value: object) -> Cause:
     """A field names something that is not there."""
     return Cause("FieldValueNotFound", field, f"Not found: {shown(value)}")
-
-
-def shown(value: object) -> str:
-    """Render a value inside a message: strings quoted, structures as JSON, large ones by their shape only."""
-    if isinstance(value, str):
-        return f'"{value}"' if len(value) <= _SHOWN else f'"{value[:_SHOWN]}..."'
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    if value is None:
-        return "null"
-    if isinstance(value, dict | list):
-        text = msgspec.json.encode(value).decode()
-        return text if len(text) <= _SHOWN else "object" if isinstance(value, dict) else "array"
-    return str(value)
 
 
 class StatusError(Exception):

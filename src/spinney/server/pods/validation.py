@@ -2,45 +2,27 @@
 
 from typing import Any
 
+from spinney.api.pod_rules.pods import RESTART_POLICIES, deadline_faults, pod_faults
 from spinney.api.struct import JSON
 from spinney.server.exchange.status import Cause, forbidden_value, invalid_value, required, unsupported_value
-from spinney.server.pods.containers import container_causes
-from spinney.server.pods.placement import host_name_causes, placement_causes
-from spinney.server.pods.volumes import claim_causes, volume_causes
 
-_LONGEST = 2**31 - 1  # seconds
-_RESTART_POLICIES = ("Always", "OnFailure", "Never")
-_DNS_POLICIES = ("ClusterFirstWithHostNet", "ClusterFirst", "Default", "None")
 _IMMUTABLE = (
     "pod updates may only change `spec.containers[*].image`, `spec.initContainers[*].image`,"
     " `spec.activeDeadlineSeconds`, `spec.tolerations` (only additions) and remove `spec.schedulingGates`"
 )
 
 
-def validate_pod(pod: JSON, path: str = "spec") -> list[Cause]:
-    """Return what is wrong with a new pod, or with a template of pods whose spec stands at ``path``."""
-    spec = pod.get("spec") or {}
-    if not isinstance(spec, dict):
-        return [invalid_value(path, spec, "must be an object")]
-    causes = container_causes(spec, path)
-    if spec and spec.get("restartPolicy") not in _RESTART_POLICIES:
-        causes.append(unsupported_value(f"{path}.restartPolicy", spec.get("restartPolicy"), _RESTART_POLICIES))
-    if spec.get("dnsPolicy") and spec["dnsPolicy"] not in _DNS_POLICIES:
-        causes.append(unsupported_value(f"{path}.dnsPolicy", spec["dnsPolicy"], _DNS_POLICIES))
-    causes += _deadline_causes(spec, path=path)
-    causes += volume_causes(spec, path)
-    causes += claim_causes(spec, path)
-    causes += host_name_causes(spec, path)
-    causes += placement_causes(spec, path)
-    return causes
+def validate_pod(pod: JSON) -> list[Cause]:
+    """Return what is wrong with a new pod."""
+    return [Cause.of(fault) for fault in pod_faults(pod.get("spec") or {})]
 
 
 def validate_template(template: Any, path: str, *policies: str) -> list[Cause]:
     """Return what is wrong with a template of pods at ``path``; its pods may be restarted by some ``policies`` only."""
     given = template if isinstance(template, dict) else {}
-    causes = validate_pod(given, f"{path}.spec")
+    causes = [Cause.of(fault) for fault in pod_faults(given.get("spec") or {}, f"{path}.spec", template=True)]
     policy = (given.get("spec") or {}).get("restartPolicy") or "Always"
-    if policy in _RESTART_POLICIES and policy not in policies:
+    if policy in RESTART_POLICIES and policy not in policies:
         field = f"{path}.spec.restartPolicy"
         if "Always" in policies:
             causes.append(unsupported_value(field, policy, policies))
@@ -53,12 +35,15 @@ def _quoted(text: str) -> str:
     return f'"{text}"'
 
 
-def _deadline_causes(spec: JSON, old: JSON | None = None, *, path: str = "spec") -> list[Cause]:
+def _deadline_causes(spec: JSON, old: JSON) -> list[Cause]:
     """Return what is wrong with the time a pod has; it may only become shorter."""
-    field, seconds = f"{path}.activeDeadlineSeconds", spec.get("activeDeadlineSeconds")
-    before = (old or {}).get("activeDeadlineSeconds")
-    if seconds is not None and not 1 <= seconds <= _LONGEST:
-        return [invalid_value(field, seconds, f"must be between 1 and {_LONGEST}, inclusive")]
+    if faults := [Cause.of(fault) for fault in deadline_faults(spec, "spec")]:
+        return faults
+    field, seconds, before = (
+        "spec.activeDeadlineSeconds",
+        spec.get("activeDeadlineSeconds"),
+        old.get("activeDeadlineSeconds"),
+    )
     if before is None or seconds == before:
         return []
     if seconds is None:

@@ -7,7 +7,9 @@ a fault as text, so that what an admission webhook answers looks like the API se
 import json
 from dataclasses import dataclass
 from enum import Enum
-from typing import Any
+from typing import Any, Final
+
+import msgspec
 
 from spinney.api.struct import JSON
 
@@ -60,6 +62,7 @@ _PHRASES = {
     FaultKind.NOT_FOUND: "Not found",
     FaultKind.TOO_LONG: "Too long",
 }
+_SHOWN: Final = 256  # characters of a value that a message shows
 # Kinds whose value says nothing a reader needs: it is absent, or the field must not be there at all.
 _WITHOUT_VALUE = frozenset({FaultKind.REQUIRED, FaultKind.FORBIDDEN, FaultKind.TOO_LONG})
 
@@ -75,48 +78,64 @@ class FieldError:
 
     def cause(self) -> JSON:
         """Return this fault as a cause in the details of a ``Status``."""
-        return {"reason": self.kind.cause, "message": self._without_path(), "field": self.path}
+        return {"reason": self.kind.cause, "message": self.text, "field": self.path}
 
-    def _without_path(self) -> str:
-        shown = "" if self.kind in _WITHOUT_VALUE else f": {json.dumps(self.value, default=str, ensure_ascii=False)}"
-        return f"{_PHRASES[self.kind]}{shown}{f': {self.message}' if self.message else ''}"
+    @property
+    def text(self) -> str:
+        """What is wrong, without the path."""
+        value = "" if self.kind in _WITHOUT_VALUE else f": {shown(self.value)}"
+        return f"{_PHRASES[self.kind]}{value}{f': {self.message}' if self.message else ''}"
 
     def __str__(self) -> str:
-        return f"{self.path}: {self._without_path()}"
+        return f"{self.path}: {self.text}"
 
 
-def required(path: FieldPath, message: str = "") -> FieldError:
+def shown(value: object) -> str:
+    """Render a value inside a message: strings quoted, structures as JSON, large ones by their shape only."""
+    if isinstance(value, str):
+        return f'"{value}"' if len(value) <= _SHOWN else f'"{value[:_SHOWN]}..."'
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if value is None:
+        return "null"
+    if isinstance(value, dict | list):
+        text = msgspec.json.encode(value).decode()
+        return text if len(text) <= _SHOWN else "object" if isinstance(value, dict) else "array"
+    return str(value)
+
+
+def required(path: FieldPath | str, message: str = "") -> FieldError:
     """Return the fault of a field that is missing."""
     return FieldError(str(path), FaultKind.REQUIRED, None, message)
 
 
-def invalid(path: FieldPath, value: Any, message: str) -> FieldError:
+def invalid(path: FieldPath | str, value: Any, message: str) -> FieldError:
     """Return the fault of a value that breaks a rule."""
     return FieldError(str(path), FaultKind.INVALID, value, message)
 
 
-def duplicate(path: FieldPath, value: Any, message: str = "") -> FieldError:
+def duplicate(path: FieldPath | str, value: Any, message: str = "") -> FieldError:
     """Return the fault of a value that must be unique and is not."""
     return FieldError(str(path), FaultKind.DUPLICATE, value, message)
 
 
-def not_supported(path: FieldPath, value: Any, supported: tuple[str, ...]) -> FieldError:
+def not_supported(path: FieldPath | str, value: Any, supported: tuple[str, ...]) -> FieldError:
     """Return the fault of a value outside a closed set."""
     listed = ", ".join(json.dumps(each) for each in supported)
     return FieldError(str(path), FaultKind.NOT_SUPPORTED, value, f"supported values: {listed}")
 
 
-def forbidden(path: FieldPath, message: str, value: Any = None) -> FieldError:
+def forbidden(path: FieldPath | str, message: str, value: Any = None) -> FieldError:
     """Return the fault of a field that may not be set, or not be changed, here."""
     return FieldError(str(path), FaultKind.FORBIDDEN, value, message)
 
 
-def not_found(path: FieldPath, value: Any, message: str = "") -> FieldError:
+def not_found(path: FieldPath | str, value: Any, message: str = "") -> FieldError:
     """Return the fault of a name that names nothing."""
     return FieldError(str(path), FaultKind.NOT_FOUND, value, message)
 
 
-def too_long(path: FieldPath, value: Any, message: str) -> FieldError:
+def too_long(path: FieldPath | str, value: Any, message: str) -> FieldError:
     """Return the fault of a text that is too long."""
     return FieldError(str(path), FaultKind.TOO_LONG, value, message)
 
