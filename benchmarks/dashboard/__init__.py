@@ -1,0 +1,1 @@
+"""What the dashboard costs: drawing a large cluster in Chromium, and fifty viewers of a busy one."""
