@@ -105,8 +105,9 @@ async def main(viewers: int, nodes: int, seconds: float, every: float) -> int:
                 process.terminate()
                 await process.wait()
     print(f"{viewers} viewers of {nodes} nodes; a gang of 8 pods comes and one goes every {every:g} s")
+    print(f"  at the end: {', '.join(f'{number} gangs {state}' for state, number in sorted(states.items()))}")
     print(
-        f"  {told[1] / viewers / seconds:.1f} events/s and {told[0] / viewers / seconds / 1000:.1f} kB/s for each viewer"
+        f"  {told[1] / viewers / seconds:.1f} events/s, {told[0] / viewers / seconds / 1000:.1f} kB/s for each viewer"
     )
     print(f"  {busy:.1%} of a core; {idle:.1%} without viewers and without changes ({TARGET:.0%} at most)")
     return 0 if busy <= TARGET else 1

@@ -95,6 +95,7 @@ VALUES: dict[str, JSON] = {
             "extraVolumeMounts": [{"name": "cache", "mountPath": "/cache"}],
         },
         "coscheduler": {"enabled": True},
+        "dashboard": {"enabled": True, "certificate": {"secretName": "page-tls"}, "extraArgs": ["-v"]},
         "config": {"network": {"autoMNNVLEnabled": True}, "server": {"webhooks": {"port": 9443}}},
     },
     "nothing optional": {

@@ -6,4 +6,7 @@
 {{- if not (or .Values.operator.enabled .Values.coscheduler.enabled) -}}
 {{- fail "operator.enabled and coscheduler.enabled are both false: nothing would be installed" -}}
 {{- end -}}
+{{- if and .Values.dashboard.enabled (not .Values.dashboard.certificate.secretName) (not .Values.dashboard.behindProxy) -}}
+{{- fail "dashboard.enabled needs dashboard.certificate.secretName (a Secret with tls.crt and tls.key), or dashboard.behindProxy: true" -}}
+{{- end -}}
 {{- end -}}

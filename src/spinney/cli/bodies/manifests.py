@@ -58,6 +58,12 @@ def manifests(
             values["grouper"] |= _grouper(values["grouper"], grouper_config, catalogue)
         if not values["operator"]["enabled"] and not values["coscheduler"]["enabled"]:
             raise click.UsageError("without the operator there is nothing to install; add --coscheduler")
+        page = values["dashboard"]
+        if page["enabled"] and not page["certificate"]["secretName"] and not page["behindProxy"]:
+            raise click.UsageError(
+                "dashboard.enabled needs dashboard.certificate.secretName (a Secret with tls.crt and tls.key), "
+                "or dashboard.behindProxy: true"
+            )
         written = operator_configuration(Setting(values, namespace, spinney.__version__))
         loaded = check(yaml.safe_dump(written), catalogue)
     except InvalidDocument as error:

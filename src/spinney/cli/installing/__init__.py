@@ -10,6 +10,7 @@ from spinney.api.schema.crd import definition, kinds_of
 from spinney.api.struct import JSON, to_json
 from spinney.backends import SchedulerBackend
 from spinney.cli.installing.description import Description, Setting, made
+from spinney.cli.installing.page import DASHBOARD, page_objects
 from spinney.cli.installing.processes import PROCESSES
 from spinney.cli.installing.roles import roles
 from spinney.cli.installing.surroundings import surroundings
@@ -30,6 +31,7 @@ def described(backends: Iterable[type[SchedulerBackend]]) -> dict[str, list[Desc
     return {
         "roles": roles(backends),
         **{process.command: process.objects() for process in PROCESSES},
+        DASHBOARD.command: page_objects(),
         "surroundings": surroundings(),
     }
 

@@ -32,26 +32,22 @@ class Process:
     name: str
     command: str
     condition: Condition
-    configuration: Computed
-    """The text of the file it reads."""
+    configuration: Computed | None
+    """The text of the file it reads, if it reads one."""
     ports: Mapping[str, Description]
     health: str
     """The port that answers probes."""
+    replicas: Description = field(default_factory=lambda: Value("replicaCount"))
     arguments: list[Description] = field(default_factory=list)
     environment: list[Description] = field(default_factory=list)
     volumes: list[Description] = field(default_factory=list)
     mounts: list[Description] = field(default_factory=list)
 
-    @property
-    def config_map(self) -> Computed:
-        """Return what its configuration is called."""
-        return computed.named_for(self.name, self.configuration)
-
     def objects(self) -> list[Description]:
         """Return the descriptions of its objects."""
         return [
             When(self.condition, each)
-            for each in (self._account(), self._configuration(), self._deployment(), self._budget())
+            for each in (self._account(), *self._configuration(), self._deployment(), self._budget())
         ]
 
     def metadata(self, **more: Any) -> Description:
@@ -62,14 +58,31 @@ class Process:
         annotations = given(f"{self.command}.serviceAccountAnnotations")
         return {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": self.metadata(annotations=annotations)}
 
-    def _configuration(self) -> Description:
-        return {
-            "apiVersion": "v1",
-            "kind": "ConfigMap",
-            "metadata": {"name": self.config_map, "namespace": NAMESPACE, "labels": labels(self.name)},
-            "immutable": True,
-            "data": {"config.yaml": self.configuration},
-        }
+    def _configuration(self) -> list[Description]:
+        """Return the ConfigMap of the file it reads, named for its content."""
+        if self.configuration is None:
+            return []
+        name = computed.named_for(self.name, self.configuration)
+        return [
+            {
+                "apiVersion": "v1",
+                "kind": "ConfigMap",
+                "metadata": {"name": name, "namespace": NAMESPACE, "labels": labels(self.name)},
+                "immutable": True,
+                "data": {"config.yaml": self.configuration},
+            }
+        ]
+
+    def _configured(self) -> tuple[list[Description], list[Description], list[Description]]:
+        """Return the arguments, the volume and the mount of the file it reads."""
+        if self.configuration is None:
+            return [], [], []
+        name = computed.named_for(self.name, self.configuration)
+        return (
+            ["--config", f"{_CONFIGURATION}/config.yaml"],
+            [{"name": "config", "configMap": {"name": name}}],
+            [{"name": "config", "mountPath": _CONFIGURATION, "readOnly": True}],
+        )
 
     def _budget(self) -> Description:
         spec = {"maxUnavailable": Value("podDisruptionBudget.maxUnavailable"), "selector": self._selector()}
@@ -96,7 +109,7 @@ class Process:
             "apiVersion": "apps/v1",
             "kind": "Deployment",
             "metadata": self.metadata(),
-            "spec": {"replicas": Value("replicaCount"), "selector": self._selector(), "template": template},
+            "spec": {"replicas": self.replicas, "selector": self._selector(), "template": template},
         }
 
     def _pod(self) -> Description:
@@ -114,7 +127,7 @@ class Process:
                 [self._spread(key) for key in ("kubernetes.io/hostname", "topology.kubernetes.io/zone")],
             ),
             "volumes": [
-                {"name": "config", "configMap": {"name": self.config_map}},
+                *self._configured()[1],
                 *self.volumes,
                 Each(f"{self.command}.extraVolumes"),
             ],
@@ -136,8 +149,7 @@ class Process:
             "imagePullPolicy": Value("image.pullPolicy"),
             "args": [
                 self.command,
-                "--config",
-                f"{_CONFIGURATION}/config.yaml",
+                *self._configured()[0],
                 *self.arguments,
                 Each(f"{values}.extraArgs"),
             ],
@@ -160,7 +172,7 @@ class Process:
                 "timeoutSeconds": 5,
             },
             "volumeMounts": [
-                {"name": "config", "mountPath": _CONFIGURATION, "readOnly": True},
+                *self._configured()[2],
                 *self.mounts,
                 Each(f"{values}.extraVolumeMounts"),
             ],

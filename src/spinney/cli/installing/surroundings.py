@@ -7,6 +7,7 @@ from spinney.cli.installing.alerts import groups
 from spinney.cli.installing.computed import NAMESPACE
 from spinney.cli.installing.dashboard import DASHBOARD_FILE, dashboard_text
 from spinney.cli.installing.description import Computed, Description, Each, Value, When, every, no, text
+from spinney.cli.installing.page import DASHBOARD
 from spinney.cli.installing.processes import OPERATOR, PROCESSES, Process, labels
 
 _CERT_MANAGER: Final = "cert-manager.io/v1"
@@ -17,7 +18,7 @@ _CERTIFICATE: Final = "webhooks.certificate.certManager"
 def surroundings() -> list[Description]:
     """Return everything that is there beside processes and their rights."""
     found: list[Description] = [When(computed.DEPLOYS_OPERATOR, each) for each in (_webhook_service(), *_certificate())]
-    for process in PROCESSES:
+    for process in (*PROCESSES, DASHBOARD):
         found += [
             When(every(process.condition, Value("networkPolicy.enabled")), _network_policy(process)),
             When(every(process.condition, Value("metrics.service.enabled")), _metrics_service(process)),

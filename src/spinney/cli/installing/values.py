@@ -39,6 +39,7 @@ class Resources(_Part, frozen=True, kw_only=True):
     scheduler: JSON = {}
     coscheduler: JSON = {}
     grouper: JSON = {}
+    dashboard: JSON = {}
 
 
 class Switch(_Part, frozen=True, kw_only=True):
@@ -148,6 +149,25 @@ class Grouper(Process, frozen=True, kw_only=True):
     verbosity: int = 1
 
 
+class DashboardCertificate(_Part, frozen=True, kw_only=True):
+    """The certificate the dashboard serves with."""
+
+    secret_name: str = ""
+
+
+class Dashboard(_Part, frozen=True, kw_only=True):
+    """The dashboard."""
+
+    enabled: bool = False
+    certificate: DashboardCertificate = DashboardCertificate()
+    behind_proxy: bool = False
+    extra_args: list[str] = []
+    extra_env: list[JSON] = []
+    extra_volumes: list[JSON] = []
+    extra_volume_mounts: list[JSON] = []
+    service_account_annotations: dict[str, str] = {}
+
+
 class Values(_Part, frozen=True, kw_only=True):
     """Everything that can be said about an installation; the defaults stand in ``values.yaml``, with what they mean."""
 
@@ -170,6 +190,7 @@ class Values(_Part, frozen=True, kw_only=True):
     scheduler: Scheduler = Scheduler()
     coscheduler: Coscheduler = Coscheduler()
     grouper: Grouper = Grouper()
+    dashboard: Dashboard = Dashboard()
     config: OperatorConfiguration = OperatorConfiguration()
 
 

@@ -1,0 +1,73 @@
+"""The dashboard of an installation: a page for people who bring their own tokens.
+
+Its service account may do nothing: everything is read with the tokens of those who look. What people need to see all
+of it is a ClusterRole, which is there to be bound to them.
+"""
+
+from typing import Final
+
+from spinney.backends import Right
+from spinney.cli.installing import computed, rights
+from spinney.cli.installing.computed import NAMESPACE
+from spinney.cli.installing.description import Description, Value, When, every, text
+from spinney.cli.installing.processes import SCHEDULER, SCHEDULER_PORT, Process, labels
+from spinney.dashboard.rights import FOLLOWED
+from spinney.scheduler.process.endpoint import CYCLES, EXPLANATIONS
+
+NAME: Final = "spinney-dashboard"
+PORT: Final = 8443
+_CERTIFICATE: Final = "/etc/spinney-tls"
+_SECRET: Final = Value("dashboard.certificate.secretName")
+
+DASHBOARD: Final = Process(
+    name=NAME,
+    command="dashboard",
+    condition=Value("dashboard.enabled"),
+    configuration=None,
+    replicas=1,
+    ports={"page": PORT, "metrics": SCHEDULER_PORT},
+    health="metrics",
+    arguments=[
+        "--address=$(POD_IP)",
+        f"--port={PORT}",
+        f"--metrics-port={SCHEDULER_PORT}",
+        When(_SECRET, f"--tls-cert-file={_CERTIFICATE}/tls.crt"),
+        When(_SECRET, f"--tls-private-key-file={_CERTIFICATE}/tls.key"),
+        When(Value("dashboard.behindProxy"), "--behind-proxy"),
+        When(
+            every(computed.DEPLOYS_SCHEDULER, Value("metrics.service.enabled")),
+            text(f"--scheduler=http://{SCHEDULER}-metrics.", NAMESPACE, f".svc:{SCHEDULER_PORT}"),
+        ),
+    ],
+    environment=[{"name": "POD_IP", "valueFrom": {"fieldRef": {"fieldPath": "status.podIP"}}}],
+    volumes=[When(_SECRET, {"name": "certificate", "secret": {"secretName": _SECRET}})],
+    mounts=[When(_SECRET, {"name": "certificate", "mountPath": _CERTIFICATE, "readOnly": True})],
+)
+
+
+def page_objects() -> list[Description]:
+    """Return the dashboard's objects, its service, and the role of those who look."""
+    return [*DASHBOARD.objects(), *(When(DASHBOARD.condition, each) for each in (_service(), _viewers()))]
+
+
+def _service() -> Description:
+    return {
+        "apiVersion": "v1",
+        "kind": "Service",
+        "metadata": DASHBOARD.metadata(),
+        "spec": {"selector": labels(NAME), "ports": [{"name": "page", "port": 443, "targetPort": "page"}]},
+    }
+
+
+def _viewers() -> Description:
+    kinds: dict[str, list[str]] = {}
+    for kind in FOLLOWED:
+        kinds.setdefault(kind.group, []).append(kind.plural)
+    reading = rights.rules(Right(group, tuple(sorted(set(names))), rights.READ) for group, names in kinds.items())
+    paths = {"nonResourceURLs": [CYCLES, EXPLANATIONS], "verbs": ["get"]}
+    return {
+        "apiVersion": "rbac.authorization.k8s.io/v1",
+        "kind": "ClusterRole",
+        "metadata": {"name": f"{NAME}-viewer", "labels": labels(NAME)},
+        "rules": [*reading, paths],
+    }
