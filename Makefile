@@ -97,7 +97,7 @@ FROM  ?= 0
 storms: $(STAMP)  ## everything fails at once, SEEDS times from seed FROM; prints the line that replays a failure
 	$(BIN)/python -m tests.storms --seeds $(SEEDS) --from $(FROM)
 
-BENCHMARKS := objects runtime nodes server scheduler operator coscheduling cli
+BENCHMARKS := objects runtime nodes server scheduler operator coscheduling cli dashboard
 
 .PHONY: bench
 bench: $(REAL)  ## every benchmark; each prints a ratio measured in one run
