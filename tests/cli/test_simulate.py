@@ -80,9 +80,12 @@ def test_a_cluster_is_read_when_no_file_is_given(served: ServedCluster, tmp_path
             "kind: Deployment\napiVersion: apps/v1\nmetadata: {name: web}\n",
             "Deployment web: spec.template: not there, expected a pod template",
         ),
-        ("replicas: 3\n", "expected Kubernetes objects"),
-        ("a: [1\n", "YAML"),
-        (as_yaml(a_training_job("bad", workers=-1)), "PodCliqueSet bad: spec.template.cliques[0]"),
+        ("replicas: 3\n", "workload.yaml:1: expected a Kubernetes object"),
+        ("a: [1\n", "workload.yaml:2: document: expected ',' or ']'"),
+        (
+            as_yaml(a_training_job("bad", workers=-1)),
+            "workload.yaml:13: spec.template.cliques[0].spec.replicas: Invalid value: -1",
+        ),
     ],
 )
 def test_a_bad_workload_is_refused_with_its_name(snapshot: Path, tmp_path: Path, text: str, expected: str) -> None:
@@ -113,3 +116,86 @@ def test_a_bad_configuration_names_the_field(snapshot: Path, tmp_path: Path) -> 
     assert "acitons" in answer.output
     config.write_text("plugins: [nosuch]")
     assert "no plugin is called 'nosuch'" in simulate(snapshot, "--config", config).output
+
+
+_KUBERAY = """
+apiVersion: ray.io/v1
+kind: {kind}
+metadata: {{name: ray}}
+spec:
+  {where}:
+    headGroupSpec:
+      template: {{spec: {{schedulerName: spinney-scheduler, containers: [{{name: head, image: x}}]}}}}
+    workerGroupSpecs:
+    - groupName: w
+      replicas: 2
+      template: {{spec: {{schedulerName: spinney-scheduler, containers: [{{name: worker, image: x}}]}}}}
+"""
+_CRON_JOB = """
+apiVersion: batch/v1
+kind: CronJob
+metadata: {name: nightly}
+spec:
+  schedule: "0 3 * * *"
+  jobTemplate:
+    spec:
+      parallelism: 3
+      template:
+        spec: {schedulerName: spinney-scheduler, restartPolicy: Never, containers: [{name: main, image: x}]}
+"""
+_TRAIN_JOB = """
+apiVersion: trainer.kubeflow.org/v1alpha1
+kind: TrainJob
+metadata: {name: llm}
+spec: {runtimeRef: {name: torch}, trainer: {numNodes: 3}}
+"""
+_RUNTIME = """
+---
+apiVersion: trainer.kubeflow.org/v1alpha1
+kind: ClusterTrainingRuntime
+metadata: {name: torch}
+spec:
+  mlPolicy: {numNodes: 1}
+  template:
+    spec:
+      replicatedJobs:
+      - name: node
+        template:
+          metadata: {labels: {trainer.kubeflow.org/trainjob-ancestor-step: trainer}}
+          spec:
+            template:
+              spec: {schedulerName: spinney-scheduler, restartPolicy: Never, containers: [{name: node, image: x}]}
+"""
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        _KUBERAY.format(kind="RayJob", where="rayClusterSpec"),
+        _KUBERAY.format(kind="RayService", where="rayClusterConfig"),
+        _CRON_JOB,
+        _TRAIN_JOB + _RUNTIME,
+    ],
+    ids=["RayJob", "RayService", "CronJob", "TrainJob"],
+)
+def test_workloads_that_make_other_workloads_become_pods(tmp_path: Path, text: str) -> None:
+    """Where a controller makes another workload of it, the pods of that one are simulated: three of each here."""
+    cluster, file = tmp_path / "cluster.yaml", tmp_path / "workload.yaml"
+    cluster.write_text("apiVersion: v1\nkind: Node\nmetadata: {name: n}\nstatus: {allocatable: {cpu: 8, pods: 9}}\n")
+    file.write_text(text)
+    answer = CliRunner().invoke(main, ["simulate", str(cluster), "-f", str(file)])
+
+    assert "3 pods placed, 0 pending" in answer.output, answer.output
+
+
+def test_a_fault_in_a_workload_file_has_its_place(tmp_path: Path) -> None:
+    """A misspelt field is named with file, line and nearest word, as validate does; so is what is missing."""
+    cluster, file = tmp_path / "cluster.yaml", tmp_path / "workload.yaml"
+    cluster.write_text("apiVersion: v1\nkind: Node\nmetadata: {name: n}\nstatus: {allocatable: {cpu: 8, pods: 9}}\n")
+    file.write_text(_CRON_JOB.replace("parallelism", "paralelism"))
+    misspelt = CliRunner().invoke(main, ["simulate", str(cluster), "-f", str(file)])
+    file.write_text(_TRAIN_JOB)
+    missing = CliRunner().invoke(main, ["simulate", str(cluster), "-f", str(file)])
+
+    assert f"{file}:9: spec.jobTemplate.spec.paralelism: unknown key; did you mean 'parallelism'?" in misspelt.output
+    assert f"{file}:2: TrainJob llm: spec.runtimeRef: its pods are described by" in missing.output

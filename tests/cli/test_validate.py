@@ -207,7 +207,7 @@ def test_other_kinds_are_left_to_the_cluster(tmp_path: Path) -> None:
     answer = validate(tmp_path, "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: web}\n")
 
     assert answer.exit_code == 0
-    assert "apps/v1 Deployment web: not one of our kinds" in answer.output
+    assert "apps/v1 Deployment web: its values" in answer.output
 
 
 def test_fields_of_kubernetes_own_kinds_are_looked_at(tmp_path: Path) -> None:

@@ -20,8 +20,7 @@ def pods_made(manifest: JSON, rule: Rule) -> list[JSON]:
         for name, template, own in _made(rule, scope):
             found.append(_pod(manifest, f"{name}{suffix}-{len(found)}", template, {**labels, **own}))
     if not found:
-        kind, name = manifest.get("kind"), manifest["metadata"]["name"]
-        raise Refused(f"{kind} {name}: the rule of its kind does not say which pods it makes; expected 'makes' in it")
+        raise Refused("the grouper's rule of its kind does not say which pods it makes, so it cannot be simulated")
     return found
 
 

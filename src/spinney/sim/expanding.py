@@ -32,6 +32,7 @@ from spinney.operator.desired.hashes import template_hashes
 from spinney.operator.desired.layout import Layout
 from spinney.operator.desired.topologies import Topology, topology_name
 from spinney.sim import workload_files
+from spinney.sim.made_workloads import is_template, workload_made
 from spinney.sim.snapshot import BY_NAME, KINDS, Objects, projected
 from spinney.sim.snapshot_files import completed
 
@@ -43,6 +44,10 @@ _WAITING: Final = InitContainer(image="simulated")
 
 class InvalidWorkload(ValueError):
     """A workload that no cluster would take; the text has every fault."""
+
+    def __init__(self, text: str, manifest: JSON) -> None:
+        super().__init__(text)
+        self.manifest = manifest
 
 
 @dataclass(frozen=True)
@@ -81,7 +86,14 @@ def expand(manifests: Iterable[JSON], surroundings: Surroundings) -> list[Any]:
     Objects are a microsecond apart in age, in the order of the file.
     """
     expanded: list[Any] = []
-    for number, written in enumerate(manifests):
+    given = list(manifests)
+    for number, each in enumerate(given):
+        if is_template(each):
+            continue
+        try:
+            written = workload_made(each, given)
+        except Refused as error:
+            raise InvalidWorkload(f"{each.get('kind')} {_name(each)}: {error}", each) from error
         rule = workload_files.rule_for(written)
         if rule is not None:
             expanded += _workload(written, rule, surroundings, surroundings.now + timedelta(microseconds=number))
@@ -108,7 +120,7 @@ def _workload(written: JSON, rule: Rule, surroundings: Surroundings, born: datet
         classes = set(surroundings.priorities)
         return list(workload_files.grouped({**written, "metadata": metadata}, rule, decoded, classes, born))
     except Refused as error:
-        raise InvalidWorkload(f"{written.get('kind')} {_name(written)}: {error}") from error
+        raise InvalidWorkload(f"{written.get('kind')} {_name(written)}: {error}", written) from error
 
 
 def _resource(manifest: JSON) -> Resource:
@@ -118,7 +130,8 @@ def _resource(manifest: JSON) -> Resource:
         kinds = ", ".join(sorted({each.kind for each in KINDS}))
         raise InvalidWorkload(
             f"{' '.join(named)}: cannot be simulated; a workload file may hold {kinds}, and workloads whose rule says "
-            "which pods they make, such as Job, JobSet or PyTorchJob"
+            "which pods they make, such as Job, JobSet or PyTorchJob",
+            manifest,
         )
     return resource
 
@@ -135,20 +148,20 @@ def _decoded(resource: Resource, manifest: JSON) -> Any:
     try:
         return projected(resource, completed(manifest))
     except msgspec.ValidationError as error:
-        raise InvalidWorkload(f"{resource.kind} {_name(manifest)}: {error}") from error
+        raise InvalidWorkload(f"{resource.kind} {_name(manifest)}: {error}", manifest) from error
 
 
 def _decoded_set(manifest: JSON, surroundings: Surroundings) -> PodCliqueSet:
     try:
         pcs = default_pod_clique_set(convert(PodCliqueSet, manifest))
     except msgspec.ValidationError as error:
-        raise InvalidWorkload(f"PodCliqueSet {_name(manifest)}: {error}") from error
+        raise InvalidWorkload(f"PodCliqueSet {_name(manifest)}: {error}", manifest) from error
     policy = everything_enabled(surroundings.bindings)
     # A topology that does not exist is no fault of the file: it is shown as the reason why the gang waits.
     faults = [fault for fault in validate_pod_clique_set(pcs, policy) if fault.message != UNKNOWN_TOPOLOGY]
     if faults:
         listed = "; ".join(map(str, faults))
-        raise InvalidWorkload(f"PodCliqueSet {_name(manifest)}: {listed}")
+        raise InvalidWorkload(f"PodCliqueSet {_name(manifest)}: {listed}", manifest)
     return pcs
 
 

@@ -7,9 +7,11 @@ import click
 
 from spinney.api.resource import Resource
 from spinney.api.struct import JSON
+from spinney.backends.documents import Problem
 from spinney.cli.clusters.choosing import ClusterChoice
 from spinney.cli.clusters.coming_up import until_ready
 from spinney.cli.clusters.connecting import Connection, advice, with_cluster
+from spinney.cli.manifests.fields import steps
 from spinney.cli.manifests.objects import Manifest, read, resource_for
 from spinney.cli.terminal.output import echo
 from spinney.kube.errors import Conflict, Invalid, KubeError, NotFound
@@ -40,7 +42,7 @@ def apply(
                     connection, manifest, namespace, dry_run=dry_run, force=force_conflicts
                 )
             except KubeError as error:
-                raise click.ClickException(f"{manifest}: {_refusal(error)}") from error
+                raise click.ClickException(_refusal(manifest, error)) from error
             echo(f"{manifest.kind} {manifest.name} {done}{' (dry run)' if dry_run else ''}")
             applied.append((resource, Key(where or "", manifest.name)))
         if wait and not dry_run:
@@ -74,9 +76,15 @@ def _written(found: JSON) -> JSON:
     return {key: part for key, part in found.items() if key != "status"} | {"metadata": metadata}
 
 
-def _refusal(error: KubeError) -> str:
+def _refusal(manifest: Manifest, error: KubeError) -> str:
+    """Return what the server said, each fault in a line with the place of its field in the file."""
     if isinstance(error, Conflict):
-        return f"{error}; --force-conflicts takes the fields over"
+        return f"{manifest}: {error}; --force-conflicts takes the fields over"
     if isinstance(error, Invalid) and error.causes:
-        return "; ".join(f"{cause.field}: {cause.message}" for cause in error.causes)
-    return advice(error)
+        document = manifest.document
+        faults = (
+            Problem(document.source, document.line(*steps(each.field)), each.field, each.message)
+            for each in error.causes
+        )
+        return "\n".join(dict.fromkeys(map(str, faults)))
+    return f"{manifest}: {advice(error)}"

@@ -11,9 +11,10 @@ import click
 
 from spinney.api.core import NODE
 from spinney.api.podgang import POD_GANG, PodGang
-from spinney.api.struct import JSON
 from spinney.cli.clusters.choosing import DEFAULT_NAMESPACE, ClusterChoice
 from spinney.cli.clusters.reading import print_unseen, snapshot_of
+from spinney.cli.manifests.judging import setting_of, verdict_on
+from spinney.cli.manifests.objects import Manifest, read
 from spinney.cli.settings.contenders import contenders
 from spinney.cli.settings.plugin_files import PluginText, session_policies
 from spinney.cli.terminal.output import columns, echo, print_data, progress, shortened
@@ -26,7 +27,6 @@ from spinney.scheduler.framework.plugin import UnknownPlugin
 from spinney.sim.expanding import InvalidWorkload, Surroundings, expand
 from spinney.sim.faults import Faults, watching
 from spinney.sim.snapshot import ClusterSnapshot
-from spinney.sim.snapshot_files import UnreadableSnapshot, read_manifests
 from spinney.sim.whatif import Outcome, Simulation, Waiting, differences, matching_profile
 
 _REASON_WIDTH = 100
@@ -118,11 +118,26 @@ def _with_workload(
     taken: ClusterSnapshot, files: Sequence[Path], namespace: str | None, runtime: Runtime
 ) -> ClusterSnapshot:
     surroundings = Surroundings.of(taken, runtime.clock.now(), namespace=namespace or DEFAULT_NAMESPACE)
+    if not files:
+        return taken
+    manifests = read(tuple(files))
+    setting = setting_of(None, manifests)
+    problems = [problem for manifest in manifests for problem in verdict_on(manifest, setting).problems]
+    if problems:
+        raise click.ClickException("\n".join(map(str, problems)))
     try:
-        manifests: list[JSON] = [manifest for path in files for manifest in read_manifests(path)]
-        return taken.with_objects(expand(manifests, surroundings)) if manifests else taken
-    except (UnreadableSnapshot, InvalidWorkload) as error:
-        raise click.ClickException(str(error)) from error
+        return taken.with_objects(expand([manifest.value for manifest in manifests], surroundings))
+    except InvalidWorkload as error:
+        raise click.ClickException(f"{_place(error, manifests)}{error}") from error
+
+
+def _place(error: InvalidWorkload, manifests: Sequence[Manifest]) -> str:
+    """Return file and line of the object that was refused; one that was filled in has its name."""
+    refused = error.manifest.get("metadata") or {}
+    for manifest in manifests:
+        if manifest.value is error.manifest or manifest.name == refused.get("name"):
+            return f"{manifest.document.source}:{manifest.document.line()}: "
+    return ""
 
 
 # -- for people --------------------------------------------------------------------------------------------------------

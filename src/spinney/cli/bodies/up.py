@@ -9,8 +9,10 @@ from pathlib import Path
 import click
 
 from spinney.api.topology_binding import CLUSTER_TOPOLOGY_BINDING
+from spinney.backends.documents import InvalidDocument
 from spinney.backends.registry import InitializationFailed
 from spinney.cli.clusters.owning import claimed
+from spinney.cli.manifests.clusters import read_cluster
 from spinney.cli.running import until_interrupted
 from spinney.cli.settings.plugin_files import PluginText, policies_of
 from spinney.cli.settings.stack import embedded_settings
@@ -20,7 +22,7 @@ from spinney.dashboard.local import dashboard_of
 from spinney.kube.crds import CrdRefused
 from spinney.kube.errors import InternalError, KubeError
 from spinney.kube.manager import ComponentFailed
-from spinney.nodes import ClusterSpec, InvalidClusterSpec
+from spinney.nodes import ClusterSpec
 from spinney.operator.operator import ComputeDomainsMissing
 from spinney.runtime import Runtime
 from spinney.server import HttpServer, Listening, ServerOptions
@@ -155,11 +157,11 @@ async def _apply_topology(cluster: EmbeddedCluster) -> None:
 
 def _described(nodes: str, cluster_file: Path | None) -> ClusterSpec:
     try:
-        spec = ClusterSpec.load(cluster_file) if cluster_file else gpu_cluster(*parse_shape(nodes))
+        spec = read_cluster(cluster_file) if cluster_file else gpu_cluster(*parse_shape(nodes))
     except InvalidShape as error:
         raise click.BadParameter(str(error), param_hint="--nodes") from error
-    except InvalidClusterSpec as error:
-        raise click.ClickException(" ".join(str(error).split())) from error
+    except InvalidDocument as error:
+        raise click.ClickException(str(error)) from error
     if not spec.expanded():
         raise click.ClickException(f"{cluster_file}: describes no nodes; it needs a list 'nodes' with name and count")
     return spec

@@ -56,6 +56,11 @@ def field_problems(resource: Resource, kind: type, document: Document) -> list[P
     return problems
 
 
+def is_builtin(api_version: str, kind: str) -> bool:
+    """Tell whether a kind is Kubernetes' own, so that its fields are known."""
+    return field_table(NEWEST).kind(api_version, kind) is not None
+
+
 def builtin_field_problems(api_version: str, kind: str, document: Document) -> list[Problem]:
     """Return the same of an object of Kubernetes' own; nothing of a kind that is not in the table of fields."""
     message = field_table(NEWEST).kind(api_version, kind)

@@ -1,0 +1,269 @@
+"""Everything that can be wrong with a manifest and needs no cluster to be found.
+
+First the fields (unknown ones, wrong types), as the API server looks at them for ``kubectl apply``; then the rules
+of the kind and the word of the backend, as admission applies them. Without a configuration all built-in backends,
+topologies and MNNVL count as enabled. What only a cluster can answer is listed.
+"""
+
+import asyncio
+import copy
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, Final
+
+import click
+import msgspec
+
+from spinney.api import coscheduling, kai
+from spinney.api.field_error import FieldError, FieldPath, invalid
+from spinney.api.grove import CLUSTER_TOPOLOGY_BINDING, POD_CLIQUE_SET, ClusterTopologyBinding, PodCliqueSet
+from spinney.api.podgang import POD_GANG
+from spinney.api.resource import Resource
+from spinney.api.schema.crd import KINDS
+from spinney.api.schema.defaults import default_pod_clique_set
+from spinney.api.schema.structural import structural_schema
+from spinney.api.schema.validate_kai import validate_kai_topology, validate_queue
+from spinney.api.schema.validate_pod_clique_set import (
+    AdmissionPolicy,
+    pod_clique_set_warnings,
+    validate_pod_clique_set,
+)
+from spinney.api.schema.validate_pod_groups import validate_coscheduling_pod_group, validate_kai_pod_group
+from spinney.api.schema.validate_topology_binding import validate_topology_binding
+from spinney.api.struct import convert, to_json
+from spinney.backends import Profile, Rejected, TopologyAware, every_backend
+from spinney.backends.documents import Document, InvalidDocument, Problem, Step, decode, nearest
+from spinney.backends.kube import KubeScheduler, KubeSchedulerConfig
+from spinney.cli.manifests.fields import builtin_field_problems, field_problems, is_builtin, schema_faults, steps
+from spinney.cli.manifests.objects import Manifest
+from spinney.cli.manifests.offline_backends import NeedsCluster, judge
+from spinney.operator.admission.rules import filled
+from spinney.operator.configuration import load
+from spinney.operator.controllers.podcliqueset import scheduler_name
+from spinney.operator.desired.topologies import constraints, topology_name
+from spinney.runtime import Runtime
+from spinney.server.crd.structure import fill_defaults
+from spinney.sim.expanding import UNKNOWN_TOPOLOGY, everything_enabled
+
+_TYPES: Final[Mapping[tuple[str, str], tuple[Resource, type[Any]]]] = {
+    (kind.resource.api_version, kind.resource.kind): (kind.resource, kind.type) for kind in KINDS
+}
+_GROUPS: Final = {version for version, _ in _TYPES}
+_RULES: Final[Mapping[Resource, Callable[[Any], list[FieldError]]]] = {
+    kai.QUEUE: validate_queue,
+    kai.POD_GROUP: validate_kai_pod_group,
+    kai.TOPOLOGY: validate_kai_topology,
+    coscheduling.POD_GROUP: validate_coscheduling_pod_group,
+}
+_NO_PATH: Final = "<nil>"
+_MISSING: Final = "Required value"
+_EVERYTHING: Final[Mapping[str, Profile]] = {
+    KubeScheduler.name: Profile(KubeScheduler.name, KubeSchedulerConfig(gang_scheduling=True))
+}
+"""Where no configuration says otherwise: what a backend needs a cluster for counts as enabled, too."""
+
+
+@dataclass(frozen=True)
+class Setting:
+    """The operator a manifest is meant for: what it allows, and how its backends are configured."""
+
+    policy: AdmissionPolicy
+    profiles: Mapping[str, Profile]
+
+
+@dataclass(frozen=True)
+class Judgement:
+    """What the rules of a kind say of one object."""
+
+    faults: list[FieldError]
+    warnings: list[str] = field(default_factory=list)
+    not_done: list[str] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What was found about one object."""
+
+    problems: tuple[Problem, ...] = ()
+    warnings: tuple[str, ...] = ()
+    not_done: tuple[str, ...] = ()
+    checked: bool = True
+    """Whether anything was: nothing is known here about kinds of others."""
+
+
+def setting_of(config: Path | None, manifests: list[Manifest]) -> Setting:
+    topologies: dict[str, ClusterTopologyBinding] = {}
+    for manifest in manifests:
+        if _TYPES.get((manifest.api_version, manifest.kind), (None,))[0] is CLUSTER_TOPOLOGY_BINDING:
+            try:
+                topologies[manifest.name] = convert(ClusterTopologyBinding, manifest.value)
+            except msgspec.ValidationError:
+                continue  # reported when its turn comes
+    if config is None:
+        return Setting(everything_enabled(topologies), _EVERYTHING)
+    try:
+        loaded = load(config, every_backend())
+    except InvalidDocument as error:
+        raise click.ClickException(str(error)) from error
+    policy = AdmissionPolicy(
+        schedulers=tuple(loaded.profiles.names()),
+        default_scheduler=loaded.profiles.default,
+        topology_aware=loaded.written.topology_aware_scheduling.enabled,
+        topologies=topologies,
+        mnnvl=loaded.written.network.auto_mnnvl_enabled,
+    )
+    return Setting(policy, {profile.name: profile for profile in loaded.profiles.enabled})
+
+
+def verdict_on(manifest: Manifest, setting: Setting) -> Verdict:
+    known = _TYPES.get((manifest.api_version, manifest.kind))
+    if known is None:
+        return _unknown(manifest)
+    resource, kind = known
+    manifest = Manifest(_without_nulls(kind, manifest.document))
+    document = manifest.document
+    shape = field_problems(resource, kind, document)
+    shape += [_problem(manifest, path, text) for path, text in schema_faults(kind, _as_admitted(resource, document))]
+    try:
+        decoded = convert(kind, manifest.value)
+    except msgspec.ValidationError:
+        return Verdict(_told_once(shape or _undecodable(kind, manifest)))
+    not_done = [f"whether a {resource.kind} {manifest.name} exists already and may be changed so"]
+    if resource is POD_CLIQUE_SET:
+        found = _judged(default_pod_clique_set(decoded), setting)
+    elif resource is CLUSTER_TOPOLOGY_BINDING:
+        schedulers = setting.policy.schedulers
+        faults = validate_topology_binding(decoded, schedulers=schedulers, topology_aware=_topology_aware())
+        found = Judgement(faults)
+    else:
+        rule = _RULES.get(resource)
+        found = Judgement(rule(decoded) if rule is not None else [])
+    ruled = [_problem(manifest, fault.path, str(fault).removeprefix(f"{fault.path}: ")) for fault in found.faults]
+    # A rule says more of a field than its schema does, so it has the first word.
+    problems = _told_once(ruled + shape)
+    told = tuple(f"{problem.path}:" for problem in problems)
+    warnings = tuple(warning for warning in found.warnings if not warning.startswith(told))
+    return Verdict(problems, warnings, (*not_done, *found.not_done))
+
+
+def _judged(pcs: PodCliqueSet, setting: Setting) -> Judgement:
+    """Apply the rules of admission; where they hold, ask the backend, as admission does."""
+    policy = setting.policy
+    faults = [fault for fault in validate_pod_clique_set(pcs, policy) if fault.message != UNKNOWN_TOPOLOGY]
+    warnings = pod_clique_set_warnings(pcs, policy)
+    not_done = list(_needs_cluster(pcs, policy))
+    if faults:
+        return Judgement(faults, warnings, not_done)
+    name = scheduler_name(pcs) or policy.default_scheduler
+    kind = every_backend().get(name)
+    if kind is None:
+        return Judgement(faults, warnings, not_done)
+    profile = setting.profiles.get(name, Profile(name))
+    runtime = Runtime.system()
+    try:
+        warnings += map(str, asyncio.run(judge(kind, profile.config, pcs, runtime=runtime)))
+    except Rejected as rejected:
+        faults = [invalid(FieldPath(rejected.path), name, str(rejected))]
+    except NeedsCluster:
+        not_done.append(f"whether {name} can honour what is asked for, as it is set up in the cluster")
+    except Exception as error:  # noqa: BLE001 - a backend may raise anything; the rest of the answer stands
+        not_done.append(f"whether {name} can honour what is asked for: {type(error).__name__}: {error}")
+    finally:
+        runtime.executor.close()
+    return Judgement(faults, warnings, not_done)
+
+
+def _without_nulls(kind: type[Any], document: Document) -> Document:
+    """Return a document as the API server reads it: a null is the same as nothing, and a label of null is empty."""
+    value = copy.deepcopy(document.value)
+    fill_defaults(value, structural_schema(kind))
+    metadata = value.get("metadata")
+    if isinstance(metadata, dict):
+        value["metadata"] = {name: part for name, part in metadata.items() if part is not None}
+        for name in ("labels", "annotations"):
+            texts = value["metadata"].get(name)
+            if isinstance(texts, dict):
+                value["metadata"][name] = {key: "" if text is None else text for key, text in texts.items()}
+    return replace(document, value=value)
+
+
+def _as_admitted(resource: Resource, document: Document) -> Document:
+    """Return a document as its schema sees it: after the defaulting webhook, which takes a null for an absence."""
+    if resource is not POD_CLIQUE_SET:
+        return document
+    try:
+        wanted = to_json(default_pod_clique_set(convert(PodCliqueSet, document.value)).spec)
+    except msgspec.ValidationError:
+        return document
+    return replace(document, value={**document.value, "spec": filled(document.value["spec"], wanted)})
+
+
+def _undecodable(kind: type[Any], manifest: Manifest) -> list[Problem]:
+    """Return why a manifest does not have the shape of its kind, where its schema does not say so."""
+    try:
+        decode(kind, manifest.document)
+    except InvalidDocument as error:
+        return error.problems
+    return []
+
+
+def _problem(manifest: Manifest, path: str, message: str) -> Problem:
+    """Return a problem whose path reads as admission spells it."""
+    if path == _NO_PATH:  # the API server tells where such a number stands at the end of what it says
+        path = message.rpartition(" in ")[2]
+    if message == _MISSING:
+        message = f"{_MISSING}: it is not there, or null"
+    return Problem(manifest.document.source, manifest.document.line(*steps(path)), path, message)
+
+
+def _told_once(problems: list[Problem]) -> tuple[Problem, ...]:
+    """Keep what was said first of each field, in the order of the file; what was misspelt is not missed as well."""
+    meant = {(steps(each.path)[:-1], each.message.partition("did you mean ")[2]) for each in problems}
+    first: dict[tuple[Step, ...], Problem] = {}
+    for problem in problems:
+        path = steps(problem.path)
+        if not path or (path[:-1], f"{path[-1]!r}?") not in meant:
+            first.setdefault(path, problem)
+    return tuple(sorted(first.values(), key=lambda problem: problem.line))
+
+
+def _unknown(manifest: Manifest) -> Verdict:
+    version, kind = manifest.api_version, manifest.kind
+    homes = sorted(group for group, each in _TYPES if each.lower() == kind.lower())
+    meant = version.partition("/")[0] in {home.partition("/")[0] for home in homes} or all(map(_is_groves, homes))
+    if homes and meant and version not in homes:
+        expected = " or ".join(homes)
+        return Verdict((manifest.document.problem(("apiVersion",), f"found {version!r}, expected {expected}"),))
+    kinds = [each for group, each in _TYPES if group == version]
+    if kinds:
+        problem = manifest.document.problem(("kind",), f"{version} has no kind {kind!r}; {nearest(kind, kinds)}")
+        return Verdict((problem,))
+    if (version, kind) == ("v1", "List"):
+        return Verdict((manifest.document.problem(("items",), "a List needs the list of its items"),))
+    named = f"{version} {kind} {manifest.name}"
+    if not is_builtin(version, kind):
+        return Verdict(not_done=(f"{named}: everything; the kind is not known here",), checked=False)
+    return Verdict(
+        _told_once(builtin_field_problems(version, kind, manifest.document)),
+        not_done=(f"{named}: its values; only names and types of its fields were",),
+    )
+
+
+def _is_groves(api_version: str) -> bool:
+    """Say whether nobody else has kinds of such a group: then a kind says which group was meant."""
+    return api_version.partition("/")[0] in {POD_CLIQUE_SET.group, POD_GANG.group}
+
+
+def _needs_cluster(pcs: PodCliqueSet, policy: AdmissionPolicy) -> Iterator[str]:
+    name = topology_name(pcs)
+    if any(True for _ in constraints(pcs)) and name not in policy.topologies:
+        yield f"whether the ClusterTopologyBinding {name} exists and has the domains that {pcs.metadata.name} names"
+    if pcs.spec.template.priority_class_name:
+        yield f"whether the PriorityClass {pcs.spec.template.priority_class_name} exists"
+
+
+def _topology_aware() -> list[str]:
+    catalogue = every_backend()
+    found = ((name, catalogue.get(name)) for name in catalogue.names())
+    return [name for name, backend in found if backend is not None and issubclass(backend, TopologyAware)]
