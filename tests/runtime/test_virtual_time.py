@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from spinney.runtime import Deadlock, Runtime, VirtualClock, run_virtual
+from spinney.runtime import Deadlock, Runtime, VirtualClock, run_virtual, run_virtual_within
 
 
 def test_a_long_sleep_takes_no_real_time() -> None:
@@ -120,3 +120,17 @@ def test_a_wait_shorter_than_the_clock_can_tell_passes() -> None:
         return looks
 
     assert run_virtual(story()) == 1
+
+
+def test_virtual_time_within_an_event_loop() -> None:
+    """A loop that runs something on virtual time stands still meanwhile, and gets its result."""
+
+    async def inner() -> float:
+        await asyncio.sleep(3600)
+        return asyncio.get_running_loop().time()
+
+    async def outer() -> tuple[float, float]:
+        return run_virtual_within(inner), asyncio.get_running_loop().time()
+
+    assert run_virtual_within(inner) == 3600
+    assert run_virtual(outer()) == (3600, 0)

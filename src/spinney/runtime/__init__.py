@@ -8,7 +8,7 @@ from spinney.runtime.clock import Clock, SystemClock, VirtualClock
 from spinney.runtime.collection import collection_held_off, settle_garbage_collector
 from spinney.runtime.executor import Executor, InlineExecutor, ThreadExecutor
 from spinney.runtime.runtime import Runtime
-from spinney.runtime.virtual import Deadlock, VirtualTimeLoop, run_virtual
+from spinney.runtime.virtual import Deadlock, VirtualTimeLoop, run_virtual, run_virtual_within
 
 __all__ = [
     "Clock",
@@ -22,5 +22,6 @@ __all__ = [
     "VirtualTimeLoop",
     "collection_held_off",
     "run_virtual",
+    "run_virtual_within",
     "settle_garbage_collector",
 ]

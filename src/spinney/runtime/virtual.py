@@ -9,6 +9,7 @@ program alone. Sockets and threads have no place on such a loop: components talk
 import asyncio
 import selectors
 from collections.abc import Callable, Coroutine, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from contextvars import Context
 from typing import Any, Final, TypeVar, TypeVarTuple
 
@@ -82,3 +83,17 @@ def run_virtual(main: Coroutine[Any, Any, T]) -> T:
     """Run ``main`` to its end on a new :class:`VirtualTimeLoop` and return its result."""
     with asyncio.Runner(loop_factory=VirtualTimeLoop) as runner:
         return runner.run(main)
+
+
+def run_virtual_within(main: Callable[[], Coroutine[Any, Any, T]]) -> T:
+    """Run as :func:`run_virtual` does, also inside an event loop, which stands still meanwhile.
+
+    A thread has one running loop at most. Where there is one, this takes a thread of its own and waits for it: nothing
+    runs beside the caller.
+    """
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return run_virtual(main())
+    with ThreadPoolExecutor(1) as thread:
+        return thread.submit(lambda: run_virtual(main())).result()

@@ -7,7 +7,6 @@ and groups wait at Permit, so it ends with nobody holding a node for nothing.
 
 import asyncio
 from collections.abc import Callable, Iterable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final
@@ -45,7 +44,7 @@ from spinney.gangs.sources import bare
 from spinney.gangs.tree import GangKey
 from spinney.kube.cache import Change
 from spinney.kube.keys import Key, key_of
-from spinney.runtime import Runtime, run_virtual
+from spinney.runtime import Runtime, run_virtual_within
 
 _IN_MEMORY: Final = "InMemory"
 _LONGEST_SECONDS: Final = 300.0
@@ -96,14 +95,12 @@ def schedule_pods(
 ) -> PodsScheduled:
     """Place the pending pods that ``serves`` names on the cluster as it is, which changes accordingly.
 
-    ``running`` returns a pod as it is once it runs on a node. The scheduler has an event loop of its own, in a thread
-    of its own: who simulates may be on one already, and waits.
+    ``running`` returns a pod as it is once it runs on a node.
     """
     pending = [record for record in shared.cluster.pods() if record.status is PodStatus.PENDING and serves(record)]
     if not pending:
         return PodsScheduled({}, [], [])
-    with ThreadPoolExecutor(1) as thread:
-        return thread.submit(lambda: run_virtual(_Run(shared, budgets, pending, running).run())).result()
+    return run_virtual_within(lambda: _Run(shared, budgets, pending, running).run())
 
 
 @dataclass(frozen=True)
