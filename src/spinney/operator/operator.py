@@ -28,6 +28,7 @@ from spinney.operator.controllers.podclique import PodCliqueController
 from spinney.operator.controllers.podcliquescalinggroup import PodCliqueScalingGroupController
 from spinney.operator.controllers.podcliqueset import PodCliqueSetController
 from spinney.operator.controllers.podgang import PodGangController
+from spinney.operator.controllers.shared import Shared
 from spinney.operator.owned.auxiliary import AuxiliaryObjects
 from spinney.operator.owned.claims import ClaimKeeper
 
@@ -134,33 +135,24 @@ class Operator:
         auxiliary_objects = AuxiliaryObjects.of(
             manager, mnnvl=settings.mnnvl_enabled, startup_order=settings.init_container.enabled
         )
-        claims = ClaimKeeper.of(manager, served=claims_served)
-        growth = Growth(caches, settings.limits)
-        interlock = GangInterlock.of(client, caches)
+        shared = Shared(
+            client=client,
+            caches=caches,
+            registry=registry,
+            events=events,
+            claims=ClaimKeeper.of(manager, served=claims_served),
+            growth=Growth(caches, settings.limits),
+            interlock=GangInterlock.of(client, caches),
+        )
         sets = PodCliqueSetController(
-            client,
-            caches,
-            registry,
-            events,
+            shared,
             auxiliary_objects=auxiliary_objects,
-            claims=claims,
             mnnvl_enabled=settings.mnnvl_enabled,
             startup_order=settings.init_container.enabled,
-            growth=growth,
-            interlock=interlock,
         )
-        cliques = PodCliqueController(
-            client,
-            caches,
-            registry,
-            events,
-            claims,
-            growth=growth,
-            waiting=settings.init_container,
-            interlock=interlock,
-        )
-        groups = PodCliqueScalingGroupController(client, caches, events, claims, growth=growth, interlock=interlock)
-        gangs = PodGangController(client, caches, registry, events, growth=growth, interlock=interlock)
+        cliques = PodCliqueController(shared, waiting=settings.init_container)
+        groups = PodCliqueScalingGroupController(shared)
+        gangs = PodGangController(shared)
         bindings = ClusterTopologyBindingController(client, caches, registry, events)
         return (
             sets.register(manager, workers=settings.set_workers),

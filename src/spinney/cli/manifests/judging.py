@@ -40,7 +40,7 @@ from spinney.cli.manifests.objects import Manifest
 from spinney.cli.manifests.offline_backends import NeedsCluster, judge
 from spinney.operator.admission.rules import filled
 from spinney.operator.configuration import load
-from spinney.operator.controllers.podcliqueset import scheduler_name
+from spinney.operator.desired.layout import scheduler_name
 from spinney.operator.desired.topologies import constraints, topology_name
 from spinney.runtime import Runtime
 from spinney.server.crd.structure import fill_defaults

@@ -39,10 +39,9 @@ from spinney.backends.registry import Registry
 from spinney.kube.keys import Key
 from spinney.operator.admission.authorization import Authorizer
 from spinney.operator.caches import Caches
-from spinney.operator.controllers.podcliqueset import scheduler_name
 from spinney.operator.desired.auxiliary import NO_STARTUP_ORDER, has_startup_order
 from spinney.operator.desired.gangs import expected_gangs
-from spinney.operator.desired.layout import Layout
+from spinney.operator.desired.layout import Layout, scheduler_name
 from spinney.operator.owned.taken_names import taken_names
 from spinney.runtime import Executor
 

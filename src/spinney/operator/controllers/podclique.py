@@ -20,27 +20,24 @@ from spinney.api.podgang import BACKEND_READY, INITIALIZED, PodGang
 from spinney.api.struct import JSON
 from spinney.api.time import to_seconds
 from spinney.backends.interface import SchedulerBackend
-from spinney.backends.registry import Registry
 from spinney.kube.cache import Change
-from spinney.kube.client import Client, PatchKind
+from spinney.kube.client import PatchKind
 from spinney.kube.controller import Controller, Requeue
 from spinney.kube.errors import AlreadyExists, ApiError, Invalid, NotFound
-from spinney.kube.events import EventRecorder, reference
+from spinney.kube.events import reference
 from spinney.kube.expectations import Expectations
 from spinney.kube.finalizers import remove_finalizer
 from spinney.kube.keys import Key
 from spinney.kube.manager import Manager
 from spinney.kube.mapping import to_controller_of
 from spinney.kube.reconciling import Created, HeldBack, Latest, Unread, a_controller, gathering, write_each
-from spinney.operator.caches import BY_BASE_GANG, BY_GANG, BY_SET, Caches
+from spinney.operator.caches import BY_BASE_GANG, BY_GANG, BY_SET
 from spinney.operator.configuration import InitContainer
-from spinney.operator.controllers.growth import Growth
-from spinney.operator.controllers.interlock import GangInterlock
 from spinney.operator.controllers.pod_names import PodNames
+from spinney.operator.controllers.shared import Shared
 from spinney.operator.desired import gates, pods
 from spinney.operator.desired.claims import claims_of_clique
 from spinney.operator.desired.layout import Layout, Place
-from spinney.operator.owned.claims import ClaimKeeper
 from spinney.operator.pod_states import deletion_order, free_indexes, has_gate, is_active
 from spinney.operator.status.last_errors import ErrorReports
 from spinney.operator.status.podclique import clique_status
@@ -70,28 +67,13 @@ class Scene:
 class PodCliqueController:
     """Reconciles PodCliques. Mutable: expectations, and the names of pods that came and went."""
 
-    def __init__(
-        self,
-        client: Client,
-        caches: Caches,
-        registry: Registry,
-        events: EventRecorder,
-        claims: ClaimKeeper,
-        *,
-        growth: Growth,
-        waiting: InitContainer,
-        interlock: GangInterlock,
-    ) -> None:
-        self._client = client
+    def __init__(self, shared: Shared, *, waiting: InitContainer) -> None:
+        client = self._client = shared.client
         self._trusting = client.trusting()
         self._clock = client.runtime.clock
-        self._caches = caches
-        self._registry = registry
-        self._events = events
-        self._claims = claims
-        self._growth = growth
+        self._caches, self._registry, self._events = shared.caches, shared.registry, shared.events
+        self._claims, self._growth, self._interlock = shared.claims, shared.growth, shared.interlock
         self._waiting = waiting
-        self._interlock = interlock
         self._expectations = Expectations(client.runtime)
         self._latest: Latest[PodClique] = Latest()
         self._held_back = HeldBack(client.runtime.clock)

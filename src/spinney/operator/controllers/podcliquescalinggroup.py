@@ -10,23 +10,20 @@ from spinney.api.durations import parse_duration
 from spinney.api.grove import POD_CLIQUE, POD_CLIQUE_SCALING_GROUP, PodClique, PodCliqueScalingGroup, PodCliqueSet
 from spinney.api.time import to_seconds
 from spinney.kube.cache import Change
-from spinney.kube.client import Client
 from spinney.kube.controller import Controller, Requeue
-from spinney.kube.events import EventRecorder, reference
+from spinney.kube.events import reference
 from spinney.kube.finalizers import remove_finalizer
 from spinney.kube.keys import Key
 from spinney.kube.manager import Manager
 from spinney.kube.mapping import to_controller_of, to_label
 from spinney.kube.reconciling import Latest, a_controller, delete_exactly, patch_each, write_each
-from spinney.operator.caches import BY_SET, Caches
-from spinney.operator.controllers.growth import Growth
-from spinney.operator.controllers.interlock import GangInterlock
+from spinney.operator.caches import BY_SET
 from spinney.operator.controllers.podclique import same_for_children
+from spinney.operator.controllers.shared import Shared
 from spinney.operator.desired import names, podcliques
 from spinney.operator.desired.claims import claims_of_group
 from spinney.operator.desired.hashes import TemplateHashes
 from spinney.operator.desired.layout import Layout
-from spinney.operator.owned.claims import ClaimKeeper
 from spinney.operator.owned.taken_names import create_own
 from spinney.operator.status.last_errors import ErrorReports
 from spinney.operator.status.podcliquescalinggroup import by_replica, group_status, replicas_of
@@ -55,23 +52,11 @@ class Scene:
 class PodCliqueScalingGroupController:
     """Reconciles PodCliqueScalingGroups. Mutable: own writes not seen yet."""
 
-    def __init__(
-        self,
-        client: Client,
-        caches: Caches,
-        events: EventRecorder,
-        claims: ClaimKeeper,
-        *,
-        growth: Growth,
-        interlock: GangInterlock,
-    ) -> None:
-        self._client = client.trusting()
-        self._clock = client.runtime.clock
-        self._caches = caches
-        self._events = events
-        self._claims = claims
-        self._growth = growth
-        self._interlock = interlock
+    def __init__(self, shared: Shared) -> None:
+        self._client = shared.client.trusting()
+        self._clock = shared.client.runtime.clock
+        self._caches, self._events = shared.caches, shared.events
+        self._claims, self._growth, self._interlock = shared.claims, shared.growth, shared.interlock
         self._latest: Latest[PodCliqueScalingGroup] = Latest()
 
     def register(self, manager: Manager, *, workers: int) -> Controller:

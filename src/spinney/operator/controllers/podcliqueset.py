@@ -30,12 +30,10 @@ from spinney.api.struct import JSON
 from spinney.api.time import timestamp, to_seconds
 from spinney.backends import additions
 from spinney.backends.interface import SchedulerBackend
-from spinney.backends.registry import Registry
 from spinney.kube.cache import Change
-from spinney.kube.client import Client
 from spinney.kube.controller import Controller, Requeue
 from spinney.kube.errors import NotFound
-from spinney.kube.events import EventRecorder, reference
+from spinney.kube.events import reference
 from spinney.kube.finalizers import remove_finalizer
 from spinney.kube.keys import Key
 from spinney.kube.manager import Manager
@@ -48,18 +46,16 @@ from spinney.kube.reconciling import (
     patch_each,
     write_each,
 )
-from spinney.operator.caches import BY_TOPOLOGY, Caches
+from spinney.operator.caches import BY_TOPOLOGY
 from spinney.operator.controllers.capabilities import SetCapabilities
-from spinney.operator.controllers.growth import Growth
-from spinney.operator.controllers.interlock import GangInterlock
+from spinney.operator.controllers.shared import Shared
 from spinney.operator.desired import auxiliary, gangs, names, podcliques
 from spinney.operator.desired.claims import claims_of_set
 from spinney.operator.desired.gangs import GangPlan
 from spinney.operator.desired.hashes import TemplateHashes, adoption
-from spinney.operator.desired.layout import Layout, Place
+from spinney.operator.desired.layout import Layout, Place, scheduler_name
 from spinney.operator.desired.podgangs import new_gang
 from spinney.operator.owned.auxiliary import AuxiliaryObjects, NameTaken, OwnedObject
-from spinney.operator.owned.claims import ClaimKeeper
 from spinney.operator.owned.taken_names import create_own, taken_names
 from spinney.operator.status import podcliqueset as set_status
 from spinney.operator.status.last_errors import ErrorReports, Obstacle
@@ -104,29 +100,19 @@ class PodCliqueSetController:
 
     def __init__(
         self,
-        client: Client,
-        caches: Caches,
-        registry: Registry,
-        events: EventRecorder,
+        shared: Shared,
         *,
         auxiliary_objects: AuxiliaryObjects,
-        claims: ClaimKeeper,
         mnnvl_enabled: bool,
         startup_order: bool = True,
-        growth: Growth,
-        interlock: GangInterlock,
     ) -> None:
-        self._client = client.trusting()
-        self._clock = client.runtime.clock
-        self._caches = caches
-        self._registry = registry
-        self._events = events
+        self._client = shared.client.trusting()
+        self._clock = shared.client.runtime.clock
+        self._caches, self._registry, self._events = shared.caches, shared.registry, shared.events
+        self._claims, self._growth, self._interlock = shared.claims, shared.growth, shared.interlock
         self._auxiliary_objects = auxiliary_objects
-        self._claims = claims
         self._mnnvl_enabled = mnnvl_enabled
         self._startup_order = startup_order
-        self._growth = growth
-        self._interlock = interlock
         self._latest: Latest[PodCliqueSet] = Latest()
         self._synced: dict[Key, object] = {}
         self._touched: dict[Key, int] = {}
@@ -418,12 +404,6 @@ class PodCliqueSetController:
 def _shape(found: PodClique | PodCliqueScalingGroup) -> object:
     metadata = found.metadata
     return metadata.uid, metadata.generation, metadata.deleting, metadata.labels.get(marks.POD_TEMPLATE_HASH)
-
-
-def scheduler_name(pcs: PodCliqueSet) -> str | None:
-    """Return the scheduler a set names; admission has seen to it that all its cliques agree."""
-    named = (clique.spec.pod_spec.get("schedulerName") for clique in pcs.spec.template.cliques)
-    return next((name for name in named if name), None)
 
 
 def _delay(pcs: PodCliqueSet) -> timedelta:

@@ -28,21 +28,18 @@ from spinney.api.podgang import (
 )
 from spinney.backends import additions
 from spinney.backends.interface import SchedulerBackend
-from spinney.backends.registry import Registry
 from spinney.kube.cache import Change
-from spinney.kube.client import Client
 from spinney.kube.controller import Controller, Requeue
 from spinney.kube.errors import NotFound
-from spinney.kube.events import EventRecorder, reference
+from spinney.kube.events import reference
 from spinney.kube.finalizers import remove_finalizer
 from spinney.kube.keys import Key
 from spinney.kube.manager import Manager
 from spinney.kube.mapping import to_label
 from spinney.kube.reconciling import HeldBack, Latest, gathering, patch_exactly
-from spinney.operator.caches import BY_SET, BY_TOPOLOGY, Caches
+from spinney.operator.caches import BY_SET, BY_TOPOLOGY
 from spinney.operator.controllers.backend_calls import BackendCalls
-from spinney.operator.controllers.growth import Growth
-from spinney.operator.controllers.interlock import GangInterlock
+from spinney.operator.controllers.shared import Shared
 from spinney.operator.desired import gangs, incarnations, podgangs
 from spinney.operator.desired.gangs import GangPlan
 from spinney.operator.desired.gates import was_initialized
@@ -77,27 +74,15 @@ class Desired:
 class PodGangController:
     """Reconciles PodGangs. Keeps only what may be forgotten: own writes not seen yet, and what backends were told."""
 
-    def __init__(
-        self,
-        client: Client,
-        caches: Caches,
-        registry: Registry,
-        events: EventRecorder,
-        *,
-        growth: Growth,
-        interlock: GangInterlock,
-    ) -> None:
-        self._client = client.trusting()
-        self._growth = growth
-        self._interlock = interlock
-        self._clock = client.runtime.clock
-        self._caches = caches
-        self._registry = registry
-        self._events = events
+    def __init__(self, shared: Shared) -> None:
+        self._client = shared.client.trusting()
+        self._clock = shared.client.runtime.clock
+        self._caches, self._registry, self._events = shared.caches, shared.registry, shared.events
+        self._growth, self._interlock = shared.growth, shared.interlock
         self._lost: dict[Key, frozenset[str]] = {}  # labels and annotations of sets that their gangs still carry
         self._latest: Latest[PodGang] = Latest()
         self._synced: dict[Key, SyncToken] = {}
-        self._held_back = HeldBack(client.runtime.clock)
+        self._held_back = HeldBack(self._clock)
         self._calls = BackendCalls(wake=lambda key: None)
 
     def register(self, manager: Manager, *, workers: int) -> Controller:

@@ -141,6 +141,12 @@ class Layout:
         return next((place for place in members if place.template.name == template), None)
 
 
+def scheduler_name(pcs: PodCliqueSet) -> str | None:
+    """Return the scheduler a set names; admission has seen to it that all its cliques agree."""
+    named = (clique.spec.pod_spec.get("schedulerName") for clique in pcs.spec.template.cliques)
+    return next((name for name in named if name), None)
+
+
 def min_available(config: PodCliqueScalingGroupConfig) -> int:
     """Return the minimum of a scaling group; 1 where nothing is said."""
     return 1 if config.min_available is None else config.min_available
