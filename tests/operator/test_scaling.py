@@ -2,7 +2,7 @@
 
 from spinney.api import labels as marks
 from spinney.api.autoscaling import HORIZONTAL_POD_AUTOSCALER
-from spinney.api.conditions import find_condition
+from spinney.api.conditions import find_condition, is_true
 from spinney.api.core import EVENT, POD, RESOURCE_QUOTA, SECRET, SERVICE, SERVICE_ACCOUNT
 from spinney.api.grove import (
     EXPLICIT,
@@ -84,6 +84,36 @@ def test_a_gang_is_not_initialized_while_pods_of_it_are_missing() -> None:
             await world.settle(120)
             assert len(await world.pods()) == 4
             assert (await initialized())[:2] == ("True", "Ready")
+
+    run_virtual(story())
+
+
+def test_a_gang_that_scales_out_is_initialized_only_while_it_refers_to_all_its_pods() -> None:
+    """While a clique grows, or a pod of it is replaced, its gang is brought up to date, or says so, within moments."""
+
+    async def story() -> None:
+        async with a_world() as world:
+            await world.apply(a_pod_clique_set("model", [a_clique("a", 2, minimum=1)]))
+            await world.settle()
+
+            async def watch_closely() -> None:
+                outdated = 0
+                for _ in range(60):
+                    await world.runtime.clock.sleep(0.05)
+                    gang = await world.gang("model-0")
+                    (group,) = gang.spec.pod_groups
+                    there = {pod.metadata.name for pod in await world.pods()}
+                    complete = {reference.name for reference in group.pod_references} == there and len(there) == 5
+                    claims = is_true(gang.status.conditions, INITIALIZED)
+                    outdated = outdated + 1 if claims and not complete else 0
+                    assert outdated < 4, "a fifth of a second"
+
+            patch = {"spec": {"replicas": 5}}
+            await world.client.patch(POD_CLIQUE, "model-0-a", patch, "test", subresource="scale")
+            await watch_closely()
+            await world.client.delete(POD, (await world.pods())[0].metadata.name, "test")
+            await watch_closely()
+            assert is_true((await world.gang("model-0")).status.conditions, INITIALIZED)
 
     run_virtual(story())
 
