@@ -15,6 +15,7 @@ from spinney.cluster.statuses import ACTIVE_ALLOCATED, ACTIVE_USED, ALIVE, PodSt
 from spinney.gangs.book import GangMembers
 from spinney.gangs.selection import everything, tasks_to_allocate, tasks_to_evict
 from spinney.gangs.tree import Gang, GangKey, GroupSet, Member, PodSet, satisfied
+from spinney.scheduler.framework.task_lists import tasks_of
 from spinney.scheduler.framework.tasks import REQUEST, STATUS, PodInfo
 
 if TYPE_CHECKING:
@@ -109,7 +110,7 @@ class PodGroupInfo:
     def by_pod_set(self) -> dict[str, list[PodInfo]]:
         """Return the tasks by pod set, in task order."""
         self._version = self._session.ask.task_order_version()
-        return self._session.make_tasks(self)
+        return tasks_of(self, self._session)
 
     @property
     def tasks(self) -> list[PodInfo]:

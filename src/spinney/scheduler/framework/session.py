@@ -16,20 +16,15 @@ import structlog
 from msgspec import structs
 from prometheus_client import CollectorRegistry
 
-from spinney.cluster.classes import RequestClass
 from spinney.cluster.dra.book import ClaimBook
 from spinney.cluster.ledger import Ledger
-from spinney.cluster.pods import PodKey, PodRecord
-from spinney.cluster.statuses import ACTIVE_USED, PodStatus
-from spinney.cluster.table import Holding
+from spinney.cluster.statuses import PodStatus
 from spinney.explain.reasons import VictimReport
-from spinney.gangs.tree import GangKey, PodSet
+from spinney.gangs.tree import GangKey
 from spinney.runtime import Runtime
 from spinney.scheduler.config import SchedulerConfig
-from spinney.scheduler.fairshare import Amounts, QueueTree
-from spinney.scheduler.fairshare.amounts import total_of
-from spinney.scheduler.fairshare.charging import charge_of
-from spinney.scheduler.fairshare.totals import DeviceSizes, device_sizes
+from spinney.scheduler.fairshare import QueueTree
+from spinney.scheduler.framework.charges import Charges
 from spinney.scheduler.framework.device_claims import ClaimedDevices
 from spinney.scheduler.framework.failures import Failures
 from spinney.scheduler.framework.hooks import Hooks
@@ -41,7 +36,8 @@ from spinney.scheduler.framework.results import PLUGIN_ERROR, Bind, Eviction, Fi
 from spinney.scheduler.framework.setbacks import Setbacks
 from spinney.scheduler.framework.snapshot import Snapshot
 from spinney.scheduler.framework.statement import Statement, UnsoundSession
-from spinney.scheduler.framework.tasks import NOWHERE, REQUEST, STATUS, PodInfo
+from spinney.scheduler.framework.task_lists import settle_stuck
+from spinney.scheduler.framework.tasks import STATUS, PodInfo
 from spinney.scheduler.framework.timing import Timings
 from spinney.scheduler.topology.resolving import Topologies
 
@@ -121,7 +117,8 @@ class Session:
         self.errors: Counter[str] = Counter()
         """How often looking at a gang failed, by what was being done."""
         self._statements: list[Statement] = []
-        self._stuck = self._find_stuck()
+        self.stuck = settle_stuck(self)
+        """Pods that have been terminating for too long."""
         self._runtime = runtime
         self._registry = registry
         self._plugins: list[Plugin] = []
@@ -130,7 +127,6 @@ class Session:
         self.unopened: dict[str, str] = {}
         """Plugins that failed to open, and how. Nothing is placed or evicted in a session that lacks one."""
         self._jobs: dict[GangKey, PodGroupInfo] = {}
-        self._charges: dict[int, Amounts] = {}
         self.ask = ask(self)
         """What actions ask plugins through."""
 
@@ -296,93 +292,10 @@ class Session:
         """Tell whether pods count as the book of gangs counts them: none is on a node that is gone."""
         return not self.snapshot.has_stranded_pods
 
-    # -- charging ----------------------------------------------------------------------------------------------------
-
     @cached_property
-    def device_sizes(self) -> DeviceSizes:
-        """Return the memory of the smallest and of the largest GPU of the cluster."""
-        return device_sizes(self.nodes.table)
-
-    def charge_of_request(self, request: RequestClass, gpu_memory: int) -> Amounts:
-        """Return what a queue pays for a pod of a class on a node whose GPUs have ``gpu_memory`` MiB each."""
-        by_memory = request.share is not None and request.share.memory > 0
-        known = None if by_memory else self._charges.get(request.number)
-        if known is not None:
-            return known
-        charge = charge_of(request, gpu_memory)
-        if not by_memory:
-            self._charges[request.number] = charge
-        return charge
-
-    def charge_of(self, task: PodInfo) -> Amounts:
-        """Return what the queue pays for a task where it is; for a task that is nowhere, what it asks for."""
-        memory = int(self.nodes.table.gpu_memory[task.row]) if task.row != NOWHERE else self.device_sizes.smallest
-        return self.charge_of_request(task.request, memory)
-
-    def charge_of_all(self, tasks: Sequence[PodInfo]) -> Amounts:
-        """Return what queues pay for tasks together."""
-        counts: Counter[RequestClass] = Counter(map(REQUEST, tasks))
-        if any(request.share is not None for request in counts):
-            return total_of(map(self.charge_of, tasks))
-        return total_of(self.charge_of_request(request, 0).times(count) for request, count in counts.items())
-
-    # -- tasks -------------------------------------------------------------------------------------------------------
-
-    def make_tasks(self, job: PodGroupInfo) -> dict[str, list[PodInfo]]:
-        """Return the tasks of a job by pod set, in task order; pods that name an unknown pod set are left out."""
-        pod_sets = job.gang.pod_sets
-        tasks: dict[str, list[PodInfo]] = {name: [] for name in pod_sets}
-        members = job.members
-        if len(pod_sets) == 1 and len(members.counts) == 1 and members.pending == len(members.pods):
-            ((name, only),) = pod_sets.items()
-            alike = [
-                PodInfo(record, job, only, record.request, PodStatus.PENDING, NOWHERE)
-                for set_name, record in members.pods.values()
-                if set_name == name
-            ]
-            if not any(request.constraints.claims for request in set(map(REQUEST, alike))):
-                self.ask.sort_tasks(alike)
-                return {name: alike}
-        for set_name, record in members.pods.values():
-            pod_set = pod_sets.get(set_name)
-            if pod_set is None:
-                continue
-            request = record.request
-            if record.pod.spec.resource_claims:
-                request = self.devices.effective_request(record)
-            if record.node:
-                task = self._placed_task(record, job, pod_set, request)
-            else:
-                task = PodInfo(record, job, pod_set, request, record.status, NOWHERE)
-            tasks[set_name].append(task)
-        for each in tasks.values():
-            self.ask.sort_tasks(each)
-        return tasks
-
-    def _placed_task(self, record: PodRecord, job: PodGroupInfo, pod_set: PodSet, request: RequestClass) -> PodInfo:
-        row, status = self.nodes.table.find(record.node), record.status
-        if record.key in self._stuck:
-            status = PodStatus.STUCK_IN_RELEASING
-        if row is None and status in ACTIVE_USED:
-            # Its node is gone: it holds nothing here and cannot be counted on.
-            status = PodStatus.UNKNOWN
-        place = NOWHERE if row is None else row
-        return PodInfo(record, job, pod_set, request, status, place, record.node, record.gpu_groups)
-
-    def _find_stuck(self) -> frozenset[PodKey]:
-        """Return the pods that have been terminating for too long; what they hold is no longer promised to anybody."""
-        deadline = self.now - timedelta(seconds=self.config.stuck_in_releasing_seconds)
-        stuck: list[PodKey] = []
-        for record in self.snapshot.releasing:
-            since = record.pod.metadata.deletion_timestamp
-            row = self.nodes.table.find(record.node)
-            if since is None or since > deadline or row is None:
-                continue
-            request = self.devices.effective_request(record)
-            self.ledger.remove(row, request, Holding.RELEASING, record.gpu_groups)
-            self.ledger.add(row, request, Holding.ACTIVE, record.gpu_groups)
-            stuck.append(record.key)
-        return frozenset(stuck)
+    def charges(self) -> Charges:
+        """Return what queues pay for tasks."""
+        return Charges(self.nodes.table)
 
     # -- results -----------------------------------------------------------------------------------------------------
 

@@ -22,7 +22,7 @@ class LargestFirst(Plugin):
 
     def on_session_open(self, session: Session) -> None:
         """Register the order."""
-        memory = session.device_sizes.smallest
+        memory = session.charges.sizes.smallest
 
         def size(request: RequestClass) -> tuple[float, int]:
             return gpus_of(request, memory), int(request.requests[CPU])

@@ -25,7 +25,7 @@ from spinney.scheduler.fairshare.bounds import Lot, most_reclaimable
 from spinney.scheduler.fairshare.capacity import OverCapacity, non_preemptible_over_quota, over_capacity
 from spinney.scheduler.fairshare.order import Standing, compare_standings, standing_of
 from spinney.scheduler.fairshare.reclaim import Reclaimer, Victims, can_reclaim, judge, may_be_victim
-from spinney.scheduler.fairshare.totals import cluster_total, device_sizes
+from spinney.scheduler.fairshare.totals import cluster_total
 from spinney.scheduler.framework.arguments import read_arguments
 from spinney.scheduler.framework.events import WITHIN_CAPACITY, BatchEvent, CapacityVerdict, EventHandler, Scenario
 from spinney.scheduler.framework.extension_points import QueueTurn
@@ -67,7 +67,7 @@ class ProportionPlugin(Plugin):
     def on_session_open(self, session: "Session") -> None:
         self._session = session
         self._consolidating = session.config.allow_consolidating_reclaim
-        self._sizes = device_sizes(session.nodes.table)
+        self._sizes = session.charges.sizes
         self.books = QueueBooks(session.queues, cluster_total(session.nodes.table, session.snapshot.foreign))
         self._before_search = self.books
         self._write_up(session.snapshot.gangs)
@@ -140,13 +140,13 @@ class ProportionPlugin(Plugin):
         if job.queue not in self.books.tree:
             return
         if tasks[0].request.share is None:  # tasks of a batch are alike, and cost the same everywhere
-            amounts = self._session.charge_of(tasks[0]).times(len(tasks))
+            amounts = self._session.charges.of(tasks[0]).times(len(tasks))
         else:
-            amounts = total_of(map(self._session.charge_of, tasks))
+            amounts = total_of(map(self._session.charges.of, tasks))
         self.books.charge(job.queue, amounts.times(sign), preemptible=self._preemptible(job))
 
     def _charge(self, request: RequestClass, memory: int) -> Amounts:
-        return self._session.charge_of_request(request, memory)
+        return self._session.charges.of_request(request, memory)
 
     def _memory_of(self, node: str) -> int:
         row = self._session.nodes.table.find(node) if node else None
@@ -190,7 +190,7 @@ class ProportionPlugin(Plugin):
         return standing
 
     def _held(self, job: PodGroupInfo) -> Amounts:
-        return total_of(self._session.charge_of(task) for task in job.tasks if task.status in ACTIVE_ALLOCATED)
+        return total_of(self._session.charges.of(task) for task in job.tasks if task.status in ACTIVE_ALLOCATED)
 
     def _job_over_capacity(self, job: PodGroupInfo, tasks: Sequence[PodInfo]) -> CapacityVerdict:
         request = self._cost(job.requests_of(tasks), self._sizes.largest)
@@ -252,7 +252,7 @@ class ProportionPlugin(Plugin):
         chunks: list[Amounts] = []
         core = ZERO
         for task in tasks:
-            cost = self._session.charge_of(task)
+            cost = self._session.charges.of(task)
             if spare[task.pod_set.name] > 0:
                 spare[task.pod_set.name] -= 1
                 chunks.append(cost)

@@ -66,10 +66,13 @@ class Verdicts:
         return placement_score(members.gang.root, lambda pod_set: nodes.get(pod_set, ()), self._inventory.topologies)
 
     def _pod_changed(self, change: PodChange) -> None:
+        old, new = change
+        if old and new and (old.status, old.node, old.labels) == (new.status, new.node, new.labels):
+            return  # nothing that is said of a gang depends on the rest
         served = self._inventory.scheduler_names
         gangs = {
             membership(record)[0]
-            for record in (change.old, change.new)
+            for record in (old, new)
             if record is not None and record.pod.spec.scheduler_name in served
         }
         for writer in self._writers:

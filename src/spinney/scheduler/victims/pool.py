@@ -33,7 +33,7 @@ class Victim:
         """The job with the tasks that are still there to be given up."""
         self.key: Any = session.ask.job_key(view)
         tasks = [task for task in view.tasks if task.status in ACTIVE_ALLOCATED]
-        self.held: Amounts = session.charge_of_all(tasks)
+        self.held: Amounts = session.charges.of_all(tasks)
         self.places = tasks
 
     def __lt__(self, other: "Victim") -> bool:
@@ -210,7 +210,7 @@ class VictimPool:
         return bool(budgets) and budgets.refusal(task.record for task in job.tasks_to_evict()[0]) is not None
 
     def _lot(self, victims: list[Victim]) -> Lot:
-        pods = [self._session.charge_of(task) for victim in victims for task in victim.places]
+        pods = [self._session.charges.of(task) for victim in victims for task in victim.places]
         held = [victim.held for victim in victims]
         return Lot(
             total=total_of(held),

@@ -194,8 +194,10 @@ class Search:
         requests = by_request(tasks)
         if any(request.mig_slices for request in requests):
             return True
-        largest = self._session.device_sizes.largest
-        charges = (self._session.charge_of_request(each, largest).times(len(alike)) for each, alike in requests.items())
+        largest = self._session.charges.sizes.largest
+        charges = (
+            self._session.charges.of_request(each, largest).times(len(alike)) for each, alike in requests.items()
+        )
         return _within(total_of(charges), available)
 
     def _find(self, job: PodGroupInfo, queues: Sequence[str], room: FreedRoom, demand: JobDemand, steps: Steps) -> bool:

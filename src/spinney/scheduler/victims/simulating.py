@@ -34,7 +34,7 @@ class Bystanders:
         hooks = session.hooks
         alike = all(hook.alike for hook in hooks.queue_order) and all(order.alike for order in hooks.job_order)
         for job in sorted(pending, key=session.ask.job_key):
-            asked = session.charge_of_all(job.tasks_to_allocate()) if alike else job.key
+            asked = session.charges.of_all(job.tasks_to_allocate()) if alike else job.key
             self._kinds.setdefault((job.queue, asked), deque()).append(job)
 
     def besides(self, jobs: Mapping[PodGroupInfo, object]) -> Iterable[PodGroupInfo]:

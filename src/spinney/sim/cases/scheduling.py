@@ -218,10 +218,10 @@ def _task_outcome(task: Task, found: PodInfo | None, session: Session, *, binds_
         status=found.status.value,
         node=found.node_name or None,
         gpu_groups=found.gpu_groups if placed else (),
-        gpus_accepted=session.charge_of(found).gpu / DEVICE if placed else 0,
+        gpus_accepted=session.charges.of(found).gpu / DEVICE if placed else 0,
         gpus_requested=round(requested, 2),
-        cpu_milli_requested=session.charge_of(found).cpu,
-        memory_bytes_requested=session.charge_of(found).memory,
+        cpu_milli_requested=session.charges.of(found).cpu,
+        memory_bytes_requested=session.charges.of(found).memory,
     )
     if binds_fail and found.status is PodStatus.BINDING:
         return msgspec.structs.replace(outcome, status="Pending", node=None, gpu_groups=(), gpus_accepted=0)

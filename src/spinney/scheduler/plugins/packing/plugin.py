@@ -78,7 +78,7 @@ class Packing(Plugin):
         self._table = session.nodes.table
         self._counts = asked_of(session.snapshot.gangs.holdings.values(), waiting_too=self._waiting_too)
         self._placed = asked_of(session.snapshot.gangs.holdings.values()).total()
-        self._memory = session.device_sizes.smallest
+        self._memory = session.charges.sizes.smallest
         everything = session.nodes.all.rows
         offered = self._table.allocatable
         largest = float(offered[everything, GPU].max(initial=0))
