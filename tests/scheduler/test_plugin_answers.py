@@ -195,9 +195,9 @@ def test_a_scenario_passes_only_where_plugins_really_agree(answer: object, refus
 
 
 def test_failures_are_counted_for_prometheus() -> None:
-    """The metric says which plugin failed where, and how often."""
+    """The metric says which plugin failed where, and how often: when the job was tried, and when it was explained."""
     registry = CollectorRegistry()
     CycleMetrics(registry).cycle(cycle(scores, None), 0.1)
 
     exported = generate_latest(registry).decode()
-    assert 'spinney_scheduling_plugin_failures_total{hook="node_order",plugin="odd-one"} 1.0' in exported
+    assert 'spinney_scheduling_plugin_failures_total{hook="node_order",plugin="odd-one"} 2.0' in exported
