@@ -14,7 +14,7 @@ from spinney.coscheduling.queue import BackoffTimes, SchedulingQueue
 
 
 @dataclass(frozen=True)
-class Profiles:
+class ComposedProfiles:
     """The profiles of a scheduler with their filters and scores, each by scheduler name."""
 
     profiles: Mapping[str, Profile]
@@ -23,7 +23,7 @@ class Profiles:
     @classmethod
     def made(
         cls, configuration: CoschedulerConfiguration, services: Services, registry: PluginRegistry | None = None
-    ) -> "Profiles":
+    ) -> "ComposedProfiles":
         """Make every profile of a configuration; without a ``registry``, of the plugins that are installed."""
         registry = registry or PluginRegistry.installed(BUILT_IN)
         profiles: dict[str, Profile] = {}

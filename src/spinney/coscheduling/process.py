@@ -32,7 +32,7 @@ from spinney.binding.volumes import LateVolumes
 from spinney.cluster.pods import PodKey, PodRecord
 from spinney.cluster.state import PodChange
 from spinney.cluster.surroundings import Namespace
-from spinney.coscheduling.composing import Profiles
+from spinney.coscheduling.composing import ComposedProfiles
 from spinney.coscheduling.configuration import CoschedulerConfiguration
 from spinney.coscheduling.disruption import Disruption
 from spinney.coscheduling.framework import (
@@ -135,7 +135,7 @@ class CoschedulerProcess:
             background=self._disruption.in_background,
             leaving=leaving,
         )
-        self._composed = Profiles.made(configuration, self.services, registry)
+        self._composed = ComposedProfiles.made(configuration, self.services, registry)
         self.queue = self._composed.queue(
             configuration, self.services, wake=self._woken.set, failed=self._could_not_ask
         )

@@ -20,7 +20,7 @@ from spinney.cluster.filters.obstacles import obstacle
 from spinney.cluster.pods import PodKey, PodRecord
 from spinney.cluster.state import PodChange
 from spinney.cluster.statuses import PodStatus
-from spinney.coscheduling.composing import Profiles
+from spinney.coscheduling.composing import ComposedProfiles
 from spinney.coscheduling.configuration import (
     CoschedulerConfiguration,
     PluginChoice,
@@ -154,7 +154,7 @@ class _Run:
         configuration = _configuration({record.pod.spec.scheduler_name for record in pending})
         registry = PluginRegistry(BUILT_IN)
         registry.register(_IN_MEMORY, lambda handle, arguments: _Binder(self._bind))
-        self._composed = Profiles.made(configuration, self._services, registry)
+        self._composed = ComposedProfiles.made(configuration, self._services, registry)
         self._queue = self._composed.queue(configuration, self._services, wake=lambda: None, failed=self._could_not_ask)
         self._scheduler = Scheduler(
             self._services,

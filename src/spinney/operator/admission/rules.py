@@ -71,7 +71,7 @@ class BackendFailed(RuntimeError):
 
 
 @dataclass(frozen=True)
-class Verdict:
+class AdmissionVerdict:
     """What becomes of a request."""
 
     faults: tuple[FieldError, ...] = ()
@@ -100,7 +100,7 @@ class Admission:
         self._mnnvl_enabled = mnnvl_enabled
         self._startup_order = startup_order
         self._authorizer = authorizer
-        self._answers: dict[str, Callable[[AdmissionRequest], Awaitable[Verdict]]] = {
+        self._answers: dict[str, Callable[[AdmissionRequest], Awaitable[AdmissionVerdict]]] = {
             DEFAULT_SET: self._default_set,
             VALIDATE_SET: self._validate_set,
             VALIDATE_TOPOLOGY: self._validate_topology,
@@ -138,24 +138,26 @@ class Admission:
 
     # -- PodCliqueSet --------------------------------------------------------------------------------------------------
 
-    async def _default_set(self, request: AdmissionRequest) -> Verdict:
+    async def _default_set(self, request: AdmissionRequest) -> AdmissionVerdict:
         if _leaves_spec_alone(request):
-            return Verdict()
+            return AdmissionVerdict()
         written = request.object or {}
         try:
             pcs = convert(PodCliqueSet, written)
         except msgspec.ValidationError:
-            return Verdict()  # the API server refuses it next, by its schema and with the path of every fault
+            return AdmissionVerdict()  # the API server refuses it next, by its schema and with the path of every fault
         defaulted = to_json(default_pod_clique_set(pcs))
-        return Verdict(patch=tuple(differences(written.get("spec"), defaulted["spec"], "/spec")))
+        return AdmissionVerdict(patch=tuple(differences(written.get("spec"), defaulted["spec"], "/spec")))
 
-    async def _validate_set(self, request: AdmissionRequest) -> Verdict:
+    async def _validate_set(self, request: AdmissionRequest) -> AdmissionVerdict:
         if request.operation not in {"CREATE", "UPDATE"}:
-            return Verdict()
+            return AdmissionVerdict()
         if request.sub_resource:
             return self._validate_scale(request)
         if _leaves_spec_alone(request):
-            return Verdict(tuple(validate_metadata_update(*map(_annotations, (request.object, request.old_object)))))
+            return AdmissionVerdict(
+                tuple(validate_metadata_update(*map(_annotations, (request.object, request.old_object))))
+            )
         pcs = convert(PodCliqueSet, request.object)
         old = convert(PodCliqueSet, request.old_object) if request.old_object is not None else None
         policy = self._policy()
@@ -165,24 +167,24 @@ class Admission:
             found = pcs.spec.template.clique_startup_type
             faults = [*faults, invalid(_STARTUP_TYPE, found, NO_STARTUP_ORDER)]
         if faults or (old is not None and old.spec == pcs.spec):
-            return Verdict(tuple(faults))
+            return AdmissionVerdict(tuple(faults))
         backend = self._registry.named_or_default(scheduler_name(pcs))
         assert backend is not None, "the rules let only enabled schedulers pass"
         try:
             degradations = await _judged(backend, pcs, old)
         except Rejected as rejected:
-            return Verdict((invalid(FieldPath(rejected.path), backend.name, str(rejected)),))
+            return AdmissionVerdict((invalid(FieldPath(rejected.path), backend.name, str(rejected)),))
         warnings = [*pod_clique_set_warnings(pcs, policy, old), *self._taken(pcs), *map(str, degradations)]
-        return Verdict(warnings=tuple(warnings))
+        return AdmissionVerdict(warnings=tuple(warnings))
 
-    def _validate_scale(self, request: AdmissionRequest) -> Verdict:
+    def _validate_scale(self, request: AdmissionRequest) -> AdmissionVerdict:
         """Judge new replicas of a set; the set itself is not in the review, and the controller looks again anyway."""
         pcs = self._caches.sets.get(Key(request.namespace, request.name))
         replicas = ((request.object or {}).get("spec") or {}).get("replicas")
         if pcs is None or replicas is None:
-            return Verdict()
+            return AdmissionVerdict()
         scaled = msgspec.structs.replace(pcs.spec, replicas=replicas)
-        return Verdict(tuple(validate_size(scaled, self._limits, pcs.spec)))
+        return AdmissionVerdict(tuple(validate_size(scaled, self._limits, pcs.spec)))
 
     def _taken(self, pcs: PodCliqueSet) -> list[str]:
         """Return which names of a set another one has, as far as is known: then it is stored and does not come up."""
@@ -203,14 +205,14 @@ class Admission:
 
     # -- the others ----------------------------------------------------------------------------------------------------
 
-    async def _validate_topology(self, request: AdmissionRequest) -> Verdict:
+    async def _validate_topology(self, request: AdmissionRequest) -> AdmissionVerdict:
         if request.operation not in {"CREATE", "UPDATE"}:
-            return Verdict()
+            return AdmissionVerdict()
         if _leaves_spec_alone(request):
-            return Verdict()
+            return AdmissionVerdict()
         binding = convert(ClusterTopologyBinding, request.object)
         aware = list(self._registry.topology_aware())
-        return Verdict(
+        return AdmissionVerdict(
             tuple(validate_topology_binding(binding, schedulers=self._registry.names(), topology_aware=aware))
         )
 
@@ -277,7 +279,7 @@ def filled(written: Any, wanted: Any) -> Any:
     return wanted
 
 
-def _invalid(request: AdmissionRequest, verdict: Verdict) -> AdmissionResponse:
+def _invalid(request: AdmissionRequest, verdict: AdmissionVerdict) -> AdmissionResponse:
     message = "; ".join(str(fault) for fault in verdict.faults)
     details = {
         "name": request.name,

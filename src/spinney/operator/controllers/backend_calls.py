@@ -22,7 +22,7 @@ CALLS_AT_ONCE: Final = 32
 
 
 @dataclass(frozen=True)
-class Outcome:
+class CallOutcome:
     """How a call ended: well, or with what to show."""
 
     error: str | None = None
@@ -31,7 +31,7 @@ class Outcome:
 @dataclass(eq=False)
 class _Call:
     purpose: Hashable
-    task: "asyncio.Task[Outcome]"
+    task: "asyncio.Task[CallOutcome]"
 
 
 @dataclass
@@ -55,7 +55,7 @@ class BackendCalls:
 
     async def outcome(
         self, key: Key, purpose: Hashable, backend: str, call: Callable[[], Awaitable[None]]
-    ) -> Outcome | None:
+    ) -> CallOutcome | None:
         """Return how the call for this purpose ended; begins it if need be. ``None``: it has not, ``wake`` will tell.
 
         The answer to a call that was begun for another purpose is dropped, once it is there.
@@ -88,7 +88,7 @@ class BackendCalls:
         self._late[backend] -= 1
         self.wake(key)
 
-    async def _bounded(self, backend: str, call: Callable[[], Awaitable[None]]) -> Outcome:
+    async def _bounded(self, backend: str, call: Callable[[], Awaitable[None]]) -> CallOutcome:
         slots = self._slots.setdefault(backend, asyncio.Semaphore(CALLS_AT_ONCE))
         async with slots:
             try:
@@ -96,6 +96,6 @@ class BackendCalls:
                     await call()
             except Exception as error:  # noqa: BLE001 - a backend may raise anything; it is shown on the gang and retried
                 if limit.expired():
-                    return Outcome(f"{backend}: no answer within {TIMEOUT_SECONDS:.0f} s")
-                return Outcome(f"{backend}: {type(error).__name__}: {error}")
-        return Outcome()
+                    return CallOutcome(f"{backend}: no answer within {TIMEOUT_SECONDS:.0f} s")
+                return CallOutcome(f"{backend}: {type(error).__name__}: {error}")
+        return CallOutcome()

@@ -18,11 +18,11 @@ from spinney.kube.keys import Key
 from spinney.operator.caches import Caches
 from spinney.operator.desired import names
 from spinney.operator.desired.layout import Layout, Place, min_available
-from spinney.operator.status.last_errors import Obstacle
+from spinney.operator.status.last_errors import ReconcileFault
 from spinney.operator.status.podcliquescalinggroup import by_replica, replicas_of
 
 
-class TooLarge(Obstacle):
+class TooLarge(ReconcileFault):
     """A set would exceed the limits on its pods or gangs."""
 
 

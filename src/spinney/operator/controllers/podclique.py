@@ -52,7 +52,7 @@ GATHERING_SECONDS = 0.1
 
 
 @dataclass(frozen=True)
-class Scene:
+class CliqueObservation:
     """Everything a reconcile of one PodClique looks at."""
 
     key: Key
@@ -144,7 +144,7 @@ class PodCliqueController:
 
     # -- deciding ------------------------------------------------------------------------------------------------------
 
-    def _scene(self, key: Key, clique: PodClique) -> Scene | None:
+    def _scene(self, key: Key, clique: PodClique) -> CliqueObservation | None:
         pcs = self._caches.set_of(clique.metadata)
         if pcs is None:
             return None
@@ -154,9 +154,9 @@ class PodCliqueController:
             return None
         gang = self._caches.gang_of(pcs, place.gang)
         backend = None if gang is None else self._registry.get(gang.metadata.labels.get(marks.SCHEDULER_NAME, ""))
-        return Scene(key, clique, layout, place, gang, backend, self._caches.pods_of(clique))
+        return CliqueObservation(key, clique, layout, place, gang, backend, self._caches.pods_of(clique))
 
-    def _update(self, scene: Scene) -> CliqueUpdate:
+    def _update(self, scene: CliqueObservation) -> CliqueUpdate:
         pcs = scene.layout.pcs
         hashes = scene.layout.hashes
         known = pcs.status.current_generation_hash == hashes.generation
@@ -171,7 +171,7 @@ class PodCliqueController:
             now=to_seconds(self._clock.now()),
         )
 
-    def _excess(self, scene: Scene, update: CliqueUpdate) -> list[Pod]:
+    def _excess(self, scene: CliqueObservation, update: CliqueUpdate) -> list[Pod]:
         leaving = {pod.metadata.uid for pod in update.delete}
         staying = [pod for pod in scene.pods if is_active(pod) and pod.metadata.uid not in leaving]
         surplus = len(staying) - (scene.clique.spec.replicas or 0)
@@ -183,7 +183,7 @@ class PodCliqueController:
 
     # -- writing -------------------------------------------------------------------------------------------------------
 
-    async def _create_missing(self, scene: Scene, staying: Sequence[Pod], granted: int) -> None:
+    async def _create_missing(self, scene: CliqueObservation, staying: Sequence[Pod], granted: int) -> None:
         if (
             not gates.may_create_pods(scene.clique, scene.gang, backend_ready=self._interlock.is_backend_ready)
             or scene.backend is None
@@ -193,7 +193,7 @@ class PodCliqueController:
         if wanted > 0 and (not self._has_lost_pods(scene) or await self._is_there(scene.clique)):
             await write_each(free_indexes(staying, wanted), lambda index: self._create(scene, index))
 
-    def _has_lost_pods(self, scene: Scene) -> bool:
+    def _has_lost_pods(self, scene: CliqueObservation) -> bool:
         return self._names.has_lost(scene.clique) or not all(map(is_active, scene.pods))
 
     async def _is_there(self, clique: PodClique) -> bool:
@@ -205,7 +205,7 @@ class PodCliqueController:
             return False
         return found.metadata.uid == metadata.uid and not found.metadata.deleting
 
-    async def _create(self, scene: Scene, index: int) -> None:
+    async def _create(self, scene: CliqueObservation, index: int) -> None:
         clique, gang, backend = scene.clique, scene.gang, scene.backend
         assert gang is not None
         assert backend is not None
@@ -225,7 +225,7 @@ class PodCliqueController:
             creation.created(created.metadata.uid)
             self._names.made(clique, index)
 
-    async def _delete(self, scene: Scene, pod: Pod) -> None:
+    async def _delete(self, scene: CliqueObservation, pod: Pod) -> None:
         uid = pod.metadata.uid or ""
         with self._expectations.deleting(scene.key, uid):
             async with self._interlock.deleting(pod):
@@ -234,7 +234,7 @@ class PodCliqueController:
                 except NotFound:
                     self._expectations.observe(Change(scene.key, pod, None, ""))
 
-    async def _open_gates(self, scene: Scene) -> bool:
+    async def _open_gates(self, scene: CliqueObservation) -> bool:
         """Open the gates that may be opened; says whether to look again: the gang, or pods of its base, are going."""
         gang = scene.gang
         if gang is None or scene.backend is None:
@@ -283,7 +283,7 @@ class PodCliqueController:
         else:
             self._opened.add(pod.metadata.uid or "")
 
-    def _status(self, scene: Scene, update: CliqueUpdate) -> PodCliqueStatus:
+    def _status(self, scene: CliqueObservation, update: CliqueUpdate) -> PodCliqueStatus:
         return clique_status(
             scene.clique,
             scene.pods,
@@ -293,7 +293,7 @@ class PodCliqueController:
             now=self._clock.now(),
         )
 
-    async def _write_status(self, scene: Scene, status: PodCliqueStatus) -> PodClique:
+    async def _write_status(self, scene: CliqueObservation, status: PodCliqueStatus) -> PodClique:
         clique = scene.clique
         if clique.status.scheduled_replicas and not status.scheduled_replicas:
             text = f"none of {clique.status.scheduled_replicas} scheduled pods is left"

@@ -37,7 +37,7 @@ log = structlog.get_logger()
 
 
 @dataclass(frozen=True)
-class Scene:
+class GroupObservation:
     """Everything a reconcile of one scaling group looks at."""
 
     key: Key
@@ -104,7 +104,7 @@ class PodCliqueScalingGroupController:
 
     # -- deciding ------------------------------------------------------------------------------------------------------
 
-    def _scene(self, key: Key, group: PodCliqueScalingGroup) -> Scene | None:
+    def _scene(self, key: Key, group: PodCliqueScalingGroup) -> GroupObservation | None:
         pcs = self._caches.set_of(group.metadata)
         i = replica_index(group.metadata.labels)
         if pcs is None or i < 0:
@@ -113,9 +113,9 @@ class PodCliqueScalingGroupController:
         config = names.config_name(group.metadata.name, group.metadata.labels)
         if config not in layout.group_configs:
             return None
-        return Scene(key, group, layout, config, i, layout.hashes, self._caches.members_of(key))
+        return GroupObservation(key, group, layout, config, i, layout.hashes, self._caches.members_of(key))
 
-    def _update(self, scene: Scene) -> GroupUpdate:
+    def _update(self, scene: GroupObservation) -> GroupUpdate:
         pcs = scene.layout.pcs
         known = pcs.status.current_generation_hash == scene.hashes.generation
         return group_update(
@@ -129,7 +129,7 @@ class PodCliqueScalingGroupController:
 
     # -- writing -------------------------------------------------------------------------------------------------------
 
-    async def _delete(self, scene: Scene, replaced: Sequence[PodClique], recycled: Sequence[int]) -> None:
+    async def _delete(self, scene: GroupObservation, replaced: Sequence[PodClique], recycled: Sequence[int]) -> None:
         """Delete the PodCliques that are replaced, recycled or no longer wanted, highest index first."""
         names_replaced = {clique.metadata.name for clique in replaced}
         doomed = [
@@ -144,7 +144,7 @@ class PodCliqueScalingGroupController:
         async with self._interlock.deleting(clique):
             await delete_exactly(self._client, POD_CLIQUE, clique)
 
-    async def _sync(self, scene: Scene, replicas: int) -> None:
+    async def _sync(self, scene: GroupObservation, replicas: int) -> None:
         wanted = podcliques.desired_scaling_group(scene.layout, scene.replica, scene.config)
         correction = podcliques.group_correction(scene.group, wanted)
         await patch_each(self._client, POD_CLIQUE_SCALING_GROUP, [(scene.group, correction)])
@@ -167,7 +167,7 @@ class PodCliqueScalingGroupController:
         ]
         await patch_each(self._client, POD_CLIQUE, patches)
 
-    def _may_correct(self, scene: Scene, existing: PodClique, desired: PodClique) -> bool:
+    def _may_correct(self, scene: GroupObservation, existing: PodClique, desired: PodClique) -> bool:
         """Say whether a PodClique is edited in place; a rolling update deletes it instead."""
         if existing.metadata.deleting:
             return False
@@ -175,7 +175,7 @@ class PodCliqueScalingGroupController:
         same = existing.metadata.labels.get(label) == desired.metadata.labels.get(label)
         return same or is_on_delete(scene.layout.pcs)
 
-    async def _write_status(self, scene: Scene, update: GroupUpdate) -> None:
+    async def _write_status(self, scene: GroupObservation, update: GroupUpdate) -> None:
         group = scene.group
         status = group_status(
             group,

@@ -58,7 +58,7 @@ from spinney.operator.desired.podgangs import new_gang
 from spinney.operator.owned.auxiliary import AuxiliaryObjects, NameTaken, OwnedObject
 from spinney.operator.owned.taken_names import create_own, taken_names
 from spinney.operator.status import podcliqueset as set_status
-from spinney.operator.status.last_errors import ErrorReports, Obstacle
+from spinney.operator.status.last_errors import ErrorReports, ReconcileFault
 from spinney.operator.status.podcliqueset import ObservedSet, replica_index
 from spinney.operator.status.writing import write_status
 from spinney.operator.updates import termination
@@ -76,7 +76,7 @@ WRITES_PER_REPLICA = 4
 
 
 @dataclass(frozen=True)
-class Scene:
+class SetObservation:
     """Everything a reconcile of one PodCliqueSet looks at."""
 
     key: Key
@@ -91,7 +91,7 @@ class Scene:
         return self.layout.pcs
 
 
-class StartupOrderOff(Obstacle):
+class StartupOrderOff(ReconcileFault):
     """A set has a start-up order in an installation that does not serve it."""
 
 
@@ -174,7 +174,7 @@ class PodCliqueSetController:
 
     # -- deciding ------------------------------------------------------------------------------------------------------
 
-    async def _scene(self, key: Key, pcs: PodCliqueSet) -> Scene | None:
+    async def _scene(self, key: Key, pcs: PodCliqueSet) -> SetObservation | None:
         cliques = self._caches.cliques_of_set(key)
         adopted = adoption(pcs, cliques)
         if adopted is not None:
@@ -187,7 +187,7 @@ class PodCliqueSetController:
         backend = self._backend(pcs)
         if backend is None:
             return None
-        return Scene(key, layout, layout.hashes, self._observed(key, cliques), backend)
+        return SetObservation(key, layout, layout.hashes, self._observed(key, cliques), backend)
 
     def _observed(self, key: Key, cliques: Iterable[PodClique]) -> ObservedSet:
         standalone: dict[str, PodClique] = {}
@@ -205,7 +205,7 @@ class PodCliqueSetController:
             gangs={gang.metadata.name: gang for gang in self._caches.gangs_of(key)},
         )
 
-    def _structure(self, scene: Scene) -> object:
+    def _structure(self, scene: SetObservation) -> object:
         """Return all that decides what must exist for a set; while it stays the same there is nothing to sync."""
         pcs, observed = scene.pcs, scene.observed
         binding = self._caches.topology_of(pcs).binding
@@ -228,7 +228,7 @@ class PodCliqueSetController:
 
     # -- writing -------------------------------------------------------------------------------------------------------
 
-    async def _sync(self, scene: Scene) -> None:
+    async def _sync(self, scene: SetObservation) -> None:
         layout, observed = scene.layout, scene.observed
         if not self._startup_order and auxiliary.has_startup_order(layout):
             raise StartupOrderOff(f"PodCliqueSet {scene.key}: {auxiliary.NO_STARTUP_ORDER}")
@@ -246,7 +246,7 @@ class PodCliqueSetController:
         await self._delete_surplus_groups(scene)
         await self._delete_surplus_gangs(scene, {plan.name for plan in plans})
 
-    async def _make(self, scene: Scene, plans: Iterable[GangPlan]) -> None:
+    async def _make(self, scene: SetObservation, plans: Iterable[GangPlan]) -> None:
         """Make what is missing, replica by replica: of each the gangs first, then what fills them."""
         layout, observed = scene.layout, scene.observed
         missing: dict[int, list[GangPlan]] = {}
@@ -259,7 +259,7 @@ class PodCliqueSetController:
             at_once=REPLICAS_AT_ONCE,
         )
 
-    async def _make_replica(self, scene: Scene, i: int, plans: Iterable[GangPlan]) -> None:
+    async def _make_replica(self, scene: SetObservation, i: int, plans: Iterable[GangPlan]) -> None:
         layout, observed = scene.layout, scene.observed
         topology = self._caches.topology_of(scene.pcs)
         manifests = [new_gang(layout, plan, topology, backend=scene.backend) for plan in plans]
@@ -281,7 +281,7 @@ class PodCliqueSetController:
         create = partial(create_own, self._client, POD_CLIQUE_SCALING_GROUP)
         await write_each(groups, create, at_once=WRITES_PER_REPLICA)
 
-    async def _adopt_gang(self, scene: Scene, plan: GangPlan) -> None:
+    async def _adopt_gang(self, scene: SetObservation, plan: GangPlan) -> None:
         """Give a gang that Grove made the labels by which ours are found."""
         found = scene.observed.gangs[plan.name].metadata
         wanted = {marks.REPLICA_INDEX: str(plan.replica), marks.SCHEDULER_NAME: scene.backend.name}
@@ -290,7 +290,7 @@ class PodCliqueSetController:
             log.info("gang adopted", gang=plan.name, labels=lacking)
             await self._client.patch(POD_GANG, plan.name, {"metadata": {"labels": lacking}}, found.namespace)
 
-    async def _correct_cliques(self, scene: Scene) -> None:
+    async def _correct_cliques(self, scene: SetObservation) -> None:
         """Give existing PodCliques what the set asks for now; those it does not ask for go."""
         owner = owner_reference(POD_CLIQUE_SET, scene.pcs.metadata)
         places = {place.name: place for i in range(scene.layout.replicas) for place in scene.layout.standalone(i)}
@@ -304,11 +304,11 @@ class PodCliqueSetController:
         async with self._interlock.deleting(clique):
             await delete_exactly(self._client, POD_CLIQUE, clique)
 
-    def _correction(self, scene: Scene, found: PodClique, place: Place, owner: OwnerReference) -> list[JSON]:
+    def _correction(self, scene: SetObservation, found: PodClique, place: Place, owner: OwnerReference) -> list[JSON]:
         template_hash = scene.hashes.cliques[place.template.name]
         return podcliques.correction(found, podcliques.desired_clique(scene.layout, place, template_hash, owner))
 
-    async def _delete_surplus_groups(self, scene: Scene) -> None:
+    async def _delete_surplus_groups(self, scene: SetObservation) -> None:
         layout = scene.layout
         wanted = {names.scaling_group(layout.name, i, g) for i in range(layout.replicas) for g in layout.group_configs}
         surplus = [group for name, group in scene.observed.groups.items() if name not in wanted]
@@ -319,7 +319,7 @@ class PodCliqueSetController:
 
         await write_each(surplus, take)
 
-    async def _delete_surplus_gangs(self, scene: Scene, wanted: Container[str]) -> None:
+    async def _delete_surplus_gangs(self, scene: SetObservation, wanted: Container[str]) -> None:
         """Delete gangs that are not wanted any more, once no gate is being opened on their word."""
         for name, gang in scene.observed.gangs.items():
             if name in wanted:
@@ -335,7 +335,7 @@ class PodCliqueSetController:
         if change.new is None and change.old is not None:
             self._interlock.reopen(change.old)
 
-    async def _recycle(self, scene: Scene, i: int) -> None:
+    async def _recycle(self, scene: SetObservation, i: int) -> None:
         """Delete every PodClique of a replica; they are made anew, and its gangs start over."""
         observed = scene.observed
         cliques = [*observed.cliques.values(), *(each for members in observed.members.values() for each in members)]
@@ -355,7 +355,7 @@ class PodCliqueSetController:
         except NotFound:
             return
 
-    async def _write_status(self, scene: Scene, *, synced: bool) -> None:
+    async def _write_status(self, scene: SetObservation, *, synced: bool) -> None:
         """Write the status; the generation counts as observed once everything it asks for has been written."""
         pcs = scene.pcs
         now = to_seconds(self._clock.now())

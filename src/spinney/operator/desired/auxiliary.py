@@ -33,7 +33,7 @@ _IDENTITY: Final = frozenset({"apiVersion", "kind", "metadata"})
 
 
 @dataclass(frozen=True)
-class Wanted:
+class DesiredObject:
     """An object that is to exist as described."""
 
     resource: Resource
@@ -57,7 +57,7 @@ class Wanted:
         return recorded
 
 
-def wanted(layout: Layout, *, mnnvl_enabled: bool) -> list[Wanted]:
+def wanted(layout: Layout, *, mnnvl_enabled: bool) -> list[DesiredObject]:
     """Return everything a set needs beside its pods, in the order in which it is to exist."""
     found = [*_rights(layout), *_services(layout), *_autoscalers(layout)]
     if mnnvl_enabled:
@@ -79,7 +79,7 @@ def has_startup_order(layout: Layout) -> bool:
     return template.clique_startup_type == EXPLICIT and any(clique.spec.starts_after for clique in template.cliques)
 
 
-def _services(layout: Layout) -> Iterable[Wanted]:
+def _services(layout: Layout) -> Iterable[DesiredObject]:
     config = layout.pcs.spec.template.headless_service_config
     publish = config is None or config.publish_not_ready_addresses is not False
     for i in range(layout.replicas):
@@ -90,7 +90,7 @@ def _services(layout: Layout) -> Iterable[Wanted]:
         yield _wanted(layout, SERVICE, name, labels.HEADLESS_SERVICE, {"spec": spec}, extra=extra)
 
 
-def _rights(layout: Layout) -> Iterable[Wanted]:
+def _rights(layout: Layout) -> Iterable[DesiredObject]:
     account, role = names.service_account(layout.name), names.role(layout.name)
     namespace = layout.pcs.metadata.namespace
     rules = [{"apiGroups": [""], "resources": ["pods", "pods/status"], "verbs": ["get", "list", "watch"]}]
@@ -113,7 +113,7 @@ def _rights(layout: Layout) -> Iterable[Wanted]:
     )
 
 
-def _autoscalers(layout: Layout) -> Iterable[Wanted]:
+def _autoscalers(layout: Layout) -> Iterable[DesiredObject]:
     for i in range(layout.replicas):
         for place in layout.standalone(i):
             config = place.template.spec.auto_scaling_config
@@ -125,7 +125,7 @@ def _autoscalers(layout: Layout) -> Iterable[Wanted]:
                 yield _autoscaler(layout, name, POD_CLIQUE_SCALING_GROUP, group.scale_config, i)
 
 
-def _autoscaler(layout: Layout, name: str, target: Resource, config: AutoScalingConfig, i: int) -> Wanted:
+def _autoscaler(layout: Layout, name: str, target: Resource, config: AutoScalingConfig, i: int) -> DesiredObject:
     spec: JSON = {
         "scaleTargetRef": {"apiVersion": target.api_version, "kind": target.kind, "name": name},
         "minReplicas": config.min_replicas,
@@ -138,7 +138,7 @@ def _autoscaler(layout: Layout, name: str, target: Resource, config: AutoScaling
     )
 
 
-def _compute_domains(layout: Layout) -> Iterable[Wanted]:
+def _compute_domains(layout: Layout) -> Iterable[DesiredObject]:
     for i in range(layout.replicas):
         for group in mnnvl.groups_of(layout):
             name = names.compute_domain(layout.name, i, group)
@@ -162,7 +162,7 @@ def _wanted(
     *,
     extra: dict[str, str] | None = None,
     annotations: dict[str, str] | None = None,
-) -> Wanted:
+) -> DesiredObject:
     metadata: JSON = {
         "name": name,
         "namespace": layout.pcs.metadata.namespace,
@@ -172,4 +172,4 @@ def _wanted(
     }
     manifest: JSON = {"apiVersion": resource.api_version, "kind": resource.kind, "metadata": metadata, **body}
     metadata["annotations"] = metadata["annotations"] | {DIGEST: hashes.digest(manifest)}
-    return Wanted(resource, manifest)
+    return DesiredObject(resource, manifest)

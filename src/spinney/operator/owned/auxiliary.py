@@ -28,8 +28,8 @@ from spinney.kube.manager import Manager
 from spinney.kube.reconciling import Unread, delete_exactly, patch_exactly, write_each
 from spinney.operator.caches import MANAGED
 from spinney.operator.desired import corrections
-from spinney.operator.desired.auxiliary import DIGEST, Wanted
-from spinney.operator.status.last_errors import Obstacle
+from spinney.operator.desired.auxiliary import DIGEST, DesiredObject
+from spinney.operator.status.last_errors import ReconcileFault
 
 KINDS: Final = (SERVICE, SERVICE_ACCOUNT, ROLE, ROLE_BINDING, SECRET, HORIZONTAL_POD_AUTOSCALER)
 BY_OWNER: Final = "owner uid"
@@ -42,7 +42,7 @@ class OwnedObject(Struct, frozen=True, kw_only=True):
     metadata: Metadata = Metadata()
 
 
-class NameTaken(Obstacle):
+class NameTaken(ReconcileFault):
     """An object that is needed exists and belongs to somebody else."""
 
 
@@ -66,7 +66,7 @@ class AuxiliaryObjects:
             kinds.append(COMPUTE_DOMAIN)
         return cls(manager.client, {kind: owned_cache(manager, kind) for kind in kinds})
 
-    async def keep(self, owner: OwnerReference, namespace: str, wanted: Iterable[Wanted]) -> None:
+    async def keep(self, owner: OwnerReference, namespace: str, wanted: Iterable[DesiredObject]) -> None:
         """Make the auxiliary objects of an owner exactly those wanted."""
         asked = list(wanted)
         missing, different = await self._compare(owner, namespace, asked)
@@ -91,8 +91,8 @@ class AuxiliaryObjects:
             await remove_finalizer(self._client, COMPUTE_DOMAIN, found, additions.COMPUTE_DOMAIN_FINALIZER)
 
     async def _compare(
-        self, owner: OwnerReference, namespace: str, asked: Sequence[Wanted]
-    ) -> tuple[list[Wanted], list[tuple[OwnedObject, Wanted]]]:
+        self, owner: OwnerReference, namespace: str, asked: Sequence[DesiredObject]
+    ) -> tuple[list[DesiredObject], list[tuple[OwnedObject, DesiredObject]]]:
         """Return what is not there at all, and what is there and ours and not as it should be."""
         seen = {_place(each): self.caches[each.resource].get(Key(namespace, each.name)) for each in asked}
         unseen: dict[Resource, list[str]] = {}
@@ -103,8 +103,8 @@ class AuxiliaryObjects:
             for resource, names in unseen.items()
             for found in await self._look_up(resource, namespace, names)
         }
-        missing: list[Wanted] = []
-        different: list[tuple[OwnedObject, Wanted]] = []
+        missing: list[DesiredObject] = []
+        different: list[tuple[OwnedObject, DesiredObject]] = []
         for each in asked:
             cached = seen[_place(each)]
             found = cached or unlabelled.get(_place(each))
@@ -114,7 +114,7 @@ class AuxiliaryObjects:
                 different.append((found, each))
         return missing, different
 
-    async def _bind(self, wanted: Wanted) -> None:
+    async def _bind(self, wanted: DesiredObject) -> None:
         """Create a RoleBinding; an API server refuses it until it has itself seen the Role, made a moment ago."""
         for failures in range(_ROLE_UNSEEN_TRIES):
             try:
@@ -125,7 +125,7 @@ class AuxiliaryObjects:
                 return
         await self._client.create(wanted.resource, wanted.manifest, type=Unread)
 
-    async def _correct(self, found: OwnedObject, wanted: Wanted) -> None:
+    async def _correct(self, found: OwnedObject, wanted: DesiredObject) -> None:
         metadata = wanted.manifest["metadata"]
         patch = [
             *corrections.of_texts("/metadata/labels", found.metadata.labels, metadata["labels"]),
@@ -151,7 +151,7 @@ class AuxiliaryObjects:
             await delete_exactly(self._client, resource, found)
 
 
-def _is_foreign(found: OwnedObject, wanted: Wanted, owner: OwnerReference) -> bool:
+def _is_foreign(found: OwnedObject, wanted: DesiredObject, owner: OwnerReference) -> bool:
     """Say whether an object is somebody else's and will do; raises :class:`NameTaken` where it will not."""
     if any(each.uid == owner.uid for each in found.metadata.owner_references):
         return False
@@ -163,7 +163,7 @@ def _is_foreign(found: OwnedObject, wanted: Wanted, owner: OwnerReference) -> bo
     )
 
 
-def _place(wanted: Wanted) -> tuple[Resource, str]:
+def _place(wanted: DesiredObject) -> tuple[Resource, str]:
     return wanted.resource, wanted.name
 
 

@@ -18,10 +18,10 @@ from spinney.kube.manager import Manager
 from spinney.kube.reconciling import create_once, delete_exactly, write_each
 from spinney.operator.desired.claims import ClaimPlan
 from spinney.operator.owned.auxiliary import BY_OWNER, OwnedObject, owned_cache
-from spinney.operator.status.last_errors import Obstacle
+from spinney.operator.status.last_errors import ReconcileFault
 
 
-class MissingTemplate(Obstacle):
+class MissingTemplate(ReconcileFault):
     """A resource is to be shared whose claim template does not exist."""
 
 

@@ -29,7 +29,7 @@ FAILURES_IN_A_ROW: Final = 5
 _LASTING: Final = (BadRequest, Forbidden, Invalid)
 
 
-class Obstacle(RuntimeError):
+class ReconcileFault(RuntimeError):
     """Something in the way that a person has to see to; the message says what and how."""
 
 
@@ -62,12 +62,12 @@ class ErrorReports:
         self._told: dict[Key, tuple[str, str]] = {}
 
     def of(self, reconcile: Reconcile) -> Reconcile:
-        """Return a reconcile that also tells how it went; an :class:`Obstacle` is told and tried again later."""
+        """Return a reconcile that also tells how it went; an :class:`ReconcileFault` is told and tried again later."""
 
         async def reporting(key: Key) -> Requeue | None:
             try:
                 requeue = await reconcile(key)
-            except Obstacle as obstacle:
+            except ReconcileFault as obstacle:
                 log.warning("reconcile is held up", kind=self._resource.kind, key=str(key), error=str(obstacle))
                 await self._tell(key, obstacle)
                 return Requeue()

@@ -24,7 +24,7 @@ DEFAULT_DELAY = timedelta(hours=4)
 
 
 @dataclass(frozen=True)
-class Verdict:
+class Recycling:
     """Which replicas are to be recycled now, and how long until the next decision is due."""
 
     recycle: tuple[int, ...] = ()
@@ -33,22 +33,22 @@ class Verdict:
 
 def of_scaling_group(
     group: PodCliqueScalingGroup, cliques: Iterable[PodClique], delay: timedelta, now: datetime
-) -> Verdict:
+) -> Recycling:
     """Return which replicas of a scaling group are recycled; none where that would undercut its minimum."""
     progress = group.status.update_progress
     if progress is not None and progress.update_ended_at is None:
-        return Verdict()
+        return Recycling()
     remaining = {
         j: left
         for j, members in by_replica(cliques).items()
         if (left := _soonest(_left(_breach_of(each), delay, now) for each in members)) is not None
     }
     if replicas_of(group) - len(remaining) < minimum_of(group):
-        return Verdict()
-    return _verdict(remaining)
+        return Recycling()
+    return _recycling(remaining)
 
 
-def of_set(layout: Layout, observed: ObservedSet, delay: timedelta, now: datetime) -> Verdict:
+def of_set(layout: Layout, observed: ObservedSet, delay: timedelta, now: datetime) -> Recycling:
     """Return which replicas of a set are recycled."""
     remaining: dict[int, timedelta] = {}
     members, recycled = observed.members, _recycled(observed)
@@ -67,7 +67,7 @@ def of_set(layout: Layout, observed: ObservedSet, delay: timedelta, now: datetim
         left = _soonest(_left(breach, delay, now) for breach in breaches)
         if left is not None:
             remaining[i] = left
-    return _verdict(remaining)
+    return _recycling(remaining)
 
 
 def _breach_of(clique: PodClique) -> Condition | None:
@@ -117,6 +117,6 @@ def _soonest(times: Iterable[timedelta | None]) -> timedelta | None:
     return min((time for time in times if time is not None), default=None)
 
 
-def _verdict(remaining: Mapping[int, timedelta]) -> Verdict:
+def _recycling(remaining: Mapping[int, timedelta]) -> Recycling:
     due = tuple(index for index, left in remaining.items() if left <= timedelta())
-    return Verdict(due, _soonest(left for left in remaining.values() if left > timedelta()))
+    return Recycling(due, _soonest(left for left in remaining.values() if left > timedelta()))
