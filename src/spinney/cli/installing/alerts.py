@@ -29,9 +29,15 @@ class Alert:
 ALERTS: Final = (
     Alert(
         "SpinneyNobodyLeads",
-        "sum by (lease) (spinney_leading) == 0 or absent(spinney_leading)",
-        "nobody leads: no replica runs, or none can renew its lease",
+        "sum by (lease) (spinney_leading) == 0",
+        "nobody leads: replicas run, and none of them can get or renew the lease",
         "1m",
+    ),
+    Alert(
+        "SpinneyNotScraped",
+        "absent(spinney_watch_events_total)",
+        "no process of Spinney runs, or Prometheus does not reach any",
+        "5m",
     ),
     Alert(
         "SpinneyRoundsFail",
