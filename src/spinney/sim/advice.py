@@ -6,15 +6,17 @@ somebody else's scheduler, and the snapshot says what could not be seen.
 """
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
 from functools import cached_property
 from typing import Any, Final
 
 import msgspec
 
 from spinney.api.conditions import find_condition, is_true
-from spinney.api.core import NODE, PodCondition
-from spinney.api.grove import POD_CLIQUE_SET, PodCliqueSet
+from spinney.api.core import NODE
+from spinney.api.grove import POD_CLIQUE as POD_CLIQUE_KIND
+from spinney.api.grove import POD_CLIQUE_SET, PodClique, PodCliqueSet
 from spinney.api.kai import POD_GROUP as KAI_POD_GROUP
 from spinney.api.kai import PodGroup as KaiPodGroup
 from spinney.api.labels import BASE_POD_GANG, PART_OF, POD_CLIQUE, POD_GANG_GATE
@@ -30,6 +32,8 @@ from spinney.gangs.tree import GangKey
 from spinney.runtime import Runtime
 from spinney.scheduler.config import SchedulerConfig
 from spinney.scheduler.framework.plugin import PluginRegistry
+from spinney.sim import history as history_of
+from spinney.sim.history import Said
 from spinney.sim.queue_table import QueueLine, queue_lines
 from spinney.sim.remedies import Findings, Remedy, remedies
 from spinney.sim.snapshot import ClusterSnapshot
@@ -52,8 +56,10 @@ class Answer(Struct, frozen=True, kw_only=True):
     state: str = ""
     """In a word: running, starting, pending, gated, placeable, terminating, ended, empty."""
     sentences: tuple[str, ...] = ()
+    history: tuple[str, ...] = ()
+    """What happened so far: failures, evictions, how long it has waited."""
     recorded: tuple[str, ...] = ()
-    """What the cluster's own components wrote down, each with who said it."""
+    """What the cluster's own components wrote down, each with who said it; of the scheduler the newest."""
     explanations: tuple[Explanation, ...] = ()
     remedies: tuple[Remedy, ...] = ()
     """What lets it start; each was tried on the snapshot. The cheapest first."""
@@ -149,14 +155,20 @@ class Advisor:
         members = [
             each for each in self._records if each.namespace == namespace and each.labels.get(GANG_LABEL) == name
         ]
-        answer = self._about_records(f"podgang/{name}", namespace, members)
+        condition = find_condition(gang.status.conditions, SCHEDULED)
+        said = (
+            [Said(f"PodGang condition {SCHEDULED}", condition.message, condition.last_transition_time)]
+            if condition is not None and condition.status == "False"
+            else []
+        )
+        answer = self._about_records(f"podgang/{name}", namespace, members, said)
         sentences = list(answer.sentences)
         if not members:
             sentences += self._why_not_released(namespace, name)
-        condition = find_condition(gang.status.conditions, SCHEDULED)
-        if condition is not None and condition.status == "False":
-            answer = _also_recorded(answer, ((f"PodGang condition {SCHEDULED}", condition.message),))
-        return msgspec.structs.replace(answer, sentences=tuple(sentences))
+        cliques = {group.name for group in gang.spec.pod_groups}
+        owners = [each for each in self._cliques(namespace) if each.metadata.name in cliques]
+        history = (*history_of.failures(owners, self._now), *history_of.gang_eviction(gang, self._now), *answer.history)
+        return msgspec.structs.replace(answer, sentences=tuple(sentences), history=history)
 
     def _about_group(self, subject: Subject) -> Answer:
         def named(key: GangKey) -> bool:
@@ -167,17 +179,17 @@ class Advisor:
             for each in self._records
             if named(self._gang_of[each.key]) or (named(key := membership(each)[0]) and key.source != "pod")
         ]
-        answer = self._about_records(f"podgroup/{subject.name}", subject.namespace, members)
-        if not members:
-            none = "no pod names this group: whoever creates its pods has not done so, or labels them otherwise"
-            answer = msgspec.structs.replace(answer, sentences=(none,))
-        said = (
-            (f"PodGroup condition {condition.type}", condition.message)
+        said = [
+            Said(f"PodGroup condition {condition.type}", condition.message, condition.last_transition_time)
             for group in self.snapshot.of(KAI_POD_GROUP, KaiPodGroup)
             if (group.metadata.namespace or "", group.metadata.name) == (subject.namespace, subject.name)
             for condition in group.status.scheduling_conditions
-        )
-        return _also_recorded(answer, said)
+        ]
+        answer = self._about_records(f"podgroup/{subject.name}", subject.namespace, members, said)
+        if not members:
+            none = "no pod names this group: whoever creates its pods has not done so, or labels them otherwise"
+            answer = msgspec.structs.replace(answer, sentences=(none,))
+        return answer
 
     def _about_set(self, subject: Subject) -> Answer:
         pcs = next(
@@ -208,6 +220,7 @@ class Advisor:
             namespace=subject.namespace,
             state=state,
             sentences=tuple(sentences),
+            history=tuple(history_of.failures([pcs], self._now)),
             recorded=recorded,
             parts=parts,
         )
@@ -229,7 +242,18 @@ class Advisor:
 
     # -- pods --------------------------------------------------------------------------------------------------------
 
-    def _about_records(self, subject: str, namespace: str, records: Sequence[PodRecord]) -> Answer:
+    @property
+    def _now(self) -> datetime:
+        """Return when the snapshot was taken."""
+        return self.snapshot.taken or self._runtime.clock.now()
+
+    def _cliques(self, namespace: str) -> list[PodClique]:
+        found = self.snapshot.of(POD_CLIQUE_KIND, PodClique)
+        return [each for each in found if each.metadata.namespace == namespace]
+
+    def _about_records(
+        self, subject: str, namespace: str, records: Sequence[PodRecord], said_of_group: Iterable[Said] = ()
+    ) -> Answer:
         by_status: dict[str, list[PodRecord]] = {}
         for record in records:
             by_status.setdefault(_word(record), []).append(record)
@@ -245,17 +269,22 @@ class Advisor:
         found = self._findings([] if placeable else pending)
         if found.starts_anyway:
             sentences.append("it starts without a change, once the schedulers have done what they are about to do")
-        answer = Answer(
+        told = history_of.newest((*history_of.said_of_pods(pending), *said_of_group))
+        repeated = told is not None and told.message in {condition_message(each) for each in explanations}
+        if told is not None and not repeated and (explanations or placeable):
+            sentences.append(_differs(told, placeable=placeable))
+        return Answer(
             subject=subject,
             namespace=namespace,
             state=state,
             sentences=tuple(sentences),
+            history=(*history_of.evictions(records, self._now), *history_of.waits(records, self._now)),
+            recorded=() if told is None or repeated else (_recorded(told, self._now),),
             explanations=explanations,
             remedies=found.remedies,
             tried=found.tried,
             exhausted=found.complete,
         )
-        return _also_recorded(answer, _recorded(pending))
 
     def _findings(self, pending: Sequence[PodRecord]) -> Findings:
         """Return what would let the gang of the pods that wait start; of several gangs, the first."""
@@ -382,24 +411,18 @@ def _census(by_status: Mapping[str, Sequence[PodRecord]]) -> str:
     return f"{counted(sum(map(len, by_status.values())), 'pod')}: {listed(parts)}"
 
 
-def _recorded(pending: Iterable[PodRecord]) -> Iterator[tuple[str, str]]:
-    """Yield who said of a pod that it cannot be placed, and what."""
-    for record in pending:
-        condition: PodCondition | None = record.pod.condition("PodScheduled")
-        if condition is not None and condition.status == "False":
-            yield record.pod.spec.scheduler_name, condition.message
+def _recorded(told: Said, now: datetime) -> str:
+    when = f" {history_of.lasted(now - told.since)} ago" if told.since is not None else ""
+    return f"{told.who}{when}: {told.message}"
 
 
-def _also_recorded(answer: Answer, said: Iterable[tuple[str, str]]) -> Answer:
-    """Add what the cluster recorded, each message once, and none that an explanation says already."""
-    known = {condition_message(each) for each in answer.explanations}
-    known |= {line.partition(": ")[2] for line in answer.recorded}
-    recorded = list(answer.recorded)
-    for who, message in said:
-        if message and message not in known:
-            known.add(message)
-            recorded.append(f"{who}: {message}")
-    return msgspec.structs.replace(answer, recorded=tuple(recorded))
+def _differs(told: Said, *, placeable: bool) -> str:
+    """Return that the scheduler said something else than the simulation finds, and why that may be."""
+    found = "places it" if placeable else "gives another reason"
+    return (
+        f"{told.who} refused it, and this simulation {found}: the cluster has changed since, or the scheduler's "
+        "configuration is another; --config names its file"
+    )
 
 
 def _marked(waiting: Waiting, record: PodRecord) -> Explanation:

@@ -23,7 +23,7 @@ def test_nobody_is_moved_where_sums_do_not_suffice() -> None:
     )
     assert not session.evictions
     ((report,),) = session.victim_reports.values()
-    assert [each.reason for each in report.rejected] == ["what may be taken and what is free are together too little"]
+    assert [each.reason for each in report.rejected] == ["evicting all that may be evicted makes too little room"]
 
 
 def test_a_job_that_cannot_be_preempted_moves_nobody() -> None:

@@ -46,7 +46,7 @@ def test_a_verdict_by_sums_alone_says_so() -> None:
     world = World((4,), (("a", 3), ("b", 2)), (*full(4), Job("waiting", queue="b", gpus=2)))
     session = run(world, "reclaim")
     ((report,),) = session.victim_reports.values()
-    assert [each.reason for each in report.rejected] == ["what may be taken and what is free are together too little"]
+    assert [each.reason for each in report.rejected] == ["evicting all that may be evicted makes too little room"]
 
 
 @pytest.mark.parametrize("topology", ["dc", ""])

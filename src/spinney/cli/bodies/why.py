@@ -75,6 +75,7 @@ def _lines(answer: Answer, indent: str) -> list[str]:
     word, _, name = answer.subject.partition("/")
     lines = [f"{indent}{word} {where}{name}: {coloured(answer.state)}"]
     inner = f"{indent}  "
+    lines += [f"{inner}{sentence}" for sentence in answer.history]
     lines += [f"{inner}{sentence}" for sentence in answer.sentences]
     if answer.queue is not None:
         lines += [f"{inner}{line}" for line in _queue_lines(answer.queue)]

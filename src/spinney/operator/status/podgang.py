@@ -153,17 +153,17 @@ def _scheduled(groups: Sequence[_Counted], placed: bool) -> Condition:
     if placed:
         text = "every group has its minimum placed"
         return Condition(type=SCHEDULED, status="True", reason="MinimumPlaced", message=text)
-    short = [f"{g.name} {placed}/{g.min_replicas}" for g, placed, _ in groups if placed < g.min_replicas]
-    text = f"placed of the minimum: {', '.join(short)}"
+    short = [f"{g.name} has {placed} of {g.min_replicas}" for g, placed, _ in groups if placed < g.min_replicas]
+    text = f"not enough pods are placed: {', '.join(short)}"
     return Condition(type=SCHEDULED, status="False", reason="MinimumNotPlaced", message=text)
 
 
 def _ready(groups: Sequence[_Counted]) -> Condition:
-    short = [f"{group.name} {ready}/{group.min_replicas}" for group, _, ready in groups if ready < group.min_replicas]
+    short = [f"{g.name} has {ready} of {g.min_replicas}" for g, _, ready in groups if ready < g.min_replicas]
     if not short and groups:
         text = "every group has its minimum ready"
         return Condition(type=READY, status="True", reason="MinimumReady", message=text)
-    text = f"ready of the minimum: {', '.join(short)}"
+    text = f"not enough pods are ready: {', '.join(short)}"
     return Condition(type=READY, status="False", reason="MinimumNotReady", message=text)
 
 

@@ -44,7 +44,7 @@ from spinney.scheduler.victims.simulating import Bystanders, Trial, simulate
 log = structlog.get_logger()
 
 NO_ROOM = "there is no room even without all possible victims"
-TOO_LITTLE = "what may be taken and what is free are together too little"
+TOO_LITTLE = "evicting all that may be evicted makes too little room"
 NO_VICTIM = "a plugin proposed victims that may not be taken"
 BROKEN_GANG = "a gang would be left below its minimum"
 NOT_PLACED = "the job was not placed in the simulation"

@@ -1,0 +1,102 @@
+"""What has happened so far: what could not be created, who was evicted and for whom, and how long something waits.
+
+All of it is read from the objects of a snapshot; nothing is simulated.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from datetime import UTC, datetime, timedelta
+from typing import Any, Final, NamedTuple
+
+from spinney.api.conditions import find_condition
+from spinney.api.grove_status import LastError
+from spinney.api.podgang import DISRUPTION_TARGET, PodGang
+from spinney.cluster.pods import PodRecord
+from spinney.cluster.statuses import PodStatus
+from spinney.explain.amounts import counted
+
+_WAITING: Final = (PodStatus.PENDING, PodStatus.GATED)
+_BEGINNING: Final = datetime.min.replace(tzinfo=UTC)
+
+
+class Said(NamedTuple):
+    """What a component wrote about a subject, and since when it has said so."""
+
+    who: str
+    message: str
+    since: datetime | None = None
+
+
+def newest(said: Iterable[Said]) -> Said | None:
+    """Return what was said last; of several at the same time, the first."""
+    told = [each for each in said if each.message]
+    return max(told, key=lambda each: each.since or _BEGINNING, default=None)
+
+
+def said_of_pods(records: Iterable[PodRecord]) -> Iterator[Said]:
+    """Yield what schedulers said of pods that they could not place."""
+    for record in records:
+        condition = record.pod.condition("PodScheduled")
+        if condition is not None and condition.status == "False":
+            yield Said(record.pod.spec.scheduler_name, condition.message, condition.last_transition_time)
+
+
+def waits(records: Sequence[PodRecord], now: datetime) -> list[str]:
+    """Return how long pods have waited, and since when their scheduler has refused them."""
+    waiting = [record for record in records if record.status in _WAITING]
+    born = [record.created for record in waiting if record.created is not None]
+    if not born:
+        return []
+    text = f"it has waited {lasted(now - min(born))}, since {_clock(min(born))}"
+    refused = [each.since for each in said_of_pods(waiting) if each.since is not None]
+    return [f"{text}; refused since {_clock(min(refused))}"] if refused else [text]
+
+
+def evictions(records: Iterable[PodRecord], now: datetime) -> list[str]:
+    """Return the pods that are being evicted, by whom and for whom, as their conditions say; equal ones together."""
+    found: dict[str, list[datetime | None]] = {}
+    for record in records:
+        condition = record.pod.condition(DISRUPTION_TARGET)
+        if condition is not None and condition.status == "True":
+            found.setdefault(condition.message or condition.reason, []).append(condition.last_transition_time)
+    return [
+        f"{counted(len(times), 'pod')} evicted{_ago(next(filter(None, times), None), now)}: {message}"
+        for message, times in found.items()
+    ]
+
+
+def gang_eviction(gang: PodGang, now: datetime) -> list[str]:
+    """Return that a gang was evicted, by whom and for whom, while its PodGang says so."""
+    condition = find_condition(gang.status.conditions, DISRUPTION_TARGET)
+    if condition is None or condition.status != "True":
+        return []
+    return [f"it was evicted{_ago(condition.last_transition_time, now)}: {condition.message or condition.reason}"]
+
+
+def failures(owners: Iterable[Any], now: datetime) -> list[str]:
+    """Return what could not be done for objects that record their errors (``status.lastErrors``)."""
+    found: list[str] = []
+    for owner in owners:
+        errors: Sequence[LastError] = owner.status.last_errors
+        found += [
+            f"{owner.kind} {owner.metadata.name} failed{_ago(error.observed_at, now)}: {error.description}"
+            for error in errors
+        ]
+    return found
+
+
+def lasted(time: timedelta) -> str:
+    """Return a time as people say it, in at most two units: ``40s``, ``5m10s``, ``3h20m``, ``2d4h``."""
+    seconds = max(int(time.total_seconds()), 0)
+    for size, unit, smaller, part in ((86400, "d", 3600, "h"), (3600, "h", 60, "m"), (60, "m", 1, "s")):
+        if seconds >= size:
+            rest = seconds % size // smaller
+            return f"{seconds // size}{unit}{f'{rest}{part}' if rest else ''}"
+    return f"{seconds}s"
+
+
+def _ago(moment: datetime | None, now: datetime) -> str:
+    return f" {lasted(now - moment)} ago" if moment is not None else ""
+
+
+def _clock(moment: datetime) -> str:
+    return moment.astimezone(UTC).strftime("%Y-%m-%d %H:%M:%SZ")

@@ -1,0 +1,91 @@
+"""Before anything is simulated, why tells what happened: failures, evictions, how long and since when it waits."""
+
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from spinney.cli import main
+from spinney.sim.history import Said, lasted, newest
+
+_CLUSTER = """
+apiVersion: v1
+kind: Node
+metadata: {name: n}
+status: {allocatable: {cpu: 8, pods: 9}}
+---
+apiVersion: grove.io/v1alpha1
+kind: PodClique
+metadata: {name: train-0-w, namespace: default}
+spec: {roleName: w, replicas: 2, podSpec: {containers: [{name: main}]}}
+status:
+  lastErrors: [{code: ERR, description: "exceeded quota: pods=1", observedAt: "2026-01-01T00:00:00Z"}]
+---
+apiVersion: scheduler.grove.io/v1alpha1
+kind: PodGang
+metadata: {name: train-0, namespace: default}
+spec:
+  podgroups: [{name: train-0-w, minReplicas: 1, podReferences: [{namespace: default, name: p}]}]
+status:
+  conditions:
+    - {type: DisruptionTarget, status: "True", reason: Evicted, message: "preempted by spinney-scheduler for team/big",
+       lastTransitionTime: "2026-01-01T00:00:00Z"}
+    - {type: Scheduled, status: "False", reason: Unschedulable, message: "an older word",
+       lastTransitionTime: "2026-01-01T00:00:00Z"}
+---
+apiVersion: v1
+kind: Pod
+metadata:
+  name: p
+  creationTimestamp: "2026-01-01T00:00:00Z"
+  labels: {grove.io/podgang: train-0, grove.io/podclique: train-0-w}
+spec: {schedulerName: spinney-scheduler, containers: [{name: main, resources: {requests: {cpu: 4}}}]}
+status:
+  conditions:
+    - {type: PodScheduled, status: "False", reason: Unschedulable, message: "the newest word",
+       lastTransitionTime: "2026-01-01T00:05:00Z"}
+"""
+
+
+@pytest.fixture
+def told(tmp_path: Path) -> list[str]:
+    """What why says of a gang that was evicted, cannot be created whole, and was refused where there is room."""
+    file = tmp_path / "cluster.yaml"
+    file.write_text(_CLUSTER)
+    answer = CliRunner().invoke(main, ["why", "podgang/train-0", "--from", str(file)])
+    assert answer.exit_code == 0, answer.output
+    return [line.strip() for line in answer.output.splitlines()]
+
+
+def test_history_comes_before_simulation(told: list[str]) -> None:
+    """What could not be created, who evicted it and for whom, and since when it waits and is refused, come first."""
+    assert told[1].startswith("PodClique train-0-w failed ")
+    assert told[1].endswith(" ago: exceeded quota: pods=1")
+    assert told[2].startswith("it was evicted ")
+    assert told[2].endswith(" ago: preempted by spinney-scheduler for team/big")
+    assert told[3].startswith("it has waited ")
+    assert told[3].endswith(", since 2026-01-01 00:00:00Z; refused since 2026-01-01 00:05:00Z")
+
+
+def test_only_the_newest_word_of_the_scheduler_is_told(told: list[str]) -> None:
+    """One line says what the scheduler said, and one that the simulation finds otherwise, with what that may mean."""
+    said = [line for line in told if line.startswith("said by ")]
+    assert len(said) == 1
+    assert said[0].endswith("the newest word")
+    assert any("this simulation places it: the cluster has changed since" in line for line in told)
+
+
+def test_the_newest_of_equals_is_the_first() -> None:
+    """What has no time is older than what has one; an empty word counts for nothing."""
+    now = datetime(2026, 1, 1, tzinfo=UTC)
+    assert newest([Said("a", "x"), Said("b", "y", now), Said("c", "z", now), Said("d", "", now)]) == Said("b", "y", now)
+    assert newest([]) is None
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"), [(0, "0s"), (59, "59s"), (310, "5m10s"), (3600, "1h"), (12000, "3h20m"), (187200, "2d4h")]
+)
+def test_times_have_at_most_two_units(seconds: int, text: str) -> None:
+    """A wait is told as people say it."""
+    assert lasted(timedelta(seconds=seconds)) == text
