@@ -33,7 +33,7 @@ def test_the_fixture_alone() -> None:
 def test_a_library_of_others(example: str, needed: str) -> None:
     """The official client and a kopf operator need nothing but the kubeconfig."""
     pytest.importorskip(needed, reason=f"{needed} is not installed: `make test-real` does")
-    _pytest("-W", "ignore::DeprecationWarning", _EXAMPLES / example)
+    _pytest("-W", "ignore", _EXAMPLES / example)  # kopf leaves its sockets to the garbage collector
 
 
 @pytest.mark.real
