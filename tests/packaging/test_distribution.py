@@ -7,6 +7,7 @@ import sysconfig
 import tarfile
 import tomllib
 import zipfile
+from configparser import ConfigParser
 from email import message_from_bytes
 from pathlib import Path
 
@@ -48,6 +49,16 @@ def test_the_wheel_holds_every_file_of_the_package(wheel: Path) -> None:
         packaged = {name for name in archive.namelist() if ".dist-info/" not in name}
     assert packaged == {name.removeprefix("src/") for name in tracked.stdout.split() if (ROOT / name).exists()}
     assert "spinney/py.typed" in packaged
+
+
+def test_the_wheel_announces_the_fixture(wheel: Path) -> None:
+    """Wherever the package is installed, pytest finds the plugin that has ``kube_api``."""
+    with zipfile.ZipFile(wheel) as archive:
+        (name,) = (name for name in archive.namelist() if name.endswith("entry_points.txt"))
+        announced = ConfigParser()
+        announced.read_string(archive.read(name).decode())
+        module = announced["pytest11"]["spinney"]
+        assert f"{module.replace('.', '/')}.py" in archive.namelist()
 
 
 def test_the_description_stands_alone(wheel: Path) -> None:
