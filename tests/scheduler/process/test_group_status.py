@@ -11,6 +11,7 @@ from spinney.api.meta import Condition, ObjectMeta
 from spinney.api.podgang import DISRUPTION_TARGET, SCHEDULED, PodGang, PodGangStatus
 from spinney.api.struct import convert
 from spinney.gangs.tree import GroupSet, PodSet, TopologyConstraint
+from spinney.kube.transport import Response
 from spinney.reporting.pod_gangs import gang_status
 from spinney.reporting.verdicts import GangVerdict
 from spinney.scheduler.topology.levels import Topology
@@ -18,6 +19,7 @@ from spinney.scheduler.topology.resolving import Topologies
 from spinney.scheduler.topology.scoring import placement_score
 from tests.scheduler.process.test_time import a_contest, a_job
 from tests.scheduler.process.world import NS, World, in_a_world
+from tests.scheduler.process.world import status as refusal
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 
@@ -63,6 +65,29 @@ def test_a_pod_group_that_lost_pods_says_when() -> None:
             await world.settle(5)
             assert await world.places() == {"high": "n1"}
             assert "kai.scheduler/last-eviction-timestamp" in (await group(world, "low")).metadata.annotations
+
+    in_a_world(story)
+
+
+def test_what_a_conflict_refused_is_written_again() -> None:
+    """A moment whose write met somebody else's is written for the version that is there then."""
+
+    async def story(world: World) -> None:
+        await a_contest(world)
+        refused: list[str] = []
+
+        def conflict_once(method: str, path: str) -> Response | None:
+            if method != "PATCH" or "/podgroups/first" not in path or refused:
+                return None
+            refused.append(path)
+            return refusal(409, "Conflict")
+
+        world.transport.fault = conflict_once
+        async with world.scheduler():
+            await a_job(world, "first", "high")
+            await world.settle(5)
+        assert refused
+        assert "kai.scheduler/last-start-timestamp" in (await group(world, "first")).metadata.annotations
 
     in_a_world(story)
 
