@@ -8,15 +8,12 @@ and groups wait at Permit, so it ends with nobody holding a node for nothing.
 import asyncio
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import Any, Final
 
 from prometheus_client import CollectorRegistry
 
 from spinney.api.core import Pod
 from spinney.binding.budgets import Budgets
-from spinney.cluster.filters import Candidate, FilterResult
-from spinney.cluster.filters.obstacles import obstacle
 from spinney.cluster.pods import PodKey, PodRecord
 from spinney.cluster.state import PodChange
 from spinney.cluster.statuses import PodStatus
@@ -31,40 +28,23 @@ from spinney.coscheduling.framework import SUCCESS, PluginRegistry, QueuedPod, S
 from spinney.coscheduling.framework.points import Bind, CycleState
 from spinney.coscheduling.framework.status import PluginFailed
 from spinney.coscheduling.group import Group
-from spinney.coscheduling.groups import Groups, membership
+from spinney.coscheduling.groups import Groups
 from spinney.coscheduling.intake import Intake
 from spinney.coscheduling.metrics import CoschedulingMetrics
 from spinney.coscheduling.nominations import Nominations
 from spinney.coscheduling.plugins import BUILT_IN
 from spinney.coscheduling.scheduler import Refused, Scheduler
 from spinney.coscheduling.waiting import WaitingPods
-from spinney.explain import Explanation, NodeNames, PodReport, Room, kube_message, pod_report
 from spinney.gangs.intake import ClusterIntake
-from spinney.gangs.sources import bare
-from spinney.gangs.tree import GangKey
 from spinney.kube.cache import Change
 from spinney.kube.keys import Key, key_of
 from spinney.runtime import Runtime, run_virtual_within
+from spinney.sim.pod_refusals import PodRefusal, Refusals
 
 _IN_MEMORY: Final = "InMemory"
 _LONGEST_SECONDS: Final = 300.0
 """Virtual time after which a run ends, whoever still rests: longer than any wait at Permit with its back-offs."""
 _BURST: Final = 1000
-
-
-@dataclass(frozen=True)
-class PodRefusal:
-    """A pod, or the pods of a group, that are left pending."""
-
-    gang: GangKey
-    pods: tuple[PodKey, ...]
-    explanation: Explanation
-
-    @property
-    def message(self) -> str:
-        """Return one line: kube-scheduler's sentence where nodes were looked at."""
-        reports = [kube_message(report) for report in self.explanation.pods]
-        return "; ".join([*self.explanation.others, *reports])
 
 
 @dataclass(frozen=True)
@@ -84,12 +64,6 @@ class PodsScheduled:
     refused: list[PodRefusal]
 
 
-def group_of(record: PodRecord, shared: ClusterIntake) -> GangKey:
-    """Return the group whose minimum decides about a pod; a pod without one is its own."""
-    named = membership(record)
-    return shared.gangs.home(named) if named is not None else bare.membership(record)[0]
-
-
 def schedule_pods(
     shared: ClusterIntake, budgets: Budgets, serves: Callable[[PodRecord], bool], running: Callable[[Pod, str], Pod]
 ) -> PodsScheduled:
@@ -101,15 +75,6 @@ def schedule_pods(
     if not pending:
         return PodsScheduled({}, [], [])
     return run_virtual_within(lambda: _Run(shared, budgets, pending, running).run())
-
-
-@dataclass(frozen=True)
-class _Attempt:
-    """How far a unit came when it was refused, and why it came no further."""
-
-    placed: int
-    reports: tuple[PodReport, ...]
-    others: tuple[str, ...]
 
 
 class _Run:
@@ -128,7 +93,6 @@ class _Run:
         self._running = running
         self._placed: dict[PodKey, str] = {}
         self._preempted: list[Preempted] = []
-        self._attempts: dict[GangKey, _Attempt] = {}
         self._groups = Groups(shared.gangs)
         in_memory: Any = _NothingToWrite()
         self._services = Services(
@@ -156,12 +120,13 @@ class _Run:
         registry.register(_IN_MEMORY, lambda handle, arguments: _Binder(self._bind))
         self._composed = ComposedProfiles.made(configuration, self._services, registry)
         self._queue = self._composed.queue(configuration, self._services, wake=lambda: None, failed=self._could_not_ask)
+        self._refusals = Refusals(shared, self._groups, self._composed.judges)
         self._scheduler = Scheduler(
             self._services,
             self._composed.profiles,
             self._composed.judges,
             self._queue,
-            report=self._note,
+            report=self._refusals.note,
             about_to_bind=lambda key: None,
             metrics=CoschedulingMetrics(CollectorRegistry()),
         )
@@ -181,7 +146,7 @@ class _Run:
         finally:
             for end in endings:
                 end()
-        return PodsScheduled(self._placed, self._preempted, list(self._refusals()))
+        return PodsScheduled(self._placed, self._preempted, self._refusals.of(self._pending, self._placed))
 
     async def _until_settled(self) -> None:
         clock = self._services.runtime.clock
@@ -228,85 +193,7 @@ class _Run:
     def _could_not_ask(self, queued: QueuedPod, error: PluginFailed) -> None:
         record = self._cluster.pod(PodKey(*queued.key))
         if record is not None:
-            self._note(Refused(record, Status.error(error)))
-
-    # -- who waits, and why --------------------------------------------------------------------------------------------
-
-    def _note(self, refused: Refused) -> None:
-        """Keep what refused a unit when it had come furthest: while the others hold their places."""
-        record, group = refused.record, self._groups.of(refused.record.key)
-        unit = group_of(record, self._shared)
-        placed = group.assigned - group.bound if group is not None else 0
-        known = self._attempts.get(unit)
-        if known is not None and (placed < known.placed or (known.reports and refused.found is None)):
-            return
-        if refused.found is None:
-            self._attempts[unit] = _Attempt(placed, (), (refused.status.message,))
-            return
-        reports = [self._report(record, refused.found, self._alike(record, group))]
-        reports += self._others(group, record) if group is not None else []
-        self._attempts[unit] = _Attempt(placed, tuple(reports), ())
-
-    def _others(self, group: Group, refused: PodRecord) -> Iterable[PodReport]:
-        """Yield reports on members of other kinds that fit nowhere either."""
-        kinds = {each.request.number: each for each in reversed(group.pending())}
-        kinds.pop(refused.request.number, None)
-        for record in kinds.values():
-            found = self._composed.judges[record.pod.spec.scheduler_name].explain(CycleState(), record)
-            if not found.feasible:
-                yield self._report(record, found, self._alike(record, group))
-
-    def _report(self, record: PodRecord, found: FilterResult, alike: int) -> PodReport:
-        table = self._cluster.view.table
-        return pod_report(
-            str(record.key),
-            NodeNames(table.names, table.rows()),
-            found.refusals,
-            pre_filter=found.pre_filter,
-            room=Room(table.idle, Candidate.of(record.pod, table.axis).requests, list(table.axis)),
-            alike=alike,
-            describe=partial(obstacle, table, record.pod),
-        )
-
-    def _alike(self, record: PodRecord, group: Group | None) -> int:
-        members = group.pending() if group is not None else [record]
-        return sum(each.request.number == record.request.number for each in members)
-
-    def _refusals(self) -> Iterable[PodRefusal]:
-        left: dict[GangKey, list[PodKey]] = {}
-        placed: dict[GangKey, int] = {}
-        for before in self._pending:
-            record = self._cluster.pod(before.key)
-            unit = group_of(before, self._shared)
-            if before.key in self._placed:
-                placed[unit] = placed.get(unit, 0) + 1
-            elif record is not None and record.status is PodStatus.PENDING:
-                left.setdefault(unit, []).append(record.key)
-        for unit, pods in left.items():
-            yield PodRefusal(unit, tuple(pods), self._explanation(unit, len(pods), placed.get(unit, 0)))
-
-    def _explanation(self, unit: GangKey, left: int, placed: int) -> Explanation:
-        group = self._groups.get(unit) if unit.source != bare.SOURCE else None
-        attempt = self._attempts.get(unit, _Attempt(0, (), ()))
-        needed, others = 1, attempt.others
-        if group is not None and group.satisfied:
-            attempt, needed = _Attempt(placed, attempt.reports, others), placed + left
-        elif group is not None:
-            needed = max(group.minimum - group.bound, 1)
-            if not group.complete:
-                exist = len(group.members) - group.gated
-                others = (f"{exist} of the {group.minimum} pods that the group needs exist",)
-        if unit.source != bare.SOURCE and (group is None or group.gang is None):
-            others = (f"the PodGroup {unit} that the pods name does not exist",)
-        return Explanation(
-            subject=str(unit),
-            kind="Pod" if unit.source == bare.SOURCE else "PodGroup",
-            placed=attempt.placed,
-            needed=needed,
-            pods=attempt.reports,
-            others=others,
-            simulated=True,
-        )
+            self._refusals.note(Refused(record, Status.error(error)))
 
 
 class _Binder(Bind):

@@ -34,7 +34,8 @@ from spinney.scheduler.framework.results import Bind, CycleResult, Eviction
 from spinney.scheduler.intake.sources import OPTIONAL_KINDS
 from spinney.sim.claims import as_it_is, give_up_devices
 from spinney.sim.loading import SESSION_NAMES, inventory_of
-from spinney.sim.pod_scheduling import Preempted, group_of, schedule_pods
+from spinney.sim.pod_refusals import group_of
+from spinney.sim.pod_scheduling import Preempted, schedule_pods
 from spinney.sim.snapshot import ClusterSnapshot, identity, resource_of
 
 MAX_CYCLES: Final = 20

@@ -1,0 +1,151 @@
+"""Why pods that the simulated coscheduler tried are left pending, as explanations.
+
+A group is explained as it was when it had come furthest: what refused the rest, while the others held their places, is
+what the group lacks.
+"""
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+
+from msgspec.structs import replace
+
+from spinney.cluster.filters import Candidate, FilterResult
+from spinney.cluster.filters.obstacles import obstacle
+from spinney.cluster.pods import PodKey, PodRecord
+from spinney.cluster.statuses import PodStatus
+from spinney.coscheduling.framework.points import CycleState
+from spinney.coscheduling.group import Group
+from spinney.coscheduling.groups import Groups, membership
+from spinney.coscheduling.judging import Judge
+from spinney.coscheduling.scheduler import Refused
+from spinney.explain import Explanation, NodeNames, PodReport, Room, kube_message, pod_report
+from spinney.gangs.intake import ClusterIntake
+from spinney.gangs.sources import bare
+from spinney.gangs.tree import GangKey
+
+
+@dataclass(frozen=True)
+class PodRefusal:
+    """A pod, or the pods of a group, that are left pending."""
+
+    gang: GangKey
+    pods: tuple[PodKey, ...]
+    explanation: Explanation
+
+    @property
+    def message(self) -> str:
+        """Return one line: kube-scheduler's sentence where nodes were looked at."""
+        reports = [kube_message(report) for report in self.explanation.pods]
+        return "; ".join([*self.explanation.others, *reports])
+
+
+def group_of(record: PodRecord, shared: ClusterIntake) -> GangKey:
+    """Return the group whose minimum decides about a pod; a pod without one is its own."""
+    named = membership(record)
+    return shared.gangs.home(named) if named is not None else bare.membership(record)[0]
+
+
+@dataclass(frozen=True)
+class _Attempt:
+    """How far a unit came when it was refused, and why it came no further."""
+
+    placed: int
+    reports: tuple[PodReport, ...]
+    others: tuple[str, ...]
+
+
+class Refusals:
+    """What was refused in one run. Mutable."""
+
+    def __init__(self, shared: ClusterIntake, groups: Groups, judges: Mapping[str, Judge]) -> None:
+        self._shared = shared
+        self._cluster = shared.cluster
+        self._groups = groups
+        self._judges = judges
+        self._attempts: dict[GangKey, _Attempt] = {}
+        self._reported: tuple[FilterResult, PodReport] | None = None
+
+    def note(self, refused: Refused) -> None:
+        """Keep what refused a pod, if its group has not come further before."""
+        record, group = refused.record, self._groups.of(refused.record.key)
+        unit = group_of(record, self._shared)
+        placed = group.assigned - group.bound if group is not None else 0
+        known = self._attempts.get(unit)
+        if known is not None and (placed < known.placed or (known.reports and refused.found is None)):
+            return
+        if refused.found is None:
+            self._attempts[unit] = _Attempt(placed, (), (refused.status.message,))
+            return
+        reports = [self._report(record, refused.found, _alike(record, group))]
+        reports += self._others(group, record) if group is not None else []
+        self._attempts[unit] = _Attempt(placed, tuple(reports), ())
+
+    def of(self, pending: Sequence[PodRecord], placed: Collection[PodKey]) -> list[PodRefusal]:
+        """Return the units of those that were ``pending`` of which pods are left."""
+        left: dict[GangKey, list[PodKey]] = {}
+        gone: dict[GangKey, int] = {}
+        for before in pending:
+            record = self._cluster.pod(before.key)
+            unit = group_of(before, self._shared)
+            if before.key in placed:
+                gone[unit] = gone.get(unit, 0) + 1
+            elif record is not None and record.status is PodStatus.PENDING:
+                left.setdefault(unit, []).append(record.key)
+        return [
+            PodRefusal(unit, tuple(pods), self._explanation(unit, len(pods), gone.get(unit, 0)))
+            for unit, pods in left.items()
+        ]
+
+    def _others(self, group: Group, refused: PodRecord) -> Iterable[PodReport]:
+        """Yield reports on members of other kinds that fit nowhere either."""
+        kinds = {each.request.number: each for each in reversed(group.pending())}
+        kinds.pop(refused.request.number, None)
+        for record in kinds.values():
+            found = self._judges[record.pod.spec.scheduler_name].explain(CycleState(), record)
+            if not found.feasible:
+                yield self._report(record, found, _alike(record, group))
+
+    def _report(self, record: PodRecord, found: FilterResult, alike: int) -> PodReport:
+        if self._reported is not None and self._reported[0] is found:
+            return replace(self._reported[1], pod=str(record.key), alike=alike)
+        table = self._cluster.view.table
+        report = pod_report(
+            str(record.key),
+            NodeNames(table.names, table.rows()),
+            found.refusals,
+            pre_filter=found.pre_filter,
+            room=Room(table.idle, Candidate.of(record.pod, table.axis).requests, list(table.axis)),
+            alike=alike,
+            describe=partial(obstacle, table, record.pod),
+        )
+        self._reported = found, report
+        return report
+
+    def _explanation(self, unit: GangKey, left: int, placed: int) -> Explanation:
+        group = self._groups.get(unit) if unit.source != bare.SOURCE else None
+        attempt = self._attempts.get(unit, _Attempt(0, (), ()))
+        came, needed, others = attempt.placed, 1, attempt.others
+        if unit.source != bare.SOURCE and (group is None or group.gang is None):
+            others = (f"the PodGroup {unit} that the pods name does not exist",)
+        elif group is not None and group.satisfied:
+            came, needed = placed, placed + left
+        elif group is not None:
+            needed = max(group.minimum - group.bound, 1)
+            if not group.complete:
+                exist = len(group.members) - group.gated
+                others = (f"{exist} of the {group.minimum} pods that the group needs exist",)
+        return Explanation(
+            subject=str(unit),
+            kind="Pod" if unit.source == bare.SOURCE else "PodGroup",
+            placed=came,
+            needed=needed,
+            pods=attempt.reports,
+            others=others,
+            simulated=True,
+        )
+
+
+def _alike(record: PodRecord, group: Group | None) -> int:
+    members = group.pending() if group is not None else [record]
+    return sum(each.request.number == record.request.number for each in members)
