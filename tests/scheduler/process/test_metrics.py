@@ -1,5 +1,7 @@
 """What the session scheduler exports: how queues stand, how long gangs wait, who is evicted, why others wait."""
 
+import pytest
+
 from spinney.api import kai
 from spinney.api.core import POD
 from tests.scheduler.process.test_evictions import a_full_node
@@ -46,6 +48,22 @@ def test_the_series_of_a_deleted_queue_end() -> None:
             assert world.exported("spinney_queue_use", **TEAM) is None
             assert world.exported("spinney_queue_use", **ORG) == 0
             assert world.exported("spinney_gang_wait_seconds_count", queue="team", size="1") is None
+
+    in_a_world(story)
+
+
+def test_what_fails_about_queues_hides_no_other_metric(monkeypatch: pytest.MonkeyPatch) -> None:
+    """When the figures of queues cannot be computed, cycles and waits are still exported."""
+
+    async def story(world: World) -> None:
+        await two_queues(world)
+        async with world.scheduler():
+            await a_pod_of_team(world, "p")
+            await world.settle(10)
+            assert world.exported("spinney_queue_use", **TEAM) == 1
+            monkeypatch.setattr("spinney.scheduler.process.queue_metrics.live_books", lambda *_, **__: 1 // 0)
+            assert world.exported("spinney_queue_use", **TEAM) is None
+            assert world.exported("spinney_gang_wait_seconds_count", queue="team", size="1") == 1
 
     in_a_world(story)
 

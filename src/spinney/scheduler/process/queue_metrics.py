@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from typing import Final
 
+import structlog
 from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.registry import Collector
 
@@ -17,6 +18,8 @@ from spinney.scheduler.fairshare.amounts import GPU, RESOURCES, Amounts
 from spinney.scheduler.fairshare.books import QueueBook
 from spinney.scheduler.intake.inventory import Inventory
 from spinney.scheduler.process.queue_books import live_books
+
+log = structlog.get_logger()
 
 _LABELS: Final = ("queue", "parent", "resource")
 _UNITS: Final = (1000, 1, GPU)
@@ -61,7 +64,10 @@ class QueueMetrics(Collector):
         """Return the figures as they are now."""
         families = {family.name: family for family in self.describe()}
         if self.active:
-            self._fill(families)
+            try:
+                self._fill(families)
+            except Exception:
+                log.exception("queues not shown in metrics")  # all other metrics are
         yield from families.values()
 
     def _fill(self, families: dict[str, GaugeMetricFamily]) -> None:
