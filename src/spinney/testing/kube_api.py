@@ -10,7 +10,7 @@ import tempfile
 import threading
 from collections.abc import AsyncIterator
 from concurrent.futures import Future
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -41,9 +41,9 @@ class KubeApi:
     def __init__(self, *, nodes: int | str | ClusterSpec = 0, options: ServerOptions | None = None) -> None:
         self._nodes = _described(nodes)
         self._options = options or ServerOptions()
-        self._directory = tempfile.TemporaryDirectory(prefix="kube-api-")
         self._started: Future[asyncio.Event] = Future()
-        self._thread = threading.Thread(target=lambda: asyncio.run(self._serve()), name="kube-api", daemon=True)
+        self._failure: BaseException | None = None  # what ended it although nobody had asked
+        self._thread = threading.Thread(target=self._run, name="kube-api", daemon=True)
 
     @property
     def environment(self) -> dict[str, str]:
@@ -56,11 +56,13 @@ class KubeApi:
         self._started.result()
 
     def stop(self) -> None:
-        """Stop everything; nothing of the cluster is left."""
+        """Stop everything; nothing of the cluster is left. Raises what has ended it before."""
         stopping = self._started.result()
-        self._loop.call_soon_threadsafe(stopping.set)
+        with suppress(RuntimeError):  # its loop is closed: it has ended before
+            self._loop.call_soon_threadsafe(stopping.set)
         self._thread.join()
-        self._directory.cleanup()
+        if self._failure is not None:
+            raise self._failure
 
     def __enter__(self) -> Self:
         self.start()
@@ -71,35 +73,40 @@ class KubeApi:
     ) -> None:
         self.stop()
 
+    def _run(self) -> None:
+        try:
+            asyncio.run(self._serve())
+        except BaseException as error:  # noqa: BLE001 - it is raised in the thread of the test
+            if self._started.done():
+                self._failure = error
+            else:
+                self._started.set_exception(error)
+
     async def _serve(self) -> None:
         self._loop, stopping = asyncio.get_running_loop(), asyncio.Event()
         runtime = Runtime.system()
-        try:
-            async with AsyncExitStack() as parts:
-                server = await parts.enter_async_context(ApiServer(runtime, self._options).running())
-                parts.callback(server.close)
-                self._introduce(server, await parts.enter_async_context(HttpServer(server)))
-                if self._nodes is not None:
-                    await parts.enter_async_context(_simulated(server, runtime, self._nodes))
-                self._started.set_result(stopping)
-                await stopping.wait()
-        except BaseException as error:
-            if self._started.done():
-                raise
-            self._started.set_exception(error)
-        finally:
-            runtime.executor.close()
+        async with AsyncExitStack() as parts:
+            parts.callback(runtime.executor.close)
+            directory = Path(parts.enter_context(tempfile.TemporaryDirectory(prefix="kube-api-")))
+            server = ApiServer(runtime, self._options)
+            parts.callback(server.close)
+            await parts.enter_async_context(server.running())
+            http = await parts.enter_async_context(HttpServer(server))
+            self._introduce(server, http, directory / "kubeconfig")
+            if self._nodes is not None:
+                await parts.enter_async_context(_simulated(server, runtime, self._nodes))
+            self._started.set_result(stopping)
+            await stopping.wait()
 
-    def _introduce(self, server: ApiServer, http: HttpServer) -> None:
+    def _introduce(self, server: ApiServer, http: HttpServer, kubeconfig: Path) -> None:
         """Say how the server is reached."""
 
         def find(api_version: str, kind: str) -> Resource | None:
             found = server.context.registry.find_kind(api_version, kind)
             return found.resource if found is not None else None
 
-        self.url, self.token = http.url, http.token
-        self.kubeconfig = Path(self._directory.name) / "kubeconfig"
-        http.write_kubeconfig(self.kubeconfig)
+        self.url, self.token, self.kubeconfig = http.url, http.token, kubeconfig
+        http.write_kubeconfig(kubeconfig)
         self.client = BlockingClient(_connect(server, server.runtime, "test"), find, self._loop)
 
 
