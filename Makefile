@@ -108,6 +108,11 @@ docs: $(STAMP)  ## regenerate docs/reference and the chart from the code
 	$(BIN)/python hack/reference.py
 	$(BIN)/python hack/chart.py
 
+.PHONY: docs-site
+docs-site: $(STAMP)  ## the pages as a site with search, in site/; a broken link fails
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --group docs
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --strict
+
 .PHONY: web
 web: web/node_modules  ## check, test and build the dashboard's page into the package (needs Node 20+)
 	cd web && npm run --silent check && npm run --silent lint && npm test --silent
