@@ -24,7 +24,7 @@ def nodes(count: int, scenario: str) -> Iterator[Node]:
             Node,
             {
                 "metadata": {"name": name, "labels": {"kubernetes.io/hostname": name, **levels}},
-                "status": {"allocatable": {"cpu": "64", "memory": "512Gi", "pods": "500", "nvidia.com/gpu": "8"}},
+                "status": {"allocatable": {"cpu": "64", "memory": "512Gi", "pods": "1000", "nvidia.com/gpu": "8"}},
             },
         )
 

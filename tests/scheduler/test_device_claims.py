@@ -4,55 +4,20 @@ from spinney.api.core import PodResourceClaim
 from spinney.api.meta import Metadata
 from spinney.api.resource_claims import (
     CelSelector,
-    Device,
-    DeviceAttribute,
-    DeviceClaim,
     DeviceClass,
-    DeviceRequest,
     DeviceSelector,
-    ExactDeviceRequest,
-    ResourceClaim,
-    ResourceClaimSpec,
-    ResourcePool,
-    ResourceSlice,
-    ResourceSliceSpec,
 )
 from spinney.scheduler.framework.results import CycleResult
 from spinney.scheduler.intake.inventory import Inventory
-from tests.scheduler.building import NAMESPACE, QUEUE, a_gang, a_node, a_pod, a_scheduler, an_inventory, put_gang
-
-CLASS = "gpu.example.com"
+from tests.scheduler.building import a_gang, a_node, a_pod, a_scheduler, an_inventory, put_gang
+from tests.scheduler.devices import CLASS, publish_devices, put_claim
 
 
 def a_cluster(**devices: int) -> Inventory:
     """Return nodes without plugin GPUs, with so many published devices each."""
     inventory = an_inventory(*(a_node(name, gpus=0) for name in devices))
-    inventory.apply(DeviceClass(metadata=Metadata(name=CLASS)))
-    for name, count in devices.items():
-        spec = ResourceSliceSpec(
-            driver="gpu.example.com",
-            pool=ResourcePool(name=name),
-            node_name=name,
-            devices=tuple(
-                Device(name=str(number), attributes={"index": DeviceAttribute(int_value=number)})
-                for number in range(count)
-            ),
-        )
-        inventory.apply(ResourceSlice(metadata=Metadata(name=name), spec=spec))
+    publish_devices(inventory, devices)
     return inventory
-
-
-def put_claim(
-    inventory: Inventory, name: str, count: int = 1, *, queue: str = QUEUE, selectors: tuple[DeviceSelector, ...] = ()
-) -> None:
-    """Put a claim for GPUs into an inventory."""
-    exactly = ExactDeviceRequest(device_class_name=CLASS, count=count, selectors=selectors)
-    inventory.apply(
-        ResourceClaim(
-            metadata=Metadata(name=name, namespace=NAMESPACE, labels={"kai.scheduler/queue": queue}),
-            spec=ResourceClaimSpec(devices=DeviceClaim(requests=(DeviceRequest(name="r", exactly=exactly),))),
-        )
-    )
 
 
 def put_user(inventory: Inventory, name: str, claim: str) -> None:

@@ -50,6 +50,7 @@ def decisions(session: Session) -> dict[str, object]:
     """Return everything that a session has decided; ids of shared devices are made up."""
     return {
         "binds": sorted((each.pod.name, each.node, sorted(each.annotations.items())) for each in session.binds),
+        "devices": sorted((claim.name, given) for each in session.binds for claim, given in each.claims.items()),
         "evictions": [(each.pod.name, each.moves_to) for each in session.evictions],
         "promises": sorted((each.pod.name, each.node) for each in session.pipelines),
         "refused": sorted(str(key) for key in session.fit_errors),

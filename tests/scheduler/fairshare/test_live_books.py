@@ -9,7 +9,8 @@ from spinney.scheduler.fairshare.queues import Queue
 from spinney.scheduler.intake.inventory import Inventory, NodePool
 from spinney.scheduler.process.queue_books import live_books
 from tests.scheduler.building import QUEUE, a_gang, a_node, a_pod, a_session, an_inventory, put_gang, put_job
-from tests.scheduler.test_device_claims import a_cluster, put_claim, put_user
+from tests.scheduler.devices import put_claim
+from tests.scheduler.test_device_claims import a_cluster, put_user
 
 
 def plain() -> Inventory:

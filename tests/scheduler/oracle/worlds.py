@@ -9,12 +9,14 @@ from random import Random
 from msgspec.structs import replace
 
 from spinney.api.affinity import Affinity, PodAffinity, PodAffinityTerm, WeightedPodAffinityTerm
+from spinney.api.core import PodResourceClaim
 from spinney.api.selectors import LabelSelector
 from spinney.gangs.tree import DEFAULT_POD_SET, Gang, GangKey, GroupSet, PodSet, TopologyConstraint, single
 from spinney.scheduler.fairshare import GPU, Amounts, Queue
 from spinney.scheduler.intake.inventory import Inventory
 from spinney.scheduler.topology.levels import Topology
 from tests.scheduler.building import RACK, ZONE, a_node, a_pod, an_inventory, put_gang
+from tests.scheduler.devices import publish_devices, put_claim
 
 QUEUES = ("a", "b", "c")
 NAMESPACES = ("red", "blue")
@@ -34,6 +36,8 @@ class Kind:
     """What its pods say about others: keep apart, or be near."""
     nominated: str = ""
     """The node that its pods were once nominated for."""
+    claimed: bool = False
+    """Whether each of its pods has a claim for a device, instead of GPUs."""
 
     def gang(self, name: str, root: GroupSet) -> Gang:
         """Return a gang of this kind."""
@@ -70,6 +74,8 @@ def a_world(seed: int) -> Inventory:
         quota = Amounts(gpu=chance.choice((0, total // 4, total // 2)))
         inventory.put_queue(Queue(name=name, parent=parent, quota=quota, created=float(2 + number)))
     kinds = [_a_kind(chance) for _ in range(chance.randint(1, 3))]
+    if any(kind.claimed for kind in kinds):
+        publish_devices(inventory, {f"n{number}": chance.randint(0, 3) for number in range(len(shapes))})
     left = dict(enumerate(shapes))
     for number in range(chance.randint(0, 6)):
         _put_running(inventory, chance, f"run{number}", chance.choice(kinds), left)
@@ -92,6 +98,7 @@ def _a_kind(chance: Random) -> Kind:
         constraint=_a_constraint(chance),
         rule=chance.choice((None, None, None, "apart", "near")),
         nominated=f"n{chance.randrange(6)}" if chance.random() < 0.15 else "",
+        claimed=chance.random() < 0.15,
     )
 
 
@@ -122,25 +129,33 @@ def _put_running(inventory: Inventory, chance: Random, name: str, kind: Kind, le
 def _put_waiting(inventory: Inventory, chance: Random, name: str, kind: Kind) -> None:
     pods = []
     for size, count, pod_set in kind.sets:
-        share = {"gpu-fraction": size} if "." in size else {}
+        share = {"gpu-fraction": size} if "." in size and not kind.claimed else {}
         leader = chance.randrange(count)
         pods += [
             a_pod(
                 f"{name}-{pod_set.name}-{each}",
                 gang=name,
                 pod_set=pod_set.name,
-                gpus=0 if share else int(size),
+                gpus=0 if share or kind.claimed else int(size),
                 annotations=share,
                 namespace=kind.namespace,
                 labels={"role": "leader" if each == leader else "worker", "team": chance.choice("uv")},
                 **_rules(kind.rule),  # type: ignore[arg-type] # fields of a spec
+                resource_claims=_claims(f"{name}-{pod_set.name}-{each}") if kind.claimed else (),
             )
             for each in range(count)
         ]
+    if kind.claimed:
+        for pod in pods:
+            put_claim(inventory, pod.metadata.name, namespace=kind.namespace, queue=kind.queue)
     if kind.nominated:
         pods = [replace(pod, status=replace(pod.status, nominated_node_name=kind.nominated)) for pod in pods]
     root = GroupSet("", tuple(pod_set for _, _, pod_set in kind.sets), None, kind.constraint)
     put_gang(inventory, kind.gang(name, root), pods)
+
+
+def _claims(name: str) -> tuple[PodResourceClaim, ...]:
+    return (PodResourceClaim(name="device", resource_claim_name=name),)
 
 
 def _rules(rule: str | None) -> dict[str, object]:
