@@ -104,9 +104,11 @@ bench: $(REAL)  ## every benchmark; each prints a ratio measured in one run
 	@for bench in $(BENCHMARKS); do echo "== $$bench"; $(BIN)/python -m "benchmarks.$$bench" || exit 1; done
 
 .PHONY: docs
-docs: $(STAMP)  ## regenerate docs/reference and the chart from the code
+docs: $(STAMP)  ## regenerate docs/reference, the chart and the dashboard's pictures from the code
 	$(BIN)/python hack/reference.py
 	$(BIN)/python hack/chart.py
+	@if command -v chromium >/dev/null; then $(BIN)/python hack/screenshots.py; \
+	  else echo "no Chromium: the dashboard's pictures stay as they are"; fi
 
 .PHONY: docs-site
 docs-site: $(STAMP)  ## the pages as a site with search, in site/; a broken link fails

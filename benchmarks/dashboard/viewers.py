@@ -25,7 +25,7 @@ from spinney.runtime import Runtime
 
 _SPINNEY: Final = [sys.executable, "-c", "from spinney.cli import main; main(prog_name='spinney')"]
 TARGET: Final = 0.20
-_STANDING: Final = 60
+_STANDING: Final = 50
 """Gangs of 16 pods that run before anything is measured."""
 
 

@@ -4,9 +4,12 @@ from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 
+import pytest
 from aiohttp import web
 
 from spinney.api.struct import encode
+from spinney.dashboard.history import Sample
+from spinney.dashboard.prometheus import Prometheus, PrometheusUnreadable
 from spinney.dashboard.schedulers import RemoteScheduler, cycles_of
 from spinney.scheduler.process.cycle_log import CycleRecord, Decision
 
@@ -42,6 +45,30 @@ async def an_endpoint(status: int, body: bytes) -> AsyncIterator[tuple[str, list
         yield f"http://{host}:{port}/", seen
     finally:
         await runner.cleanup()
+
+
+async def test_longer_history_comes_from_prometheus() -> None:
+    """Use, demand and fair share of known queues are put together by time; others are not passed on."""
+    series = [{"metric": {"queue": queue}, "values": [[100, "8"], [200, "12"]]} for queue in ("mine", "of others")]
+    async with an_endpoint(200, encode({"status": "success", "data": {"result": series}})) as (url, seen):
+        found = await Prometheus(url).queues(end=200, hours=1, known={"mine"})
+
+    assert found == {
+        "mine": (
+            Sample(at=100, allocated=8, requested=16, fair_share=8),
+            Sample(at=200, allocated=12, requested=24, fair_share=12),
+        )
+    }
+    assert len(seen) == 3
+    assert not any("Authorization" in headers for headers in seen)
+
+
+async def test_a_prometheus_that_cannot_be_read_says_so() -> None:
+    """A refusal and nonsense are told with the address that gave them."""
+    for status, body in ((503, b""), (200, b"<html>")):
+        async with an_endpoint(status, body) as (url, _):
+            with pytest.raises(PrometheusUnreadable, match="query_range"):
+                await Prometheus(url).queues(end=200, hours=1, known=())
 
 
 async def test_a_scheduler_is_asked_with_the_viewers_token() -> None:

@@ -28,6 +28,8 @@ from spinney.sim.whatif import Outcome, Simulation
 
 PATIENCE: Final = 8.0
 """Seconds after which the search for remedies ends with what it has."""
+LARGEST_COUNT: Final = 20_000
+"""Pods that a question may be about: more would take the process's memory, not only its time."""
 _WORDS: Final[Mapping[str, str]] = {"podgang": "podgang", "pod": "pod"}
 
 
@@ -119,6 +121,8 @@ def _what_if(snapshot: ClusterSnapshot, text: str, namespace: str, runtime: Runt
             raise Refused("there is no object in the text; paste a manifest, such as examples/first-workload.yaml")
         if odd := next((each for each in manifests if not isinstance(each, dict)), None):
             raise Refused(f"found {type(odd).__name__} where an object with apiVersion and kind is expected")
+        if (asked := _count(manifests)) > LARGEST_COUNT:
+            raise Refused(f"the workload asks for {asked} pods; at most {LARGEST_COUNT} can be asked about")
         added = expand(manifests, surroundings)
     except (InvalidWorkload, UnreadableSnapshot, yaml.YAMLError, ValueError, KeyError, TypeError) as error:
         raise Refused(" ".join(str(error).split())) from error
@@ -127,6 +131,20 @@ def _what_if(snapshot: ClusterSnapshot, text: str, namespace: str, runtime: Runt
     outcome = simulation.run()
     gpus = {record.key: record.request.gpus for record in simulation.inventory.cluster.pods()}
     return _told(outcome, new, gpus)
+
+
+_COUNTS: Final = frozenset({"replicas", "parallelism", "completions", "size", "numWorkers"})
+
+
+def _count(value: object) -> int:
+    """Return how many pods manifests may come to: counts below another are multiplied, those beside it are added."""
+    if isinstance(value, list):
+        return sum(map(_count, value))
+    if not isinstance(value, dict):
+        return 0
+    own = max((each for key, each in value.items() if key in _COUNTS and isinstance(each, int)), default=0)
+    inner = sum(map(_count, value.values()))
+    return own * max(1, inner) if own else inner
 
 
 def _told(outcome: Outcome, new: set[tuple[str, str]], gpus: Mapping[PodKey, int]) -> WhatIf:

@@ -22,6 +22,7 @@ from spinney.dashboard.access import Access, NotAllowed
 from spinney.dashboard.advising import Adviser, Refused
 from spinney.dashboard.feed import framed
 from spinney.dashboard.gang_page import gang_page, objects_text
+from spinney.dashboard.prometheus import LONGEST_HOURS, Prometheus, PrometheusUnreadable
 from spinney.dashboard.schedulers import SchedulerEndpoint, cycles_of
 from spinney.dashboard.view import View
 from spinney.dashboard.viewers import Viewers
@@ -87,9 +88,11 @@ class Dashboard:
         *,
         version: str,
         schedulers: Sequence[SchedulerEndpoint] = (),
+        prometheus: Prometheus | None = None,
         metrics: DashboardMetrics | None = None,
     ) -> None:
         self._schedulers = tuple(schedulers)
+        self._prometheus = prometheus
         self._viewers, self._access, self._adviser = viewers, access, adviser
         self._version = version
         self._metrics = metrics or DashboardMetrics(CollectorRegistry())
@@ -179,7 +182,13 @@ class Dashboard:
     # -- the API -----------------------------------------------------------------------------------------------------
 
     async def _about(self, _: web.Request) -> web.Response:
-        return _json({"version": self._version, "authentication": self._access.mode})
+        return _json(
+            {
+                "version": self._version,
+                "authentication": self._access.mode,
+                "prometheus": self._prometheus is not None,
+            }
+        )
 
     async def _state(self, request: web.Request) -> web.Response:
         async with self._looking(request) as view:
@@ -234,8 +243,18 @@ class Dashboard:
         return web.Response(text=text, content_type="text/plain", headers={"cache-control": "no-store"})
 
     async def _queue_history(self, request: web.Request) -> web.Response:
+        hours = request.query.get("hours", "")
         async with self._looking(request) as view:
-            return _json(encode(view.board.history.samples()))
+            remembered = view.board.history.samples()
+            known = {row.line.name for row in view.board.queue_rows}
+            now = view.runtime.clock.now().timestamp()
+        if self._prometheus is None or not (hours.isascii() and hours.isdecimal() and int(hours) > 0):
+            return _json(encode(remembered))
+        try:
+            longer = await self._prometheus.queues(end=now, hours=min(int(hours), LONGEST_HOURS), known=known)
+        except PrometheusUnreadable as error:
+            raise NotAllowed(502, str(error)) from error
+        return _json(encode(longer))
 
     async def _cycles(self, request: web.Request) -> web.Response:
         visitor = self._access.visitor(request.headers)

@@ -43,7 +43,10 @@ export function MapCanvas(props: MapCanvasProps) {
   const layout = useMemo(() => {
     moved.current = false;
     const box = canvas.current?.getBoundingClientRect();
-    return layOut(rows, levels, box?.height ? box.width / box.height : 1.6);
+    const shape = box?.height
+      ? box.width / box.height
+      : Math.min(1.6, window.innerWidth / window.innerHeight);
+    return layOut(rows, levels, shape);
   }, [shape]);
   const colours = useMemo(() => palette(dark), [dark]);
   const cells = useMemo(() => coloured(rows, layout, by, colours, only), [rows, layout, by, colours, only]);

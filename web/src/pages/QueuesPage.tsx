@@ -14,7 +14,9 @@ export function QueuesPage({ cluster }: { cluster: Cluster }) {
   const name = query.resource || GPU;
   const chosen = cluster.queues.find((row) => row.line.name === query.queue) ?? cluster.queues[0];
   const turn = Math.floor(useNow(5000) / 10_000);
-  const history = useFetched(`${turn}`, api.queueHistory);
+  const hours = query.hours ?? "";
+  const history = useFetched(`${turn}:${hours}`, () => api.queueHistory(hours));
+  const about = useFetched("about", api.about);
   const kinds = [...new Set(cluster.queues.flatMap((row) => Object.keys(row.line.shares ?? {})))];
   if (cluster.queues.length === 0) return <p>There are no queues: every gang may hold all of the cluster.</p>;
   const most = Math.max(1, ...cluster.queues.flatMap((row) => figures(row, name)));
@@ -31,6 +33,16 @@ export function QueuesPage({ cluster }: { cluster: Cluster }) {
             ))}
           </select>
         </label>
+        {about.value?.prometheus && (
+          <label class="field">
+            <span>History</span>
+            <select value={hours} onChange={(event) => go({ hours: event.currentTarget.value })}>
+              <option value="">while the dashboard ran</option>
+              <option value="24">a day</option>
+              <option value="168">a week</option>
+            </select>
+          </label>
+        )}
       </div>
       <Scrolled label="Tree of queues">
         <table class="wide">

@@ -17,6 +17,7 @@ from spinney.cli.terminal.logs import log_to_stderr
 from spinney.cli.terminal.output import echo
 from spinney.dashboard.access import Access, Connect, Mode, RefusedAddress, is_loopback
 from spinney.dashboard.advising import Adviser
+from spinney.dashboard.prometheus import Prometheus
 from spinney.dashboard.schedulers import RemoteScheduler, SchedulerEndpoint
 from spinney.dashboard.serving import Dashboard, DashboardMetrics
 from spinney.dashboard.viewers import Viewers
@@ -41,6 +42,7 @@ def dashboard(
     behind_proxy: bool,
     namespaces: tuple[str, ...],
     schedulers: tuple[str, ...],
+    prometheus: str | None,
     metrics_address: str,
     metrics_port: int | None,
     verbose: int,
@@ -56,8 +58,11 @@ def dashboard(
     endpoint = (metrics_address, metrics_port) if metrics_port is not None else None
     choice = ClusterChoice(kubeconfig, context)
     try:
-        endpoints = [RemoteScheduler(_web_address(url)) for url in schedulers]
-        until_interrupted(_serve(choice, access, namespaces, endpoints, where=(port, tls), endpoint=endpoint))
+        told = (
+            [RemoteScheduler(_web_address(url, "--scheduler")) for url in schedulers],
+            Prometheus(_web_address(prometheus, "--prometheus")) if prometheus is not None else None,
+        )
+        until_interrupted(_serve(choice, access, namespaces, told, where=(port, tls), endpoint=endpoint))
     except KubeError as error:
         raise click.ClickException(advice(error)) from error
     except OSError as error:
@@ -68,7 +73,7 @@ async def _serve(
     choice: ClusterChoice,
     access: Access,
     namespaces: tuple[str, ...],
-    schedulers: Sequence[SchedulerEndpoint],
+    told: tuple[Sequence[SchedulerEndpoint], Prometheus | None],
     *,
     where: tuple[int, ssl.SSLContext | None],
     endpoint: tuple[str, int] | None,
@@ -112,9 +117,9 @@ def _connections(choice: ClusterChoice, runtime: Runtime) -> tuple[Connect, str]
     return connect, source
 
 
-def _web_address(url: str) -> str:
+def _web_address(url: str, option: str) -> str:
     if not url.startswith(("http://", "https://")):
-        raise click.BadParameter(f"found {url!r}, expected http://HOST:PORT", param_hint="--scheduler")
+        raise click.BadParameter(f"found {url!r}, expected http://HOST:PORT", param_hint=option)
     return url
 
 

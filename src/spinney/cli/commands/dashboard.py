@@ -40,6 +40,11 @@ from spinney.cli.options import FILE, cluster_options, with_body
     help="Where a session scheduler serves /cycles (its --metrics-port): http://HOST:PORT; may be repeated.",
 )
 @click.option(
+    "--prometheus",
+    metavar="URL",
+    help="A Prometheus that scrapes the scheduler: use of queues over days, beyond the two hours kept in memory.",
+)
+@click.option(
     "--metrics-address",
     default="",
     metavar="ADDRESS",
