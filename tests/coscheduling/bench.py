@@ -26,7 +26,6 @@ from spinney.api.coscheduling import PodGroup, PodGroupSpec
 from spinney.api.labels import COSCHEDULING_GROUP
 from spinney.api.meta import Metadata, ObjectMeta
 from spinney.binding.binder import Binder
-from spinney.binding.budgets import Budgets
 from spinney.binding.device_claims import DeviceClaims
 from spinney.binding.volumes import LateVolumes
 from spinney.cluster.pods import PodKey, PodRecord
@@ -106,7 +105,7 @@ class Bench:
             groups=Groups(self.shared.gangs),
             waiting=WaitingPods(),
             nominations=Nominations(),
-            budgets=Budgets(),
+            budgets=self.shared.budgets,
             binder=Binder(client, EventRecorder(client, "bench")),
             volumes=self.shared.surroundings.volumes,
             late_volumes=LateVolumes(client, cluster),

@@ -10,7 +10,6 @@ from typing import Any
 
 from spinney.api.core import NODE, POD, Node, Pod
 from spinney.api.labels import COSCHEDULING_GROUP
-from spinney.api.policy import PodDisruptionBudget
 from spinney.api.resource import Resource
 from spinney.cluster.pods import PodKey
 from spinney.coscheduling.framework import Action, ClusterEvent, Services, room_freed
@@ -40,7 +39,6 @@ class Intake:
         self._queue = queue
         self._waiting = services.waiting
         self._nominations = services.nominations
-        self._budgets = services.budgets
         self._leaving = services.leaving
         self._judges = judges
         self._gone = gone
@@ -140,20 +138,13 @@ class Intake:
     # -- groups, and what constraints refer to -------------------------------------------------------------------------
 
     def group(self, kind: type[Any], change: Change[Any]) -> None:
-        """Take in a PodGroup of any family, a composite of them, or a Workload."""
+        """Take in a PodGroup of any family, a composite of them, a Workload, or a disruption budget."""
         self._take_in(kind, change)
 
     def constraint(self, resource: Resource, kind: type[Any], change: Change[Any]) -> None:
         """Take in what pods refer to: a namespace, a volume, a claim, a device, or a class of these."""
         self._take_in(kind, change)
         self._queue.notify(ClusterEvent(resource, Action.UPDATE, change.old, change.new))
-
-    def budget(self, change: Change[PodDisruptionBudget]) -> None:
-        """Take in a disruption budget."""
-        if change.new is None:
-            self._budgets.remove(change.key)
-        else:
-            self._budgets.put(change.new)
 
     def _take_in(self, kind: type[Any], change: Change[Any]) -> None:
         if change.new is not None:

@@ -26,7 +26,6 @@ from spinney.api.resource_claims import (
 from spinney.api.storage import STORAGE_CLASS, PersistentVolume, PersistentVolumeClaim, StorageClass
 from spinney.api.workload_v1beta1 import COMPOSITE_POD_GROUP, CompositePodGroup
 from spinney.binding.binder import Binder
-from spinney.binding.budgets import Budgets
 from spinney.binding.device_claims import DeviceClaims
 from spinney.binding.volumes import LateVolumes
 from spinney.cluster.pods import PodKey, PodRecord
@@ -120,7 +119,7 @@ class CoschedulerProcess:
             groups=self.groups,
             waiting=waiting,
             nominations=Nominations(),
-            budgets=Budgets(),
+            budgets=self.shared.budgets,
             binder=Binder(client, events),
             volumes=self.shared.surroundings.volumes,
             late_volumes=LateVolumes(client, self.cluster),
@@ -211,7 +210,7 @@ class CoschedulerProcess:
             if resource != coscheduling.POD_GROUP:
                 follow(cache, partial(intake.group, GROUP_KINDS[resource].type))
             self._conditions.follow(cache)
-        follow(manager.cache(POD_DISRUPTION_BUDGET, PodDisruptionBudget), intake.budget)
+        follow(manager.cache(POD_DISRUPTION_BUDGET, PodDisruptionBudget), partial(intake.group, PodDisruptionBudget))
         for resource, kind in _CONSTRAINTS.items():
             if resource in available or resource not in _DEVICES:
                 follow(manager.cache(resource, kind), partial(intake.constraint, resource, kind))

@@ -18,7 +18,7 @@ from typing import Final, Protocol
 
 import numpy as np
 
-from spinney.binding.budgets import Budgets
+from spinney.cluster.budgets import Budgets
 from spinney.cluster.filters import FilterResult
 from spinney.cluster.ledger import fits_on
 from spinney.cluster.pods import PodKey, PodRecord

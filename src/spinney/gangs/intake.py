@@ -1,4 +1,4 @@
-"""Watch events into the state that schedulers share: the cluster, what constraints refer to, devices, and gangs.
+"""Watch events into the state that schedulers share: the cluster, what constraints refer to, devices, budgets, gangs.
 
 Each scheduler of a process follows the watches for reasons of its own: it wakes, it queues pods. What is true of the
 cluster is taken in here, once: an object that another scheduler has already passed on changes nothing.
@@ -9,7 +9,9 @@ from typing import Any, Final
 import msgspec
 
 from spinney.api.core import Node, Pod
+from spinney.api.policy import PodDisruptionBudget
 from spinney.api.resource_claims import DeviceClass, ResourceClaim, ResourceSlice
+from spinney.cluster.budgets import Budgets
 from spinney.cluster.dra.book import ClaimBook
 from spinney.cluster.pods import PodKey
 from spinney.cluster.state import ClusterState
@@ -26,6 +28,7 @@ class ClusterIntake:
     def __init__(self, cluster: ClusterState | None = None) -> None:
         self.cluster = cluster if cluster is not None else ClusterState()
         self.claims = ClaimBook()
+        self.budgets = Budgets()
         self.gangs = GangDefinitions()
         self.surroundings = Surroundings()
         self.cluster.view.namespaces = self.surroundings.namespaces
@@ -45,6 +48,8 @@ class ClusterIntake:
                     self.cluster.apply_node(found)
             case ResourceClaim() | ResourceSlice() | DeviceClass():
                 self.claims.apply(found)
+            case PodDisruptionBudget():
+                self.budgets.put(found)
             case _:
                 self._put(type(found), key_of(found), found)
 
@@ -62,6 +67,8 @@ class ClusterIntake:
         elif kind is Node:
             self._nodes.pop(key.name, None)
             self.cluster.delete_node(key.name)
+        elif kind is PodDisruptionBudget:
+            self.budgets.remove(key)
         else:
             self._put(kind, key, None)
 

@@ -13,7 +13,6 @@ from typing import Any, Final
 from prometheus_client import CollectorRegistry
 
 from spinney.api.core import Pod
-from spinney.binding.budgets import Budgets
 from spinney.cluster.pods import PodKey, PodRecord
 from spinney.cluster.state import PodChange
 from spinney.cluster.statuses import PodStatus
@@ -65,7 +64,7 @@ class PodsScheduled:
 
 
 def schedule_pods(
-    shared: ClusterIntake, budgets: Budgets, serves: Callable[[PodRecord], bool], running: Callable[[Pod, str], Pod]
+    shared: ClusterIntake, serves: Callable[[PodRecord], bool], running: Callable[[Pod, str], Pod]
 ) -> PodsScheduled:
     """Place the pending pods that ``serves`` names on the cluster as it is, which changes accordingly.
 
@@ -74,7 +73,7 @@ def schedule_pods(
     pending = [record for record in shared.cluster.pods() if record.status is PodStatus.PENDING and serves(record)]
     if not pending:
         return PodsScheduled({}, [], [])
-    return run_virtual_within(lambda: _Run(shared, budgets, pending, running).run())
+    return run_virtual_within(lambda: _Run(shared, pending, running).run())
 
 
 class _Run:
@@ -83,7 +82,6 @@ class _Run:
     def __init__(
         self,
         shared: ClusterIntake,
-        budgets: Budgets,
         pending: Sequence[PodRecord],
         running: Callable[[Pod, str], Pod],
     ) -> None:
@@ -101,7 +99,7 @@ class _Run:
             groups=self._groups,
             waiting=WaitingPods(),
             nominations=Nominations(),
-            budgets=budgets,
+            budgets=shared.budgets,
             binder=in_memory,
             volumes=shared.surroundings.volumes,
             late_volumes=in_memory,

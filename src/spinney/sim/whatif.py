@@ -187,9 +187,7 @@ class Simulation:
             self._bind(bind)
         for eviction in result.evictions:
             self._evict(eviction)
-        others = schedule_pods(
-            self.inventory.shared, self.inventory.budgets, lambda record: not self.serves(record), self._running
-        )
+        others = schedule_pods(self.inventory.shared, lambda record: not self.serves(record), self._running)
         waiting += [
             Waiting(gang=each.gang, pods=each.pods, message=each.message, explanation=each.explanation)
             for each in others.refused

@@ -12,9 +12,9 @@ from spinney.runtime import Runtime
 
 if TYPE_CHECKING:
     from spinney.binding.binder import Binder
-    from spinney.binding.budgets import Budgets
     from spinney.binding.device_claims import DeviceClaims
     from spinney.binding.volumes import LateVolumes
+    from spinney.cluster.budgets import Budgets
     from spinney.cluster.volumes import Volumes
     from spinney.coscheduling.group import Group
     from spinney.coscheduling.groups import Groups

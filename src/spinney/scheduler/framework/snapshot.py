@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
-from spinney.binding.budgets import Budgets
+from spinney.cluster.budgets import Budgets
 from spinney.cluster.dra.book import ClaimBook
 from spinney.cluster.filters.view import ClusterView
 from spinney.cluster.ledger import Ledger

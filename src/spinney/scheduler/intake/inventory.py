@@ -14,9 +14,7 @@ import numpy as np
 
 from spinney.api import kai
 from spinney.api.labels import KAI_NODE_POOL
-from spinney.api.policy import PodDisruptionBudget
 from spinney.api.topology_binding import ClusterTopologyBinding
-from spinney.binding.budgets import Budgets
 from spinney.cluster.filters.static_masks import StaticMasks
 from spinney.cluster.filters.view import ClusterView
 from spinney.cluster.labels import ABSENT
@@ -27,7 +25,7 @@ from spinney.gangs.book import GangBook, GangSnapshot
 from spinney.gangs.intake import ClusterIntake
 from spinney.gangs.membership import membership, membership_once_grouped
 from spinney.gangs.tree import Gang, GangKey
-from spinney.kube.keys import Key, key_of
+from spinney.kube.keys import Key
 from spinney.scheduler.config import SchedulerConfig
 from spinney.scheduler.fairshare import NO_BOUND, Queue, QueueTree
 from spinney.scheduler.fairshare.amounts import GPU, Amounts
@@ -81,9 +79,8 @@ class Inventory:
         self.node_pool = node_pool
         self._static = StaticMasks()
         self.shared = shared if shared is not None else ClusterIntake()
-        self.cluster, self.claims = self.shared.cluster, self.shared.claims
+        self.cluster, self.claims, self.budgets = self.shared.cluster, self.shared.claims, self.shared.budgets
         self.gangs = GangBook(self.membership, self.shared.gangs)
-        self.budgets = Budgets()
         self._evicted: dict[GangKey, datetime] = {}
         self._queues: dict[str, Queue] = {}
         self._tree: QueueTree | None = None
@@ -112,8 +109,6 @@ class Inventory:
                     self.put_queue(queue)
             case kai.Topology() | ClusterTopologyBinding():
                 self.put_topology(topology_of(found))
-            case PodDisruptionBudget():
-                self.budgets.put(found)
             case _:
                 self.shared.apply(found)
 
@@ -125,8 +120,6 @@ class Inventory:
             case kai.Topology() | ClusterTopologyBinding():
                 self._topologies.pop((found.kind, found.metadata.name), None)
                 self._resolution = None
-            case PodDisruptionBudget():
-                self.budgets.remove(key_of(found))
             case _:
                 self.shared.delete(found)
 
