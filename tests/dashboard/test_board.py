@@ -1,0 +1,183 @@
+"""Rows follow watch events: who holds which cells, what is reserved, cordoned or failed, and what is gone."""
+
+import random
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from spinney.api.core import NODE, POD, Node, Pod
+from spinney.api.podgang import POD_GANG, PodGang
+from spinney.api.resource import Resource
+from spinney.api.struct import JSON, convert
+from spinney.dashboard.board import Board
+from spinney.dashboard.history import GANGS, MOMENTS, SAMPLES, History
+from spinney.dashboard.rows import Delta, Held, NodeRow, QueueRow
+from spinney.gangs.tree import GangKey
+from spinney.kube.cache import Change
+from spinney.kube.keys import Key
+from spinney.runtime import InlineExecutor, Runtime
+from spinney.sim.queue_table import QueueLine, Share
+from spinney.sim.stepping import SteppedClock
+
+KINDS: dict[Resource, type[Any]] = {NODE: Node, POD: Pod, POD_GANG: PodGang}
+GANG = "podgang/default/train"
+A_RUNTIME = Runtime(SteppedClock(datetime(2026, 1, 1, tzinfo=UTC)), random.Random(0), InlineExecutor())
+
+
+def a_board() -> Board:
+    """Return a board of two nodes of four GPUs in two racks, with a gang that has no pods yet."""
+    board = Board(A_RUNTIME)
+    for number in (0, 1):
+        see(board, NODE, a_node(number))
+    see(board, POD_GANG, {"metadata": {"name": "train", "namespace": "default"}, "spec": {"podgroups": []}})
+    return board
+
+
+def a_node(number: int, *, gpus: int = 4, ready: str = "True", **spec: Any) -> JSON:
+    """Return a node."""
+    room = {"cpu": "8", "memory": "8Gi", "pods": "10", **({"nvidia.com/gpu": str(gpus)} if gpus else {})}
+    labels = {"topology.kubernetes.io/rack": f"rack-{number}"}
+    status = {"allocatable": room, "conditions": [{"type": "Ready", "status": ready}]}
+    return {"metadata": {"name": f"n{number}", "labels": labels}, "spec": spec, "status": status}
+
+
+def a_pod(
+    name: str, *, node: str = "", gpus: int = 2, cpu: str = "1", nominated: str = "", gang: str = "train"
+) -> JSON:
+    """Return a pod of a gang."""
+    requests = {"cpu": cpu, **({"nvidia.com/gpu": str(gpus)} if gpus else {})}
+    labels = {"grove.io/podgang": gang, "grove.io/podclique": gang} if gang else {}
+    return {
+        "metadata": {"name": name, "namespace": "default", "uid": name, "labels": labels},
+        "spec": {"nodeName": node, "containers": [{"name": "main", "resources": {"requests": requests}}]},
+        "status": {"phase": "Running" if node else "Pending", "nominatedNodeName": nominated},
+    }
+
+
+def see(board: Board, kind: Resource, found: JSON, *, gone: bool = False) -> None:
+    """Have the board hear of an object that changed or went."""
+    made = convert(KINDS[kind], {"apiVersion": kind.api_version, "kind": kind.kind, **found})
+    key = Key(made.metadata.namespace, made.metadata.name)
+    board.take_in(Change(key, made if gone else None, None if gone else made, "1"))
+
+
+def nodes(delta: Delta) -> dict[str, NodeRow]:
+    """Return the nodes of a change by name."""
+    return {row.name: row for row in delta.nodes}
+
+
+def test_a_node_shows_who_holds_it_and_who_was_promised_the_rest() -> None:
+    """What a pod holds and what another is nominated for are told apart, within the cells there are."""
+    board = a_board()
+    see(board, POD, a_pod("one", node="n0"))
+    see(board, POD, a_pod("two", nominated="n0", gpus=4))
+
+    row = nodes(board.delta())["n0"]
+
+    assert row.path == ("rack-0",)
+    assert row.cells == 4
+    assert row.held == (
+        Held(gang=GANG, queue="default-queue", cells=2),
+        Held(gang=GANG, queue="default-queue", cells=2, reserved=True),
+    )
+
+
+def test_a_promise_ends_when_it_is_kept_or_given_up() -> None:
+    """A pod that was bound elsewhere, and one that is gone, reserve nothing."""
+    board = a_board()
+    see(board, POD, a_pod("one", nominated="n0"))
+    board.delta()
+    see(board, POD, a_pod("one", node="n1"))
+
+    changed = nodes(board.delta())
+
+    assert changed["n0"].held == ()
+    assert changed["n1"].held == (Held(gang=GANG, queue="default-queue", cells=2),)
+
+
+def test_cordoned_and_failed_nodes_say_why() -> None:
+    """A node that takes no pods is cordoned, one that does not answer has failed."""
+    board = a_board()
+    see(board, NODE, a_node(0, unschedulable=True))
+    see(board, NODE, a_node(1, ready="Unknown"))
+
+    changed = nodes(board.delta())
+
+    assert (changed["n0"].state, changed["n1"].state) == ("cordoned", "failed")
+    assert changed["n1"].why == "Ready is Unknown"
+
+
+def test_only_what_differs_is_told_and_what_went_is_named() -> None:
+    """A change that shows nothing new makes no event; a node and a gang that are gone are named."""
+    board = a_board()
+    see(board, POD, a_pod("one", node="n0"))
+    board.delta()
+    see(board, POD, a_pod("one", node="n0"))
+    assert not board.delta(queues=False)
+
+    see(board, POD, a_pod("one", node="n0"), gone=True)
+    see(board, NODE, a_node(1), gone=True)
+    see(board, POD_GANG, {"metadata": {"name": "train", "namespace": "default"}}, gone=True)
+    delta = board.delta(queues=False)
+
+    assert [row.name for row in delta.nodes] == ["n0"]
+    assert (delta.gone_nodes, delta.gone_gangs) == (("n1",), (GANG,))
+
+
+def test_without_gpus_a_cell_is_an_eighth_of_the_cpu() -> None:
+    """Whoever asks for any CPU has at least a part of a cell."""
+    board = Board(A_RUNTIME)
+    see(board, NODE, a_node(0, gpus=0))
+    see(board, POD, a_pod("one", node="n0", gpus=0, cpu="2500m", gang=""))
+
+    row = nodes(board.delta())["n0"]
+
+    assert board.unit == "CPU"
+    assert row.cells == 8
+    assert row.held == (Held(queue="default-queue", cells=3),)
+
+
+def test_a_node_without_labels_is_shown() -> None:
+    """A node that is in no rack has a place of its own."""
+    board = a_board()
+    see(board, NODE, {"metadata": {"name": "bare"}, "status": {"allocatable": {"cpu": "1"}}})
+
+    assert nodes(board.delta())["bare"].path == ("",)
+
+
+def test_history_is_bounded() -> None:
+    """However long the dashboard runs, it remembers the newest gangs, moments and samples."""
+    clock = SteppedClock(datetime(2026, 1, 1, tzinfo=UTC))
+    history = History(clock)
+    share = Share(quota="8", limit="unlimited", fair_share="unlimited", allocated="4", requested="6")
+    rows = [QueueRow(line=QueueLine(name="q", shares={"nvidia.com/gpu": share}))]
+    for number in range(max(GANGS, SAMPLES) + 5):
+        history.state(GangKey("podgang", "default", f"g{number}"), "running", clock.now())
+        history.sample_queues(rows)
+        clock.move_to(clock.now() + timedelta(seconds=10))
+    newest = GangKey("podgang", "default", f"g{max(GANGS, SAMPLES) + 4}")
+    for number in range(MOMENTS + 5):
+        history.state(newest, f"state-{number}", clock.now())
+
+    assert history.moments(GangKey("podgang", "default", "g0")) == ()
+    assert len(history.moments(newest)) == MOMENTS
+    assert len(history.samples()["q"]) == SAMPLES
+    assert history.samples()["q"][-1].fair_share is None
+
+
+def test_an_eviction_is_told_with_who_did_it_and_for_whom() -> None:
+    """An event about a pod that is already gone still reaches its gang's story, once."""
+    history = History(SteppedClock(datetime(2026, 1, 1, tzinfo=UTC)))
+    key = GangKey("podgang", "default", "train")
+    event = {
+        "reason": "Evict",
+        "message": "Preempted for default/urgent",
+        "involvedObject": {"kind": "Pod", "name": "train-0"},
+        "reportingComponent": "spinney-scheduler",
+        "lastTimestamp": "2026-01-01T00:00:05Z",
+    }
+    for _ in range(2):
+        history.evicted(key, event)
+
+    (moment,) = history.moments(key)
+    assert (moment.what, moment.by) == ("evicted", "spinney-scheduler")
+    assert moment.text == "train-0: Preempted for default/urgent"
