@@ -23,6 +23,7 @@ from spinney.cli.installing.alerts import ALERTS
 from spinney.cli.installing.dashboard import ROWS, dashboard
 from spinney.cli.processes import Process, managed
 from spinney.coscheduling.process import CoschedulerProcess
+from spinney.dashboard.prometheus import QUERIES
 from spinney.grouping.grouper import Grouper
 from spinney.kube.client import Client
 from spinney.kube.crds import install_crds
@@ -157,6 +158,8 @@ def expressions() -> Iterator[tuple[str, str, str]]:
     """Return where an expression stands, the expression, and its legend."""
     for alert in ALERTS:
         yield f"alert {alert.name}", alert.expression, ""
+    for name, expression in QUERIES.items():
+        yield f"history of queues: {name}", expression, ""
     for row in ROWS:
         for panel in row.panels:
             for query in panel.queries:

@@ -16,7 +16,7 @@ from spinney.dashboard.history import Sample
 LONGEST_HOURS: Final = 24 * 14
 _POINTS: Final = 400
 _SECONDS: Final = 10.0
-_QUERIES: Final = {
+QUERIES: Final = {
     "use": 'max by (queue) (spinney_queue_use{resource="gpu"})',
     "pending": 'max by (queue) (spinney_queue_pending{resource="gpu"})',
     "fair": 'max by (queue) (spinney_queue_fair_share{resource="gpu"})',
@@ -51,7 +51,7 @@ class Prometheus:
         limits = aiohttp.ClientTimeout(total=_SECONDS)
         span = {"start": end - hours * 3600, "end": end, "step": max(15.0, hours * 3600 / _POINTS)}
         async with aiohttp.ClientSession(timeout=limits, cookie_jar=aiohttp.DummyCookieJar()) as session:
-            found = await asyncio.gather(*(self._range(session, query, span) for query in _QUERIES.values()))
+            found = await asyncio.gather(*(self._range(session, query, span) for query in QUERIES.values()))
         use, pending, fair = found
         return {
             queue: tuple(
