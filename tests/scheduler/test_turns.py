@@ -60,7 +60,9 @@ def test_jobs_that_were_not_reached_come_first_in_the_next_cycle() -> None:
     first, second = scheduler.run_cycle(), scheduler.run_cycle()
 
     assert first.binds == []
-    assert {each.gang.name: each.errors[0].reason for each in first.unschedulable}["ordinary"] == "OutOfTime"
+    said = {each.gang.name: each for each in first.unschedulable}["ordinary"]
+    assert said.errors[0].reason == "OutOfTime"
+    assert "it comes first in the next cycle" in said.message
     assert first.next_moment is not None
     assert [bind.gang.name for bind in second.binds] == ["ordinary"]
 

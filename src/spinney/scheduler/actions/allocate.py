@@ -17,6 +17,7 @@ from spinney.scheduler.placement.placing import place_job
 
 FEWEST: Final = 1000
 """So many jobs are tried in every cycle: if that takes very long a plugin is slow, which readiness tells."""
+OUT_OF_TIME: Final = "OutOfTime"
 NOT_REACHED: Final = (
     "the time for placing jobs (allocateSeconds) was over before the turn of this one; it comes first in the next cycle"
 )
@@ -53,7 +54,7 @@ class Allocate:
                 # What failed may have failed about this job alone.
                 failed.add(job)
         for job in turns.missed:
-            session.record_fit_error(job, FitError("OutOfTime", NOT_REACHED))
+            session.record_fit_error(job, FitError(OUT_OF_TIME, NOT_REACHED))
 
 
 def _allocate(session: Session, job: PodGroupInfo) -> bool:

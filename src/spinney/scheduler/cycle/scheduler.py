@@ -15,6 +15,7 @@ from spinney.gangs.tree import GangKey
 from spinney.reporting.pods import SCHEDULER_ERROR
 from spinney.runtime import Runtime, collection_held_off
 from spinney.scheduler.actions import BUILT_IN_ACTIONS, Action
+from spinney.scheduler.actions.allocate import OUT_OF_TIME
 from spinney.scheduler.config import InvalidConfiguration, SchedulerConfig, check_plugins
 from spinney.scheduler.cycle.explaining import Explainer
 from spinney.scheduler.cycle.promises import Promises
@@ -149,7 +150,8 @@ class Scheduler:
         with session.timings.measure("explain", "refused"):
             for key in list(session.fit_errors):
                 explanation = None
-                if session.monotonic() < deadline:
+                untried = session.fit_errors[key][0].reason == OUT_OF_TIME
+                if not untried and session.monotonic() < deadline:
                     with session.bulkhead(key, "explaining"):
                         explanation = explainer.explain(session.job(key), session.fit_errors[key])
                 refused.append(Unschedulable(key, tuple(session.fit_errors[key]), explanation))
