@@ -19,7 +19,7 @@ Descriptor = tuple[int, int, int]
 """What the system knows a descriptor by: its number, and the device and inode of what it stands for."""
 
 _known = pytest.StashKey[set[Descriptor]]()
-_PATIENCE = 10.0  # seconds
+_PATIENCE = 60.0  # seconds
 _KINDS = {stat.S_IFSOCK: "socket", stat.S_IFIFO: "pipe", stat.S_IFREG: "file", stat.S_IFCHR: "device"}
 
 

@@ -22,7 +22,7 @@ async def _an_owner_and_its_dependent(server: ApiServer) -> Api:
 
 async def _event_of(api: Api, name: str, kind: str) -> JSON:
     """Wait until something happens to a config map."""
-    async with asyncio.timeout(30), api.watch(CONFIG_MAPS) as watch:
+    async with asyncio.timeout(60), api.watch(CONFIG_MAPS) as watch:
         while True:
             event = await watch.next()
             if event["type"] == kind and event["object"]["metadata"]["name"] == name:

@@ -55,7 +55,7 @@ async def test_get_follows_changes(server: ApiServer, kubectl: Kubectl) -> None:
     assert watching.stdout is not None
     api = Api(server)
     seen = []
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(60):
         seen.append((await watching.stdout.readline()).split())
         await api.patch(f"{PODS}/web/status", {"status": {"phase": "Running"}})
         seen.append((await watching.stdout.readline()).split())

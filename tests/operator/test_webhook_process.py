@@ -76,7 +76,7 @@ class Turned(Clock):
 
     async def somebody_sleeps(self) -> None:
         """Wait until whoever uses this clock has nothing to do."""
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(60):
             await self._slept.wait()
 
 
@@ -92,7 +92,7 @@ class Connection:
         body = json.dumps(REVIEW).encode()
         head = f"POST /webhooks/authorizer-webhook HTTP/1.1\r\nHost: {HOST}\r\nContent-Length: {len(body)}\r\n\r\n"
         self.writer.write(head.encode() + body)
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(60):
             found = (await self.reader.readuntil(b"\r\n\r\n")).decode().lower()
             length = int(found.partition("content-length:")[2].split("\r\n")[0])
             answer = json.loads(await self.reader.readexactly(length))

@@ -66,7 +66,7 @@ async def _answers(http: HttpServer, data: bytes, *, half_closed: bool = False) 
         writer.write(data)
         if half_closed:
             writer.write_eof()
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(60):
             return await reader.read()
     except ConnectionError:
         return b""

@@ -79,7 +79,7 @@ async def main():
         answer = await send("POST", MAPS, b'{"metadata":{"name":"cafter"}}')
         assert answer.status == 201, answer
         acknowledged.append("cafter")
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(60):
             while (await send("GET", MAPS + "/dependent")).status != 404:
                 await asyncio.sleep(0.05)
     server.close()

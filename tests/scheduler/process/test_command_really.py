@@ -119,7 +119,7 @@ async def test_it_places_the_operators_gangs(cluster: Cluster) -> None:
             await cluster.client.create(POD_CLIQUE_SET, {"metadata": {"name": "w"}, "spec": spec}, cluster.namespace)
             found = await placed(cluster, 4)
             assert Counter(found.values()) == {"n0": 2, "n1": 2}
-            async with asyncio.timeout(30):
+            async with asyncio.timeout(60):
                 while True:
                     gangs = (await cluster.client.list(POD_GANG, cluster.namespace, type=PodGang)).items
                     if gangs and all(is_true(gang.status.conditions, SCHEDULED) for gang in gangs):
@@ -127,7 +127,7 @@ async def test_it_places_the_operators_gangs(cluster: Cluster) -> None:
                     await asyncio.sleep(0.1)
             assert [gang.status.placement_score for gang in gangs] == [1.0]
         await cluster.client.delete_collection(POD_CLIQUE_SET, cluster.namespace)
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(60):
             while True:
                 if not (await cluster.client.list(POD_CLIQUE_SET, cluster.namespace)).items:
                     break

@@ -80,7 +80,7 @@ async def a_pod(client: Client, name: str, *, gpus: int = 1, **labels: str) -> N
 
 async def placed(client: Client, name: str) -> str:
     """Wait until a pod is bound, and return where."""
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(60):
         while True:
             pod = await client.get(POD, name, NS, type=Pod)
             if pod.spec.node_name:
@@ -135,7 +135,7 @@ async def test_explanations_are_served_in_full() -> None:
     async with a_cluster_with() as (client, address):
         await a_node(client, "n1", 1)
         await a_pod(client, "large", gpus=2)
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(60):
             while True:
                 found = json.loads((await get(f"{address}/explanations?namespace={NS}"))[1])
                 if found:

@@ -40,7 +40,7 @@ async def scheduling(cluster: Cluster, fault: Fault | None = None) -> AsyncItera
         await running
 
 
-async def eventually(cluster: Cluster, holds: Callable[[], Awaitable[bool]], seconds: float = 30.0) -> None:
+async def eventually(cluster: Cluster, holds: Callable[[], Awaitable[bool]], seconds: float = 60.0) -> None:
     """Wait until something holds."""
     async with asyncio.timeout(seconds):
         while not await holds():
