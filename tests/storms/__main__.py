@@ -32,7 +32,7 @@ def main() -> int:
     given = parser.parse_args()
     if given.seed is not None:
         outcome = storm(given.seed)
-        print(*sorted(outcome.happened.items()), sep="\n")
+        print(*sorted(outcome.happened.items()), f"ended as {outcome.digest}", sep="\n")
         if outcome.violations:
             _told(outcome)
         return bool(outcome.violations)

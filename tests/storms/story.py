@@ -19,24 +19,17 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from datetime import timedelta
 from functools import partial
+from hashlib import sha256
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import structlog
 
-from spinney.api import labels as marks
-from spinney.api.core import NAMESPACE, NODE, POD, Pod
+from spinney.api.core import NAMESPACE, NODE, POD
 from spinney.api.grove import (
-    POD_CLIQUE,
     POD_CLIQUE_SCALING_GROUP,
     POD_CLIQUE_SET,
-    PodClique,
-    PodCliqueScalingGroup,
-    PodCliqueSet,
 )
-from spinney.api.podgang import POD_GANG, PodGang
-from spinney.api.resource import Resource
-from spinney.api.struct import decode
 from spinney.api.volcano import QUEUE as VOLCANO_QUEUE
 from spinney.kube.client import Client
 from spinney.kube.crds import install_crds
@@ -58,7 +51,8 @@ from tests.operator.storms import FAULTS, Weather
 from tests.storms.hostile import Hostility, hostile_backends, with_hostile
 from tests.storms.judging import Judge
 from tests.storms.processes import Connect, Lives, MortalServer, Part, Reviewers, a_runtime
-from tests.storms.wanted import KINDS, NAME_LABEL, Wanted, WantedWorkload
+from tests.storms.remains import Remains
+from tests.storms.wanted import KINDS, Wanted, WantedWorkload
 
 SCHEDULERS = ("spinney-scheduler", "kai-scheduler", "volcano", "coscheduling", "default-scheduler")
 NODES, GPUS = 8, 8
@@ -89,6 +83,11 @@ class Outcome:
     state: str
     """Everything that is there in the end, as text: a seed has one."""
 
+    @property
+    def digest(self) -> str:
+        """Return what two storms share that went the same way."""
+        return sha256(repr((self.violations, sorted(self.happened.items()), self.state)).encode()).hexdigest()[:16]
+
 
 class Story:
     """One storm over one cluster. Mutable."""
@@ -102,6 +101,7 @@ class Story:
         self.judge = Judge()
         self.reviewers = Reviewers(self.weather)
         self.server = MortalServer(a_runtime(seed, "server")[0], directory, self.judge, self.reviewers)
+        self.remains = Remains(self.server)
         self.client = Client(InProcessTransport(self.server), a_runtime(seed, "user")[0])
         self.wanted: dict[str, Wanted] = {}
         self.workloads: dict[str, WantedWorkload] = {}
@@ -110,14 +110,9 @@ class Story:
         self.happened: Counter[str] = Counter()
         self.fleet: Fleet | None = None
         self.elections: dict[str, LeaderElection] = {}
-        replicas = 1 + (self.chance.random() < STANDBY)
-        self.elected = replicas > 1
-        self.operators = [
-            self._lives(f"operator {i}", partial(self._operator, f"operator {i}")) for i in range(replicas)
-        ]
-        self.schedulers = [
-            self._lives(f"schedulers {i}", partial(self._schedulers, f"schedulers {i}")) for i in range(replicas)
-        ]
+        self.elected = self.chance.random() < STANDBY
+        self.operators = self._replicas("operator", self._operator)
+        self.schedulers = self._replicas("schedulers", self._schedulers)
         self.controllers = self._lives("workloads", lambda connect: Workloads(connect("kube-controller-manager")))
         undisturbed = Weather(random.Random(f"nodes {seed}"))
         nodes = Lives("nodes", seed, self.server, undisturbed, self._fleet)
@@ -129,7 +124,7 @@ class Story:
         return Lives(name, self.seed, self.server, self.weather, make)
 
     def _replicas(self, component: str, make: Callable[[str, Connect], Part]) -> list[Lives]:
-        names = [component, f"{component} standing by"] if self.elected else [component]
+        names = [f"{component} {i}" for i in range(1 + self.elected)]
         return [self._lives(name, partial(make, name)) for name in names]
 
     def _operator(self, name: str, connect: Connect) -> Operator:
@@ -189,7 +184,7 @@ class Story:
                 violations.append(f"{task.get_name()} failed: {type(error).__name__}: {error}")
             task.cancel()
         await asyncio.gather(telling, *tasks, return_exceptions=True)
-        state = self._state()
+        state = f"{self.judge.revision} {self.remains.state()}"
         await self.server.kill()
         for part in self.parts:
             component = part.name.split()[0]
@@ -391,81 +386,18 @@ class Story:
         missing: list[str] = []
         for _ in range(int(CALM_SECONDS / 30)):
             await asyncio.sleep(30)
-            missing = self._missing()
+            missing = self.remains.missing(self.wanted, self.workloads)
             if not missing:
                 await asyncio.sleep(60)  # and it stays so
-                missing = self._missing()
+                missing = self.remains.missing(self.wanted, self.workloads)
                 break
         self.judge.replay.rest(self.judge.revision)
         return missing
 
-    def _missing(self) -> list[str]:
-        """Return what is not as wanted."""
-        found: list[str] = []
-        pods = self._all(POD, Pod)
-        sets = self._all(POD_CLIQUE_SET, PodCliqueSet)
-        if sorted(sets) != sorted(self.wanted):
-            found.append(f"there are sets {sorted(sets)}, wanted {sorted(self.wanted)}")
-        for name, wanted in sorted(self.wanted.items()):
-            mine = [pod for pod in pods.values() if pod.metadata.labels.get(marks.PART_OF) == name]
-            unready = sorted(pod.metadata.name for pod in mine if not pod.is_true("Ready") or pod.metadata.deleting)
-            if len(mine) != wanted.pods or unready:
-                found.append(f"set {name} ({wanted}) has {len(mine)} pods of {wanted.pods}, not ready: {unready}")
-            images = {container.image for pod in mine for container in pod.spec.containers}
-            if mine and images != {f"registry.example/worker:{wanted.image}"}:
-                found.append(f"set {name} ({wanted}) runs {sorted(map(str, images))}")
-            if name in sets and sets[name].status.available_replicas != wanted.replicas:
-                found.append(f"set {name} has {sets[name].status.available_replicas} of {wanted.replicas} available")
-        for name, workload in sorted(self.workloads.items()):
-            mine = [pod for pod in pods.values() if _workload_of(pod) == name and not pod.terminal]
-            unready = sorted(pod.metadata.name for pod in mine if not pod.is_true("Ready") or pod.metadata.deleting)
-            if len(mine) != workload.pods or unready:
-                found.append(f"{name} ({workload}) has {len(mine)} pods of {workload.pods}, not ready: {unready}")
-        stray = [n for n, pod in pods.items() if _workload_of(pod) and _workload_of(pod) not in self.workloads]
-        if stray:
-            found.append(f"pods of workloads that are gone: {sorted(stray)}")
-        for resource, kind in _OWNED.items():
-            there = {n: _set_of(each) for n, each in self._all(resource, kind).items()}
-            left = [n for n, owner in there.items() if owner and owner not in self.wanted]
-            if left:
-                found.append(f"{resource.kind} of sets that are gone: {sorted(left)}")
-        return found
-
-    def _all(self, resource: Resource, kind: type[T]) -> dict[str, T]:
-        if self.server.server is None:
-            return {}
-        collection = self.server.server.context.store.collection(str(resource))
-        records = collection.records("test") if collection is not None else ()
-        return {record.key.name: decode(kind, record.raw) for record in records}
-
-    def _state(self) -> str:
-        """Return all that matters of what is there."""
-        pods = self._all(POD, Pod).values()
-        return f"{self.judge.revision} " + " ".join(
-            sorted(f"{pod.metadata.name}@{pod.spec.node_name}:{pod.metadata.uid}" for pod in pods)
-        )
-
 
 _UNWELL = (Health.UNREACHABLE, Health.NOT_READY)
-_OWNED: dict[Resource, type[Any]] = {
-    POD: Pod,
-    POD_CLIQUE: PodClique,
-    POD_CLIQUE_SCALING_GROUP: PodCliqueScalingGroup,
-    POD_GANG: PodGang,
-}
-
-
 _OPEN = {"metadata": {"name": "default"}}
 _SERVICE = ServicePlace("grove-operator", "kube-system")
-
-
-def _workload_of(pod: Pod) -> str:
-    return pod.metadata.labels.get(NAME_LABEL, "")
-
-
-def _set_of(found: Any) -> str:
-    name: str = found.metadata.labels.get(marks.PART_OF, "")
-    return name
 
 
 def _node(name: str) -> NodeGroup:
@@ -485,24 +417,25 @@ async def _unless_gone(deletion: Awaitable[object]) -> None:
 
 
 def storm(seed: int) -> Outcome:
-    """Go through the storm of a seed."""
+    """Go through the storm of a seed; no garbage is looked for meanwhile, since what it ends would end at any time."""
     memory = Path("/dev/shm")
-    with tempfile.TemporaryDirectory(prefix="spinney-storm-", dir=memory if memory.is_dir() else None) as directory:
-        return run_virtual(_run(seed, Path(directory)))
+    gc.disable()
+    try:
+        with tempfile.TemporaryDirectory(prefix="spinney-storm-", dir=memory if memory.is_dir() else None) as directory:
+            return run_virtual(_run(seed, Path(directory)))
+    finally:
+        gc.enable()
 
 
 def one_of_many(seed: int) -> Outcome:
     """Go through a storm in a process that goes through many: without logs, and whatever goes wrong is its outcome."""
     structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.CRITICAL))
-    gc.disable()
+    if seed % _COLLECTED_EVERY == 0:
+        gc.collect()
     try:
         return storm(seed)
     except Exception:  # noqa: BLE001 - told with the seed, and the others go on
         return Outcome(seed, (traceback.format_exc(),), Counter(), "")
-    finally:
-        gc.enable()
-        if seed % _COLLECTED_EVERY == 0:
-            gc.collect()
 
 
 async def _run(seed: int, directory: Path) -> Outcome:

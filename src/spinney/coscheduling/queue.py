@@ -288,7 +288,7 @@ class SchedulingQueue:
 
     def _enter_unschedulable(self, queued: QueuedPod) -> None:
         self._unschedulable[queued.key] = queued
-        for plugin in queued.rejected_by:
+        for plugin in sorted(queued.rejected_by):  # whoever comes first is woken first
             self._rejected_by.setdefault(plugin, {})[queued.key] = queued
 
     def _leave_unschedulable(self, queued: QueuedPod) -> None:

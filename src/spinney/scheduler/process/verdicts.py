@@ -32,7 +32,7 @@ class Verdicts:
     def refused(self, unschedulable: Iterable[Unschedulable]) -> None:
         """Note what the last cycle could not place, and why; gangs it no longer refuses are forgotten."""
         before, self._refusals = self._refusals, {each.gang: each.verdict for each in unschedulable}
-        for gang in before.keys() | self._refusals.keys():
+        for gang in {**before, **self._refusals}:
             if before.get(gang) != self._refusals.get(gang):
                 self.look_at(gang)
 
@@ -70,11 +70,11 @@ class Verdicts:
         if old and new and (old.status, old.node, old.labels) == (new.status, new.node, new.labels):
             return  # nothing that is said of a gang depends on the rest
         served = self._inventory.scheduler_names
-        gangs = {
+        gangs = dict.fromkeys(
             membership(record)[0]
             for record in (old, new)
             if record is not None and record.pod.spec.scheduler_name in served
-        }
+        )
         for writer in self._writers:
             if writer.kind.follows_pods:
                 for gang in gangs:
