@@ -69,7 +69,8 @@ class Viewers:
             try:
                 await opened.view.wait_until_ready()
             except Unauthorized as error:
-                self._views.pop(visitor.key, None)
+                if self._views.get(visitor.key) is opened:
+                    await self._close(visitor.key)
                 raise NotAllowed(401, "the API server does not know this bearer token") from error
             yield opened.view
         finally:

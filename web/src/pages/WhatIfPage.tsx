@@ -123,7 +123,7 @@ function Outcome({ cluster, answer }: { cluster: Cluster; answer: WhatIfAnswer }
       )}
       {evicted.length === 0 && placed.length > 0 && <p>Nobody would be evicted.</p>}
       {others.length > 0 && (
-        <p class="dim">{count(others.length, "pod")} that wait now would be placed as well.</p>
+        <p class="dim">Of what waits now, {count(others.length, "pod")} would be placed as well.</p>
       )}
       <div class="map-frame small">
         <MapCanvas
