@@ -26,10 +26,10 @@ class StormReplay(Replay):
         if each.kind is Pod:
             self.seen.add(each.name)
         super().take(each)
-        if each.kind is Pod and not each.gone and marks.POD_GANG not in each.object.metadata.labels:
-            self._check_single(each, before)
+        if each.kind is Pod and not each.gone and marks.PART_OF not in each.object.metadata.labels:
+            self._check_ordinary(each, before)
 
-    def _check_single(self, each: Happening, before: Pod | None) -> None:
+    def _check_ordinary(self, each: Happening, before: Pod | None) -> None:
         """Judge a pod of a workload that is no set: it is bound once, where there is room."""
         pod: Pod = each.object
         node = self.nodes.get(pod.spec.node_name)
@@ -48,6 +48,8 @@ class StormReplay(Replay):
                 self._report(revision, f"gang {name} is part-bound: {dict(bound)}")
 
     def _check_complete(self, revision: int, gang: PodGang) -> None:
+        if marks.GROUPED in gang.metadata.labels:
+            return  # the grouper makes no pods: that a gang has all there are is all that it says
         for group in gang.spec.pod_groups:
             clique = self.cliques.get(group.name)
             wanted = (clique.spec.replicas or 0) if clique is not None else group.min_replicas
