@@ -6,7 +6,8 @@ import pytest
 
 from spinney.api import kai
 from spinney.api.conditions import find_condition
-from spinney.api.core import POD
+from spinney.api.core import POD, Pod
+from spinney.api.labels import KAI_POD_GROUP
 from spinney.api.meta import Condition, ObjectMeta
 from spinney.api.podgang import DISRUPTION_TARGET, SCHEDULED, PodGang, PodGangStatus
 from spinney.api.struct import convert
@@ -49,6 +50,39 @@ def test_a_pod_group_says_why_it_waits_until_it_is_placed() -> None:
             await world.settle(5)
             assert not (await group(world, "second")).status.scheduling_conditions
             assert "kai.scheduler/last-start-timestamp" in (await group(world, "second")).metadata.annotations
+
+    in_a_world(story)
+
+
+def test_no_reason_is_published_while_gates_are_still_opening() -> None:
+    """Of a gang that only lacks pods which are still gated nothing is said; once all are there, it is."""
+
+    async def story(world: World) -> None:
+        await a_contest(world)
+        async with world.scheduler():
+            mate = {
+                "metadata": {"name": "mate", "namespace": NS, "annotations": {KAI_POD_GROUP: "pair"}},
+                "spec": {
+                    "schedulerName": "kai-scheduler",
+                    "schedulingGates": [{"name": "example.com/later"}],
+                    "containers": [
+                        {"name": "main", "image": "pause", "resources": {"limits": {"nvidia.com/gpu": "1"}}}
+                    ],
+                },
+            }
+            await world.client.create(POD, mate)
+            await a_job(world, "pair", "low", minMember=2)
+            first = await world.client.get(POD, "pair", NS, type=Pod)
+            await world.settle(60)
+            waiting = await world.client.get(POD, "pair", NS, type=Pod)
+            assert waiting.condition("PodScheduled") == first.condition("PodScheduled")
+            assert not (await group(world, "pair")).status.scheduling_conditions
+
+            await world.client.patch(POD, "mate", {"spec": {"schedulingGates": None}}, NS)
+            await world.settle(60)
+            refused = (await world.client.get(POD, "pair", NS, type=Pod)).condition("PodScheduled")
+            assert refused is not None
+            assert refused.status == "False"
 
     in_a_world(story)
 

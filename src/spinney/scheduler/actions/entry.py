@@ -6,7 +6,7 @@ from spinney.api.podgang import CONSTRAINT_NOT_HONOURED
 from spinney.gangs.tree import GangKey
 from spinney.scheduler.evaluation.constraints import unhonoured
 from spinney.scheduler.framework.jobs import PodGroupInfo
-from spinney.scheduler.framework.results import FitError
+from spinney.scheduler.framework.results import NOT_READY, FitError
 from spinney.scheduler.framework.session import Session
 
 
@@ -50,7 +50,7 @@ def _obstacle(session: Session, job: PodGroupInfo) -> FitError | None:
     elif job.gang.problem:
         return FitError("InvalidPodGroup", job.gang.problem)
     elif not job.is_ready:
-        return FitError("NotReady", _not_ready(job))
+        return FitError(NOT_READY, _not_ready(job))
     elif (unmet := unhonoured(session, job)) is not None:
         return FitError(CONSTRAINT_NOT_HONOURED, unmet)
     else:

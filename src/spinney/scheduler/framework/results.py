@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from spinney.scheduler.framework.jobs import PodGroupInfo
 
 POD_SCHEDULING_ERRORS: Final = "PodSchedulingErrors"
+NOT_READY: Final = "NotReady"
+"""The word for a job of which too few pods exist, or have no scheduling gate any more."""
 """The pods of the job find no nodes, each by itself or together."""
 PLUGIN_ERROR: Final = "PluginError"
 """A plugin that had to be asked about the job failed."""

@@ -27,7 +27,7 @@ from spinney.kube.keys import Key
 from spinney.reporting.kai_groups import KaiGroupStatus
 from spinney.reporting.pod_gangs import PodGangStatus
 from spinney.reporting.pods import SCHEDULER_ERROR, PodStatusWriter, PodVerdict
-from spinney.scheduler.framework.results import Bind, CycleResult, Eviction, Unschedulable
+from spinney.scheduler.framework.results import NOT_READY, Bind, CycleResult, Eviction, Unschedulable
 from spinney.scheduler.intake.inventory import Inventory
 from spinney.scheduler.process.commit import Moment, assume_gang, by_gang, changes_since, forget
 from spinney.scheduler.process.cycle_metrics import CycleMetrics
@@ -267,7 +267,8 @@ class ClusterEffects:
             asyncio.get_running_loop().call_later(_EVICT_AGAIN, self._wake)
 
     def _report(self, unschedulable: Sequence[Unschedulable]) -> None:
-        for refused in unschedulable:
+        told = [refused for refused in unschedulable if not self._is_opening(refused)]
+        for refused in told:
             found = self._inventory.gangs.members(refused.gang)
             if found is None:
                 continue
@@ -279,4 +280,10 @@ class ClusterEffects:
                     if record.status is PodStatus.PENDING
                 ]
             )
-        self._verdicts.refused(unschedulable)
+        self._verdicts.refused(told)
+
+    def _is_opening(self, refused: Unschedulable) -> bool:
+        """Tell whether a gang only lacks pods whose gates are still to be opened: there is no reason to publish yet."""
+        found = self._inventory.gangs.members(refused.gang)
+        gated = found is not None and any(status is PodStatus.GATED for _, status in found.counts)
+        return gated and all(error.reason == NOT_READY for error in refused.errors)
