@@ -71,6 +71,7 @@ lint: $(STAMP)  ## ruff, and the import contract between the rooms
 format: $(STAMP)  ## rewrite the source in the project's format
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
+	$(BIN)/python hack/wrap.py
 
 .PHONY: types
 types: $(REAL)  ## mypy --strict, the suites for real clusters included

@@ -27,7 +27,7 @@ def test_prose_is_wrapped(page: Path) -> None:
     """No line of prose has more than 120 characters, unless it is one word."""
     long = [number for number, line in prose(page) if len(line) > WIDTH and re.search(r"\S\s+\S", line.lstrip(" -"))]
 
-    assert not long, f"{page.name}: wrap lines {long} at {WIDTH} characters"
+    assert not long, f"{page.name}: lines {long} have more than {WIDTH} characters; run make format"
 
 
 def test_every_page_is_in_the_site() -> None:
