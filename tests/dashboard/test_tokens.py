@@ -1,7 +1,7 @@
 """Off loopback everybody sees what their own token may read, and no more than that."""
 
 import json
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -31,8 +31,10 @@ READ = ["get", "list", "watch"]
 class Served:
     """A dashboard that asks for tokens, over a cluster with two teams."""
 
-    def __init__(self, url: str, admin: Client, session: aiohttp.ClientSession) -> None:
-        self.url, self.admin, self._session = url, admin, session
+    def __init__(
+        self, url: str, admin: Client, session: aiohttp.ClientSession, cut: Callable[[], Awaitable[None]]
+    ) -> None:
+        self.url, self.admin, self._session, self.cut = url, admin, session, cut
 
     async def state(self, token: str, namespaces: str = "") -> tuple[int, Any]:
         """Return what somebody with a token is shown."""
@@ -41,9 +43,9 @@ class Served:
             return answer.status, await answer.json()
 
     @asynccontextmanager
-    async def events(self, token: str) -> AsyncIterator[aiohttp.StreamReader]:
+    async def events(self, token: str, namespaces: str = "") -> AsyncIterator[aiohttp.StreamReader]:
         """Follow what somebody with a token is told."""
-        headers = {"authorization": f"Bearer {token}"}
+        headers = {"authorization": f"Bearer {token}"} | ({NAMESPACES: namespaces} if namespaces else {})
         async with self._session.get(self.url + "api/events", headers=headers) as answer:
             yield answer.content
 
@@ -91,7 +93,7 @@ async def _served() -> AsyncIterator[Served]:
             access = Access(host="127.0.0.1", mode="token", tls=False)
             dashboard = Dashboard(viewers, access, Adviser(InlineExecutor()), version="test")
             async with dashboard.serving(0) as url, aiohttp.ClientSession() as session:
-                yield Served(url, admin, session)
+                yield Served(url, admin, session, lambda: http.__aexit__(None, None, None))
     finally:
         runtime.executor.close()
 
@@ -171,3 +173,15 @@ async def test_the_number_of_views_is_bounded(served: Served) -> None:
 
     assert status == 503
     assert "try again later" in answer["error"]
+
+
+async def test_a_cluster_that_does_not_answer_is_said_to_be_out_of_date(served: Served) -> None:
+    """Viewers keep what they saw, and are told that it may be old."""
+    token = await served.token("red", {"": ["pods"]}, "red")
+    assert "trouble" not in (await served.state(token, "red"))[1]
+
+    async with served.events(token, "red") as stream:
+        await served.cut()
+        await stream.readuntil(b"the API server does not answer")
+
+    assert "may be out of date" in (await served.state(token, "red"))[1]["trouble"]

@@ -89,6 +89,7 @@ function App() {
         <h1 class="hidden">{title}</h1>
         {cluster ? (
           <>
+            {cluster.trouble && <Problem>{cluster.trouble}</Problem>}
             <Notes cluster={cluster} />
             <Shown page={route.page} cluster={cluster} />
           </>

@@ -12,6 +12,8 @@ export interface Cluster {
   queues: QueueRow[];
   unseen: Unseen[];
   namespaces: string[] | null;
+  /** Why what is shown may be out of date; empty if it is not. */
+  trouble: string;
 }
 
 export function clusterOf(state: State): Cluster {
@@ -26,6 +28,7 @@ export function clusterOf(state: State): Cluster {
     queues: state.queues,
     unseen: state.unseen ?? [],
     namespaces: state.namespaces ?? null,
+    trouble: state.trouble ?? "",
   };
 }
 
@@ -41,6 +44,7 @@ export function changed(cluster: Cluster, delta: Delta, revision: string): Clust
     at: delta.at,
     queues: delta.queues ?? cluster.queues,
     levels: delta.levels ?? cluster.levels,
+    trouble: delta.trouble ?? cluster.trouble,
   };
 }
 

@@ -76,6 +76,7 @@ export interface State {
   queues: QueueRow[];
   unseen?: Unseen[];
   namespaces?: string[];
+  trouble?: string;
 }
 
 export interface Delta {
@@ -86,6 +87,7 @@ export interface Delta {
   goneGangs?: string[];
   queues?: QueueRow[];
   levels?: string[];
+  trouble?: string;
 }
 
 export interface Member {

@@ -72,10 +72,12 @@ class Delta(Struct, frozen=True, kw_only=True):
     queues: tuple[QueueRow, ...] | None = None
     """All of them, if one changed."""
     levels: tuple[str, ...] | None = None
+    trouble: str | None = None
+    """Why what is shown may be out of date; empty when it no longer is."""
 
     def __bool__(self) -> bool:
         changed = self.nodes or self.gangs or self.gone_nodes or self.gone_gangs
-        return bool(changed) or self.queues is not None or self.levels is not None
+        return bool(changed) or any(each is not None for each in (self.queues, self.levels, self.trouble))
 
 
 class State(Struct, frozen=True, kw_only=True):
@@ -93,6 +95,8 @@ class State(Struct, frozen=True, kw_only=True):
     unseen: tuple[Unseen, ...] = ()
     namespaces: tuple[str, ...] | None = None
     """Those whose pods are shown; ``None`` for all."""
+    trouble: str = ""
+    """Why what is shown may be out of date."""
 
 
 def text_of(key: GangKey) -> str:

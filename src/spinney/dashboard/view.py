@@ -20,7 +20,7 @@ from spinney.dashboard.board import Board
 from spinney.dashboard.feed import Feed
 from spinney.dashboard.history import EVICTIONS, SAMPLE_SECONDS
 from spinney.dashboard.rights import Scope, readable
-from spinney.dashboard.rows import State
+from spinney.dashboard.rows import Delta, State
 from spinney.gangs.membership import membership
 from spinney.gangs.sources import bare
 from spinney.kube.cache import Change, WatchCache
@@ -80,6 +80,7 @@ class View:
         self._caches: dict[tuple[Resource, str | None], WatchCache[Any]] = {}
         self._changed = asyncio.Event()
         self._encoded: tuple[str, bytes] | None = None
+        self._trouble = ""
 
     async def wait_until_ready(self) -> None:
         """Wait until everything has been read once; raises what keeps it from being read."""
@@ -148,9 +149,17 @@ class View:
                 raise
             except KubeError as error:
                 log.info("rights not asked", source=self.source, error=str(error))
+                self._say(f"the API server does not answer, so this may be out of date: {' '.join(str(error).split())}")
                 continue
+            self._say("")
             if found != scope:
                 return
+
+    def _say(self, trouble: str) -> None:
+        """Tell viewers whether what they see may be out of date, where that has changed."""
+        if trouble != self._trouble:
+            self._trouble = trouble
+            self.feed.publish(encode(Delta(at=self.runtime.clock.now(), trouble=trouble)))
 
     def _cache(self, kind: Resource, namespace: str | None, field_selector: str | None = None) -> WatchCache[Any]:
         type_: Any = {POD: Pod}.get(kind) or KINDS.get(kind, JSON)
@@ -227,6 +236,7 @@ class View:
                 queues=board.queue_rows,
                 unseen=self.scope.unseen,
                 namespaces=self.scope.namespaces,
+                trouble=self._trouble,
             )
             self._encoded = (self.feed.id, encode(state))
         return self._encoded[1]
