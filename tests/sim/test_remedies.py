@@ -131,6 +131,17 @@ def test_a_rack_that_is_too_small_leads_to_a_wider_level_or_more_nodes(runtime: 
     assert any(text.startswith("add 2 nodes like gpu-000 (8 GPUs each) in rack") for text in found)
 
 
+def test_new_nodes_are_wanted_somewhere_only_where_a_level_is_required(runtime: Runtime) -> None:
+    """A gang that may lie anywhere is told how many nodes to add, and not in which rack."""
+    cluster = Cluster("1x8")
+    cluster.gang("train", pods=2, gpus=8)
+    _, found = found_for(cluster.snapshot(), "train", runtime)
+    adding = [remedy.text for remedy in found.remedies if "add " in remedy.text]
+
+    assert adding
+    assert not any(" in a new " in text or " in rack" in text for text in adding)
+
+
 def test_a_gang_that_starts_by_itself_is_told_so(runtime: Runtime) -> None:
     """A gang that only waits for evictions under way needs no change."""
     cluster = Cluster("2x8")

@@ -143,8 +143,8 @@ def _adding(situation: Situation, like: Node, near: Mapping[str, str] | None) ->
     domain = dict(near) if near is not None else dict.fromkeys(situation.level_keys, "new")
     gpus = value(like.status.allocatable.get(GPU, 0))
     where = ""
-    if situation.level_keys:
-        finest = situation.level_keys[-1] if situation.required_key is None else situation.required_key
+    if situation.required_key is not None:  # otherwise it does not matter where they are
+        finest = situation.required_key
         level = finest.rpartition("/")[2]
         where = f" in {level} {domain[finest]}" if near is not None and finest in domain else f" in a new {level}"
 
