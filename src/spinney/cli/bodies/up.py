@@ -1,6 +1,7 @@
 """``spinney up``: an embedded cluster in the foreground, for kubectl and everything else that speaks Kubernetes."""
 
 import asyncio
+import gc
 import shlex
 from contextlib import AsyncExitStack
 from dataclasses import replace
@@ -120,6 +121,7 @@ async def run(
                     await asyncio.get_running_loop().create_future()
                 finally:
                     echo(f"\nstopping the operator, the schedulers and {nodes} simulated nodes ...", err=True)
+                    gc.freeze()  # a process that ends need not look through a cluster's objects for cycles
         finally:
             cluster.server.close()
     except ExceptionGroup as failed:
