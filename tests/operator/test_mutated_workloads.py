@@ -25,8 +25,8 @@ from spinney.api.compute_domains import compute_domain_crd
 from spinney.api.grove import CLUSTER_TOPOLOGY_BINDING, POD_CLIQUE_SET
 from spinney.api.struct import JSON
 from spinney.backends.builtin import every_backend
+from spinney.backends.documents import steps
 from spinney.cli import main
-from spinney.cli.manifests.fields import steps
 from spinney.kube.client import Client
 from spinney.kube.crds import install_crds
 from spinney.kube.errors import ApiError

@@ -30,7 +30,9 @@ for name in COMMANDS:
         needing.append(name)
 run = CliRunner().invoke
 checks = {{name: run(main, [name, "--check"]).exit_code for name in ("scheduler", "coscheduler")}}
-told = {{command[0]: run(main, command).output for command in (["up"], ["demo"], ["validate", "-f", {manifest!r}])}}
+file = ["-f", {manifest!r}]
+commands = (["up"], ["demo"], ["validate", *file], ["simulate", {manifest!r}, *file])
+told = {{command[0]: run(main, command).output for command in commands}}
 print(json.dumps({{"needing": needing, "checks": checks, "told": told}}))
 """
 

@@ -25,6 +25,7 @@ MAX_PARTS: Final = 1_000_000
 """How many parts a document may come to; aliases of aliases come to far more in a few lines."""
 LARGE: Final = 1 << 20
 """Characters from which on a document was printed by a program, not written by a person."""
+_STEP: Final = re.compile(r"\.?([^.\[\]]+)|\[([^\]]*)\]")
 
 
 @dataclass(frozen=True)
@@ -195,6 +196,14 @@ def spelled(path: tuple[Step, ...]) -> str:
     return text.removeprefix(".")
 
 
+def steps(path: str) -> tuple[Step, ...]:
+    """Return the parts of a field path such as ``spec.cliques[0].labels[app]``."""
+    found: list[Step] = []
+    for name, index in _STEP.findall(path):
+        found.append(name if name else int(index) if index.isdecimal() else index)
+    return tuple(found)
+
+
 def _said(error: yaml.MarkedYAMLError) -> str:
     """Return what is wrong, and what to do about the faults that people make most."""
     problem = error.problem or "not valid YAML"
@@ -290,12 +299,9 @@ def _bare(kind: msgspec.inspect.Type) -> msgspec.inspect.Type:
             return kind
 
 
-_STEP = re.compile(r"\.([^.\[`]+)|\[(\d+)\]")
-
-
 def _path_of(where: str) -> tuple[Step, ...]:
     """Return the path in a msgspec message such as ``$.profiles[0].name``."""
-    return tuple(int(index) if index else name for name, index in _STEP.findall(where.strip("`").removeprefix("$")))
+    return steps(where.strip("`").removeprefix("$"))
 
 
 def _named(value: object) -> str:

@@ -7,11 +7,10 @@ import click
 
 from spinney.api.resource import Resource
 from spinney.api.struct import JSON
-from spinney.backends.documents import Problem
+from spinney.backends.documents import Problem, steps
 from spinney.cli.clusters.choosing import ClusterChoice
 from spinney.cli.clusters.coming_up import until_ready
 from spinney.cli.clusters.connecting import Connection, advice, with_cluster
-from spinney.cli.manifests.fields import steps
 from spinney.cli.manifests.objects import Manifest, read, resource_for
 from spinney.cli.terminal.output import echo
 from spinney.kube.errors import Conflict, Invalid, KubeError, NotFound

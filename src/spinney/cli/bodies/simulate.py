@@ -13,7 +13,6 @@ from spinney.api.core import NODE
 from spinney.api.podgang import POD_GANG, PodGang
 from spinney.cli.clusters.choosing import DEFAULT_NAMESPACE, ClusterChoice
 from spinney.cli.clusters.reading import print_unseen, snapshot_of
-from spinney.cli.manifests.judging import setting_of, verdict_on
 from spinney.cli.manifests.objects import Manifest, read
 from spinney.cli.settings.contenders import contenders
 from spinney.cli.settings.plugin_files import PluginText, session_policies
@@ -120,6 +119,9 @@ def _with_workload(
     surroundings = Surroundings.of(taken, runtime.clock.now(), namespace=namespace or DEFAULT_NAMESPACE)
     if not files:
         return taken
+    # Manifests are held to the schemas of their kinds, which only the extra `embedded` can compile; a snapshot is not.
+    from spinney.cli.manifests.judging import setting_of, verdict_on  # noqa: PLC0415
+
     manifests = read(tuple(files))
     setting = setting_of(None, manifests)
     problems = [problem for manifest in manifests for problem in verdict_on(manifest, setting).problems]

@@ -2,8 +2,7 @@
 
 from pathlib import Path
 
-from spinney.backends.documents import InvalidDocument, Problem, decode, parse
-from spinney.cli.manifests.fields import steps
+from spinney.backends.documents import InvalidDocument, Problem, decode, parse, steps
 from spinney.nodes import ClusterSpec, InvalidClusterSpec
 
 

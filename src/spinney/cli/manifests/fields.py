@@ -8,11 +8,10 @@ misspelt there would be dropped without a word when the object is made from it.
 
 import copy
 import json
-import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cache
-from typing import Any, Final
+from typing import Any
 
 from spinney.api.builtin_fields import field_table
 from spinney.api.builtin_fields.misfits import UnknownField, WrongValue, misfits
@@ -22,11 +21,9 @@ from spinney.api.resource import Resource
 from spinney.api.schema.structural import structural_schema
 from spinney.api.schema.validate_carried import NEWEST
 from spinney.api.struct import JSON
-from spinney.backends.documents import Document, Problem, Step, nearest
+from spinney.backends.documents import Document, Problem, Step, nearest, steps
 from spinney.server.crd.structure import fill_defaults, prune
 from spinney.server.crd.validation import SchemaValidator
-
-_STEP: Final = re.compile(r"\.?([^.\[\]]+)|\[([^\]]*)\]")
 
 Report = Callable[[tuple[Step, ...], str], None]
 
@@ -77,14 +74,6 @@ def builtin_field_problems(api_version: str, kind: str, document: Document) -> l
         elif name not in {"apiVersion", "kind"}:
             report((str(name),), f"unknown key; {nearest(str(name), list(message.by_name))}")
     return problems
-
-
-def steps(path: str) -> tuple[Step, ...]:
-    """Return the parts of a field path such as ``spec.cliques[0].labels[app]``."""
-    found: list[Step] = []
-    for name, index in _STEP.findall(path):
-        found.append(name if name else int(index) if index.isdecimal() else index)
-    return tuple(found)
 
 
 def schema_faults(kind: type, document: Document) -> list[tuple[str, str]]:

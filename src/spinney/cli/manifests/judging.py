@@ -33,9 +33,9 @@ from spinney.api.schema.validate_pod_groups import validate_coscheduling_pod_gro
 from spinney.api.schema.validate_topology_binding import validate_topology_binding
 from spinney.api.struct import convert, to_json
 from spinney.backends import Profile, Rejected, TopologyAware, every_backend
-from spinney.backends.documents import Document, InvalidDocument, Problem, Step, decode, nearest
+from spinney.backends.documents import Document, InvalidDocument, Problem, Step, decode, nearest, steps
 from spinney.backends.kube import KubeScheduler, KubeSchedulerConfig
-from spinney.cli.manifests.fields import builtin_field_problems, field_problems, is_builtin, schema_faults, steps
+from spinney.cli.manifests.fields import builtin_field_problems, field_problems, is_builtin, schema_faults
 from spinney.cli.manifests.objects import Manifest
 from spinney.cli.manifests.offline_backends import NeedsCluster, judge
 from spinney.operator.admission.rules import filled
