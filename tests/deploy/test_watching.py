@@ -127,13 +127,13 @@ async def scrape() -> dict[str, str]:
         client = Client(InProcessTransport(server), runtime)
         await install_crds(client)
         names = ("operator", "grouper", "scheduler", "coscheduler")
+        stack.callback(runtime.executor.close)  # after those who use it have stopped
         addresses = {name: await stack.enter_async_context(running(client, name)) for name in names}
         await a_busy_cluster(client)
         texts = {}
         for name, address in addresses.items():
             async with session.get(address) as answer:
                 texts[name] = await answer.text()
-        stack.callback(runtime.executor.close)
         return texts
 
 

@@ -54,6 +54,29 @@ async def test_a_server_is_trusted_by_its_authority(tmp_path: Path) -> None:
             await seen_by(HttpTransport(Endpoint(server.url)))
 
 
+async def test_a_stream_given_up_while_it_is_being_opened_leaves_nothing_open(tmp_path: Path) -> None:
+    """Whenever a command ends its watches, also during the TLS handshake, no connection outlives its event loop."""
+    authority = Authority()
+
+    async def read(transport: HttpTransport) -> None:
+        async with transport.stream(Request("GET", "/watch")) as stream:
+            await drained(stream)
+
+    async def command(url: str, steps: int) -> None:
+        transport = HttpTransport(Endpoint(url, authorities=authority.pem))
+        watches = [asyncio.create_task(read(transport)) for _ in range(10)]
+        for _ in range(steps):
+            await asyncio.sleep(0)
+        for watch in watches:
+            watch.cancel()
+        await asyncio.wait(watches)
+        await transport.close()
+
+    async with serving(pair=authority.server("127.0.0.1"), directory=tmp_path) as server:
+        for steps in range(0, 400, 10):
+            await asyncio.to_thread(asyncio.run, command(server.url, steps))
+
+
 async def test_verification_can_be_skipped(tmp_path: Path) -> None:
     """With insecure-skip-tls-verify any certificate will do."""
     async with serving(pair=Authority().server("elsewhere.example"), directory=tmp_path) as server:

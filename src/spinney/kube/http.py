@@ -22,6 +22,7 @@ from spinney.kube.errors import ConnectionFailed, ConnectionRefused, ConnectionT
 from spinney.kube.tls import ClientCertificate, client_context
 from spinney.kube.transport import Request, Response, joined
 
+CLOSE_SECONDS = 1.0
 READ_BUFFER = 1 << 18
 USER_AGENT = "spinney"
 
@@ -48,6 +49,7 @@ class HttpTransport:
         encoding = "gzip" if endpoint.compression else "identity"
         self._always = (("user-agent", USER_AGENT), ("accept-encoding", encoding))
         self._session: aiohttp.ClientSession | None = None
+        self._beginning: set[asyncio.Task[aiohttp.ClientResponse]] = set()
         self._contexts: dict[ClientCertificate | None, ssl.SSLContext] = {}
         self._connections: dict[ClientCertificate | None, Connections] = {}
 
@@ -73,9 +75,13 @@ class HttpTransport:
             _cut(response)
 
     async def close(self) -> None:
-        """Close every connection."""
+        """Close every connection; one that is just being made has a moment to come about."""
         for connections in self._connections.values():
             await connections.close()
+        if self._beginning:
+            _, late = await asyncio.wait(self._beginning, timeout=CLOSE_SECONDS)
+            for each in late:
+                each.cancel()
         if self._session is not None:
             await self._session.close()
 
@@ -103,10 +109,21 @@ class HttpTransport:
         return connections
 
     async def _begin(self, request: Request, credential: Credential) -> aiohttp.ClientResponse:
-        """Return an answer whose head has come; its body may take as long as it likes."""
+        """Return an answer whose head has come; its body may take as long as it likes.
+
+        A connection that is cancelled during its TLS handshake is never closed by asyncio. So whoever no longer waits
+        for an answer does not cancel it: it is ended when it comes.
+        """
+        beginning = asyncio.create_task(self._open(request, credential, seconds=None))
+        self._beginning.add(beginning)
+        beginning.add_done_callback(self._beginning.discard)
         with translated(self._where(request)):
-            async with asyncio.timeout(request.timeout):
-                return await self._open(request, credential, seconds=None)
+            try:
+                async with asyncio.timeout(request.timeout):
+                    return await asyncio.shield(beginning)
+            except (asyncio.CancelledError, TimeoutError):
+                beginning.add_done_callback(_cut_unwanted)
+                raise
 
     async def _open(self, request: Request, credential: Credential, *, seconds: float | None) -> aiohttp.ClientResponse:
         secure = self._base.startswith("https:")
@@ -188,6 +205,12 @@ def _cut(response: aiohttp.ClientResponse) -> None:
     if connection is not None and connection.transport is not None:
         connection.transport.abort()
     response.close()
+
+
+def _cut_unwanted(beginning: asyncio.Task[aiohttp.ClientResponse]) -> None:
+    """End an answer that nobody waits for any more; that there was none is no news to anybody."""
+    if not beginning.cancelled() and beginning.exception() is None:
+        _cut(beginning.result())
 
 
 def _say(problem: Exception) -> str:
