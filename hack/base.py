@@ -56,9 +56,10 @@ def _manifest(url: str) -> Answer:
     try:
         return _get(url)
     except urllib.error.HTTPError as error:
-        if error.code != 401:
-            raise
-        wanted = dict(re.findall(r'(\w+)="([^"]*)"', error.headers["WWW-Authenticate"]))
+        with error:  # it is an open answer, too
+            if error.code != 401:
+                raise
+            wanted = dict(re.findall(r'(\w+)="([^"]*)"', error.headers["WWW-Authenticate"]))
     query = urllib.parse.urlencode({key: wanted[key] for key in ("service", "scope") if key in wanted})
     token = json.loads(_get(f"{wanted['realm']}?{query}").body)["token"]
     return _get(url, token)

@@ -271,8 +271,8 @@ class Advisor:
             sentences.append("it starts without a change, once the schedulers have done what they are about to do")
         told = history_of.newest((*history_of.said_of_pods(pending), *said_of_group))
         repeated = told is not None and told.message in {condition_message(each) for each in explanations}
-        if told is not None and not repeated and (explanations or placeable):
-            sentences.append(_differs(told, placeable=placeable))
+        if told is not None and placeable:
+            sentences.append(_differs(told))
         return Answer(
             subject=subject,
             namespace=namespace,
@@ -416,11 +416,13 @@ def _recorded(told: Said, now: datetime) -> str:
     return f"{told.who}{when}: {told.message}"
 
 
-def _differs(told: Said, *, placeable: bool) -> str:
-    """Return that the scheduler said something else than the simulation finds, and why that may be."""
-    found = "places it" if placeable else "gives another reason"
+def _differs(told: Said) -> str:
+    """Return that the simulation places what the scheduler refused, and why that may be.
+
+    Reasons are not compared: each scheduler has its own words for the same one.
+    """
     return (
-        f"{told.who} refused it, and this simulation {found}: the cluster has changed since, or the scheduler's "
+        f"{told.who} refused it, and this simulation places it: the cluster has changed since, or the scheduler's "
         "configuration is another; --config names its file"
     )
 

@@ -26,7 +26,7 @@ def container_faults(spec: JSON, path: str, *, template: bool) -> Iterator[Field
     if spec.get("ephemeralContainers"):
         yield forbidden(f"{path}.ephemeralContainers", "cannot be set on create; use the pod's subresource")
     if not spec.get("containers"):
-        yield required(f"{path}.containers", "a pod needs at least one container")
+        yield required(f"{path}.containers")
     volumes = {volume.get("name") for volume in objects(spec.get("volumes"))}
     claims = {claim.get("name") for claim in objects(spec.get("resourceClaims"))}
     seen: set[str] = set()
