@@ -78,7 +78,9 @@ def test_containers_start_in_order(release: Machine) -> None:
     leader, worker = pods["ordered-0-leader"], pods["ordered-0-worker"]
     assert leader["spec"]["schedulerName"] == worker["spec"]["schedulerName"] == "spinney-scheduler"
     assert started(worker) >= ready_since(leader)
-    assert [line for line in release.logs("grove-operator") if line["level"] in ("warning", "error")] == []
+    logged = [line for line in release.logs("grove-operator") if line["level"] in ("warning", "error")]
+    # For some seconds after a CRD was made the API server answers watches of its kind with 429, and says so.
+    assert [line for line in logged if line.get("error") != "storage is (re)initializing"] == []
 
 
 def test_a_rolling_update_replaces_every_pod(release: Machine) -> None:

@@ -28,6 +28,7 @@ def installed(cluster: Machine, printed: Path) -> Machine:
     """An installation of them."""
     cluster.kubectl("apply", "--server-side", "--force-conflicts", "-f", str(printed))
     cluster.rolled_out()
+    cluster.reviewed()
     return cluster
 
 
