@@ -176,9 +176,10 @@ class Controllers(RuleBasedStateMachine):
 
     @invariant()
     def no_pod_goes_while_its_gang_becomes_initialized(self) -> None:
-        """The deletion of a member and the writing of ``Initialized`` are never under way at once."""
+        """The deletion of a member that exists and the writing of ``Initialized`` are never under way at once."""
         initializing = {each.target for each in self.initializations if each.under_way}
-        assert not initializing & {PODS[each.target] for each in self.deletions if each.under_way}
+        going = [each for each in self.deletions if each.under_way and self.stored.get(each.target) is each.pod]
+        assert not initializing & {PODS[each.target] for each in going}
 
     @invariant()
     def nobody_waits_for_nothing(self) -> None:
