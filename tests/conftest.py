@@ -157,10 +157,10 @@ async def _real_cluster(plane: ControlPlane) -> AsyncIterator[Cluster]:
         namespace: str = created["metadata"]["name"]
         await _service_account_of(client, namespace)
         yield Cluster("real", client, runtime, namespace, kubeconfig=plane.kubeconfig, server=None, plane=plane)
+        await client.delete(NAMESPACE, namespace)  # first: from now on no controller makes another pod in it
         await client.delete_collection(POD, namespace, grace_period_seconds=0)
         await client.delete_collection(NODE)
         await client.delete_collection(LEASE, "kube-node-lease")
-        await client.delete(NAMESPACE, namespace)
     finally:
         await client.transport.close()
         runtime.executor.close()

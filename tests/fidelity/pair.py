@@ -69,8 +69,11 @@ async def paired(controlplane: ControlPlane) -> AsyncIterator[Pair]:
             pair = Pair(real.transport, InProcessTransport(server), f"parity-{runtime.uid()[:8]}")
             await pair.ask(Exchange("POST", "/api/v1/namespaces", {"metadata": {"name": "{ns}"}}))
             await pair.until(Exchange("GET", "/api/v1/namespaces/{ns}/serviceaccounts/default"))
-            yield pair
-            await pair.ask(Exchange("DELETE", "/api/v1/namespaces/{ns}"))
+            try:
+                yield pair
+            finally:  # a later test's schedulers would see these pods
+                await pair.ask(Exchange("DELETE", "/api/v1/namespaces/{ns}"))
+                await pair.ask(Exchange("DELETE", "/api/v1/namespaces/{ns}/pods", query={"gracePeriodSeconds": "0"}))
     finally:
         await real.transport.close()
         runtime.executor.close()

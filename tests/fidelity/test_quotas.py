@@ -21,6 +21,7 @@ pytestmark = [pytest.mark.real, pytest.mark.timeout(300)]
 
 RANGES = "/api/v1/namespaces/{ns}/limitranges"
 _ATTEMPTS = 400
+_FORBIDDEN = 403
 
 
 def _pod(name: str, requests: JSON | None = None, limits: JSON | None = None, **spec: Any) -> JSON:
@@ -227,11 +228,11 @@ async def test_quotas_and_limits_are_enforced_alike(controlplane: ControlPlane, 
 
 
 async def _both(pair: Pair, exchange: Exchange) -> tuple[Any, Any]:
-    """Ask both; read a quota again until the real server has counted."""
+    """Ask both; ask the real server again what changes nothing: it counts late, and walks quotas in no order."""
+    ours = await _said(pair.embedded, exchange, pair.namespace)
     for _ in range(_ATTEMPTS):
-        ours = await _said(pair.embedded, exchange, pair.namespace)
         real = await _said(pair.real, exchange, pair.namespace)
-        if real == ours or exchange.method != "GET":
+        if real == ours or (exchange.method != "GET" and real["code"] != _FORBIDDEN):
             break
         await asyncio.sleep(0.05)
     return real, ours
