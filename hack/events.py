@@ -252,7 +252,7 @@ COMPUTED: Final = {
     "spinney.reporting.kai_groups": {"Unschedulable", "SchedulerError"},  # the verdict's word
     "spinney.binding.evicting": {"Evict", "GangReleased"},  # the disruption's word
     "spinney.reporting.pod_groups": {"Scheduled"},  # the verdict's word
-    "spinney.coscheduling.group_status": {"Preempting"},  # what the process tells about
+    "spinney.coscheduling.process.group_status": {"Preempting"},  # what the process tells about
     "spinney.operator.status.last_errors": {"NameTaken", "MissingTemplate", "TooLarge"},  # the error's name
     "spinney.operator.controllers.podcliqueset": {"NameTaken", "MissingTemplate", "TooLarge"},  # the error's name
     "spinney.operator.controllers.podgang": {"BackendNotEnabled", "SyncFailed"},  # given by the caller

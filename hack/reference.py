@@ -22,9 +22,9 @@ from spinney.backends.builtin import BACKENDS
 from spinney.cli import COMMANDS, main
 from spinney.cli.installing.alerts import ALERTS
 from spinney.cli.options import DescribedArgument
-from spinney.coscheduling.configuration import CoschedulerConfiguration
-from spinney.coscheduling.metrics import CoschedulingMetrics
+from spinney.coscheduling.cycle.metrics import CoschedulingMetrics
 from spinney.coscheduling.plugins.coscheduling import CoschedulingArguments
+from spinney.coscheduling.process.configuration import CoschedulerConfiguration
 from spinney.dashboard.serving import DashboardMetrics
 from spinney.grouping.configuration import GrouperConfiguration
 from spinney.kube.metrics import KubeMetrics

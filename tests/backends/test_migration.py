@@ -20,7 +20,7 @@ from spinney.api.grove import POD_CLIQUE_SET
 from spinney.api.meta import Condition
 from spinney.api.podgang import BACKEND_READY, POD_GANG, PodGang
 from spinney.backends import every_backend
-from spinney.coscheduling.configuration import CoschedulerConfiguration
+from spinney.coscheduling.process.configuration import CoschedulerConfiguration
 from spinney.kube.client import Client
 from spinney.kube.errors import ApiError
 from spinney.nodes import ClusterSpec

@@ -30,19 +30,19 @@ from spinney.binding.device_claims import DeviceClaims
 from spinney.binding.volumes import LateVolumes
 from spinney.cluster.pods import PodKey, PodRecord
 from spinney.cluster.state import ClusterState
-from spinney.coscheduling.configuration import CoschedulerConfiguration, make_profile, parse_configuration
+from spinney.coscheduling.cycle.metrics import CoschedulingMetrics
+from spinney.coscheduling.cycle.queue import SchedulingQueue
+from spinney.coscheduling.cycle.scheduler import Refused, Scheduler
+from spinney.coscheduling.feasibility.judging import Judge
+from spinney.coscheduling.feasibility.nominations import Nominations
 from spinney.coscheduling.framework import SUCCESS, Bind, CycleState, Handle, PluginRegistry, Services, Status
-from spinney.coscheduling.group import Group
-from spinney.coscheduling.groups import Groups
-from spinney.coscheduling.intake import Intake
-from spinney.coscheduling.judging import Judge
-from spinney.coscheduling.metrics import CoschedulingMetrics
-from spinney.coscheduling.nominations import Nominations
+from spinney.coscheduling.groups.book import Groups
+from spinney.coscheduling.groups.group import Group
+from spinney.coscheduling.groups.waiting import WaitingPods
 from spinney.coscheduling.plugins import BUILT_IN, DEFAULT_PLUGINS
 from spinney.coscheduling.plugins.coscheduling import Coscheduling
-from spinney.coscheduling.queue import SchedulingQueue
-from spinney.coscheduling.scheduler import Refused, Scheduler
-from spinney.coscheduling.waiting import WaitingPods
+from spinney.coscheduling.process.configuration import CoschedulerConfiguration, make_profile, parse_configuration
+from spinney.coscheduling.process.intake import Intake
 from spinney.gangs.intake import ClusterIntake
 from spinney.kube.cache import Change
 from spinney.kube.client import Client

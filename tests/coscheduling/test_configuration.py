@@ -11,7 +11,6 @@ from spinney.api.meta import ObjectMeta
 from spinney.api.workload_v1alpha1 import GangPolicy
 from spinney.api.workload_v1alpha2 import SchedulingConstraints, SchedulingPolicy, TopologyKey
 from spinney.api.workload_v1beta1 import PodGroup, PodGroupSpec
-from spinney.coscheduling.configuration import InvalidConfiguration, load_configuration, parse_configuration
 from spinney.coscheduling.framework import (
     CycleState,
     Handle,
@@ -22,6 +21,7 @@ from spinney.coscheduling.framework import (
 )
 from spinney.coscheduling.plugins import BUILT_IN
 from spinney.coscheduling.plugins.unkept import KEEPERS
+from spinney.coscheduling.process.configuration import InvalidConfiguration, load_configuration, parse_configuration
 from spinney.kube.cache import Change
 from spinney.kube.keys import Key
 

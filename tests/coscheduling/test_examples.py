@@ -12,10 +12,10 @@ from click.testing import CliRunner
 from spinney.api.coscheduling import PodGroup
 from spinney.api.struct import convert
 from spinney.cli.commands.coscheduler import coscheduler
-from spinney.coscheduling.configuration import load_configuration
 from spinney.coscheduling.framework import PluginRegistry
 from spinney.coscheduling.framework.registry import ENTRY_POINTS
 from spinney.coscheduling.plugins import BUILT_IN
+from spinney.coscheduling.process.configuration import load_configuration
 from spinney.runtime import VirtualClock
 
 from .bench import Bench, a_node, a_pod

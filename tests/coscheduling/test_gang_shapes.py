@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from spinney.api.core import Affinity, PodAffinity, PodAffinityTerm
 from spinney.api.selectors import LabelSelector
-from spinney.coscheduling.configuration import parse_configuration
+from spinney.coscheduling.process.configuration import parse_configuration
 from spinney.runtime import run_virtual
 from tests.conftest import Cluster
 

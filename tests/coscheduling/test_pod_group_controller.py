@@ -8,7 +8,7 @@ import pytest
 from spinney.api.core import CONFIG_MAP, EVENT, POD, Pod, PodSpec, PodStatus
 from spinney.api.coscheduling import POD_GROUP, PodGroup, PodGroupSpec, PodGroupStatus
 from spinney.api.meta import Metadata, ObjectMeta
-from spinney.coscheduling.pod_group_controller import PodGroupController, next_status
+from spinney.coscheduling.process.pod_group_controller import PodGroupController, next_status
 from spinney.kube.manager import Manager
 from tests.conftest import Cluster
 

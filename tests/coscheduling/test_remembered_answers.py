@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 from spinney.api.core import Node, Taint
 from spinney.cluster.filters import FilterFramework
 from spinney.cluster.scores import ScoreFramework
+from spinney.coscheduling.feasibility.judging import candidate_of
 from spinney.coscheduling.framework import CycleState
-from spinney.coscheduling.judging import candidate_of
 from spinney.runtime import run_virtual
 
 from .bench import Bench, a_node, a_pod

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from spinney.api.core import NODE, POD, Pod, PodSchedulingGate, PodSpec
 from spinney.api.meta import Metadata
+from spinney.coscheduling.cycle.queue import BackoffTimes, SchedulingQueue
 from spinney.coscheduling.framework import (
     SUCCESS,
     Action,
@@ -18,7 +19,6 @@ from spinney.coscheduling.framework import (
     QueueSort,
     Status,
 )
-from spinney.coscheduling.queue import BackoffTimes, SchedulingQueue
 from spinney.kube.keys import Key
 from spinney.runtime import Clock
 

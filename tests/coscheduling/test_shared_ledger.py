@@ -6,7 +6,7 @@ from collections import Counter
 import pytest
 
 from spinney.api.kai import QUEUE
-from spinney.coscheduling.process import CoschedulerProcess
+from spinney.coscheduling.process.process import CoschedulerProcess
 from spinney.kube.manager import Manager
 from spinney.scheduler.config import SchedulerConfig
 from spinney.scheduler.intake.inventory import Inventory

@@ -5,7 +5,7 @@ from itertools import product
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spinney.coscheduling.needs import shortfall
+from spinney.coscheduling.groups.needs import shortfall
 from spinney.gangs.tree import GroupSet, Member, PodSet, satisfied
 
 

@@ -11,8 +11,8 @@ from spinney.api.coscheduling import POD_GROUP, PodGroup, PodGroupStatus
 from spinney.api.labels import COSCHEDULING_GROUP
 from spinney.api.resource import Resource
 from spinney.api.struct import JSON
-from spinney.coscheduling.configuration import CoschedulerConfiguration, parse_configuration
-from spinney.coscheduling.process import CoschedulerProcess
+from spinney.coscheduling.process.configuration import CoschedulerConfiguration, parse_configuration
+from spinney.coscheduling.process.process import CoschedulerProcess
 from spinney.kube.cache import Change, WatchCache
 from spinney.kube.client import Client
 from spinney.kube.crds import install_crds

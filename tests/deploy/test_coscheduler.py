@@ -15,7 +15,7 @@ from spinney.api import workload_v1beta1
 from spinney.api.resource_claims import DEVICE_CLASS, RESOURCE_CLAIM, RESOURCE_SLICE
 from spinney.api.struct import JSON
 from spinney.cli import main
-from spinney.coscheduling.configuration import parse_configuration
+from spinney.coscheduling.process.configuration import parse_configuration
 from tests.conftest import Cluster
 from tests.coscheduling.world import World, a_node, a_pod, a_world
 

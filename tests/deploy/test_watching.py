@@ -22,7 +22,7 @@ from spinney.cli.bodies.grouper import configured
 from spinney.cli.installing.alerts import ALERTS
 from spinney.cli.installing.dashboard import ROWS, dashboard
 from spinney.cli.processes import Process, managed
-from spinney.coscheduling.process import CoschedulerProcess
+from spinney.coscheduling.process.process import CoschedulerProcess
 from spinney.dashboard.prometheus import QUERIES
 from spinney.grouping.grouper import Grouper
 from spinney.kube.client import Client

@@ -12,7 +12,7 @@ from spinney.api.core import POD, Pod
 from spinney.api.struct import JSON
 from spinney.cluster.filters import Candidate, ClusterView, FilterFramework
 from spinney.cluster.scores import ScoreFramework
-from spinney.coscheduling.process import CoschedulerProcess
+from spinney.coscheduling.process.process import CoschedulerProcess
 from spinney.kube.client import Client
 
 from .stock import CLUSTERS, Answer, StockScheduler

@@ -30,7 +30,7 @@ from spinney.api.podgang import PodGang
 from spinney.api.resource import Resource
 from spinney.api.struct import JSON
 from spinney.backends.builtin import every_backend
-from spinney.coscheduling.process import CoschedulerProcess
+from spinney.coscheduling.process.process import CoschedulerProcess
 from spinney.kube.client import Client
 from spinney.nodes import Fleet, PodTimes
 from spinney.operator.configuration import InitContainer, check

@@ -18,7 +18,7 @@ from spinney.api.workload_v1beta1 import (
     PodGroupSpec,
     WorkloadReference,
 )
-from spinney.coscheduling.groups import Groups
+from spinney.coscheduling.groups.book import Groups
 from spinney.gangs.intake import ClusterIntake
 from spinney.gangs.tree import GangKey
 from spinney.scheduler.intake.inventory import Inventory

@@ -20,7 +20,6 @@ from spinney.backends.interface import Degradation, PodManifest, SchedulerBacken
 from spinney.backends.profiles import Profiles
 from spinney.cluster.scores import Scores
 from spinney.cluster.table import Mask, NodeTable
-from spinney.coscheduling.configuration import MULTI_POINT, CoschedulerConfiguration, PluginChoice, PluginSet
 from spinney.coscheduling.framework.points import (
     Bind,
     CycleState,
@@ -38,6 +37,7 @@ from spinney.coscheduling.framework.points import (
 from spinney.coscheduling.framework.registry import PluginRegistry as FrameworkRegistry
 from spinney.coscheduling.framework.status import SUCCESS, Code, Status
 from spinney.coscheduling.plugins import BUILT_IN
+from spinney.coscheduling.process.configuration import MULTI_POINT, CoschedulerConfiguration, PluginChoice, PluginSet
 from spinney.scheduler import Plugin, Session
 from spinney.scheduler.config import PluginOption
 from spinney.scheduler.framework.events import EventHandler

@@ -12,14 +12,14 @@ from dataclasses import dataclass, field, replace
 from spinney.backends.coscheduling import CoschedulingConfig
 from spinney.backends.kube import KubeSchedulerConfig
 from spinney.backends.profiles import Profile, Profiles
-from spinney.coscheduling.configuration import (
+from spinney.coscheduling.framework.registry import PluginRegistry as FrameworkRegistry
+from spinney.coscheduling.process.configuration import (
     CoschedulerConfiguration,
     PluginChoice,
     PluginSet,
     ProfileConfiguration,
 )
-from spinney.coscheduling.framework.registry import PluginRegistry as FrameworkRegistry
-from spinney.coscheduling.process import CoschedulerProcess
+from spinney.coscheduling.process.process import CoschedulerProcess
 from spinney.grouping.configuration import GrouperConfiguration as WrittenGrouperConfiguration
 from spinney.grouping.configuration import LoadedConfiguration as GrouperConfiguration
 from spinney.grouping.grouper import COMPONENT as GROUPER_COMPONENT

@@ -14,11 +14,11 @@ from spinney.cluster.filters import Candidate, FilterResult
 from spinney.cluster.filters.obstacles import obstacle
 from spinney.cluster.pods import PodKey, PodRecord
 from spinney.cluster.statuses import PodStatus
+from spinney.coscheduling.cycle.scheduler import Refused
+from spinney.coscheduling.feasibility.judging import Judge
 from spinney.coscheduling.framework.points import CycleState
-from spinney.coscheduling.group import Group
-from spinney.coscheduling.groups import Groups, membership
-from spinney.coscheduling.judging import Judge
-from spinney.coscheduling.scheduler import Refused
+from spinney.coscheduling.groups.book import Groups, membership
+from spinney.coscheduling.groups.group import Group
 from spinney.explain import Explanation, NodeNames, PodReport, Room, kube_message, pod_report
 from spinney.gangs.intake import ClusterIntake
 from spinney.gangs.sources import bare

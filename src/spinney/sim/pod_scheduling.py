@@ -16,24 +16,24 @@ from spinney.api.core import Pod
 from spinney.cluster.pods import PodKey, PodRecord
 from spinney.cluster.state import PodChange
 from spinney.cluster.statuses import PodStatus
-from spinney.coscheduling.composing import ComposedProfiles
-from spinney.coscheduling.configuration import (
+from spinney.coscheduling.cycle.metrics import CoschedulingMetrics
+from spinney.coscheduling.cycle.scheduler import Refused, Scheduler
+from spinney.coscheduling.feasibility.nominations import Nominations
+from spinney.coscheduling.framework import SUCCESS, PluginRegistry, QueuedPod, Services, Status
+from spinney.coscheduling.framework.points import Bind, CycleState
+from spinney.coscheduling.framework.status import PluginFailed
+from spinney.coscheduling.groups.book import Groups
+from spinney.coscheduling.groups.group import Group
+from spinney.coscheduling.groups.waiting import WaitingPods
+from spinney.coscheduling.plugins import BUILT_IN
+from spinney.coscheduling.process.composing import ComposedProfiles
+from spinney.coscheduling.process.configuration import (
     CoschedulerConfiguration,
     PluginChoice,
     PluginSet,
     ProfileConfiguration,
 )
-from spinney.coscheduling.framework import SUCCESS, PluginRegistry, QueuedPod, Services, Status
-from spinney.coscheduling.framework.points import Bind, CycleState
-from spinney.coscheduling.framework.status import PluginFailed
-from spinney.coscheduling.group import Group
-from spinney.coscheduling.groups import Groups
-from spinney.coscheduling.intake import Intake
-from spinney.coscheduling.metrics import CoschedulingMetrics
-from spinney.coscheduling.nominations import Nominations
-from spinney.coscheduling.plugins import BUILT_IN
-from spinney.coscheduling.scheduler import Refused, Scheduler
-from spinney.coscheduling.waiting import WaitingPods
+from spinney.coscheduling.process.intake import Intake
 from spinney.gangs.intake import ClusterIntake
 from spinney.kube.cache import Change
 from spinney.kube.keys import Key, key_of

@@ -19,11 +19,16 @@ from typing import Any
 import msgspec
 
 from spinney.backends.documents import nearest
-from spinney.coscheduling.configuration import MULTI_POINT, CoschedulerConfiguration, PluginArguments, PluginChoice
-from spinney.coscheduling.configuration import PluginSet as PointPlugins
 from spinney.coscheduling.framework.points import FrameworkPlugin
 from spinney.coscheduling.framework.registry import PluginRegistry as FrameworkRegistry
 from spinney.coscheduling.plugins import BUILT_IN as FRAMEWORK_PLUGINS
+from spinney.coscheduling.process.configuration import (
+    MULTI_POINT,
+    CoschedulerConfiguration,
+    PluginArguments,
+    PluginChoice,
+)
+from spinney.coscheduling.process.configuration import PluginSet as PointPlugins
 from spinney.scheduler.config import PluginOption, SchedulerConfig
 from spinney.scheduler.framework.plugin import Plugin, PluginRegistry
 from spinney.scheduler.plugins import default_registry

@@ -4,7 +4,7 @@ import asyncio
 
 from spinney.api.core import POD
 from spinney.api.resource_claims import DEVICE_CLASS, RESOURCE_CLAIM, RESOURCE_SLICE
-from spinney.coscheduling.configuration import CoschedulerConfiguration
+from spinney.coscheduling.process.configuration import CoschedulerConfiguration
 from spinney.kube.client import Client
 from spinney.scheduler.config import SchedulerConfig
 from spinney.sim.embedded import Schedulers, StackOptions

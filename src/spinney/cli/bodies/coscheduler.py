@@ -9,9 +9,13 @@ from spinney.cli.options import ProcessOptions
 from spinney.cli.processes import print_checked, run_process, until_cancelled
 from spinney.cli.settings.plugin_files import PluginText, policies_of
 from spinney.cli.terminal.logs import log_to_stderr
-from spinney.coscheduling.configuration import CoschedulerConfiguration, InvalidConfiguration, load_configuration
 from spinney.coscheduling.framework.registry import PluginRegistry
-from spinney.coscheduling.process import COMPONENT, CoschedulerProcess
+from spinney.coscheduling.process.configuration import (
+    CoschedulerConfiguration,
+    InvalidConfiguration,
+    load_configuration,
+)
+from spinney.coscheduling.process.process import COMPONENT, CoschedulerProcess
 from spinney.kube.client import Client
 from spinney.kube.manager import Manager
 from spinney.runtime import Runtime

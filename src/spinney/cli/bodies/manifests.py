@@ -17,7 +17,7 @@ from spinney.cli.installing.computed import operator_configuration
 from spinney.cli.installing.description import Setting
 from spinney.cli.installing.rights import kind_rights, rules
 from spinney.cli.installing.values import default_values, merged, read_values
-from spinney.coscheduling.configuration import InvalidConfiguration, load_configuration
+from spinney.coscheduling.process.configuration import InvalidConfiguration, load_configuration
 from spinney.grouping.configuration import load as load_grouper
 from spinney.grouping.loading import built_in
 from spinney.grouping.rules import RuleSet

@@ -12,7 +12,7 @@ import yaml
 from spinney.api import yaml_text
 from spinney.backends import every_backend
 from spinney.backends.documents import InvalidDocument
-from spinney.coscheduling import configuration as coscheduling
+from spinney.coscheduling.process import configuration as coscheduling
 from spinney.grouping.configuration import KIND as GROUPER_KIND
 from spinney.grouping.configuration import load as load_grouper
 from spinney.nodes import ClusterSpec

@@ -16,11 +16,11 @@ if TYPE_CHECKING:
     from spinney.binding.volumes import LateVolumes
     from spinney.cluster.budgets import Budgets
     from spinney.cluster.volumes import Volumes
-    from spinney.coscheduling.group import Group
-    from spinney.coscheduling.groups import Groups
-    from spinney.coscheduling.judging import Judge
-    from spinney.coscheduling.nominations import Nominations
-    from spinney.coscheduling.waiting import WaitingPods
+    from spinney.coscheduling.feasibility.judging import Judge
+    from spinney.coscheduling.feasibility.nominations import Nominations
+    from spinney.coscheduling.groups.book import Groups
+    from spinney.coscheduling.groups.group import Group
+    from spinney.coscheduling.groups.waiting import WaitingPods
 
 
 @dataclass(kw_only=True)

@@ -26,6 +26,8 @@ from spinney.cluster.pods import PodKey, PodRecord
 from spinney.cluster.resources import padded
 from spinney.cluster.statuses import ACTIVE_ALLOCATED
 from spinney.cluster.table import Mask, NodeTable
+from spinney.coscheduling.feasibility.room import demands, fitting, leaves_enough
+from spinney.coscheduling.feasibility.trial import Trial
 from spinney.coscheduling.framework.events import Action, ClusterEvent, EventHint, was_resized
 from spinney.coscheduling.framework.handle import Handle
 from spinney.coscheduling.framework.points import (
@@ -44,16 +46,14 @@ from spinney.coscheduling.framework.points import (
     StateKey,
 )
 from spinney.coscheduling.framework.status import SUCCESS, Code, Status
-from spinney.coscheduling.group import Group, GroupOrder, seconds
-from spinney.coscheduling.joint_bind import JointBind
+from spinney.coscheduling.groups.group import Group, GroupOrder, seconds
+from spinney.coscheduling.groups.joint_bind import JointBind
+from spinney.coscheduling.groups.waiting import TIMED_OUT
+from spinney.coscheduling.groups.wording import nodes_counted
 from spinney.coscheduling.plugins.arguments import read
 from spinney.coscheduling.plugins.default_preemption import FILTERED
 from spinney.coscheduling.plugins.group_preemption import NO_VICTIMS
 from spinney.coscheduling.plugins.in_flight import preempting
-from spinney.coscheduling.room import demands, fitting, leaves_enough
-from spinney.coscheduling.trial import Trial
-from spinney.coscheduling.waiting import TIMED_OUT
-from spinney.coscheduling.wording import nodes_counted
 from spinney.explain.amounts import amount
 from spinney.kube.keys import Key, key_of
 
@@ -80,7 +80,7 @@ class CoschedulingArguments(msgspec.Struct, frozen=True, forbid_unknown_fields=T
 
 
 class Coscheduling(QueueSort, PreEnqueue, PreFilter, Filter, PostFilter, Reserve, Permit, PreBind, PostBind):
-    """Groups of pods. Mutable state is in :class:`~spinney.coscheduling.groups.Groups`, which profiles share."""
+    """Groups of pods. Mutable state is in :class:`~spinney.coscheduling.groups.book.Groups`, which profiles share."""
 
     name = "Coscheduling"
     must_be_last = True

@@ -10,13 +10,13 @@ from typing import Any, Final
 from spinney.api.core import Pod
 from spinney.cluster.filters import FilterResult
 from spinney.cluster.pods import PodKey
+from spinney.coscheduling.feasibility.trial import Trial
+from spinney.coscheduling.feasibility.victims import VictimSearch, priority_of
 from spinney.coscheduling.framework.handle import Handle
 from spinney.coscheduling.framework.points import CycleState, PostFilter, PostFilterResult, StateKey
 from spinney.coscheduling.framework.status import Status
 from spinney.coscheduling.plugins.arguments import NoArguments, read
 from spinney.coscheduling.plugins.in_flight import awaits_victims
-from spinney.coscheduling.trial import Trial
-from spinney.coscheduling.victims import VictimSearch, priority_of
 from spinney.kube.keys import key_of
 
 FILTERED: Final[StateKey[FilterResult]] = StateKey("what the filters refused")

@@ -16,6 +16,7 @@ from spinney.binding.placement import ChosenDevice, ClaimAllocation, Placement
 from spinney.cluster.dra.allocating import GivenDevice, allocate
 from spinney.cluster.dra.book import MAX_CONSUMERS, ClaimBook, ClaimKey, ClaimState, claims_of
 from spinney.cluster.table import Mask, NodeTable
+from spinney.coscheduling.feasibility.trial import DEVICES
 from spinney.coscheduling.framework.events import Action, EventHint
 from spinney.coscheduling.framework.handle import Handle
 from spinney.coscheduling.framework.points import (
@@ -29,7 +30,6 @@ from spinney.coscheduling.framework.points import (
 )
 from spinney.coscheduling.framework.status import SUCCESS, Status
 from spinney.coscheduling.plugins.arguments import NoArguments, read
-from spinney.coscheduling.trial import DEVICES
 from spinney.kube.errors import KubeError
 from spinney.kube.keys import Key, key_of
 

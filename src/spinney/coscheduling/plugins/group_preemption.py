@@ -1,8 +1,8 @@
 """GroupPreemption: a group may take the place of pods of lower priority, for its whole quorum or not at all.
 
-Everything that is still needed is placed on copies of the cluster (:mod:`spinney.coscheduling.quorum`), with the
-topology keys of every level kept. Only if all of it finds a place are the victims taken, and each member is nominated
-for its node. A group that would still not fit costs nobody anything, and says so.
+Everything that is still needed is placed on copies of the cluster (:mod:`spinney.coscheduling.feasibility.quorum`),
+with the topology keys of every level kept. Only if all of it finds a place are the victims taken, and each member is
+nominated for its node. A group that would still not fit costs nobody anything, and says so.
 
 Members are tried one at a time, so a group that could lie in several domains, or needs only some of its parts, may have
 gone the wrong way. Before anybody is taken away for such a group it is therefore looked for a place for all of it on
@@ -15,15 +15,15 @@ from typing import Any, Final
 
 from spinney.api.core import Pod
 from spinney.cluster.pods import PodKey, PodRecord
+from spinney.coscheduling.feasibility.quorum import MemberStates, Plan, QuorumSearch, waiting_members
+from spinney.coscheduling.feasibility.victims import priority_of
 from spinney.coscheduling.framework.handle import Handle
 from spinney.coscheduling.framework.points import CycleState, PostFilter, PostFilterResult, StateKey
 from spinney.coscheduling.framework.status import SUCCESS, Status
-from spinney.coscheduling.group import Group
+from spinney.coscheduling.groups.group import Group
 from spinney.coscheduling.plugins.arguments import NoArguments, read
 from spinney.coscheduling.plugins.default_preemption import NEVER
 from spinney.coscheduling.plugins.in_flight import preempting
-from spinney.coscheduling.quorum import MemberStates, Plan, QuorumSearch, waiting_members
-from spinney.coscheduling.victims import priority_of
 from spinney.kube.keys import Key, key_of
 
 NO_VICTIMS: Final[StateKey[str]] = StateKey("why nobody was taken away for the group")

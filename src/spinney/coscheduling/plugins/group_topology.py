@@ -16,16 +16,16 @@ from spinney.api.core import NODE, POD, Pod
 from spinney.cluster.pods import PodRecord
 from spinney.cluster.statuses import ACTIVE_ALLOCATED, PodStatus
 from spinney.cluster.table import Mask, NodeTable
-from spinney.coscheduling.domains import confined, domain, members_in, value_on, values_in
+from spinney.coscheduling.feasibility.room import demands, fitting, left_over
 from spinney.coscheduling.framework.events import Action, EventHint
 from spinney.coscheduling.framework.handle import Handle
 from spinney.coscheduling.framework.points import CycleState, Filter, PostFilter, PostFilterResult, PreFilter
 from spinney.coscheduling.framework.status import SUCCESS, Status
-from spinney.coscheduling.group import Group
-from spinney.coscheduling.needs import Scope
+from spinney.coscheduling.groups.domains import confined, domain, members_in, value_on, values_in
+from spinney.coscheduling.groups.group import Group
+from spinney.coscheduling.groups.needs import Scope
 from spinney.coscheduling.plugins.arguments import NoArguments, read
 from spinney.coscheduling.plugins.in_flight import preempting
-from spinney.coscheduling.room import demands, fitting, left_over
 from spinney.kube.keys import Key, key_of
 
 

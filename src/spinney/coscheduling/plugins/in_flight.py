@@ -2,9 +2,9 @@
 
 from spinney.cluster.pods import PodRecord
 from spinney.cluster.statuses import PodStatus
+from spinney.coscheduling.feasibility.victims import priority_of
 from spinney.coscheduling.framework.handle import Services
-from spinney.coscheduling.group import Group
-from spinney.coscheduling.victims import priority_of
+from spinney.coscheduling.groups.group import Group
 from spinney.kube.keys import Key
 
 

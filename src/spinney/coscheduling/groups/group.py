@@ -15,7 +15,7 @@ from spinney.api.core import Pod
 from spinney.api.quantity import RawQuantity
 from spinney.cluster.pods import PodKey, PodRecord
 from spinney.cluster.statuses import ACTIVE_ALLOCATED, ALIVE, PodStatus
-from spinney.coscheduling.needs import Scope, choices, scopes_in, shortfall
+from spinney.coscheduling.groups.needs import Scope, choices, scopes_in, shortfall
 from spinney.gangs.sources import native
 from spinney.gangs.tree import DEFAULT_POD_SET, Gang, GangKey, Member, PodSet, satisfied
 from spinney.kube.keys import Key

@@ -25,11 +25,11 @@ from spinney.cluster.pods import PodKey, PodRecord
 from spinney.cluster.state import holding_of
 from spinney.cluster.statuses import ACTIVE_ALLOCATED
 from spinney.cluster.table import Mask
+from spinney.coscheduling.feasibility.judging import Judge
+from spinney.coscheduling.feasibility.rows import TableRows
+from spinney.coscheduling.feasibility.trial import Trial
 from spinney.coscheduling.framework import CycleState
-from spinney.coscheduling.groups import Groups
-from spinney.coscheduling.judging import Judge
-from spinney.coscheduling.rows import TableRows
-from spinney.coscheduling.trial import Trial
+from spinney.coscheduling.groups.book import Groups
 from spinney.gangs.tree import satisfied
 
 ROOM: Final = "NodeResourcesFit"

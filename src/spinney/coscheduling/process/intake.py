@@ -12,10 +12,10 @@ from spinney.api.core import NODE, POD, Node, Pod
 from spinney.api.labels import COSCHEDULING_GROUP
 from spinney.api.resource import Resource
 from spinney.cluster.pods import PodKey
+from spinney.coscheduling.cycle.queue import SchedulingQueue
+from spinney.coscheduling.feasibility.judging import Judge
 from spinney.coscheduling.framework import Action, ClusterEvent, Services, room_freed
 from spinney.coscheduling.framework.events import was_resized
-from spinney.coscheduling.judging import Judge
-from spinney.coscheduling.queue import SchedulingQueue
 from spinney.gangs.intake import ClusterIntake
 from spinney.kube.cache import Change
 from spinney.kube.keys import Key

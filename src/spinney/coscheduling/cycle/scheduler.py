@@ -19,6 +19,10 @@ from spinney.api.core import Pod
 from spinney.cluster.filters import FilterResult
 from spinney.cluster.pods import PodKey, PodRecord
 from spinney.cluster.statuses import PodStatus
+from spinney.coscheduling.cycle.metrics import CoschedulingMetrics
+from spinney.coscheduling.cycle.queue import SchedulingQueue
+from spinney.coscheduling.feasibility.judging import Judge
+from spinney.coscheduling.feasibility.victims import priority_of
 from spinney.coscheduling.framework import (
     ClusterEvent,
     Code,
@@ -32,12 +36,8 @@ from spinney.coscheduling.framework import (
 from spinney.coscheduling.framework.faults import InvalidAnswer, a_permission, a_status, nothing
 from spinney.coscheduling.framework.points import FILTER_FAILED, PostFilterResult
 from spinney.coscheduling.framework.status import PluginFailed
-from spinney.coscheduling.judging import Judge
-from spinney.coscheduling.metrics import CoschedulingMetrics
+from spinney.coscheduling.groups.waiting import WaitingPod
 from spinney.coscheduling.plugins.default_preemption import FILTERED
-from spinney.coscheduling.queue import SchedulingQueue
-from spinney.coscheduling.victims import priority_of
-from spinney.coscheduling.waiting import WaitingPod
 from spinney.kube.keys import Key
 
 log = structlog.get_logger()

@@ -13,9 +13,9 @@ from spinney.api import coscheduling
 from spinney.api.resource import Resource
 from spinney.api.time import timestamp
 from spinney.cluster.statuses import PodStatus
-from spinney.coscheduling.disruption import Disruption
-from spinney.coscheduling.group import Group
-from spinney.coscheduling.groups import Groups
+from spinney.coscheduling.groups.book import Groups
+from spinney.coscheduling.groups.group import Group
+from spinney.coscheduling.process.disruption import Disruption
 from spinney.gangs.sources import coscheduling as coscheduling_source
 from spinney.gangs.tree import GangKey
 from spinney.kube.cache import WatchCache

@@ -16,8 +16,8 @@ from spinney.cluster.pods import PodIndex, PodKey, PodRecord
 from spinney.cluster.state import ClusterState, holding_of
 from spinney.cluster.statuses import ACTIVE_USED
 from spinney.cluster.table import Holding
+from spinney.coscheduling.feasibility.nominations import Nomination
 from spinney.coscheduling.framework.points import CycleState, StateKey
-from spinney.coscheduling.nominations import Nomination
 
 DEVICES: Final[StateKey[ClaimBook]] = StateKey("device claims of a trial")
 """What filters look at instead of the cluster's claims while they are asked about a trial."""

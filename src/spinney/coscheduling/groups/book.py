@@ -12,7 +12,7 @@ from spinney.api.core import Pod
 from spinney.cluster.pods import PodKey, PodRecord
 from spinney.cluster.state import PodChange
 from spinney.cluster.statuses import ACTIVE_ALLOCATED, ALIVE
-from spinney.coscheduling.group import BOUND, Group, GroupOrder, terms_of
+from spinney.coscheduling.groups.group import BOUND, Group, GroupOrder, terms_of
 from spinney.gangs import composites
 from spinney.gangs.definitions import GangDefinitions
 from spinney.gangs.sources import coscheduling, native

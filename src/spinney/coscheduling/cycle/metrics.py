@@ -8,7 +8,7 @@ from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.registry import Collector
 
 from spinney.binding.gang_metrics import GangMetrics
-from spinney.coscheduling.queue import SchedulingQueue
+from spinney.coscheduling.cycle.queue import SchedulingQueue
 
 NO_QUEUE: Final = ""
 """The coscheduler knows no queues."""

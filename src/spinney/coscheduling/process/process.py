@@ -31,9 +31,9 @@ from spinney.binding.volumes import LateVolumes
 from spinney.cluster.pods import PodKey, PodRecord
 from spinney.cluster.state import PodChange
 from spinney.cluster.surroundings import Namespace
-from spinney.coscheduling.composing import ComposedProfiles
-from spinney.coscheduling.configuration import CoschedulerConfiguration
-from spinney.coscheduling.disruption import Disruption
+from spinney.coscheduling.cycle.metrics import CoschedulingMetrics
+from spinney.coscheduling.cycle.scheduler import FLUSH_SECONDS, Refused, Scheduler
+from spinney.coscheduling.feasibility.nominations import Nominations
 from spinney.coscheduling.framework import (
     PluginRegistry,
     QueuedPod,
@@ -41,16 +41,16 @@ from spinney.coscheduling.framework import (
     Status,
 )
 from spinney.coscheduling.framework.status import PluginFailed
-from spinney.coscheduling.group import Group
-from spinney.coscheduling.group_status import GroupConditions, ScheduleStart
-from spinney.coscheduling.groups import Groups
-from spinney.coscheduling.intake import Intake
-from spinney.coscheduling.metrics import CoschedulingMetrics
-from spinney.coscheduling.nominations import Nominations
-from spinney.coscheduling.pod_group_controller import PodGroupController
-from spinney.coscheduling.reporting import Reports
-from spinney.coscheduling.scheduler import FLUSH_SECONDS, Refused, Scheduler
-from spinney.coscheduling.waiting import WaitingPods
+from spinney.coscheduling.groups.book import Groups
+from spinney.coscheduling.groups.group import Group
+from spinney.coscheduling.groups.waiting import WaitingPods
+from spinney.coscheduling.process.composing import ComposedProfiles
+from spinney.coscheduling.process.configuration import CoschedulerConfiguration
+from spinney.coscheduling.process.disruption import Disruption
+from spinney.coscheduling.process.group_status import GroupConditions, ScheduleStart
+from spinney.coscheduling.process.intake import Intake
+from spinney.coscheduling.process.pod_group_controller import PodGroupController
+from spinney.coscheduling.process.reporting import Reports
 from spinney.gangs.intake import ClusterIntake
 from spinney.gangs.sources import coscheduling as coscheduling_source
 from spinney.gangs.tree import GangKey

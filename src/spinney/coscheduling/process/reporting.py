@@ -3,9 +3,9 @@
 from spinney.cluster.filters import FilterResult
 from spinney.cluster.pods import PodRecord
 from spinney.cluster.state import ClusterState
+from spinney.coscheduling.cycle.scheduler import Refused
 from spinney.coscheduling.framework import Code
-from spinney.coscheduling.scheduler import Refused
-from spinney.coscheduling.wording import nodes_counted
+from spinney.coscheduling.groups.wording import nodes_counted
 from spinney.explain.rendering import EVENT_BYTES, bounded
 from spinney.kube.keys import Key
 from spinney.reporting.pods import POD_SCHEDULED, SCHEDULER_ERROR, UNSCHEDULABLE, PodStatusWriter, PodVerdict

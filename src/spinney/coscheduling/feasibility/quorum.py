@@ -20,15 +20,15 @@ import numpy as np
 from spinney.cluster.pods import PodKey, PodRecord
 from spinney.cluster.statuses import ACTIVE_ALLOCATED, PodStatus
 from spinney.cluster.table import Mask, Matrix
-from spinney.coscheduling.domains import confined, domain, members_in, value_on, values_in
+from spinney.coscheduling.feasibility.judging import Judge
+from spinney.coscheduling.feasibility.room import demands, fitting
+from spinney.coscheduling.feasibility.trial import Trial
+from spinney.coscheduling.feasibility.victims import VictimSearch, priority_of
 from spinney.coscheduling.framework.handle import Services
 from spinney.coscheduling.framework.points import CycleState
-from spinney.coscheduling.group import Group
-from spinney.coscheduling.judging import Judge
-from spinney.coscheduling.needs import Scope
-from spinney.coscheduling.room import demands, fitting
-from spinney.coscheduling.trial import Trial
-from spinney.coscheduling.victims import VictimSearch, priority_of
+from spinney.coscheduling.groups.domains import confined, domain, members_in, value_on, values_in
+from spinney.coscheduling.groups.group import Group
+from spinney.coscheduling.groups.needs import Scope
 from spinney.kube.keys import Key
 
 _IN_VAIN: Final = 1000

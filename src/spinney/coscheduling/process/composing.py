@@ -4,13 +4,13 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from spinney.api.core import Pod
-from spinney.coscheduling.configuration import CoschedulerConfiguration, InvalidConfiguration, make_profile
+from spinney.coscheduling.cycle.queue import BackoffTimes, SchedulingQueue
+from spinney.coscheduling.feasibility.judging import Judge
 from spinney.coscheduling.framework import EventHint, Handle, PluginRegistry, Profile, QueuedPod, Services
 from spinney.coscheduling.framework.points import PreEnqueue
 from spinney.coscheduling.framework.status import PluginFailed
-from spinney.coscheduling.judging import Judge
 from spinney.coscheduling.plugins import BUILT_IN, DEFAULT_PLUGINS
-from spinney.coscheduling.queue import BackoffTimes, SchedulingQueue
+from spinney.coscheduling.process.configuration import CoschedulerConfiguration, InvalidConfiguration, make_profile
 
 
 @dataclass(frozen=True)

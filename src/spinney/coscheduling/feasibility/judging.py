@@ -3,9 +3,9 @@
 Pods that ask for the same under the same constraints have the same answer until a node changes. Per such *signature*
 one vector is kept, ``order[node]``: the score with the node's place among names below it, or -1 where the pod does not
 fit; the best node is its maximum, ties by name. When pods come and go, the ledger's journal names the rows, and only
-those are judged again (:mod:`spinney.coscheduling.rows`). This holds for pods about which other pods have no say. For
-spreading, affinity to pods, host ports, volumes and preferences that are weighed against one another, and while room is
-kept for a nominated pod, everything is computed anew.
+those are judged again (:mod:`spinney.coscheduling.feasibility.rows`). This holds for pods about which other pods have
+no say. For spreading, affinity to pods, host ports, volumes and preferences that are weighed against one another, and
+while room is kept for a nominated pod, everything is computed anew.
 """
 
 from collections.abc import Hashable
@@ -22,15 +22,15 @@ from spinney.cluster.pods import PodRecord
 from spinney.cluster.scores import ScoreFramework, Scores
 from spinney.cluster.state import ClusterState
 from spinney.cluster.table import Mask
+from spinney.coscheduling.feasibility.nominations import Nominations
+from spinney.coscheduling.feasibility.rows import cut_out
+from spinney.coscheduling.feasibility.trial import Trial
 from spinney.coscheduling.framework import CycleState, Profile
 from spinney.coscheduling.framework.faults import a_status, a_truth
 from spinney.coscheduling.framework.faults import refusals as read_refusals
 from spinney.coscheduling.framework.faults import scores as read_scores
 from spinney.coscheduling.framework.points import ASKED_ABOUT, FILTER_FAILED
 from spinney.coscheduling.framework.status import PluginFailed
-from spinney.coscheduling.nominations import Nominations
-from spinney.coscheduling.rows import cut_out
-from spinney.coscheduling.trial import Trial
 from spinney.kube.keys import Key
 
 _BY_ROW: Final = frozenset({"NodeResourcesFit", "NodeResourcesBalancedAllocation"})

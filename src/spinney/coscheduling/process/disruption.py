@@ -14,7 +14,7 @@ from spinney.api.time import timestamp
 from spinney.binding.placement import pod_reference
 from spinney.cluster.pods import PodKey, PodRecord
 from spinney.cluster.statuses import PodStatus
-from spinney.coscheduling.waiting import WaitingPods
+from spinney.coscheduling.groups.waiting import WaitingPods
 from spinney.kube.client import Client, PatchKind
 from spinney.kube.errors import Conflict, KubeError, NotFound
 from spinney.kube.events import EventRecorder

@@ -4,8 +4,8 @@ import numpy as np
 
 from spinney.cluster.pods import PodRecord
 from spinney.cluster.table import Mask, NodeTable
-from spinney.coscheduling.group import Group
-from spinney.coscheduling.needs import Scope
+from spinney.coscheduling.groups.group import Group
+from spinney.coscheduling.groups.needs import Scope
 
 
 def domain(table: NodeTable, key: str, value: str) -> Mask:

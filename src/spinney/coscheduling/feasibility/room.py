@@ -6,7 +6,7 @@ from typing import Final
 from spinney.cluster.fitting import Demand
 from spinney.cluster.pods import PodRecord
 from spinney.cluster.table import Mask, NodeTable
-from spinney.coscheduling.judging import Judge
+from spinney.coscheduling.feasibility.judging import Judge
 
 _MANY: Final = 1 << 20
 

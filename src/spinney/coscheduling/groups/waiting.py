@@ -12,7 +12,7 @@ from typing import Final
 
 from spinney.coscheduling.framework import SUCCESS, Code, CycleState, QueuedPod, Status
 from spinney.coscheduling.framework.points import StateKey
-from spinney.coscheduling.group import Group
+from spinney.coscheduling.groups.group import Group
 from spinney.kube.keys import Key
 
 TIMED_OUT: Final[StateKey[str]] = StateKey("why its time at Permit is up")

@@ -1,0 +1,1 @@
+"""Groups of pods that are bound together: what each needs, who waits, which domains it may use."""
