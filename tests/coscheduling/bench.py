@@ -33,8 +33,8 @@ from spinney.cluster.state import ClusterState
 from spinney.coscheduling.cycle.metrics import CoschedulingMetrics
 from spinney.coscheduling.cycle.queue import SchedulingQueue
 from spinney.coscheduling.cycle.scheduler import Refused, Scheduler
-from spinney.coscheduling.feasibility.judging import Judge
 from spinney.coscheduling.feasibility.nominations import Nominations
+from spinney.coscheduling.feasibility.ranking import NodeRanking
 from spinney.coscheduling.framework import SUCCESS, Bind, CycleState, Handle, PluginRegistry, Services, Status
 from spinney.coscheduling.groups.book import Groups
 from spinney.coscheduling.groups.group import Group
@@ -130,8 +130,8 @@ class Bench:
         handle = Handle(self.services, SCHEDULER)
         self.profile = make_profile(configuration.profiles[0], DEFAULT_PLUGINS, registry, handle)
         self.profile.faults.monotonic = self.runtime.clock.monotonic
-        self.judge = Judge(self.profile, self.services.cluster, self.services.claims, self.services.nominations)
-        handle.complete(self.judge)
+        self.ranking = NodeRanking(self.profile, self.services.cluster, self.services.claims, self.services.nominations)
+        handle.complete(self.ranking)
         self.queue = SchedulingQueue(
             self.runtime.clock,
             self.profile.queue_sort,
@@ -141,13 +141,13 @@ class Bench:
         self.scheduler = Scheduler(
             self.services,
             {SCHEDULER: self.profile},
-            {SCHEDULER: self.judge},
+            {SCHEDULER: self.ranking},
             self.queue,
             report=lambda refused: self.refused.__setitem__(refused.record.name, refused),
             about_to_bind=lambda key: None,
             metrics=CoschedulingMetrics(self.registry),
         )
-        self.intake = Intake(self.shared, self.services, self.queue, {SCHEDULER: self.judge}, gone=lambda key: None)
+        self.intake = Intake(self.shared, self.services, self.queue, {SCHEDULER: self.ranking}, gone=lambda key: None)
         self.cluster.subscribe(self.groups.pod_changed)
         self.groups.completed = lambda group: self._activate(Key(*record.key) for record in group.pending())
         self.shared.gangs.subscribe(self.groups)

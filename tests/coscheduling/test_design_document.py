@@ -169,7 +169,7 @@ async def test_pre_filter_3_keeps_the_nodes_the_closest_needs(bench: Bench) -> N
     pod = bench.record("own-0").pod
 
     assert bench.plugin.pre_filter(state, pod).ok
-    row = bench.judge.best(state, bench.record("own-0"))
+    row = bench.ranking.best(state, bench.record("own-0"))
     assert row is not None
     assert bench.cluster.table.names[row] == "small"
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from spinney.api.core import Node, Taint
 from spinney.cluster.filters import FilterFramework
 from spinney.cluster.scores import ScoreFramework
-from spinney.coscheduling.feasibility.judging import candidate_of
+from spinney.coscheduling.feasibility.ranking import candidate_of
 from spinney.coscheduling.framework import CycleState
 from spinney.runtime import run_virtual
 
@@ -59,7 +59,7 @@ def test_the_best_node_is_the_best_node(steps: list[tuple[str, int, int]]) -> No
                 bench.delete(f"p{which}")
             elif what == "ask":
                 record = bench.record(ASKED[which].metadata.name)
-                found = bench.judge.best(CycleState(), record)
+                found = bench.ranking.best(CycleState(), record)
                 view, candidate = bench.cluster.view, candidate_of(record)
                 mask = FilterFramework(bench.profile.filter_rules).feasible(view, candidate).mask
                 ranking = ScoreFramework(bench.profile.score_rules).ranking(view, candidate, mask)

@@ -15,7 +15,7 @@ from spinney.cluster.filters.obstacles import obstacle
 from spinney.cluster.pods import PodKey, PodRecord
 from spinney.cluster.statuses import PodStatus
 from spinney.coscheduling.cycle.scheduler import Refused
-from spinney.coscheduling.feasibility.judging import Judge
+from spinney.coscheduling.feasibility.ranking import NodeRanking
 from spinney.coscheduling.framework.points import CycleState
 from spinney.coscheduling.groups.book import Groups, membership
 from spinney.coscheduling.groups.group import Group
@@ -58,11 +58,11 @@ class _Attempt:
 class Refusals:
     """What was refused in one run. Mutable."""
 
-    def __init__(self, shared: ClusterIntake, groups: Groups, judges: Mapping[str, Judge]) -> None:
+    def __init__(self, shared: ClusterIntake, groups: Groups, rankings: Mapping[str, NodeRanking]) -> None:
         self._shared = shared
         self._cluster = shared.cluster
         self._groups = groups
-        self._judges = judges
+        self._rankings = rankings
         self._attempts: dict[GangKey, _Attempt] = {}
         self._reported: tuple[FilterResult, PodReport] | None = None
 
@@ -102,7 +102,7 @@ class Refusals:
         kinds = {each.request.number: each for each in reversed(group.pending())}
         kinds.pop(refused.request.number, None)
         for record in kinds.values():
-            found = self._judges[record.pod.spec.scheduler_name].explain(CycleState(), record)
+            found = self._rankings[record.pod.spec.scheduler_name].explain(CycleState(), record)
             if not found.feasible:
                 yield self._report(record, found, _alike(record, group))
 

@@ -118,17 +118,17 @@ class _Run:
         registry.register(_IN_MEMORY, lambda handle, arguments: _Binder(self._bind))
         self._composed = ComposedProfiles.made(configuration, self._services, registry)
         self._queue = self._composed.queue(configuration, self._services, wake=lambda: None, failed=self._could_not_ask)
-        self._refusals = Refusals(shared, self._groups, self._composed.judges)
+        self._refusals = Refusals(shared, self._groups, self._composed.rankings)
         self._scheduler = Scheduler(
             self._services,
             self._composed.profiles,
-            self._composed.judges,
+            self._composed.rankings,
             self._queue,
             report=self._refusals.note,
             about_to_bind=lambda key: None,
             metrics=CoschedulingMetrics(CollectorRegistry()),
         )
-        self._intake = Intake(shared, self._services, self._queue, self._composed.judges, gone=lambda key: None)
+        self._intake = Intake(shared, self._services, self._queue, self._composed.rankings, gone=lambda key: None)
 
     async def run(self) -> PodsScheduled:
         """Schedule until nobody who waits could be helped by anything that is still to come."""

@@ -21,7 +21,7 @@ from spinney.cluster.pods import PodKey, PodRecord
 from spinney.cluster.statuses import PodStatus
 from spinney.coscheduling.cycle.metrics import CoschedulingMetrics
 from spinney.coscheduling.cycle.queue import SchedulingQueue
-from spinney.coscheduling.feasibility.judging import Judge
+from spinney.coscheduling.feasibility.ranking import NodeRanking
 from spinney.coscheduling.feasibility.victims import priority_of
 from spinney.coscheduling.framework import (
     ClusterEvent,
@@ -88,7 +88,7 @@ class Scheduler:
         self,
         services: Services,
         profiles: Mapping[str, Profile],
-        judges: Mapping[str, Judge],
+        rankings: Mapping[str, NodeRanking],
         queue: SchedulingQueue,
         *,
         report: Callable[[Refused], None],
@@ -99,7 +99,7 @@ class Scheduler:
         self.queue = queue
         self._metrics = metrics
         self._profiles = profiles
-        self._judges = judges
+        self._rankings = rankings
         self._report = report
         self._about_to_bind = about_to_bind
         self._binding: set[asyncio.Task[None]] = set()
@@ -180,13 +180,13 @@ class Scheduler:
             status = profile.faults.ask(plugin.name, "preFilter", partial(plugin.pre_filter, state, pod), a_status)
             if not status.ok:
                 return Refused(record, status.by(plugin.name))
-        judge = self._judges[profile.scheduler_name]
-        row = judge.best(state, record)
+        ranking = self._rankings[profile.scheduler_name]
+        row = ranking.best(state, record)
         if row is None:
-            found = judge.explain(state, record)
+            found = ranking.explain(state, record)
             state.write(FILTERED, found)
             room, tails = self._post_filter(profile, state, record)
-            row = judge.best(state, record) if room else None
+            row = ranking.best(state, record) if room else None
             if row is None:
                 failed = state.read(FILTER_FAILED)
                 status = Status.unschedulable("no node fits") if failed is None else Status.error(failed)

@@ -20,7 +20,7 @@ import numpy as np
 from spinney.cluster.pods import PodKey, PodRecord
 from spinney.cluster.statuses import ACTIVE_ALLOCATED, PodStatus
 from spinney.cluster.table import Mask, Matrix
-from spinney.coscheduling.feasibility.judging import Judge
+from spinney.coscheduling.feasibility.ranking import NodeRanking
 from spinney.coscheduling.feasibility.room import demands, fitting
 from spinney.coscheduling.feasibility.trial import Trial
 from spinney.coscheduling.feasibility.victims import VictimSearch, priority_of
@@ -48,15 +48,15 @@ class Plan:
 class MemberStates:
     """In which state filters are asked about each member of a group while one of them has its cycle. Mutable."""
 
-    def __init__(self, judge: Judge, record: PodRecord, state: CycleState) -> None:
-        self._judge = judge
+    def __init__(self, ranking: NodeRanking, record: PodRecord, state: CycleState) -> None:
+        self._ranking = ranking
         self._own = state
         self._known: dict[PodKey, CycleState | None] = {record.key: state}
 
     def of(self, record: PodRecord) -> CycleState | None:
         """Return a member's state; ``None`` if a pre-filter refuses it."""
         if record.key not in self._known:
-            self._known[record.key] = self._judge.begin(record, self._own)
+            self._known[record.key] = self._ranking.begin(record, self._own)
         return self._known[record.key]
 
 
@@ -69,7 +69,7 @@ class QuorumSearch:
     def __init__(
         self,
         services: Services,
-        judge: Judge,
+        ranking: NodeRanking,
         states: MemberStates,
         group: Group,
         *,
@@ -77,7 +77,7 @@ class QuorumSearch:
         victims: bool,
     ) -> None:
         self._services = services
-        self._judge = judge
+        self._ranking = ranking
         self._states = states
         self._group = group
         self._table = services.cluster.table
@@ -140,9 +140,9 @@ class QuorumSearch:
 
     def _fill(self, trial: Trial, members: Sequence[PodRecord], plan: Plan) -> Plan | None:
         """Place members one after the other in the domains chosen for them; ``None`` if one finds no place."""
-        judge, group = self._judge, self._group
+        ranking, group = self._ranking, self._group
         group.domains = dict(plan.domains)  # where the filters look
-        search = VictimSearch(judge, trial, self._services.budgets, self._services.groups)
+        search = VictimSearch(ranking, trial, self._services.budgets, self._services.groups)
         places, victims = list(plan.places), list(plan.victims)
         for record in members:
             self._left -= 1
@@ -151,12 +151,12 @@ class QuorumSearch:
                 return None
             within = confined(trial.view.table, group, group.scopes_of(record.key))
             with trial.asked(state):
-                found = judge.feasible(state, record, trial.view, within)
+                found = ranking.feasible(state, record, trial.view, within)
                 sacrifice = None
                 if not found.feasible and self._victims:
                     sacrifice = search.cheapest(state, record, priority_of(record), found, within)
             if found.feasible:
-                row = judge.preferred(record, trial.view, found.mask)
+                row = ranking.preferred(record, trial.view, found.mask)
             elif sacrifice is None:
                 return None
             else:
@@ -179,7 +179,7 @@ class QuorumSearch:
         within = confined(self._table, self._group, outer)
         held = self._held(scope)
         values = set(values_in(self._table, scope.key, within))
-        wanted = demands([each for each in members if self._group.part_of(each.key) in scope.parts], self._judge)
+        wanted = demands([each for each in members if self._group.part_of(each.key) in scope.parts], self._ranking)
         ranked: list[tuple[int, str]] = []
         for value in values & held if held else values:
             mask = within & domain(self._table, scope.key, value)

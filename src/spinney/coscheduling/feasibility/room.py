@@ -6,12 +6,12 @@ from typing import Final
 from spinney.cluster.fitting import Demand
 from spinney.cluster.pods import PodRecord
 from spinney.cluster.table import Mask, NodeTable
-from spinney.coscheduling.feasibility.judging import Judge
+from spinney.coscheduling.feasibility.ranking import NodeRanking
 
 _MANY: Final = 1 << 20
 
 
-def demands(pods: Sequence[PodRecord], judge: Judge) -> list[Demand]:
+def demands(pods: Sequence[PodRecord], ranking: NodeRanking) -> list[Demand]:
     """Return pods by request class, in the order in which classes appear, each on the nodes that would take it."""
     by_class: dict[int, list[PodRecord]] = {}
     for record in pods:
@@ -21,8 +21,8 @@ def demands(pods: Sequence[PodRecord], judge: Judge) -> list[Demand]:
         Demand(
             alike[0].request.requests,
             len(alike),
-            usable=judge.open_nodes(alike[0]),
-            one_per_node=not judge.stands_alone(alike[0]),
+            usable=ranking.open_nodes(alike[0]),
+            one_per_node=not ranking.stands_alone(alike[0]),
         )
         for alike in by_class.values()
     ]

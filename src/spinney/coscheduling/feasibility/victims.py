@@ -25,7 +25,7 @@ from spinney.cluster.pods import PodKey, PodRecord
 from spinney.cluster.state import holding_of
 from spinney.cluster.statuses import ACTIVE_ALLOCATED
 from spinney.cluster.table import Mask
-from spinney.coscheduling.feasibility.judging import Judge
+from spinney.coscheduling.feasibility.ranking import NodeRanking
 from spinney.coscheduling.feasibility.rows import TableRows
 from spinney.coscheduling.feasibility.trial import Trial
 from spinney.coscheduling.framework import CycleState
@@ -66,8 +66,8 @@ class Sacrifice:
 class VictimSearch:
     """Looks for the cheapest sacrifice on a trial, which it leaves as it was."""
 
-    def __init__(self, judge: Judge, trial: Trial, budgets: Budgets, groups: Groups) -> None:
-        self._judge = judge
+    def __init__(self, ranking: NodeRanking, trial: Trial, budgets: Budgets, groups: Groups) -> None:
+        self._ranking = ranking
         self._trial = trial
         self._budgets = budgets
         self._groups = groups
@@ -82,13 +82,13 @@ class VictimSearch:
             hopeful &= within
         only_room = _refused_only_for_room(found)
         enough = max(_FEWEST_CANDIDATES, len(table) // 10)
-        by_amounts = self._judge.stands_alone(record) and not self._judge.changes_with_room(state, record)
+        by_amounts = self._ranking.stands_alone(record) and not self._ranking.changes_with_room(state, record)
         sacrifices: list[Sacrifice] = []
         for row in table.rows()[hopeful[table.rows()]].tolist():
             if by_amounts and only_room[row]:
                 place: _Place = _Amounts(self._trial, record, row)
             else:
-                place = _Rules(self._trial, self._judge, state, record, row)
+                place = _Rules(self._trial, self._ranking, state, record, row)
             sacrifice = self._on(place, row, priority, newcomer=record)
             if sacrifice is not None:
                 sacrifices.append(sacrifice)
@@ -212,9 +212,9 @@ class _Amounts:
 class _Rules:
     """A node where every filter is asked."""
 
-    def __init__(self, trial: Trial, judge: Judge, state: CycleState, record: PodRecord, row: int) -> None:
+    def __init__(self, trial: Trial, ranking: NodeRanking, state: CycleState, record: PodRecord, row: int) -> None:
         self._trial = trial
-        self._judge = judge
+        self._ranking = ranking
         self._state = state
         self._record = record
         self._index = row
@@ -226,7 +226,7 @@ class _Rules:
         self._trial.restore(record)
 
     def fits(self) -> bool:
-        return self._judge.fits_on(self._state, self._record, self._trial.view, self._index)
+        return self._ranking.fits_on(self._state, self._record, self._trial.view, self._index)
 
 
 def priority_of(record: PodRecord) -> int:

@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from spinney.binding.volumes import LateVolumes
     from spinney.cluster.budgets import Budgets
     from spinney.cluster.volumes import Volumes
-    from spinney.coscheduling.feasibility.judging import Judge
     from spinney.coscheduling.feasibility.nominations import Nominations
+    from spinney.coscheduling.feasibility.ranking import NodeRanking
     from spinney.coscheduling.groups.book import Groups
     from spinney.coscheduling.groups.group import Group
     from spinney.coscheduling.groups.waiting import WaitingPods
@@ -62,15 +62,15 @@ class Handle:
     def __init__(self, services: Services, scheduler_name: str) -> None:
         self.services = services
         self.scheduler_name = scheduler_name
-        self._judge: Judge | None = None
+        self._ranking: NodeRanking | None = None
 
     @property
-    def judge(self) -> "Judge":
+    def ranking(self) -> "NodeRanking":
         """Return the filters and scores of the profile; there once all its plugins are made."""
-        if self._judge is None:
-            raise RuntimeError(f"profile {self.scheduler_name} is still being made: ask for its judge later")
-        return self._judge
+        if self._ranking is None:
+            raise RuntimeError(f"profile {self.scheduler_name} is still being made: ask for its ranking later")
+        return self._ranking
 
-    def complete(self, judge: "Judge") -> None:
+    def complete(self, ranking: "NodeRanking") -> None:
         """Give the filters and scores of the profile, once its plugins are known."""
-        self._judge = judge
+        self._ranking = ranking

@@ -204,10 +204,10 @@ class Coscheduling(QueueSort, PreEnqueue, PreFilter, Filter, PostFilter, Reserve
             return SUCCESS  # PreFilter 3: it is the closest
         record = self._record(pod)
         table = self._services.cluster.table
-        spared = leaves_enough(demands(top.lacking(), self._handle.judge), table, record)
+        spared = leaves_enough(demands(top.lacking(), self._handle.ranking), table, record)
         if spared is None:
             return SUCCESS  # nothing this pod takes would help the other one
-        fits = self._handle.judge.feasible(state, record, self._services.cluster.view).mask
+        fits = self._handle.ranking.feasible(state, record, self._services.cluster.view).mask
         if not fits.any() or (fits & spared).any():
             state.write(_SPARED, spared)
             return SUCCESS  # PreFilter 3: the closest one still fits, on the nodes that remain
@@ -237,7 +237,7 @@ class Coscheduling(QueueSort, PreEnqueue, PreFilter, Filter, PostFilter, Reserve
             return PostFilterResult(Status.unschedulable())
         if preempting(self._services, group):
             return PostFilterResult(Status.unschedulable("victims are still terminating"), keep=True)
-        others = group.others_than(self._record(pod), self._handle.judge.kind)
+        others = group.others_than(self._record(pod), self._handle.ranking.kind)
         if others:
             self._services.activate(Key(*record.key) for record in others)
             return PostFilterResult(Status.unschedulable(f"other pods may make the quorum of pod group {group.name}"))
@@ -274,7 +274,7 @@ class Coscheduling(QueueSort, PreEnqueue, PreFilter, Filter, PostFilter, Reserve
                 if record is not None and record.status in ACTIVE_ALLOCATED:
                     trial.evict(record)
         lacking = group.lacking()
-        wanted = demands(lacking, self._handle.judge)
+        wanted = demands(lacking, self._handle.ranking)
         return fitting(wanted, trial.view.table, trial.view.table.alive) == len(lacking)
 
     # -- Reserve -----------------------------------------------------------------------------------------------------

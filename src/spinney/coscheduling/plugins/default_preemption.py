@@ -47,7 +47,7 @@ class DefaultPreemption(PostFilter):
         if awaits_victims(services, record):
             return _none("not eligible due to a terminating pod on the nominated node.", keep=True)
         trial = Trial(services.cluster, services.claims, services.nominations.binding_on(record))
-        search = VictimSearch(self._handle.judge, trial, services.budgets, services.groups)
+        search = VictimSearch(self._handle.ranking, trial, services.budgets, services.groups)
         with trial.asked(state):
             sacrifice = search.cheapest(state, record, priority_of(record), found)
         if sacrifice is None:

@@ -47,7 +47,7 @@ class GroupPreemption(PostFilter):
         if group is None or group.satisfied or preempting(self._services, group):
             return PostFilterResult(Status.unschedulable())
         record = self._services.cluster.pod(PodKey(*key))
-        if record is None or group.others_than(record, self._handle.judge.kind):
+        if record is None or group.others_than(record, self._handle.ranking.kind):
             return PostFilterResult(Status.unschedulable())
         if group.has_choices and not group.rearranged:
             plan, _ = self._plan(state, record, group, victims=False)
@@ -77,9 +77,9 @@ class GroupPreemption(PostFilter):
         exhausted = False
         holders = waiting_members(self._services, group) if group.has_choices else []
         for giving_up in ([], holders) if holders else ([],):
-            states = MemberStates(self._handle.judge, record, state)
+            states = MemberStates(self._handle.ranking, record, state)
             search = QuorumSearch(
-                self._services, self._handle.judge, states, group, giving_up=giving_up, victims=victims
+                self._services, self._handle.ranking, states, group, giving_up=giving_up, victims=victims
             )
             plan = search.plan()
             if plan is not None:

@@ -143,7 +143,7 @@ class GroupTopology(PreFilter, Filter, PostFilter):
     def _best(self, group: Group, scope: Scope, within: Mask) -> str | None:
         """Return the domain to try next: it holds most of the pods, leaves least over, comes first by name."""
         table = self._services.cluster.table
-        wanted = demands(self._movable(group, scope), self._handle.judge)
+        wanted = demands(self._movable(group, scope), self._handle.ranking)
         best: tuple[int, int, str] | None = None
         for value in sorted(set(values_in(table, scope.key, within)) - group.domains_tried.get(scope.name, set())):
             nodes = within & domain(table, scope.key, value)
@@ -153,7 +153,7 @@ class GroupTopology(PreFilter, Filter, PostFilter):
 
     def _fitting(self, group: Group, scope: Scope, within: Mask, value: str) -> int:
         table = self._services.cluster.table
-        wanted = demands(self._movable(group, scope), self._handle.judge)
+        wanted = demands(self._movable(group, scope), self._handle.ranking)
         return fitting(wanted, table, within & domain(table, scope.key, value))
 
     def _movable(self, group: Group, scope: Scope) -> list[PodRecord]:

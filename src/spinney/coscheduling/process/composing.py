@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from spinney.api.core import Pod
 from spinney.coscheduling.cycle.queue import BackoffTimes, SchedulingQueue
-from spinney.coscheduling.feasibility.judging import Judge
+from spinney.coscheduling.feasibility.ranking import NodeRanking
 from spinney.coscheduling.framework import EventHint, Handle, PluginRegistry, Profile, QueuedPod, Services
 from spinney.coscheduling.framework.points import PreEnqueue
 from spinney.coscheduling.framework.status import PluginFailed
@@ -18,7 +18,7 @@ class ComposedProfiles:
     """The profiles of a scheduler with their filters and scores, each by scheduler name."""
 
     profiles: Mapping[str, Profile]
-    judges: Mapping[str, Judge]
+    rankings: Mapping[str, NodeRanking]
 
     @classmethod
     def made(
@@ -27,16 +27,16 @@ class ComposedProfiles:
         """Make every profile of a configuration; without a ``registry``, of the plugins that are installed."""
         registry = registry or PluginRegistry.installed(BUILT_IN)
         profiles: dict[str, Profile] = {}
-        judges: dict[str, Judge] = {}
+        rankings: dict[str, NodeRanking] = {}
         for chosen in configuration.profiles:
             handle = Handle(services, chosen.scheduler_name)
             profile = make_profile(chosen, DEFAULT_PLUGINS, registry, handle)
-            judge = Judge(profile, services.cluster, services.claims, services.nominations)
-            handle.complete(judge)
+            ranking = NodeRanking(profile, services.cluster, services.claims, services.nominations)
+            handle.complete(ranking)
             profiles[chosen.scheduler_name] = profile
-            judges[chosen.scheduler_name] = judge
+            rankings[chosen.scheduler_name] = ranking
         _check_one_order(profiles.values())
-        return cls(profiles, judges)
+        return cls(profiles, rankings)
 
     def queue(
         self,

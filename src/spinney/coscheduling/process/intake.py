@@ -13,7 +13,7 @@ from spinney.api.labels import COSCHEDULING_GROUP
 from spinney.api.resource import Resource
 from spinney.cluster.pods import PodKey
 from spinney.coscheduling.cycle.queue import SchedulingQueue
-from spinney.coscheduling.feasibility.judging import Judge
+from spinney.coscheduling.feasibility.ranking import NodeRanking
 from spinney.coscheduling.framework import Action, ClusterEvent, Services, room_freed
 from spinney.coscheduling.framework.events import was_resized
 from spinney.gangs.intake import ClusterIntake
@@ -29,7 +29,7 @@ class Intake:
         shared: ClusterIntake,
         services: Services,
         queue: SchedulingQueue,
-        judges: Mapping[str, Judge],
+        rankings: Mapping[str, NodeRanking],
         *,
         gone: Callable[[Key], None],
     ) -> None:
@@ -40,7 +40,7 @@ class Intake:
         self._waiting = services.waiting
         self._nominations = services.nominations
         self._leaving = services.leaving
-        self._judges = judges
+        self._rankings = rankings
         self._gone = gone
 
     # -- pods --------------------------------------------------------------------------------------------------------
@@ -67,7 +67,7 @@ class Intake:
     def _wants_node(self, pod: Pod) -> bool:
         return (
             not pod.spec.node_name
-            and pod.spec.scheduler_name in self._judges
+            and pod.spec.scheduler_name in self._rankings
             and pod.metadata.deletion_timestamp is None
             and not pod.terminal
         )
@@ -131,7 +131,7 @@ class Intake:
             record = self._cluster.pod(PodKey(*waiting.key))
             if record is None:
                 continue
-            objection = self._judges[record.pod.spec.scheduler_name].objection(record, row)
+            objection = self._rankings[record.pod.spec.scheduler_name].objection(record, row)
             if objection is not None:
                 waiting.reject(objection.filter, objection.reason)
 

@@ -147,7 +147,7 @@ class CoschedulerProcess:
         self.scheduler = Scheduler(
             self.services,
             self._composed.profiles,
-            self._composed.judges,
+            self._composed.rankings,
             self.queue,
             report=self._reports.put,
             about_to_bind=self._pod_status.about_to_bind,
@@ -172,7 +172,7 @@ class CoschedulerProcess:
 
     async def prepare(self) -> None:
         """Give the manager everything to run; for a process that has other things to run with the same manager."""
-        intake = Intake(self.shared, self.services, self.queue, self._composed.judges, gone=self._pod_status.forget)
+        intake = Intake(self.shared, self.services, self.queue, self._composed.rankings, gone=self._pod_status.forget)
         self.cluster.subscribe(self.groups.pod_changed)
         for record in self.cluster.pods():
             self.groups.pod_changed(PodChange(None, record))

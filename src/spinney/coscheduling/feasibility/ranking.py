@@ -63,7 +63,7 @@ class _Standing:
         self.order: Scores
 
 
-class Judge:
+class NodeRanking:
     """Filters and scores of one profile over the live cluster. Mutable: it remembers answers."""
 
     def __init__(self, profile: Profile, cluster: ClusterState, claims: ClaimBook, nominations: Nominations) -> None:
