@@ -4,7 +4,7 @@ PodCliqueSets go through the operator's own pure core: the same layout, gangs an
 write, without a server in between. Gangs are complete at once, so their pods are released; those of a scaled gang keep
 their gate until the base gang is placed, and those of a gang whose required topology cannot be translated keep it for
 good, with the reason in the gang's ``Initialized`` condition. Jobs, JobSets and other workloads are expanded by the
-grouper's rules (:mod:`.workload_files`).
+grouper's rules (:mod:`spinney.grouping.made_gangs`).
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -24,6 +24,8 @@ from spinney.api.schema.defaults import default_pod_clique_set
 from spinney.api.schema.validate_pod_clique_set import AdmissionPolicy, validate_pod_clique_set
 from spinney.api.struct import JSON, convert
 from spinney.backends import every_backend
+from spinney.grouping import made_gangs
+from spinney.grouping.made_workloads import is_template, workload_made
 from spinney.grouping.rules import Rule
 from spinney.grouping.terms import Refused
 from spinney.operator.configuration import InitContainer
@@ -31,8 +33,6 @@ from spinney.operator.desired import gangs, podcliques, pods
 from spinney.operator.desired.hashes import template_hashes
 from spinney.operator.desired.layout import Layout
 from spinney.operator.desired.topologies import Topology, topology_name
-from spinney.sim import workload_files
-from spinney.sim.made_workloads import is_template, workload_made
 from spinney.sim.snapshot import BY_NAME, KINDS, Objects, projected
 from spinney.sim.snapshot_files import completed
 
@@ -94,7 +94,7 @@ def expand(manifests: Iterable[JSON], surroundings: Surroundings) -> list[Any]:
             written = workload_made(each, given)
         except Refused as error:
             raise InvalidWorkload(f"{each.get('kind')} {_name(each)}: {error}", each) from error
-        rule = workload_files.rule_for(written)
+        rule = made_gangs.rule_for(written)
         if rule is not None:
             expanded += _workload(written, rule, surroundings, surroundings.now + timedelta(microseconds=number))
             continue
@@ -118,7 +118,7 @@ def _workload(written: JSON, rule: Rule, surroundings: Surroundings, born: datet
 
     try:
         classes = set(surroundings.priorities)
-        return list(workload_files.grouped({**written, "metadata": metadata}, rule, decoded, classes, born))
+        return list(made_gangs.grouped({**written, "metadata": metadata}, rule, decoded, classes, born))
     except Refused as error:
         raise InvalidWorkload(f"{written.get('kind')} {_name(written)}: {error}", written) from error
 
