@@ -117,6 +117,7 @@ class Explanation(Struct, frozen=True, kw_only=True):
     required_level: str | None = None
     wider: DomainReport | None = None  # a domain of a wider level that would hold the gang
     others: tuple[str, ...] = ()  # reasons that are not about nodes, domains or queues, each a sentence
+    beyond_nodes: bool = False  # True: something is in the way that no node takes away, however many are added
     queue: QueueReport | None = None
     victims: tuple[VictimReport, ...] = ()
     plugin_errors: tuple[str, ...] = ()  # "name: message" of a plugin that failed and therefore refused

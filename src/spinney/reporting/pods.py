@@ -29,6 +29,17 @@ log = structlog.get_logger()
 
 POD_SCHEDULED: Final = "PodScheduled"
 UNSCHEDULABLE: Final = "Unschedulable"
+"""The pod waits for nodes. Cluster Autoscaler and Karpenter add nodes for pods that say so, and for no others."""
+WAITING_FOR_QUOTA: Final = "WaitingForQuota"
+"""A queue's limit or quota is in the way; a new node would stay empty."""
+WAITING_FOR_PODS: Final = "WaitingForPods"
+"""Its gang has too few pods to start."""
+WAITING_FOR_TURN: Final = "WaitingForTurn"
+"""It was not looked at yet: there was no time, or others of its gang come first."""
+WAITING_FOR_ROOM: Final = "WaitingForRoom"
+"""Its gang was promised nodes where others are leaving."""
+INADMISSIBLE: Final = "Inadmissible"
+"""Something has to be put right that no node brings: a queue, a claim, a topology that is not there."""
 SCHEDULER_ERROR: Final = "SchedulerError"
 FAILED_SCHEDULING: Final = "FailedScheduling"
 """The reason of kube-scheduler's events that say why a pod or group waits."""
@@ -91,6 +102,11 @@ class PodStatusWriter:
         """Say the same of many."""
         for verdict in verdicts:
             self.waits(verdict)
+
+    def last_reason(self, pod: Key, uid: str) -> str:
+        """Return the reason that was said last of an incarnation of a pod; empty if none was."""
+        said = self._said.get(pod)
+        return said[1] if said is not None and said[0] == uid else ""
 
     def nominate(self, pod: Key, uid: str, node: str) -> None:
         """Say which node a pod was promised; an empty one takes the promise back."""

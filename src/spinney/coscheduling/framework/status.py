@@ -4,6 +4,8 @@ from dataclasses import dataclass, replace
 from enum import Enum, auto
 from typing import Final
 
+from spinney.reporting.pods import UNSCHEDULABLE
+
 
 class Code(Enum):
     """The kinds of answer an extension point may give."""
@@ -36,6 +38,8 @@ class Status:
     code: Code = Code.SUCCESS
     reasons: tuple[str, ...] = ()
     plugin: str = ""
+    waits: str = UNSCHEDULABLE
+    """The reason that the condition of a refused pod gets; ``Unschedulable`` has autoscalers add nodes."""
 
     @classmethod
     def unschedulable(cls, *reasons: str) -> "Status":
@@ -43,9 +47,9 @@ class Status:
         return cls(Code.UNSCHEDULABLE, reasons)
 
     @classmethod
-    def unresolvable(cls, *reasons: str) -> "Status":
-        """Refuse the pod for now, in a way no eviction can change."""
-        return cls(Code.UNRESOLVABLE, reasons)
+    def unresolvable(cls, *reasons: str, waits: str = UNSCHEDULABLE) -> "Status":
+        """Refuse the pod for now, in a way no eviction can change; ``waits`` says for what, if not for a node."""
+        return cls(Code.UNRESOLVABLE, reasons, waits=waits)
 
     @classmethod
     def error(cls, error: Exception) -> "Status":

@@ -56,6 +56,7 @@ from spinney.coscheduling.plugins.group_preemption import NO_VICTIMS
 from spinney.coscheduling.plugins.in_flight import preempting
 from spinney.explain.amounts import amount
 from spinney.kube.keys import Key, key_of
+from spinney.reporting.pods import INADMISSIBLE, WAITING_FOR_PODS, WAITING_FOR_TURN
 
 log = structlog.get_logger()
 
@@ -149,14 +150,19 @@ class Coscheduling(QueueSort, PreEnqueue, PreFilter, Filter, PostFilter, Reserve
         if group.terms.priority is not None and group.terms.priority != (pod.spec.priority or 0):
             return Status.unresolvable(
                 f"the pod's priority is {pod.spec.priority or 0} and its pod group's {group.terms.priority}; "
-                "they must be equal"
+                "they must be equal",
+                waits=INADMISSIBLE,
             )
         if group.is_surplus(key_of(pod)):
             group.held_back = True
-            return Status.unresolvable(f"other parts of pod group {group.name} come first; this one has its minimum")
+            return Status.unresolvable(
+                f"other parts of pod group {group.name} come first; this one has its minimum", waits=WAITING_FOR_TURN
+            )
         if group.chosen and not group.satisfied and PodKey(*key_of(pod)) not in group.chosen:
             group.held_back = True
-            return Status.unresolvable(f"other pods of pod group {group.name} come first; there is room for them")
+            return Status.unresolvable(
+                f"other pods of pod group {group.name} come first; there is room for them", waits=WAITING_FOR_TURN
+            )
         lacking = self._lacking_resources(group)
         if lacking:
             return self._rejected(group, f"resource gap of pod group {group.name}: {lacking}")
@@ -166,12 +172,13 @@ class Coscheduling(QueueSort, PreEnqueue, PreFilter, Filter, PostFilter, Reserve
 
     def _triable(self, group: Group) -> Status:
         if group.gang is None:
-            return Status.unresolvable(f"pod group {group.name} not found")
+            return Status.unresolvable(f"pod group {group.name} not found", waits=INADMISSIBLE)
         if not group.complete:
             gated = f", {group.gated} of them gated" if group.gated else ""
             return Status.unresolvable(
                 f"cannot find enough sibling pods, current pods number: {len(group.members)}{gated}, "
-                f"minMember of group: {group.minimum}"
+                f"minMember of group: {group.minimum}",
+                waits=WAITING_FOR_PODS,
             )
         if self._groups.resting(group):
             return Status.unresolvable(f"podGroup {group.name} failed recently: {group.rejection.rstrip('.')}")

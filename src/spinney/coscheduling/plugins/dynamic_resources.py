@@ -32,6 +32,7 @@ from spinney.coscheduling.framework.status import SUCCESS, Status
 from spinney.coscheduling.plugins.arguments import NoArguments, read
 from spinney.kube.errors import KubeError
 from spinney.kube.keys import Key, key_of
+from spinney.reporting.pods import INADMISSIBLE
 
 _HELD: Final[StateKey[Placement]] = StateKey("placement with the devices of its claims")
 
@@ -63,16 +64,20 @@ class DynamicResources(PreFilter, Filter, Reserve, PreBind):
             return SUCCESS
         keys = claims_of(pod)
         if len(keys) < len(pod.spec.resource_claims):
-            return Status.unresolvable("waiting for a resource claim to be made from its template")
+            return Status.unresolvable("waiting for a resource claim to be made from its template", waits=INADMISSIBLE)
         for key in keys:
             claim = self._book.claims.get(key)
             if claim is None:
-                return Status.unresolvable(f'resourceclaim "{key.name}" not found')
+                return Status.unresolvable(f'resourceclaim "{key.name}" not found', waits=INADMISSIBLE)
             problem = "" if claim.allocated else self._book.problem(claim)
             if problem:
-                return Status.unresolvable(f'resourceclaim "{key.name}" cannot be allocated: {problem}')
+                return Status.unresolvable(
+                    f'resourceclaim "{key.name}" cannot be allocated: {problem}', waits=INADMISSIBLE
+                )
             if pod.metadata.uid not in claim.consumers and len(claim.consumers) >= MAX_CONSUMERS:
-                return Status.unresolvable(f'resourceclaim "{key.name}" is reserved for {MAX_CONSUMERS} pods already')
+                return Status.unresolvable(
+                    f'resourceclaim "{key.name}" is reserved for {MAX_CONSUMERS} pods already', waits=INADMISSIBLE
+                )
         return SUCCESS
 
     def concerns(self, state: CycleState, pod: Pod) -> bool:

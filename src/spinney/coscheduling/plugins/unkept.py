@@ -14,6 +14,7 @@ from spinney.coscheduling.framework.status import SUCCESS, Status
 from spinney.coscheduling.plugins.coscheduling import Coscheduling
 from spinney.coscheduling.plugins.dynamic_resources import DynamicResources
 from spinney.coscheduling.plugins.group_topology import GroupTopology
+from spinney.reporting.pods import INADMISSIBLE
 
 KEEPERS: Final = {Coscheduling.name: "permit", GroupTopology.name: "filter", DynamicResources.name: "filter"}
 """The plugins that keep promises, and the extension point at which each does."""
@@ -39,5 +40,7 @@ class Unkept(PreFilter):
         }
         for plugin, need in needs.items():
             if need and plugin in self._missing:
-                return Status.unresolvable(f"{need}, but the profile has no plugin {plugin}; enable it")
+                return Status.unresolvable(
+                    f"{need}, but the profile has no plugin {plugin}; enable it", waits=INADMISSIBLE
+                )
         return SUCCESS

@@ -10,6 +10,7 @@ from spinney.coscheduling.framework.handle import Handle
 from spinney.coscheduling.framework.points import PreEnqueue
 from spinney.coscheduling.framework.status import SUCCESS, Status
 from spinney.coscheduling.plugins.arguments import NoArguments, read
+from spinney.reporting.pods import WAITING_FOR_TURN
 
 
 class WaitForGrouper(PreEnqueue):
@@ -24,7 +25,9 @@ class WaitForGrouper(PreEnqueue):
         """Keep a pod out that nobody has looked at yet."""
         if not _waits(pod):
             return SUCCESS
-        return Status.unresolvable("waiting for the grouper to say which gang the pod belongs to")
+        return Status.unresolvable(
+            "waiting for the grouper to say which gang the pod belongs to", waits=WAITING_FOR_TURN
+        )
 
     def events(self) -> tuple[EventHint, ...]:
         """Return the change of a pod that may have been grouped."""

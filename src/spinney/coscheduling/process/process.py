@@ -149,7 +149,7 @@ class CoschedulerProcess:
             self._composed.profiles,
             self._composed.rankings,
             self.queue,
-            report=self._reports.put,
+            report=self._report,
             about_to_bind=self._pod_status.about_to_bind,
             metrics=self._metrics,
         )
@@ -286,6 +286,11 @@ class CoschedulerProcess:
         if self._controller is not None and group.key.source == coscheduling_source.SOURCE:
             self._controller.enqueue(Key(group.key.namespace, group.key.name))
 
+    def _report(self, refused: Refused) -> None:
+        group = self.groups.of(refused.record.key)
+        waiting = group.pending() if group is not None and group.complete and not group.satisfied else ()
+        self._reports.put(refused, [each for each in waiting if each.key != refused.record.key])
+
     def _group_refused(self, group: Group, reason: str) -> None:
         self._woken.set()
         self._metrics.groups_rejected.inc()
@@ -308,7 +313,7 @@ class CoschedulerProcess:
             for plugin in self._composed.pre_enqueue(record.pod):
                 status = plugin.pre_enqueue(record.pod)
                 if not status.ok:
-                    self._reports.held(record, status.message)
+                    self._reports.held(record, status)
                     self._conditions.refused(group, status.message)
                     break
 

@@ -1,14 +1,23 @@
 """Telling people why a pod waits, in kube-scheduler's words."""
 
+from collections.abc import Iterable
+
 from spinney.cluster.filters import FilterResult
 from spinney.cluster.pods import PodRecord
 from spinney.cluster.state import ClusterState
 from spinney.coscheduling.cycle.scheduler import Refused
-from spinney.coscheduling.framework import Code
+from spinney.coscheduling.framework import Code, Status
 from spinney.coscheduling.groups.wording import nodes_counted
 from spinney.explain.rendering import EVENT_BYTES, bounded
 from spinney.kube.keys import Key
-from spinney.reporting.pods import POD_SCHEDULED, SCHEDULER_ERROR, UNSCHEDULABLE, PodStatusWriter, PodVerdict
+from spinney.reporting.pods import (
+    INADMISSIBLE,
+    POD_SCHEDULED,
+    SCHEDULER_ERROR,
+    UNSCHEDULABLE,
+    PodStatusWriter,
+    PodVerdict,
+)
 
 
 class Reports:
@@ -19,14 +28,23 @@ class Reports:
         self._cluster = cluster
         self._counted: tuple[FilterResult, str] | None = None
 
-    def put(self, refused: Refused) -> None:
-        """Report that a pod found no node, or that trying to place it failed."""
-        reason = SCHEDULER_ERROR if refused.status.code is Code.ERROR else UNSCHEDULABLE
-        self._say(refused.record, reason, self.message(refused))
+    def put(self, refused: Refused, others: Iterable[PodRecord] = ()) -> None:
+        """Report that a pod found no node, or that trying to place it failed.
 
-    def held(self, record: PodRecord, message: str) -> None:
+        The ``others`` of its gang wait for the same, tried or not: autoscalers count every pod that waits for nodes.
+        """
+        reason = SCHEDULER_ERROR if refused.status.code is Code.ERROR else _waits(refused)
+        message = self.message(refused)
+        self._say(refused.record, reason, message)
+        tried = refused.found is not None or refused.status.code is Code.UNRESOLVABLE  # else it lost a node it had
+        if tried and reason in (UNSCHEDULABLE, INADMISSIBLE):
+            for record in others:
+                if self._writer.last_reason(Key(*record.key), record.uid) != reason:
+                    self._say(record, reason, f"pod {refused.record.key.name} of its gang waits: {message}")
+
+    def held(self, record: PodRecord, status: Status) -> None:
         """Report why a pod is not tried."""
-        self._say(record, UNSCHEDULABLE, message)
+        self._say(record, status.waits, status.message)
 
     def message(self, refused: Refused) -> str:
         """Return the text: nodes counted by reason, or why the pod was refused as a whole."""
@@ -51,3 +69,9 @@ class Reports:
             known_to_wait=condition is not None and condition.status == "False",
         )
         self._writer.waits(verdict)
+
+
+def _waits(refused: Refused) -> str:
+    """Return what a refused pod waits for, as the reason of its condition."""
+    found = refused.found
+    return INADMISSIBLE if found is not None and found.pre_filter is not None else refused.status.waits

@@ -10,14 +10,13 @@ from spinney.scheduler.actions.entry import pending_jobs
 from spinney.scheduler.evaluation.job_order import first_of_queues
 from spinney.scheduler.evaluation.turns import ALLOCATE, Turns
 from spinney.scheduler.framework.jobs import PodGroupInfo
-from spinney.scheduler.framework.results import FitError
+from spinney.scheduler.framework.results import OUT_OF_TIME, FitError
 from spinney.scheduler.framework.session import Session
 from spinney.scheduler.placement.failed_jobs import FailedSignatures
 from spinney.scheduler.placement.placing import place_job
 
 FEWEST: Final = 1000
 """So many jobs are tried in every cycle: if that takes very long a plugin is slow, which readiness tells."""
-OUT_OF_TIME: Final = "OutOfTime"
 NOT_REACHED: Final = (
     "the time for placing jobs (allocateSeconds) was over before the turn of this one; it comes first in the next cycle"
 )

@@ -40,14 +40,14 @@ from spinney.reporting.pods import SCHEDULER_ERROR
 from spinney.scheduler.fairshare.capacity import OverCapacity
 from spinney.scheduler.framework.jobs import PodGroupInfo
 from spinney.scheduler.framework.nodes import NodeInfo
-from spinney.scheduler.framework.results import POD_SCHEDULING_ERRORS, FitError
+from spinney.scheduler.framework.results import POD_SCHEDULING_ERRORS, TOPOLOGY_CONSTRAINT, FitError
 from spinney.scheduler.framework.session import Session
 from spinney.scheduler.framework.tasks import NUMBER, PodInfo, by_request
 from spinney.scheduler.topology.domains import DomainTree
 
 NEAREST: Final = 5
 """How many domains are looked at closely."""
-_ABOUT_PLACES: Final = frozenset({POD_SCHEDULING_ERRORS, "TopologyConstraint", "OverLimit", "NonPreemptibleOverQuota"})
+_ABOUT_PLACES: Final = frozenset({POD_SCHEDULING_ERRORS, TOPOLOGY_CONSTRAINT, "OverLimit", "NonPreemptibleOverQuota"})
 """Reasons that the explanation says better than their own text."""
 _KINDS: Final = {podgang.SOURCE: "PodGang", bare.SOURCE: "Pod"}
 _ALL_FILTERS: Final = FilterFramework(SESSION_FILTERS)
@@ -158,6 +158,7 @@ def _explain(session: Session, job: PodGroupInfo, errors: Sequence[FitError]) ->
         victims=tuple(session.victim_reports.get(job.key, ())),
         plugin_errors=tuple(f"{plugin}: {error}" for plugin, error in sorted(failures.items())),
         others=others,
+        beyond_nodes=absent or (ruled_out and any(map(places.beyond_nodes, places.one_of_each))),
         needs=_needs(errors, places.one_of_each),
     )
     if reports and not absent:
@@ -230,6 +231,13 @@ class _Places:
         unoffered = dict.fromkeys(name for group, _ in results for name in group[0].request.unoffered)
         self._resources = self._table.axis.names(tuple(unoffered))
         self._usable = np.logical_or.reduce([usable for _, usable in self._usable_by])
+
+    def beyond_nodes(self, task: PodInfo) -> bool:
+        """Tell whether a task is refused for another reason than asking for more than any node has."""
+        if self._session.ask.pre_predicate(task) is None:
+            return False
+        largest: Vector = self._table.allocatable[self._names.ordered].max(axis=0, initial=0)
+        return bool((task.request.vector(len(largest)) <= largest).all()) and not task.request.unoffered
 
     def required_level(self, root: GroupSet) -> _Level | None:
         """Return the outermost required level that no domain can meet, if that is what is in the way."""

@@ -15,7 +15,6 @@ from spinney.gangs.tree import GangKey
 from spinney.reporting.pods import SCHEDULER_ERROR
 from spinney.runtime import Runtime, collection_held_off
 from spinney.scheduler.actions import BUILT_IN_ACTIONS, Action
-from spinney.scheduler.actions.allocate import OUT_OF_TIME
 from spinney.scheduler.config import InvalidConfiguration, SchedulerConfig, check_plugins
 from spinney.scheduler.cycle.explaining import Explainer
 from spinney.scheduler.cycle.promises import Promises
@@ -23,7 +22,7 @@ from spinney.scheduler.evaluation.constraints import keep_off_closed_nodes
 from spinney.scheduler.evaluation.questions import Questions
 from spinney.scheduler.framework.extension_points import Hook, HttpHandler
 from spinney.scheduler.framework.plugin import PluginRegistry
-from spinney.scheduler.framework.results import CycleResult, FitError, Unschedulable
+from spinney.scheduler.framework.results import OUT_OF_TIME, CycleResult, FitError, Unschedulable
 from spinney.scheduler.framework.session import Session
 from spinney.scheduler.framework.setbacks import Setbacks
 from spinney.scheduler.framework.snapshot import Snapshot

@@ -14,18 +14,35 @@ from spinney.cluster.pods import PodKey
 from spinney.explain.reasons import Explanation
 from spinney.explain.rendering import condition_message, event_message
 from spinney.gangs.tree import GangKey
-from spinney.reporting.pods import SCHEDULER_ERROR, UNSCHEDULABLE
+from spinney.reporting.pods import (
+    INADMISSIBLE,
+    SCHEDULER_ERROR,
+    UNSCHEDULABLE,
+    WAITING_FOR_PODS,
+    WAITING_FOR_QUOTA,
+    WAITING_FOR_TURN,
+)
 from spinney.reporting.verdicts import GangVerdict
 
 if TYPE_CHECKING:
     from spinney.scheduler.framework.jobs import PodGroupInfo
 
 POD_SCHEDULING_ERRORS: Final = "PodSchedulingErrors"
+"""The pods of the job find no nodes, each by itself or together."""
+TOPOLOGY_CONSTRAINT: Final = "TopologyConstraint"
+"""No domain of the level that the job requires has room for it."""
 NOT_READY: Final = "NotReady"
 """The word for a job of which too few pods exist, or have no scheduling gate any more."""
-"""The pods of the job find no nodes, each by itself or together."""
+OUT_OF_TIME: Final = "OutOfTime"
+"""The cycle ended before the job's turn."""
+NOTHING_TO_ALLOCATE: Final = "NothingToAllocate"
+"""No pod of the job may be placed before others of it."""
+PREEMPTION_DELAY: Final = "PreemptionDelay"
+"""The job may not disturb others yet."""
 PLUGIN_ERROR: Final = "PluginError"
 """A plugin that had to be asked about the job failed."""
+_OF_QUEUES: Final = frozenset({"OverLimit", "NonPreemptibleOverQuota"})
+_OF_NODES: Final = frozenset({POD_SCHEDULING_ERRORS, TOPOLOGY_CONSTRAINT, PREEMPTION_DELAY})
 _FAILED: Final = frozenset({SCHEDULER_ERROR, PLUGIN_ERROR})
 
 
@@ -97,6 +114,25 @@ class Unschedulable:
         failed = any(error.reason in _FAILED for error in self.errors)
         if failed or (self.explanation is not None and self.explanation.plugin_errors):
             return SCHEDULER_ERROR
+        return UNSCHEDULABLE
+
+    @property
+    def pod_reason(self) -> str:
+        """Return the word for the condition of its pods: ``Unschedulable`` only where a new node could help.
+
+        Autoscalers add nodes for pods with that word, so whatever else is in the way comes first.
+        """
+        reasons = {error.reason for error in self.errors}
+        if self.reason == SCHEDULER_ERROR:
+            return SCHEDULER_ERROR
+        if NOT_READY in reasons:
+            return WAITING_FOR_PODS
+        if reasons & _OF_QUEUES or (self.explanation is not None and self.explanation.queue is not None):
+            return WAITING_FOR_QUOTA
+        if reasons & {OUT_OF_TIME, NOTHING_TO_ALLOCATE}:
+            return WAITING_FOR_TURN
+        if reasons - _OF_NODES or (self.explanation is not None and self.explanation.beyond_nodes):
+            return INADMISSIBLE
         return UNSCHEDULABLE
 
     @property

@@ -21,7 +21,7 @@ from spinney.gangs.tree import DEFAULT_POD_SET, GroupSet, Member, PodSet
 from spinney.scheduler.evaluation.questions import SubsettingFailed
 from spinney.scheduler.framework.jobs import PodGroupInfo
 from spinney.scheduler.framework.nodes import NodeSet
-from spinney.scheduler.framework.results import POD_SCHEDULING_ERRORS, FitError
+from spinney.scheduler.framework.results import NOTHING_TO_ALLOCATE, PLUGIN_ERROR, POD_SCHEDULING_ERRORS, FitError
 from spinney.scheduler.framework.session import Session
 from spinney.scheduler.framework.statement import Statement
 from spinney.scheduler.framework.tasks import NUMBER, PodInfo, by_request
@@ -76,7 +76,7 @@ def place_job(
     session.ask.pre_job_allocation(job)
     tasks = job.tasks_to_allocate() if tasks is None else tasks
     if not tasks:
-        return attempt.refuse("NothingToAllocate", "no pod of the job can be placed now")
+        return attempt.refuse(NOTHING_TO_ALLOCATE, "no pod of the job can be placed now")
     verdict = session.ask.is_job_over_capacity(job, tasks)
     if not verdict.ok:
         return attempt.refuse(verdict.reason, verdict.message, verdict.details)
@@ -98,7 +98,7 @@ def place_job(
         )
         return _succeeds(search, tasks, nodes)
     except SubsettingFailed as error:
-        return attempt.refuse("PluginError", str(error))
+        return attempt.refuse(PLUGIN_ERROR, str(error))
 
 
 def _succeeds(attempt: Attempt, tasks: Sequence[PodInfo], nodes: NodeSet) -> bool:

@@ -26,8 +26,15 @@ from spinney.kube.errors import Conflict, NotFound
 from spinney.kube.keys import Key
 from spinney.reporting.kai_groups import KaiGroupStatus
 from spinney.reporting.pod_gangs import PodGangStatus
-from spinney.reporting.pods import SCHEDULER_ERROR, PodStatusWriter, PodVerdict
-from spinney.scheduler.framework.results import NOT_READY, Bind, CycleResult, Eviction, Unschedulable
+from spinney.reporting.pods import (
+    POD_SCHEDULED,
+    SCHEDULER_ERROR,
+    UNSCHEDULABLE,
+    WAITING_FOR_ROOM,
+    PodStatusWriter,
+    PodVerdict,
+)
+from spinney.scheduler.framework.results import NOT_READY, Bind, CycleResult, Eviction, Pipeline, Unschedulable
 from spinney.scheduler.intake.inventory import Inventory
 from spinney.scheduler.process.commit import Moment, assume_gang, by_gang, changes_since, forget
 from spinney.scheduler.process.cycle_metrics import CycleMetrics
@@ -142,7 +149,7 @@ class ClusterEffects:
         self._kai_groups.started(result.started, self._client.runtime.clock.now())
         for gang in result.started:
             self._verdicts.look_at(gang)
-        self._report(result.unschedulable)
+        self._report(result)
 
     async def finish(self) -> None:
         """Wait for the binds and evictions under way, but not for volumes, and for what is still to be said."""
@@ -266,8 +273,11 @@ class ClusterEffects:
         if len(gone) < len(disruption.victims):
             asyncio.get_running_loop().call_later(_EVICT_AGAIN, self._wake)
 
-    def _report(self, unschedulable: Sequence[Unschedulable]) -> None:
-        told = [refused for refused in unschedulable if not self._is_opening(refused)]
+    def _report(self, result: CycleResult) -> None:
+        told = [refused for refused in result.unschedulable if not self._is_opening(refused)]
+        promised = {each.pod: each for each in result.pipelines}
+        for each in promised.values():
+            self._promise(each)
         for refused in told:
             found = self._inventory.gangs.members(refused.gang)
             if found is None:
@@ -275,12 +285,23 @@ class ClusterEffects:
             message = refused.message
             self._pod_status.all_wait(
                 [
-                    PodVerdict(record.key, record.uid, message, message, reason=refused.reason)
+                    PodVerdict(record.key, record.uid, message, message, reason=refused.pod_reason)
                     for _, record in found.pods.values()
-                    if record.status is PodStatus.PENDING
+                    if record.status is PodStatus.PENDING and record.key not in promised
                 ]
             )
         self._verdicts.refused(told)
+
+    def _promise(self, promised: Pipeline) -> None:
+        """Take back that a pod needs a new node, if it said so: it has a node where others are leaving."""
+        record = self._inventory.cluster.pod(promised.pod)
+        if record is None:
+            return
+        condition = record.pod.condition(POD_SCHEDULED)
+        asks = condition is not None and condition.reason == UNSCHEDULABLE
+        if asks or self._pod_status.last_reason(record.key, record.uid) == UNSCHEDULABLE:
+            message = f"node {promised.node} is promised to the pod; it waits until those that leave it are gone"
+            self._pod_status.waits(PodVerdict(record.key, record.uid, message, message, reason=WAITING_FOR_ROOM))
 
     def _is_opening(self, refused: Unschedulable) -> bool:
         """Tell whether a gang only lacks pods whose gates are still to be opened: there is no reason to publish yet."""

@@ -29,7 +29,7 @@ from spinney.scheduler.evaluation.turns import ALLOCATE, Turns
 from spinney.scheduler.fairshare.amounts import Amounts, total_of
 from spinney.scheduler.fairshare.runtimes import delay_elapsed
 from spinney.scheduler.framework.jobs import PodGroupInfo
-from spinney.scheduler.framework.results import FitError
+from spinney.scheduler.framework.results import PREEMPTION_DELAY, FitError
 from spinney.scheduler.framework.session import Session
 from spinney.scheduler.framework.tasks import PodInfo, by_request
 from spinney.scheduler.placement.failed_jobs import FailedSearches
@@ -329,9 +329,7 @@ def _may_disturb(session: Session, job: PodGroupInfo) -> bool:
     gang = job.gang
     evicted = gang.last_eviction or session.snapshot.evicted.get(job.key)
     if gang.created is not None and not delay_elapsed(gang.created, evicted, gang.preemption_delay, session.now):
-        error = FitError(
-            "PreemptionDelay", f"the job may not disturb others before {gang.preemption_delay} have passed"
-        )
+        error = FitError(PREEMPTION_DELAY, f"the job may not disturb others before {gang.preemption_delay} have passed")
         if error not in session.fit_errors.get(job.key, ()):
             session.record_fit_error(job, error)
         if gang.preemption_delay is not None:

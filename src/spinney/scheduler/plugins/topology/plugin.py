@@ -18,7 +18,7 @@ from spinney.scheduler.framework.arguments import NoArguments
 from spinney.scheduler.framework.jobs import PodGroupInfo
 from spinney.scheduler.framework.nodes import NodeSet, Scores
 from spinney.scheduler.framework.plugin import Constraint, Plugin
-from spinney.scheduler.framework.results import FitError
+from spinney.scheduler.framework.results import TOPOLOGY_CONSTRAINT, FitError
 from spinney.scheduler.framework.session import Session
 from spinney.scheduler.framework.tasks import PodInfo
 from spinney.scheduler.plugins.topology.demand import GroupDemand
@@ -75,7 +75,7 @@ class TopologyPlugin(Plugin):
             refusal = division.refusal
             for line, message in enumerate(refusal.messages(job.name)):
                 rewrite = partial(_line, refusal, line)
-                session.record_fit_error(job, FitError("TopologyConstraint", message, refusal, rewrite))
+                session.record_fit_error(job, FitError(TOPOLOGY_CONSTRAINT, message, refusal, rewrite))
         if division.level_scores is not None:
             self._steps[_label(group)] = division.level_scores
         return division.sets
