@@ -27,6 +27,7 @@ from spinney.coscheduling.plugins.coscheduling import CoschedulingArguments
 from spinney.coscheduling.process.configuration import CoschedulerConfiguration
 from spinney.dashboard.serving import DashboardMetrics
 from spinney.grouping.configuration import GrouperConfiguration
+from spinney.grouping.metrics import GroupingMetrics
 from spinney.kube.metrics import KubeMetrics
 from spinney.nodes import ClusterSpec
 from spinney.operator.configuration import OperatorConfiguration
@@ -321,6 +322,7 @@ def _registries() -> Mapping[str, CollectorRegistry]:
     registries["scheduler"].register(QueueMetrics(Inventory(), cycles.gangs.queues))
     CoschedulingMetrics(registries["coscheduler"])
     DashboardMetrics(registries["dashboard"])
+    GroupingMetrics(registries["grouper"])
     return registries
 
 

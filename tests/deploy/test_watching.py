@@ -3,7 +3,7 @@
 import asyncio
 import json
 import runpy
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from functools import cache
 
@@ -16,7 +16,8 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from spinney.api import kai
 from spinney.api.core import NAMESPACE, NODE, POD, Pod
-from spinney.api.labels import KAI_QUEUE
+from spinney.api.labels import GROUPED, KAI_POD_GROUP, KAI_QUEUE
+from spinney.api.resource import Resource
 from spinney.api.scheduling import PRIORITY_CLASS
 from spinney.cli.bodies.grouper import configured
 from spinney.cli.installing.alerts import ALERTS
@@ -108,13 +109,32 @@ async def a_busy_cluster(client: Client) -> None:
             await client.create(POD, {"metadata": metadata, "spec": spec})
             if name != "huge":
                 await until_bound(client, pod)
+    await pods_of_others(client)
+
+
+async def pods_of_others(client: Client) -> None:
+    """Have the grouper meet a pod that is in a group already, and a pod of a Job."""
+    job = Resource("batch", "v1", "Job", "jobs")
+    template = {"spec": {"restartPolicy": "Never", "containers": [{"name": "main", "image": "pause"}]}}
+    made = await client.create(job, {"metadata": {"name": "job", "namespace": NS}, "spec": {"template": template}})
+    owner = {"apiVersion": "batch/v1", "kind": "Job", "name": "job", "uid": made["metadata"]["uid"]}
+    theirs = {"name": "theirs", "annotations": {KAI_POD_GROUP: "theirs"}}
+    for metadata in (theirs, {"name": "ours", "ownerReferences": [owner]}):
+        spec = {"schedulerName": "spinney-scheduler", "containers": [{"name": "main", "image": "pause"}]}
+        await client.create(POD, {"metadata": {"namespace": NS, **metadata}, "spec": spec})
+    await until(client, "ours", lambda pod: GROUPED in pod.metadata.labels)
 
 
 async def until_bound(client: Client, name: str) -> None:
     """Wait until a pod has a node."""
+    await until(client, name, lambda pod: bool(pod.spec.node_name))
+
+
+async def until(client: Client, name: str, holds: Callable[[Pod], bool]) -> None:
+    """Wait until a pod is as it should be."""
     found = await client.get(POD, name, NS, type=Pod)
     watch = client.watch(POD, NS, type=Pod, resource_version=found.metadata.resource_version)
-    while not found.spec.node_name:
+    while not holds(found):
         event = await anext(watch)
         found = event.object if event.object.metadata.name == name else found
 
@@ -170,6 +190,7 @@ NEVER_HERE = {
     "spinney_scheduling_plugin_failures_total": {"plugin", "hook"},
     "spinney_coscheduler_plugin_failures_total": {"plugin", "point"},
     "spinney_api_retries_total": {"verb", "code"},
+    "spinney_grouper_refusals_total": {"kind"},
 }
 """Labels of what happens only when something fails."""
 

@@ -6,6 +6,8 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from prometheus_client import CollectorRegistry
+
 from spinney.api.core import EVENT, POD, Pod
 from spinney.api.podgang import POD_GANG, PodGang
 from spinney.api.resource import Resource
@@ -13,6 +15,7 @@ from spinney.api.struct import JSON
 from spinney.grouping.configuration import check
 from spinney.kube.cache import WatchCache
 from spinney.kube.client import Client
+from spinney.nodes import Fleet
 from spinney.scheduler.config import SchedulerConfig
 from spinney.sim.embedded import OUR_BACKENDS, Stack, StackOptions
 from spinney.sim.shapes import gpu_cluster
@@ -29,6 +32,8 @@ class World:
     namespace: str
     pods: WatchCache[Pod]
     gangs: WatchCache[PodGang]
+    fleet: Fleet
+    registry: CollectorRegistry
     changed: asyncio.Event = field(default_factory=asyncio.Event)
 
     async def owner(self, resource: Resource, name: str, spec: JSON | None = None, **metadata: Any) -> JSON:
@@ -76,6 +81,10 @@ class World:
         gang = next((each for each in found if each is not None and name in each.metadata.name), None)
         return {} if gang is None else {group.name: group.min_replicas for group in gang.spec.pod_groups}
 
+    def counted(self, metric: str, **labels: str) -> float:
+        """Return how far a counter has come."""
+        return self.registry.get_sample_value(metric, labels) or 0.0
+
     async def events(self, reason: str) -> list[str]:
         """Return what events of this reason on pods say."""
         listing = await self.client.list(EVENT, self.namespace)
@@ -112,23 +121,25 @@ async def a_world(
     configuration: str = "kind: GrouperConfiguration",
     every_backend: bool = False,
     workloads: bool = False,
+    nodes: int = 4,
 ) -> AsyncIterator[World]:
-    """Run scheduler and grouper on four nodes of 8 GPUs each; with every backend, what ``spinney up`` runs.
+    """Run scheduler and grouper on nodes of 8 GPUs each; with every backend, what ``spinney up`` runs.
 
     With ``workloads`` Jobs make their pods themselves; else the test does it.
     """
-    nodes = gpu_cluster(4, 8)
+    shape = gpu_cluster(nodes, 8)
     options = StackOptions(
-        nodes=nodes,
+        nodes=shape,
         scheduler=SchedulerConfig(wait_for_grouper=True),
         grouper=replace(check(configuration), profiles=OUR_BACKENDS),
     )
-    chosen = StackOptions.whole(nodes) if every_backend else options
+    chosen = StackOptions.whole(shape) if every_backend else options
     stack = Stack(cluster.connect, replace(chosen, workloads=workloads))
     async with stack.running():
         pods = WatchCache(cluster.client, POD, Pod, runtime=cluster.runtime)
         gangs = WatchCache(cluster.client, POD_GANG, PodGang, runtime=cluster.runtime)
-        world = World(cluster.client, cluster.namespace, pods, gangs)
+        registry = stack.schedulers.manager.metrics.registry
+        world = World(cluster.client, cluster.namespace, pods, gangs, stack.fleet, registry)
         pods.subscribe(lambda change: world.changed.set())
         gangs.subscribe(lambda change: world.changed.set())
         watching = [asyncio.create_task(cache.run()) for cache in (pods, gangs)]

@@ -111,6 +111,7 @@ class GroupingController:
         wanted = podgangs.alone_labels(gang, self.intake.configuration.written.queue_label)
         lacking = {key: value for key, value in wanted.items() if not pod.metadata.labels.get(key)}
         await self._patch(pod, {"labels": lacking})
+        self.intake.metrics.pods_grouped.labels(gang.rule.kind).inc()
 
     # -- several pods --------------------------------------------------------------------------------------------------
 
@@ -127,9 +128,11 @@ class GroupingController:
         stored = await self._write(key, found, wanted)
         if stored is None:
             return Requeue()
+        if found is None:
+            self.intake.metrics.gangs_made.labels(gang.rule.kind).inc()
         retry = await self._sync(key, stored, backend)
         if retry is None:
-            await self._join(key, stored, pods, backend)
+            await self._join(key, stored, pods, backend, gang.rule.kind)
         problems = "; ".join(filter(None, (*gang.problems, problem)))
         later = await self._report(key, stored, groups, problems, backend)
         return retry or later
@@ -177,7 +180,7 @@ class GroupingController:
         self._synced[key] = structure
         return None
 
-    async def _join(self, key: Key, gang: PodGang, pods: Sequence[Pod], backend: SchedulerBackend) -> None:
+    async def _join(self, key: Key, gang: PodGang, pods: Sequence[Pod], backend: SchedulerBackend, kind: str) -> None:
         """Have every pod say that it is in the gang, as its scheduler reads it."""
         lacking: list[tuple[Pod, JSON]] = []
         for pod in pods:
@@ -188,6 +191,7 @@ class GroupingController:
             if not selecting.labels_match(pod.metadata.labels, wanted):
                 lacking.append((pod, self._marks(pod, gang, wanted, backend)))
         await write_each(lacking, lambda each: self._patch(*each))
+        self.intake.metrics.pods_grouped.labels(kind).inc(len(lacking))
 
     def _marks(self, pod: Pod, gang: PodGang, labels: Mapping[str, str], backend: SchedulerBackend) -> JSON:
         """Return the labels and annotations by which a pod joins a gang, its scheduler's included."""

@@ -23,6 +23,7 @@ from spinney.grouping.configuration import LoadedConfiguration
 from spinney.grouping.controller import STATUS_SECONDS, GroupingController
 from spinney.grouping.intake import Intake
 from spinney.grouping.membership import Membership
+from spinney.grouping.metrics import GroupingMetrics
 from spinney.grouping.owner_cache import OwnerCache
 from spinney.grouping.owners import Owner, projection
 from spinney.grouping.world import InvalidDefaults, KindDefault, kind_defaults, parse_defaults
@@ -103,6 +104,7 @@ class Grouper:
         self._catalogue = catalogue or every_backend()
         self._client = client
         self._events = self.manager.recorder(COMPONENT)
+        self._metrics = GroupingMetrics(self.manager.metrics.registry)
         self._membership = Membership()
         self._pods = self.manager.cache(POD, Pod)
         self._gangs = self.manager.cache(POD_GANG, PodGang)
@@ -142,6 +144,7 @@ class Grouper:
             namespaces=self._namespaces,
             kind_defaults=lambda: self._defaults,
             events=self._events,
+            metrics=self._metrics,
             membership=self._membership,
             wake=lambda key: gangs.enqueue_after(key, GATHERING_SECONDS),
         )
@@ -167,6 +170,8 @@ class Grouper:
 
     def _pod_changed(self, change: Change[Pod]) -> None:
         old, new = change.old, change.new
+        if new is not None:
+            self._intake.count_foreign(old, new)
         if old is not None and new is not None and _belongs_alike(old, new):
             place = self._membership.place(change.key)
             if place is not None and (moved := _counts_differently(old, new)):

@@ -15,6 +15,7 @@ from spinney.grouping.climbing import OwnerMissing, climb
 from spinney.grouping.configuration import LoadedConfiguration
 from spinney.grouping.describing import Chosen, Grouping, apply, choose
 from spinney.grouping.membership import Member, Membership
+from spinney.grouping.metrics import GroupingMetrics
 from spinney.grouping.owner_cache import NotFetched, OwnerCache
 from spinney.grouping.owners import Owner, group_kind
 from spinney.grouping.rules import DEFAULT_RULE, Fallback, Rule
@@ -48,6 +49,7 @@ class Intake:
     namespaces: WatchCache[Owner] | None
     kind_defaults: Callable[[], Mapping[tuple[str, str], KindDefault]]
     events: EventRecorder
+    metrics: GroupingMetrics
     membership: Membership
     wake: Callable[[Key], None]
     """Asks for a look at a gang."""
@@ -101,10 +103,16 @@ class Intake:
         return (
             pod.spec.scheduler_name in self.scheduler_names
             and not selecting.skip_requested(pod.metadata)
-            and not selecting.grouped_by_others(pod)
+            and selecting.foreign_group(pod) is None
             and selecting.labels_match(pod.metadata.labels, written.pod_labels)
             and self._namespace_matches(pod)
         )
+
+    def count_foreign(self, old: Pod | None, new: Pod) -> None:
+        """Count a pod of a served scheduler that has come to name somebody else's group."""
+        group = selecting.foreign_group(new) if new.spec.scheduler_name in self.scheduler_names else None
+        if group is not None and (old is None or selecting.foreign_group(old) != group):
+            self.metrics.foreign_pods.labels(group).inc()
 
     async def described(self, pod: Pod, peers: Iterable[Pod] = ()) -> tuple[Grouping, tuple[Owner, ...]]:
         """Return the gang of a pod and its owners, reading what is not known yet; raises :class:`Refused`."""
@@ -156,6 +164,7 @@ class Intake:
         text = f"the rule for {rule} cannot be applied: {error}" if rule else str(error)
         if self._said.get(key) != text:
             self._said[key] = text
+            self.metrics.refusals.labels(rule).inc()
             self.events.event(reference(POD, pod), "Warning", REFUSED, f"{text}; {_CONSEQUENCES[fallback]}")
         if fallback == "Wait":
             left = self.membership.remove(key)

@@ -1,10 +1,14 @@
 """Which pods are the grouper's: of the served schedulers and namespaces, and not grouped by anybody else."""
 
 from collections.abc import Iterable, Mapping
+from typing import Literal
 
 from spinney.api import labels as marks
 from spinney.api.core import Pod
 from spinney.api.meta import Metadata
+
+Stranger = Literal["grove", "kai", "volcano", "coscheduling", "kubernetes"]
+"""Who else groups pods."""
 
 
 def skip_requested(metadata: Metadata) -> bool:
@@ -17,20 +21,20 @@ def skip_requested_by(owners: Iterable[Metadata]) -> bool:
     return any(skip_requested(owner) for owner in owners)
 
 
-def grouped_by_others(pod: Pod) -> bool:
-    """Tell whether a pod names a group that is not ours: of Grove, KAI, Volcano, coscheduling or Kubernetes."""
+def foreign_group(pod: Pod) -> Stranger | None:
+    """Return whose group a pod names, if it names one that is not ours."""
     metadata, spec = pod.metadata, pod.spec
     if marks.GROUPED in metadata.labels:
-        return False
-    return bool(
-        metadata.labels.get(marks.POD_GANG)
-        or metadata.annotations.get(marks.KAI_POD_GROUP)
-        or metadata.annotations.get(marks.VOLCANO_GROUP)
-        or metadata.annotations.get(marks.LEGACY_GROUP)
-        or metadata.labels.get(marks.COSCHEDULING_GROUP)
-        or spec.scheduling_group is not None
-        or spec.workload_ref is not None
-    )
+        return None
+    if metadata.labels.get(marks.POD_GANG):
+        return "grove"
+    if metadata.annotations.get(marks.KAI_POD_GROUP):
+        return "kai"
+    if metadata.annotations.get(marks.VOLCANO_GROUP) or metadata.annotations.get(marks.LEGACY_GROUP):
+        return "volcano"
+    if metadata.labels.get(marks.COSCHEDULING_GROUP):
+        return "coscheduling"
+    return "kubernetes" if spec.scheduling_group is not None or spec.workload_ref is not None else None
 
 
 def labels_match(labels: Mapping[str, str] | None, selector: Mapping[str, str] | None) -> bool:

@@ -253,6 +253,30 @@ ROWS: Final = (
         ),
     ),
     Row(
+        "Gangs of any workload",
+        (
+            Panel(
+                title="Gangs made per minute, by kind",
+                means="PodGangs that the grouper made, by kind of workload.",
+                queries=(Query(f"60 * {_rate('spinney_grouper_gangs_made_total', 'kind')}", "{{kind}}"),),
+                stacked=True,
+            ),
+            Panel(
+                title="Pods per minute, grouped or left alone",
+                means="Pods that were told their gang, and those that named a group of somebody else.",
+                queries=(
+                    Query(f"60 * sum(rate(spinney_grouper_pods_grouped_total[{_RATE}]))", "grouped"),
+                    Query(f"60 * {_rate('spinney_grouper_foreign_pods_total', 'group')}", "left to {{group}}"),
+                ),
+            ),
+            Panel(
+                title="Rules that could not be applied, per minute",
+                means="The pod says why in an event, GroupingRefused.",
+                queries=(Query(f"60 * {_rate('spinney_grouper_refusals_total', 'kind')}", "{{kind}}"),),
+            ),
+        ),
+    ),
+    Row(
         "API server and processes",
         (
             Panel(

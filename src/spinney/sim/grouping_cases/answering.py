@@ -289,7 +289,7 @@ def _skip_requested_by_owner(case: Case) -> JSON:
 
 def _ownerless_and_grouped(case: Case) -> JSON:
     pod = case.pod
-    return {"result": not pod.metadata.owner_references and selecting.grouped_by_others(pod)}
+    return {"result": not pod.metadata.owner_references and selecting.foreign_group(pod) is not None}
 
 
 def _namespace_filter(case: Case) -> JSON:
