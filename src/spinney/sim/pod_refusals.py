@@ -13,6 +13,7 @@ from msgspec.structs import replace
 from spinney.cluster.filters import Candidate, FilterResult
 from spinney.cluster.filters.obstacles import obstacle
 from spinney.cluster.pods import PodKey, PodRecord
+from spinney.cluster.state import PodChange
 from spinney.cluster.statuses import PodStatus
 from spinney.coscheduling.cycle.scheduler import Refused
 from spinney.coscheduling.feasibility.ranking import NodeRanking
@@ -64,13 +65,26 @@ class Refusals:
         self._groups = groups
         self._rankings = rankings
         self._attempts: dict[GangKey, _Attempt] = {}
+        self._furthest: dict[GangKey, int] = {}
+        """How many pods of a group held a node at once, at most; those that were bound before are not counted."""
         self._reported: tuple[FilterResult, PodReport] | None = None
 
+    def pod_changed(self, change: PodChange) -> None:
+        """Keep how far the group of a pod that got a node has come."""
+        record = change.new
+        group = self._groups.of(record.key) if record is not None and record.node else None
+        if group is not None:
+            held = group.assigned - group.bound
+            self._furthest[group.key] = max(held, self._furthest.get(group.key, 0))
+
     def note(self, refused: Refused) -> None:
-        """Keep what refused a pod, if its group has not come further before."""
+        """Keep what refused a pod, if its group has not come further before.
+
+        The members that waited for it have given up their nodes by then, and were refused before it.
+        """
         record, group = refused.record, self._groups.of(refused.record.key)
         unit = group_of(record, self._shared)
-        placed = group.assigned - group.bound if group is not None else 0
+        placed = self._furthest.get(unit, 0)
         known = self._attempts.get(unit)
         if known is not None and (placed < known.placed or (known.reports and refused.found is None)):
             return

@@ -136,7 +136,11 @@ class _Run:
             self._groups.pod_changed(PodChange(None, record))
         self._groups.completed = lambda group: self._queue.activate(Key(*each.key) for each in group.pending())
         self._groups.reordered = lambda group: self._queue.reorder(Key(*each.key) for each in group.pending())
-        endings = [self._cluster.subscribe(self._groups.pod_changed), self._shared.gangs.subscribe(self._groups)]
+        endings = [
+            self._cluster.subscribe(self._groups.pod_changed),
+            self._cluster.subscribe(self._refusals.pod_changed),
+            self._shared.gangs.subscribe(self._groups),
+        ]
         try:
             for record in self._pending:
                 self._intake.pod(Change(Key(*record.key), None, record.pod, ""))

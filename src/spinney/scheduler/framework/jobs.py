@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import datetime
 from functools import cached_property
+from itertools import islice
 from typing import TYPE_CHECKING, Final
 
 from spinney.binding.repair import bound_at
@@ -39,6 +40,8 @@ class PodGroupInfo:
         self._pipelined = 0
         self._next: list[PodInfo] | None = None
         self._asked: Mapping[RequestClass, int] | None = None
+        self._placed_first: dict[str, int] = {}
+        """How many tasks at the beginning of each pod set are known not to wait."""
         self._version = 0
         """Of the order that the tasks are in."""
 
@@ -138,6 +141,8 @@ class PodGroupInfo:
         """Note that the status of ``count`` tasks of a pod set, none of them promised a node, changed."""
         self._next = self._asked = None
         name = pod_set.name
+        if after in (PodStatus.PENDING, PodStatus.RELEASING):
+            self._placed_first.pop(name, None)
         if self._active is not None:
             self._active[name] += count * ((after in ACTIVE_ALLOCATED) - (before in ACTIVE_ALLOCATED))
         if self._counts is not None:
@@ -169,9 +174,16 @@ class PodGroupInfo:
 
     def waiting(self, pod_set: PodSet) -> Sequence[PodInfo]:
         """Return the tasks of the set that are to be placed, in task order."""
+        tasks = self.by_pod_set[pod_set.name]
+        # An elastic job asks after each pod it grows by; those that were placed before are not looked at again.
+        first = next(
+            (at for at in range(self._placed_first.get(pod_set.name, 0), len(tasks)) if tasks[at].should_allocate),
+            len(tasks),
+        )
+        self._placed_first[pod_set.name] = first
         return [
             task
-            for task in self.by_pod_set[pod_set.name]
+            for task in islice(tasks, first, None)
             if task.status is PodStatus.PENDING or (task.status is PodStatus.RELEASING and task.virtual)
         ]
 
@@ -256,6 +268,7 @@ class PodGroupInfo:
         if version != self._version and "by_pod_set" in self.__dict__:
             self._version = version
             self._next = self._asked = None
+            self._placed_first.clear()
             for tasks in self.by_pod_set.values():
                 self._session.ask.sort_tasks(tasks)
 

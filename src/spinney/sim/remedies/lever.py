@@ -25,6 +25,8 @@ class Lever:
     describe: Callable[[Chosen], Change]
     price: Callable[[Chosen], Price] = lambda _: Price()
     ordered: bool = False
+    likely: int | None = None
+    """How many elements are probably enough, by arithmetic; the search begins there and does not rely on it."""
     refine: "Callable[[Chosen], list[Lever]] | None" = None
     """Return a lever for each chosen element over how much it is changed, where that can be less than all."""
 
@@ -32,6 +34,11 @@ class Lever:
     def everything(self) -> Chosen:
         """Return all elements."""
         return tuple(range(self.size))
+
+    @property
+    def guess(self) -> Chosen | None:
+        """Return the elements that are probably enough; ``None`` without an idea, or if it is all of them."""
+        return tuple(range(self.likely)) if self.likely is not None and 0 < self.likely < self.size else None
 
 
 def some(names: Sequence[str], shown: int = 4) -> str:

@@ -173,7 +173,22 @@ def _adding(situation: Situation, like: Node, near: Mapping[str, str] | None) ->
         describe=describe,
         price=lambda chosen: Price(nodes=len(chosen), gpus=gpus * len(chosen)),
         ordered=True,
+        likely=_likely(situation, like, anew=near is None),
     )
+
+
+def _likely(situation: Situation, like: Node, *, anew: bool) -> int:
+    """Return how many nodes like ``like`` hold what finds no room, or in a domain of their own the whole gang."""
+    needed = situation.explanation.needed if situation.explanation is not None else situation.pending
+    missing = situation.short_of if situation.short_of is not None else needed
+    if anew and situation.required_key is not None:
+        missing = needed
+    offered = amounts_of(like.status.allocatable)
+    largest = min(
+        min((offered.get(name, 0) // amount for name, amount in requested(pod).items() if amount), default=1)
+        for pod in situation.kinds_of_pods
+    )
+    return -(-missing // max(largest, 1))
 
 
 def _node_kinds(situation: Situation) -> list[Node]:

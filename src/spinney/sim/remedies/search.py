@@ -101,9 +101,10 @@ def remedies(
         explanation=explanation,
     )
     levers = list(_levers(situation))
-    enough = [lever for lever in levers if search.holds([(lever, lever.everything)])]
-    found = [_remedy(search, _smallest(search, [(lever, lever.everything)])) for lever in enough]
+    alone = [(lever, chosen) for lever in levers if (chosen := _enough(search, lever)) is not None]
+    found = [_remedy(search, _smallest(search, [pulled])) for pulled in alone]
     if len(found) < best:
+        enough = [lever for lever, _ in alone]
         found += _together(search, [lever for lever in levers if lever not in enough])
     ordered = sorted(found, key=lambda each: (len(each.changes), each.price.total))
     return Findings(remedies=tuple(ordered[:best]), tried=search.tried, complete=search.complete)
@@ -118,6 +119,14 @@ def _levers(situation: Situation) -> Iterator[Lever]:
     yield from minimum_lever(situation)
     yield from added_node_levers(situation)
     yield from end_lever(situation)
+
+
+def _enough(search: _Search, lever: Lever) -> Chosen | None:
+    """Return how far to pull a lever so that the gang starts, not yet the least; ``None`` if no pull is enough."""
+    for chosen in (lever.guess, lever.everything):
+        if chosen is not None and search.holds([(lever, chosen)]):
+            return chosen
+    return None
 
 
 def _together(search: _Search, levers: Sequence[Lever]) -> list[Remedy]:
@@ -160,6 +169,8 @@ def _less(search: _Search, pulled: Sequence[tuple[Lever, Chosen]], position: int
     def enough(fewer: Chosen) -> bool:
         return search.holds([*pulled[:position], (lever, fewer), *pulled[position + 1 :]])
 
+    if chosen == lever.guess and not enough(chosen[:-1]):
+        return lever, chosen
     fewest = _prefix(chosen, enough)
     return lever, fewest if lever.ordered else _without_spares(fewest, enough)
 

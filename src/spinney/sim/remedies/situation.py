@@ -46,6 +46,12 @@ class Situation:
         """Return how many pods of the gang wait."""
         return len(self.waiting)
 
+    @property
+    def short_of(self) -> int | None:
+        """Return for how many pods of its minimum no room was found; ``None`` if nothing says so."""
+        told = self.explanation
+        return told.needed - told.placed if told is not None and 0 < told.placed < told.needed else None
+
     @cached_property
     def kinds_of_pods(self) -> list[Pod]:
         """Return one waiting pod of each kind: those that ask for the same are alike."""

@@ -1,6 +1,7 @@
 """Levers that change the gang itself: tolerate a taint, relax a level, lower the minimum, let it be preempted."""
 
 from collections.abc import Callable, Iterator
+from heapq import heapify, heapreplace
 from typing import Any, Final
 
 import msgspec
@@ -33,28 +34,39 @@ def minimum_lever(situation: Situation) -> Iterator[Lever]:
         return
     _, found = situation.definition
     minimums = _minimums(found)
-    steps = [dict(minimums)]
-    while (largest := max(steps[-1], key=lambda name: steps[-1][name], default=None)) is not None:
-        if steps[-1][largest] <= 1:
-            break
-        steps.append({**steps[-1], largest: steps[-1][largest] - 1})
-    if len(steps) == 1:
-        return
     before = sum(minimums.values())
+    steps = sum(count - 1 for count in minimums.values() if count > 1)
+    if not steps:
+        return
 
     def describe(chosen: Chosen) -> Change:
-        now = steps[len(chosen)]
+        now = _lowered(minimums, len(chosen))
         parts = [f"{name} {count}" for name, count in now.items() if minimums[name] != count]
         of = f" ({listed(parts)})" if len(minimums) > 1 else ""
         return Change(lever="minimum", text=f"let it start with {sum(now.values())} of {before} pods{of}")
 
     yield Lever(
         name="minimum",
-        size=len(steps) - 1,
-        apply=lambda snapshot, chosen: situation.redefined(snapshot, lambda it: _with_minimums(it, steps[len(chosen)])),
+        size=steps,
+        apply=lambda snapshot, chosen: situation.redefined(
+            snapshot, lambda it: _with_minimums(it, _lowered(minimums, len(chosen)))
+        ),
         describe=describe,
         ordered=True,
+        likely=situation.short_of,
     )
+
+
+def _lowered(minimums: dict[str, int], steps: int) -> dict[str, int]:
+    """Return minimums of parts after ``steps`` times one less for the part that has the most then."""
+    lowered = dict(minimums)
+    largest = [(-count, number, name) for number, (name, count) in enumerate(minimums.items())]
+    heapify(largest)
+    for _ in range(steps):
+        negated, number, name = largest[0]
+        heapreplace(largest, (negated + 1, number, name))
+        lowered[name] -= 1
+    return lowered
 
 
 def _tolerate(situation: Situation) -> Iterator[Lever]:
