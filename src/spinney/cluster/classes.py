@@ -41,6 +41,7 @@ _FRACTION = re.compile(r"0?\.(\d+)|[01]")
 _NO_SHARING: Final = ("", "", "")
 _KEPT: Final = 4096
 """How many classes are remembered before those that nobody uses are looked for."""
+_ANYTHING: Final = np.iinfo(np.int64).min
 _NO_LABELS: Final[Mapping[str, str]] = {}
 
 
@@ -120,6 +121,21 @@ class RequestClass:
     def amounts(self) -> Vector:
         """Return the requested amounts at :attr:`columns`."""
         return self.requests[self.columns]
+
+    def least(self, width: int) -> Vector:
+        """Return what a node must have of each of ``width`` resources, ``[resource, 1]``: no bound where none is asked.
+
+        A node may have less than nothing: one that is over-committed in what is not asked for takes the pod.
+        """
+        known = self._least.get(width)
+        if known is None:
+            known = self._least[width] = np.full((width, 1), _ANYTHING, dtype=np.int64)
+            known[self.columns, 0] = self.amounts
+        return known
+
+    @cached_property
+    def _least(self) -> dict[int, Vector]:
+        return {}
 
     @cached_property
     def gpus(self) -> int:

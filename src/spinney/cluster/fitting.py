@@ -119,11 +119,12 @@ def widened(room: Matrix, demands: Sequence[Demand]) -> Matrix:
 def fit_later_and_now(ledger: Ledger, request: RequestClass, rows: Rows) -> tuple[Mask, Mask]:
     """Return, per row, whether one pod fits once what is terminating is gone, and whether it fits now."""
     table = ledger.table
-    later = table.alive[rows]
-    now = later.copy()
-    columns, amounts = request.columns, request.amounts[:, None]
-    now &= (table.idle_at(columns, rows) >= amounts).all(axis=0)
-    later &= (table.free_at(columns, rows) >= amounts).all(axis=0)
+    least = request.least(table.idle.shape[1])
+    free = table.idle.T.take(rows, axis=1)
+    now = np.logical_and.reduce(free >= least)
+    free += table.releasing.T.take(rows, axis=1)
+    later = np.logical_and.reduce(free >= least)
+    later &= table.alive[rows]
     if request.share is not None:
         later_devices, now_devices = _sharable_devices(ledger, request.share, rows)
         later &= later_devices >= request.share.devices
@@ -147,8 +148,9 @@ def _sharable_devices(ledger: Ledger, share: DeviceShare, rows: Rows) -> tuple[V
     table, shared = ledger.table, ledger.shared
     parts = share.parts_on_each(table.gpu_memory[rows])
     wanted = parts[:, None]
-    now: Vector = np.maximum(table.idle[rows, GPU], 0)
-    later: Vector = np.maximum(table.idle[rows, GPU] + table.releasing[rows, GPU], 0)
+    idle: Vector = table.idle[:, GPU][rows]
+    now: Vector = np.maximum(idle, 0)
+    later: Vector = np.maximum(idle + table.releasing[:, GPU][rows], 0)
     now += (shared.free_now(rows) >= wanted).sum(axis=1)
     later += (shared.kept_later(rows) >= wanted).sum(axis=1)
     too_big = parts > DEVICE

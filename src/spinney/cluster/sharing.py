@@ -130,10 +130,11 @@ class SharedDevices(RowBooks[str, DeviceUse]):
                 now[place] = min(use.free, free)
 
     def _at(self, which: int, rows: npt.NDArray[np.intp]) -> Parts:
-        highest = int(rows.max(initial=-1))
-        if highest >= self._columns.shape[1]:
-            self._enlarge(2 * highest + 1, self._columns.shape[2])
-        found: Parts = self._columns[which, rows]
+        try:
+            found: Parts = self._columns[which].take(rows, axis=0)
+        except IndexError:  # nothing was ever shared on some of them
+            self._enlarge(2 * int(rows.max()) + 1, self._columns.shape[2])
+            found = self._columns[which].take(rows, axis=0)
         return found
 
     def _enlarge(self, rows: int, devices: int) -> None:

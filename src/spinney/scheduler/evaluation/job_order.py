@@ -1,11 +1,12 @@
-"""The order in which jobs get their turn: a tree of heaps that mirrors the tree of queues.
+"""The order in which jobs get their turn: a tree that mirrors the tree of queues.
 
-A leaf queue orders its jobs; an inner one orders its children, each judged with its best next job. Taking a job changes
-what its queues would hold, so the queues on its path are looked at again before the next is taken. Where an order of a
-plugin may have changed otherwise, everything is ordered anew.
+A leaf queue has its jobs in order, the next at the end; an inner one has a heap of its children, each judged with its
+best next job. Taking a job changes what its queues would hold, so the queues on its path are looked at again before the
+next is taken. Where an order of a plugin may have changed otherwise, everything is ordered anew.
 """
 
 import heapq
+from bisect import insort
 from collections.abc import Callable, Iterable
 from typing import Any, Protocol
 
@@ -63,7 +64,7 @@ class JobOrder:
             leaf.jobs.append(leaf.entry(job))
             self._length += 1
         for leaf in leaves.values():
-            heapq.heapify(leaf.jobs)
+            leaf.jobs.sort()
         for leaf in leaves.values():
             leaf.enlist()
 
@@ -108,7 +109,7 @@ class JobOrder:
         for node in (*[node for _, node in nodes], self._top):
             node.jobs = [node.entry(each.job) for each in node.jobs]
             node.dirty = False
-            heapq.heapify(node.jobs)
+            node.jobs.sort()
             heapq.heapify(node.children)
 
     def _node(self, position: int) -> "_QueueNode":
@@ -144,7 +145,7 @@ class _QueueNode:
         return not self.jobs and not self.children
 
     def push_job(self, job: PodGroupInfo) -> None:
-        heapq.heappush(self.jobs, self.entry(job))
+        insort(self.jobs, self.entry(job))
         self.enlist()
 
     def entry(self, job: PodGroupInfo) -> "_JobEntry":
@@ -163,7 +164,7 @@ class _QueueNode:
             node = node.parent
 
     def pop_job(self) -> PodGroupInfo:
-        return heapq.heappop(self.jobs).job
+        return self.jobs.pop().job
 
     def best_child(self) -> "_QueueNode":
         while self.children[0].dirty:
@@ -182,7 +183,7 @@ class _QueueNode:
         node = self
         while not node.is_leaf:
             node = node.best_child()
-        return node.jobs[0].job
+        return node.jobs[-1].job
 
     def turn(self) -> QueueTurn:
         assert self.queue is not None, "the top is never compared"
@@ -193,6 +194,8 @@ class _QueueNode:
 
 
 class _JobEntry:
+    """A job with its key; the one that comes first sorts last."""
+
     __slots__ = ("job", "key")
 
     def __init__(self, key: Any, job: PodGroupInfo) -> None:
@@ -200,4 +203,4 @@ class _JobEntry:
         self.job = job
 
     def __lt__(self, other: "_JobEntry") -> bool:
-        return bool(self.key < other.key)
+        return bool(other.key < self.key)

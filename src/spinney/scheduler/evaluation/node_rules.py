@@ -13,6 +13,7 @@ Resource fit is not a rule of any plugin: it is always checked.
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from math import isfinite
 from typing import Any, Final, NamedTuple, cast
 
 import numpy as np
@@ -163,9 +164,12 @@ class NodeRules:
             known = self._rule_sets[applying] = self._sorted(task)
         return known
 
-    def candidates(self, task: PodInfo, nodes: NodeSet) -> Candidates:
-        """Return the nodes of ``nodes`` that may take ``task``, now or after what is terminating is gone."""
-        rules = self.rules(task)
+    def candidates(self, task: PodInfo, nodes: NodeSet, rules: RuleSet | None = None) -> Candidates:
+        """Return the nodes of ``nodes`` that may take ``task``, now or after what is terminating is gone.
+
+        ``rules`` are those of the task, where they have just been asked for.
+        """
+        rules = self.rules(task) if rules is None else rules
         for learned in rules.learned:
             learned.begin()
         judged = self._class_verdicts(task, rules)
@@ -502,6 +506,8 @@ class NodeRules:
 
     def _finite(self, rule: Score, found: Scores, nodes: NodeSet, dropped: Sequence[int]) -> tuple[Scores, Mask | None]:
         """Return scores and, where not every node has one that is finite, which have."""
+        if not dropped and isfinite(np.add.reduce(found)):  # what is not finite makes no finite sum
+            return found, None
         had = np.isfinite(found)
         if had.all() and not dropped:
             return found, None

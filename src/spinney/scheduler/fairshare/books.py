@@ -9,7 +9,7 @@ per cycle from quota, limit, weight and ``requested``; charges during the cycle 
 
 from collections.abc import Callable, Mapping
 
-from spinney.scheduler.fairshare.amounts import ZERO, Amounts
+from spinney.scheduler.fairshare.amounts import NO_BOUND, ZERO, Amounts
 from spinney.scheduler.fairshare.division import Division, divide
 from spinney.scheduler.fairshare.queues import Queue, QueueTree
 
@@ -63,9 +63,19 @@ class QueueBooks:
         self.tree = tree
         self.total = total  # what the cluster has
         self.pages: tuple[QueueBook, ...] = tuple(map(QueueBook, tree.queues))
+        self.limited: dict[str, bool] = {}
+        """Whether queues have a limit, as far as somebody asked."""
 
     def __getitem__(self, name: str) -> QueueBook:
         return self.pages[self.tree.index[name]]
+
+    def is_limited(self, queue: str) -> bool:
+        """Tell whether the queue or one of its ancestors has a limit."""
+        known = self.limited.get(queue)
+        if known is None:
+            path = self.tree.path(queue)
+            known = self.limited[queue] = any(self.tree.queues[each].limit != NO_BOUND for each in path)
+        return known
 
     def charge(self, queue: str, amounts: Amounts, *, preemptible: bool) -> None:
         """Post an allocation to the queue and its ancestors."""
@@ -106,5 +116,6 @@ class QueueBooks:
         books = QueueBooks.__new__(QueueBooks)
         books.tree = self.tree
         books.total = self.total
+        books.limited = self.limited
         books.pages = tuple(page.copy() for page in self.pages)
         return books

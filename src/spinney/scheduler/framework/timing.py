@@ -3,41 +3,60 @@
 from collections.abc import Callable
 from types import TracebackType
 
+Key = tuple[str, str]
+"""Plugin and extension point."""
+
 
 class Timings:
     """Accumulated seconds and calls by plugin and hook. Mutable."""
 
     def __init__(self, monotonic: Callable[[], float]) -> None:
         self.monotonic = monotonic
-        self.seconds: dict[tuple[str, str], float] = {}
-        self.calls: dict[tuple[str, str], int] = {}
-        self.current: tuple[str, str] | None = None
+        self._spans: dict[Key, Span] = {}
+        self.current: Key | None = None
         """What is being measured now: where a cycle that hangs is stuck."""
 
     def measure(self, plugin: str, hook: str) -> "Span":
         """Add the time the block takes to a plugin's hook."""
-        return Span(self, (plugin, hook))
+        key = (plugin, hook)
+        span = self._spans.get(key)
+        if span is None:
+            span = self._spans[key] = Span(self, key)
+        return span
+
+    @property
+    def seconds(self) -> dict[Key, float]:
+        """Return the seconds that each hook took."""
+        return {key: span.seconds for key, span in self._spans.items() if span.calls}
+
+    @property
+    def calls(self) -> dict[Key, int]:
+        """Return how often each hook was measured."""
+        return {key: span.calls for key, span in self._spans.items() if span.calls}
 
 
 class Span:
-    """One measurement, as a context manager; a class of its own because thousands are made per cycle."""
+    """The measurements of one hook, as a context manager that is entered again and again. Mutable."""
 
-    __slots__ = ("_key", "_outer", "_start", "_timings")
+    __slots__ = ("_entered", "_key", "_timings", "calls", "seconds")
 
-    def __init__(self, timings: Timings, key: tuple[str, str]) -> None:
+    def __init__(self, timings: Timings, key: Key) -> None:
         self._timings = timings
         self._key = key
+        self._entered: list[tuple[float, Key | None]] = []
+        """When each block that is under way began, one inside the other, and what was measured before it."""
+        self.seconds = 0.0
+        self.calls = 0
 
     def __enter__(self) -> None:
         timings = self._timings
-        self._outer = timings.current
+        self._entered.append((timings.monotonic(), timings.current))
         timings.current = self._key
-        self._start = timings.monotonic()
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        timings, key = self._timings, self._key
-        timings.seconds[key] = timings.seconds.get(key, 0.0) + timings.monotonic() - self._start
-        timings.calls[key] = timings.calls.get(key, 0) + 1
-        timings.current = self._outer
+        timings = self._timings
+        began, timings.current = self._entered.pop()
+        self.seconds += timings.monotonic() - began
+        self.calls += 1

@@ -71,7 +71,7 @@ def _place_alike(
     elif not start and _are_only_apart(session, tasks, rules):
         placed = _place_apart(session, statement, tasks, nodes)
         return placed, not placed
-    candidates = session.ask.node_rules.candidates(first, nodes)
+    candidates = session.ask.node_rules.candidates(first, nodes, rules)
     alone = len(tasks) - start == 1 or first.request.constraints.looks_at_pods or not rules.local
     if alone or _may_pipeline(session, first, candidates.rows):
         placed = _place_best(session, statement, first, candidates, pipeline_only=False)

@@ -25,7 +25,7 @@ class NodeAvailability(Plugin):
         def score(task: PodInfo, job: PodGroupInfo, candidates: NodeSet) -> Scores:
             del job
             _, now = nodes.resource_fit(task.request, candidates.rows)
-            return np.where(now, scores.AVAILABILITY, 0.0)
+            return np.multiply(now, scores.AVAILABILITY, dtype=np.float64)
 
         # Not lost while the node is a candidate for more: only what is being released makes it one without fitting now.
         session.add_node_order_columns(score, per_job=False, monotone=True)

@@ -36,7 +36,8 @@ class Predicates(Plugin):
         """Register the filters."""
         self._session = session
         self._largest = session.nodes.table.allocatable[session.nodes.all.rows].max(axis=0, initial=0)
-        session.add_pre_predicate_fn(self._fits_some_node)
+        self._alone: dict[int, str | None] = {}
+        """What keeps pods of a request class off every node, whatever is on them."""
         session.add_pre_predicate_fn(self._is_not_ruled_out)
         session.add_victim_invariant_pre_predicate_fn(lambda task: self._fits_some_node(task, task.job))
         session.add_predicate_columns(self._suits_node, per_job=False, reads_usage=False)
@@ -61,11 +62,17 @@ class Predicates(Plugin):
         return None
 
     def _is_not_ruled_out(self, task: PodInfo, job: PodGroupInfo) -> str | None:
-        """Refuse a pod that a filter can rule out before looking at nodes."""
-        del job
-        candidate = _candidate(task)
-        filters = (*NODE_FILTERS, *LIVE_FILTERS) if self._looks_at_pods(task) else NODE_FILTERS
-        view = self._view(filters)
+        """Refuse a pod that can be ruled out before looking at nodes."""
+        kind = task.request.number
+        if kind not in self._alone:
+            self._alone[kind] = self._fits_some_node(task, job) or self._refusal(NODE_FILTERS, task)
+        refused = self._alone[kind]
+        if refused is None and self._looks_at_pods(task):
+            refused = self._refusal(LIVE_FILTERS, task)
+        return refused
+
+    def _refusal(self, filters: Sequence[Filter], task: PodInfo) -> str | None:
+        view, candidate = self._view(filters), _candidate(task)
         for rule in filters:
             restriction = rule.restrict(view, candidate) if rule.restrict is not None else None
             if restriction is not None and restriction.reason is not None:

@@ -193,6 +193,8 @@ class ProportionPlugin(Plugin):
         return total_of(self._session.charges.of(task) for task in job.tasks if task.status in ACTIVE_ALLOCATED)
 
     def _job_over_capacity(self, job: PodGroupInfo, tasks: Sequence[PodInfo]) -> CapacityVerdict:
+        if self._is_unbounded(job):
+            return WITHIN_CAPACITY
         request = self._cost(job.requests_of(tasks), self._sizes.largest)
         return _verdict(over_capacity(self.books, job.queue, request, preemptible=self._preemptible(job)))
 
@@ -203,8 +205,14 @@ class ProportionPlugin(Plugin):
         return _verdict(non_preemptible_over_quota(self.books, job.queue, request))
 
     def _task_over_capacity(self, task: PodInfo, job: PodGroupInfo, node: NodeInfo) -> CapacityVerdict:
+        if self._is_unbounded(job):
+            return WITHIN_CAPACITY
         request = self._charge(task.request, node.gpu_memory)
         return _verdict(over_capacity(self.books, job.queue, request, preemptible=self._preemptible(job)))
+
+    def _is_unbounded(self, job: PodGroupInfo) -> bool:
+        """Tell whether no limit and no quota bounds what the job may be given."""
+        return self._preemptible(job) and not self.books.is_limited(job.queue)
 
     # -- reclaim -----------------------------------------------------------------------------------------------------
 

@@ -41,9 +41,9 @@ def values_of_space(sizes: Mapping[int, int], free: npt.NDArray[np.int64]) -> Va
     space = float(supply @ np.arange(LEVELS + 1))
     expected = asked * (space / float(asked @ size))
     prices = np.zeros(len(size))
-    left = np.arange(LEVELS + 1)[:, None] - size
+    left = np.arange(LEVELS + 1) - size[:, None]
     possible = left >= 0
-    left = np.where(possible, left, 0)
+    left[~possible] = 0
     total = np.zeros(LEVELS + 1)
     for number in range(_ROUNDS):
         worth, choice = _best_use(size - prices, left, possible)
@@ -59,18 +59,22 @@ def values_of_space(sizes: Mapping[int, int], free: npt.NDArray[np.int64]) -> Va
 def _best_use(
     profit: Values, left: npt.NDArray[np.int64], possible: npt.NDArray[np.bool_]
 ) -> tuple[Values, npt.NDArray[np.int64]]:
-    """Return the most that each space brings, and the request to begin with; -1 for none."""
-    gain = np.where(possible, profit, -np.inf)
-    worth = np.zeros(len(left))
+    """Return the most that each space brings, and the request to begin with; -1 for none.
+
+    ``left`` is what a request leaves of a space, where it is ``possible``: ``[request, space]``.
+    """
+    gain = np.where(possible, profit[:, None], -np.inf)
+    worth = np.zeros(left.shape[1])
     for _ in range(_MOST_ON_DEVICE):
-        better = np.maximum((gain + worth[left]).max(axis=1), 0.0)
-        if np.array_equal(better, worth):
+        use = gain + worth.take(left)
+        better = np.maximum(np.maximum.reduce(use), 0.0)
+        if (better == worth).all():
             break
         worth = better
-    use = gain + worth[left]
-    first = use.argmax(axis=1)
-    brings = use[np.arange(len(left)), first] > 1e-9
-    return worth, np.where(brings, first, -1)
+    else:
+        use = gain + worth.take(left)
+    brings = np.maximum.reduce(use) > 1e-9
+    return worth, np.where(brings, use.argmax(axis=0), -1)
 
 
 def _demand(choice: npt.NDArray[np.int64], size: npt.NDArray[np.int64], supply: Values) -> Values:

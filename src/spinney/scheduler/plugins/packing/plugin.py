@@ -34,7 +34,15 @@ from spinney.scheduler.framework.session import Session
 from spinney.scheduler.framework.tasks import PodInfo
 from spinney.scheduler.placement.devices import WHOLE_DEVICE
 from spinney.scheduler.plugins.packing.learning import Knowledge, learn
-from spinney.scheduler.plugins.packing.workload import LEVELS, Amounts, asked_of, gpus_of, needs_of, stranded_gpus
+from spinney.scheduler.plugins.packing.workload import (
+    LEVELS,
+    Amounts,
+    Ratios,
+    asked_of,
+    gpus_of,
+    needs_of,
+    stranded_gpus,
+)
 from spinney.scheduler.plugins.resourcetype import needs_no_gpu
 
 _FREE_GPU: Final = 0.15 / 8
@@ -46,11 +54,11 @@ _OPENING: Final = 0.01
 _EQUAL: Final = 0.01
 """Nodes that differ by less than about this count as equal."""
 
-_GPUS, _STRANDED, _OTHERS = range(3)
+_GPUS, _WHOLE, _STRANDED, _OTHERS = range(4)
 """Rows of :data:`Columns`; from the last on there is one for each resource that is asked for with GPUs."""
 
 Columns = npt.NDArray[np.float64]
-"""GPUs that are free, parts of shared ones included; GPUs that are stranded; free others: ``[what, node]``."""
+"""Free GPUs with the parts of shared ones; whole free GPUs; stranded GPUs; others that are free: ``[what, node]``."""
 
 
 class Learning(msgspec.Struct, frozen=True, rename="camel"):
@@ -107,7 +115,10 @@ class Packing(Plugin):
 
     def _use(self, known: Knowledge) -> None:
         self._known = self._session.memory[self.name] = known
+        self._worth = known.values[np.arange(DEVICE + 1) * LEVELS // DEVICE]
+        """What free space of a device is worth, by parts that are free."""
         self._demanding: dict[int, bool] = {}
+        self._needs: dict[int, Ratios] = {}
         self._free: Columns | None = None
 
     def _count(self, event: BatchEvent, sign: int) -> None:
@@ -125,11 +136,11 @@ class Packing(Plugin):
 
     def _fullness(self, task: PodInfo, job: PodGroupInfo, nodes: NodeSet) -> Scores:
         del job
-        rows = nodes.rows
-        lost = _FREE_GPU * (self._follow()[_GPUS, rows] - task.request.gpus)
+        rows, table = nodes.rows, self._table
+        lost = _FREE_GPU * (self._follow()[_GPUS][rows] - task.request.gpus)
         if needs_no_gpu(task):
-            free = self._table.idle[rows, CPU] + self._table.releasing[rows, CPU]
-            without = self._table.allocatable[rows, GPU] == 0
+            free = table.idle[:, CPU][rows] + table.releasing[:, CPU][rows]
+            without = table.allocatable[:, GPU][rows] == 0
             lost = np.where(without, np.clip(free / self._largest_cpu, 0.0, 1.0), lost)
             found: Scores = -self._scale * lost
             return found
@@ -140,25 +151,25 @@ class Packing(Plugin):
         del job
         share = task.request.share
         assert share is not None, "only pods that share a device are asked about"
-        rows, table, values = nodes.rows, self._table, self._known.values
-        parts = share.parts_on_each(table.gpu_memory[rows])
+        rows, worth, free = nodes.rows, self._worth, self._follow()
+        # A share of more than a device fits nowhere, whatever it scores.
+        parts = np.minimum(share.parts_on_each(self._table.gpu_memory[rows]), DEVICE)
         spaces = self._nodes.ledger.shared.kept_later(rows)
         rest = spaces - parts[:, None]
-        lost = values[np.maximum(spaces, 0) * LEVELS // DEVICE] - values[np.maximum(rest, 0) * LEVELS // DEVICE]
-        whole = values[LEVELS] - values[np.maximum(DEVICE - parts, 0) * LEVELS // DEVICE] + _OPENING
-        best = np.where(rest >= 0, lost, np.inf).min(axis=1, initial=np.inf)
-        best = np.minimum(best, np.where(table.idle[rows, GPU] + table.releasing[rows, GPU] > 0, whole, np.inf))
-        best = np.where(np.isfinite(best), best, 1.0)
-        free = self._follow()[_GPUS, rows] - parts * share.devices / DEVICE
-        return self._score(_SPACE * best + _FREE_GPU * free)
+        lost = worth[spaces] - worth[rest]
+        lost[rest < 0] = np.inf
+        whole = worth[DEVICE] - worth[DEVICE - parts] + _OPENING
+        whole[free[_WHOLE][rows] <= 0] = np.inf
+        best = np.minimum(np.minimum.reduce(lost, axis=1, initial=np.inf), whole)
+        best[best == np.inf] = 1.0
+        return self._score(_SPACE * best + _FREE_GPU * (free[_GPUS][rows] - parts * share.devices / DEVICE))
 
     def _stranding(self, task: PodInfo, job: PodGroupInfo, nodes: NodeSet) -> Scores:
         del job
-        request = task.request
-        workload, free = self._known.workload, self._follow()[:, nodes.rows]
-        needs = needs_of(request, workload.columns)
-        after = stranded_gpus(workload, free[_GPUS] - self._gpus(request), free[_OTHERS:] - needs[:, None])
-        return self._score(after - free[_STRANDED])
+        rows, request, free = nodes.rows, task.request, self._follow()
+        others = free[_OTHERS:].take(rows, axis=1) - self._needs_of(request)[:, None]
+        after = stranded_gpus(self._known.workload, free[_GPUS][rows] - self._gpus(request), others)
+        return self._score(after - free[_STRANDED][rows])
 
     def _device(self, task: PodInfo, node: NodeInfo, gpu: str) -> float:
         share = task.request.share
@@ -181,8 +192,7 @@ class Packing(Plugin):
             return False
         demanding = self._demanding.get(request.number)
         if demanding is None:
-            needs = needs_of(request, workload.columns)
-            demanding = bool((needs > self._gpus(request) * workload.ratios[:, 0]).any())
+            demanding = bool((self._needs_of(request) > self._gpus(request) * workload.ratios[:, 0]).any())
             self._demanding[request.number] = demanding
         if demanding:
             return True
@@ -204,19 +214,27 @@ class Packing(Plugin):
     def _write(self, free: Columns, rows: Rows) -> None:
         """Look at some nodes again."""
         table, workload = self._table, self._known.workload
-        parts = self._nodes.ledger.shared.kept_later(rows).clip(0).sum(axis=1)
-        free[_GPUS, rows] = (table.idle[rows, GPU] + table.releasing[rows, GPU]).clip(0) + parts / DEVICE
+        parts = np.maximum(self._nodes.ledger.shared.kept_later(rows), 0).sum(axis=1)
+        whole = np.maximum(table.idle[:, GPU][rows] + table.releasing[:, GPU][rows], 0)
+        gpus = whole + parts / DEVICE
+        free[_WHOLE][rows], free[_GPUS][rows] = whole, gpus
         if workload.needs_company:
-            others = table.free_at(workload.columns, rows).astype(np.float64)
+            others = np.array([table.idle[:, each][rows] + table.releasing[:, each][rows] for each in workload.columns])
             free[_OTHERS:, rows] = others
-            free[_STRANDED, rows] = stranded_gpus(workload, free[_GPUS, rows], others)
+            free[_STRANDED][rows] = stranded_gpus(workload, gpus, others)
         self._position = table.usage.position
+
+    def _needs_of(self, request: RequestClass) -> Ratios:
+        known = self._needs.get(request.number)
+        if known is None:
+            known = self._needs[request.number] = needs_of(request, self._known.workload.columns)
+        return known
 
     def _gpus(self, request: RequestClass) -> float:
         return gpus_of(request, self._memory)
 
     def _score(self, lost: Amounts) -> Scores:
-        found: Scores = -self._scale * _EQUAL * np.round(lost / _EQUAL)
+        found: Scores = -self._scale * _EQUAL * np.rint(lost / _EQUAL)
         return found
 
 

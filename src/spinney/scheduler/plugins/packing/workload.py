@@ -120,7 +120,7 @@ def stranded_gpus(workload: Workload, gpus: Amounts, others: Amounts) -> Amounts
 
     ``others`` is what is free of the resources of ``workload.columns``, ``[resource, node]``.
     """
-    usable = (others[:, None, :] / workload.ratios[:, :, None]).min(axis=0)
+    usable = np.minimum.reduce(others[:, None, :] / workload.ratios[:, :, None])
     idle: Amounts = np.maximum(gpus - usable, 0.0)
-    found: Amounts = idle.sum(axis=0) / len(idle)
+    found: Amounts = np.add.reduce(idle) / len(idle)
     return found
