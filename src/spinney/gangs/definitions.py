@@ -12,6 +12,7 @@ from spinney.api import coscheduling, kai, volcano, workload_v1alpha1, workload_
 from spinney.api.podgang import PodGang
 from spinney.api.scheduling import PriorityClass
 from spinney.gangs.composites import NativeGroups
+from spinney.gangs.declarations import NEVER, with_declarations
 from spinney.gangs.sources import coscheduling as coscheduling_source
 from spinney.gangs.sources import kai as kai_source
 from spinney.gangs.sources import native, podgang
@@ -111,14 +112,19 @@ class GangDefinitions:
         if key.source != native.WORKLOAD_SOURCE:
             return None
         workload = self._workloads.get(Key(*native.workload_of(key)))
-        return native.workload_gang(workload, key, self.context) if workload is not None else None
+        gang = native.workload_gang(workload, key, self.context) if workload is not None else None
+        return with_declarations(gang, workload, self.context) if gang is not None else None
 
     # -- told by pod groups and composites -----------------------------------------------------------------------------
 
     def define(self, key: GangKey, found: object, make: Callable[[SourceContext], Gang]) -> None:
         """Take in a gang, the object that defines it, and how it is made."""
-        self._made_by[key] = found, make
-        gang = make(self.context)
+
+        def made(context: SourceContext) -> Gang:
+            return with_declarations(make(context), found, context)
+
+        self._made_by[key] = found, made
+        gang = made(self.context)
         for listener in self._listeners:
             listener.put_gang(gang)
 
@@ -136,11 +142,13 @@ class GangDefinitions:
 
     def _priorities_changed(self) -> None:
         classes = self._priority_classes.values()
-        fallback = [each.value for each in classes if each.global_default]
+        fallback = [each for each in classes if each.global_default]
         base = SourceContext()
         values = {**base.priorities, **{each.metadata.name: each.value for each in classes}}
-        default = fallback[0] if fallback else base.default_priority
-        self.context = SourceContext(priorities=values, default_priority=default)
+        default = fallback[0].value if fallback else base.default_priority
+        never = {each.metadata.name for each in classes if each.preemption_policy == NEVER}
+        never |= {"" for each in fallback[:1] if each.preemption_policy == NEVER}
+        self.context = SourceContext(priorities=values, default_priority=default, non_preempting=frozenset(never))
         for listener in self._listeners:
             for _, make in self._made_by.values():
                 listener.put_gang(make(self.context))
@@ -149,9 +157,8 @@ class GangDefinitions:
 
 def gang_of(found: Any, context: SourceContext) -> Gang:
     """Return the gang that an object defines by itself."""
-    if type(found) in _SOURCES:
-        return _SOURCES[type(found)][1](found, context)
-    return native.gang(found, context)
+    make = _SOURCES[type(found)][1] if type(found) in _SOURCES else native.gang
+    return with_declarations(make(found, context), found, context)
 
 
 def _kept(book: dict[Any, Any], key: object, value: object) -> bool:

@@ -115,6 +115,13 @@ class Gang:
     staleness_grace: timedelta | None = None
     """How long it may stay below its minimum; ``None``: as the scheduler is configured; negative: for ever."""
     preemption_delay: timedelta | None = None
+    preempts: bool = True
+    """Others may be disturbed for it; its object, or its priority class, may say Never."""
+    checkpoint_grace: timedelta | None = None
+    """It is asked before it is evicted, and given so long to checkpoint; ``None``: it says nothing."""
+    last_checkpoint: datetime | None = None
+    min_runtime: timedelta | None = None
+    """How long it wants to run before it is disturbed."""
     mark_unschedulable: bool = True
     owned_by_operator: bool = False
     """An operator ends this gang when it is broken; the scheduler does not."""

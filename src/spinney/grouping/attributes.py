@@ -48,6 +48,9 @@ READ_ANNOTATIONS: Final = frozenset(
         SEGMENT_PREFERRED_LEVEL,
         PREEMPTION_DELAY_ANNOTATION,
         STALENESS_GRACE_ANNOTATION,
+        marks.CHECKPOINT_GRACE,
+        marks.LAST_CHECKPOINT,
+        marks.MIN_RUNTIME,
         marks.VOLCANO_QUEUE,
         USER,
     }

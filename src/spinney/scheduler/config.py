@@ -130,6 +130,7 @@ _NOT_IN_KAI: Final = (
     "narrow_victims",
     "spare_just_bound",
     "keep_promises",
+    "weigh_lost_work",
     "refuse_unhonoured",
 )
 """Switches that are off in the profile that decides as KAI does."""
@@ -210,6 +211,13 @@ class SchedulerConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_
     """What a search for victims has found is kept for later cycles: who was promised a node comes first, and there."""
     move_again_seconds: float = 86400.0
     """A job is not moved again for the same one before so long; 0: at once."""
+    max_checkpoint_grace_seconds: float = 600.0
+    """The longest time that a victim may ask for to checkpoint before it is evicted; 0: nobody is asked."""
+    max_own_min_runtime_seconds: float = 3600.0
+    """The longest time that a gang may ask for to run undisturbed; 0: only what its queue says counts."""
+    weigh_lost_work: bool = True
+    """Of equally important jobs the one goes first that loses least: GPUs times the time since its start or its last
+    checkpoint; off: the youngest."""
     spare_within_share: bool = True
     """Jobs of queues that hold no more than they may claim are not even moved for reclaim."""
     victims_across_nodes: bool = True

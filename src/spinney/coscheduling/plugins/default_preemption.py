@@ -17,11 +17,11 @@ from spinney.coscheduling.framework.points import CycleState, PostFilter, PostFi
 from spinney.coscheduling.framework.status import Status
 from spinney.coscheduling.plugins.arguments import NoArguments, read
 from spinney.coscheduling.plugins.in_flight import awaits_victims
+from spinney.gangs.declarations import NEVER
 from spinney.kube.keys import key_of
 
 FILTERED: Final[StateKey[FilterResult]] = StateKey("what the filters refused")
 """Left by the scheduling cycle for post-filters."""
-NEVER: Final = "Never"
 
 
 class DefaultPreemption(PostFilter):

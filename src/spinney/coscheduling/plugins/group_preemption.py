@@ -22,8 +22,8 @@ from spinney.coscheduling.framework.points import CycleState, PostFilter, PostFi
 from spinney.coscheduling.framework.status import SUCCESS, Status
 from spinney.coscheduling.groups.group import Group
 from spinney.coscheduling.plugins.arguments import NoArguments, read
-from spinney.coscheduling.plugins.default_preemption import NEVER
 from spinney.coscheduling.plugins.in_flight import preempting
+from spinney.gangs.declarations import NEVER
 from spinney.kube.keys import Key, key_of
 
 NO_VICTIMS: Final[StateKey[str]] = StateKey("why nobody was taken away for the group")
@@ -56,7 +56,8 @@ class GroupPreemption(PostFilter):
                 self._carry_out(plan, group)
                 there = any(member.key == record.key for member, _ in plan.places)
                 return PostFilterResult(SUCCESS if there else Status.unschedulable(), keep=True)
-        if any(record.pod.spec.preemption_policy == NEVER for record in group.lacking()):
+        never = group.gang is not None and not group.gang.preempts
+        if never or any(record.pod.spec.preemption_policy == NEVER for record in group.lacking()):
             return PostFilterResult(Status.unschedulable("preemption: not eligible due to preemptionPolicy=Never."))
         if not self._somebody_is_below(group.priority):
             return PostFilterResult(Status.unschedulable())

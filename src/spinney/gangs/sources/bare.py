@@ -35,6 +35,7 @@ def gang(record: PodRecord, context: SourceContext) -> Gang:
         priority=priority,
         priority_class=class_name,
         preemptible=is_preemptible(record.labels.get(PREEMPTIBILITY_LABEL), priority),
+        preempts=context.preempts(class_name),
         created=record.created,
         last_start=timestamp_of(record.annotations, LAST_START_ANNOTATION),
     )

@@ -31,10 +31,16 @@ class SourceContext:
     default_priority: int = DEFAULT_PRIORITY
     default_queue: str = DEFAULT_QUEUE
     queue_label: str = QUEUE_LABEL
+    non_preempting: frozenset[str] = frozenset()
+    """Priority classes whose ``preemptionPolicy`` is Never; the empty name stands for the default class."""
 
     def priority(self, class_name: str | None) -> int:
         """Return the value of a priority class; an unknown one counts as the default."""
         return self.priorities.get(class_name or "", self.default_priority)
+
+    def preempts(self, class_name: str) -> bool:
+        """Tell whether others may be disturbed for gangs of a priority class; an unknown one counts as the default."""
+        return (class_name if class_name in self.priorities else "") not in self.non_preempting
 
     def queue(self, *labels: Mapping[str, str]) -> str:
         """Return the queue named by the first of ``labels`` that names one."""

@@ -14,6 +14,7 @@ from spinney.scheduler.framework.results import OUT_OF_TIME, FitError
 from spinney.scheduler.framework.session import Session
 from spinney.scheduler.placement.failed_jobs import FailedSignatures
 from spinney.scheduler.placement.placing import place_job
+from spinney.scheduler.victims.requests import honour_requests, waiting_jobs
 
 FEWEST: Final = 1000
 """So many jobs are tried in every cycle: if that takes very long a plugin is slow, which readiness tells."""
@@ -27,6 +28,7 @@ class Allocate:
 
     def execute(self, session: Session) -> None:
         """Place what fits."""
+        _serve_waiting(session)
         depth = session.config.queue_depth_per_action.get(ALLOCATE)
         jobs = first_of_queues(pending_jobs(session), depth, session.ask.job_key)
         turns = Turns(session, ALLOCATE, jobs, lambda: session.monotonic() > end, at_least=FEWEST)
@@ -54,6 +56,17 @@ class Allocate:
                 failed.add(job)
         for job in turns.missed:
             session.record_fit_error(job, FitError(OUT_OF_TIME, NOT_REACHED))
+
+
+def _serve_waiting(session: Session) -> None:
+    """Try jobs whose victims were asked to go on what is free, first of all; for the others their place is kept."""
+    waiting = waiting_jobs(session)
+    if not waiting:
+        return
+    for job in [job for job in pending_jobs(session, recorded=False) if job.key in waiting]:
+        with session.bulkhead(job.key, "placing"):
+            _allocate(session, job)
+    honour_requests(session)
 
 
 def _allocate(session: Session, job: PodGroupInfo) -> bool:

@@ -31,6 +31,7 @@ from spinney.scheduler.framework.nodes import NodeSet, Scores
 from spinney.scheduler.framework.results import Eviction
 from spinney.scheduler.framework.session import Session
 from spinney.scheduler.framework.tasks import PodInfo
+from spinney.scheduler.victims.requests import waiting_jobs
 
 NAME: Final = "promises"
 
@@ -89,12 +90,13 @@ class Promises:
             if _has_begun(session, proposal):
                 self._take_in(proposal, now)
                 del self._proposals[key]
-            elif now - proposal.made >= self._grace:
+            elif now - proposal.made >= self._grace and not _is_asked(session, proposal):
                 del self._proposals[key]
         gangs = session.snapshot.gangs.gangs
         self._kept = {key: promise for key, promise in self._kept.items() if promise.until > now and key in gangs}
-        if self._kept:
-            _Keeping(session, self._kept).register()
+        waiting = waiting_jobs(session)
+        if self._kept or waiting:
+            _Keeping(session, self._kept, waiting).register()
 
     def end(self, session: Session) -> None:
         """Remember what searches of ``session`` have found."""
@@ -126,9 +128,11 @@ class Promises:
 class _Keeping:
     """What keeps promises in one session: an order of jobs and queues, and a score of nodes."""
 
-    def __init__(self, session: Session, promises: Mapping[GangKey, Promise]) -> None:
+    def __init__(self, session: Session, promises: Mapping[GangKey, Promise], waiting: frozenset[GangKey]) -> None:
         self._session = session
         self._promises = promises
+        self._waiting = waiting
+        """Jobs whose victims were asked to go, as the victims say: known after a restart, too."""
 
     def register(self) -> None:
         """Register before any plugin does: orders are asked in turn."""
@@ -140,7 +144,7 @@ class _Keeping:
 
     def _is_open(self, job: PodGroupInfo) -> bool:
         promise = self._promises.get(job.key)
-        return promise is not None and promise.is_open(job)
+        return job.key in self._waiting or (promise is not None and promise.is_open(job))
 
     def _applies(self, task: PodInfo) -> bool:
         return task.job.key in self._promises
@@ -179,3 +183,9 @@ def _has_begun(session: Session, proposal: Proposal) -> bool:
         if found is None or found[1].uid != uid or found[1].status is PodStatus.RELEASING:
             return True
     return False
+
+
+def _is_asked(session: Session, proposal: Proposal) -> bool:
+    """Tell whether a pod that was to be evicted has been asked, and may take its time."""
+    asked = session.snapshot.asked
+    return any(pod in asked.get(gang, ()) for gang, pod, _ in proposal.victims)

@@ -29,6 +29,7 @@ from spinney.scheduler.framework.snapshot import Snapshot
 from spinney.scheduler.framework.timing import Timings
 from spinney.scheduler.intake.inventory import Inventory
 from spinney.scheduler.plugins import default_registry
+from spinney.scheduler.victims.requests import settle_requests
 
 log = structlog.get_logger()
 
@@ -50,6 +51,7 @@ class Scheduler:
         registry: PluginRegistry | None = None,
         actions: Mapping[str, Action] = BUILT_IN_ACTIONS,
         metrics: CollectorRegistry | None = None,
+        asks: bool = False,
     ) -> None:
         self.config = config
         self.inventory = inventory
@@ -59,6 +61,8 @@ class Scheduler:
         """Where plugins register metrics of their own."""
         self.http_handlers: Mapping[str, Hook[HttpHandler]] = {}
         """What plugins of the newest session serve, by path."""
+        self._asks = asks
+        """Whether victims that checkpoint are asked first, by whoever carries decisions out; else they go at once."""
         self._stale_since: dict[GangKey, datetime] = {}
         self._memory: dict[str, object] = {}
         self._setbacks = Setbacks()
@@ -125,11 +129,14 @@ class Scheduler:
     def result(self, session: Session) -> CycleResult:
         """Return what a session has decided; what it promised is kept for the sessions after it."""
         self._promises.end(session)
+        settled = settle_requests(session, asks=self._asks)
         unschedulable = self._refused(session)
         self._setbacks.end(session.snapshot.gangs.gangs, session.now)
         return CycleResult(
             binds=session.binds,
-            evictions=session.evictions,
+            evictions=settled.evictions,
+            asked=settled.asked,
+            withdrawn=settled.withdrawn,
             pipelines=session.pipelines,
             unschedulable=unschedulable,
             started=session.started,

@@ -51,6 +51,7 @@ class Questions:
         self.timings = session.timings
         self.failures = session.failures
         self.verbosity = session.config.verbosity
+        self._weighs_lost_work = session.config.weigh_lost_work
         self.moment = 0
         """Counts what was announced to event handlers: what a plugin that listens has answered holds until the next."""
         self.kept_ranking = KeptRanking(session.nodes.table.usage)
@@ -84,6 +85,12 @@ class Questions:
         return self._job_order.key(_job_age)
 
     @cached_property
+    def _victim_key(self) -> Callable[[PodGroupInfo], Any]:
+        if not self._weighs_lost_work:
+            return self._job_key
+        return self._job_order.key(lambda job: (-job.lost_work, *_job_age(job)))
+
+    @cached_property
     def _task_order(self) -> Ordering[PodInfo]:
         return self._ordering(self.hooks.task_order, "task_order", task_view)
 
@@ -104,6 +111,10 @@ class Questions:
     def job_key(self, job: PodGroupInfo) -> Any:
         """Return what orders jobs of one queue, smallest first: plugins, then age, then uid."""
         return self._job_key(job)
+
+    def victim_key(self, job: PodGroupInfo) -> Any:
+        """Return the same for jobs that may have to go, largest first: before age, how much work each would lose."""
+        return self._victim_key(job)
 
     def job_order_version(self) -> int:
         """Return a number for the order of jobs: an order that was kept holds while the number is the same."""

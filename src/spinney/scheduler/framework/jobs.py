@@ -14,8 +14,10 @@ from spinney.binding.repair import bound_at
 from spinney.cluster.classes import RequestClass
 from spinney.cluster.statuses import ACTIVE_ALLOCATED, ACTIVE_USED, ALIVE, PodStatus
 from spinney.gangs.book import GangMembers
+from spinney.gangs.checkpoints import last_checkpoint_of
 from spinney.gangs.selection import everything, tasks_to_allocate, tasks_to_evict
 from spinney.gangs.tree import Gang, GangKey, GroupSet, Member, PodSet, satisfied
+from spinney.scheduler.framework.lost_work import lost_seconds
 from spinney.scheduler.framework.task_lists import tasks_of
 from spinney.scheduler.framework.tasks import REQUEST, STATUS, PodInfo
 
@@ -97,6 +99,14 @@ class PodGroupInfo:
     @last_start.setter
     def last_start(self, moment: datetime) -> None:
         self._last_start = moment
+
+    @property
+    def lost_work(self) -> float:
+        """Return the GPUs the job holds times the seconds since it started, or since its last checkpoint."""
+        held = self._session.charges.of_all([task for task in self.tasks if task.status in ACTIVE_ALLOCATED])
+        if not held.gpu:
+            return 0.0
+        return held.gpu * lost_seconds(self.last_start, last_checkpoint_of(self.members), self._session.now)
 
     @property
     def root(self) -> GroupSet:

@@ -13,6 +13,7 @@ from spinney.cluster.dra.book import ClaimKey
 from spinney.cluster.pods import PodKey
 from spinney.explain.reasons import Explanation
 from spinney.explain.rendering import condition_message, event_message
+from spinney.gangs.checkpoints import EvictionRequest
 from spinney.gangs.tree import GangKey
 from spinney.reporting.pods import (
     INADMISSIBLE,
@@ -82,6 +83,22 @@ class Pipeline(msgspec.Struct, frozen=True, gc=False):
     pod: PodKey
     node: str
     gang: GangKey
+
+
+class Asked(msgspec.Struct, frozen=True, gc=False):
+    """A pod, and what it is asked or was asked."""
+
+    pod: PodKey
+    uid: str
+    gang: GangKey
+    request: EvictionRequest
+
+
+class Withdrawn(msgspec.Struct, frozen=True, gc=False):
+    """A pod that need not go after all, and why."""
+
+    asked: Asked
+    why: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,6 +195,10 @@ class CycleResult:
 
     binds: Sequence[Bind] = ()
     evictions: Sequence[Eviction] = ()
+    asked: Sequence[Asked] = ()
+    """Pods to be asked to go."""
+    withdrawn: Sequence[Withdrawn] = ()
+    """Pods that were asked, and need not go after all."""
     pipelines: Sequence[Pipeline] = ()
     unschedulable: Sequence[Unschedulable] = ()
     started: Sequence[GangKey] = ()

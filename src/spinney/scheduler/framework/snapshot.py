@@ -8,8 +8,9 @@ from spinney.cluster.budgets import Budgets
 from spinney.cluster.dra.book import ClaimBook
 from spinney.cluster.filters.view import ClusterView
 from spinney.cluster.ledger import Ledger
-from spinney.cluster.pods import PodIndex, PodRecord
+from spinney.cluster.pods import PodIndex, PodKey, PodRecord
 from spinney.gangs.book import GangSnapshot
+from spinney.gangs.checkpoints import EvictionRequest
 from spinney.gangs.tree import GangKey
 from spinney.scheduler.fairshare import QueueTree
 from spinney.scheduler.fairshare.foreign import ForeignHoldings
@@ -40,3 +41,5 @@ class Snapshot:
     budgets: Budgets
     evicted: Mapping[GangKey, datetime]
     """When gangs that wait before they disturb others last lost pods, where their objects do not say so."""
+    asked: Mapping[GangKey, Mapping[PodKey, EvictionRequest]]
+    """Pods that were asked to go, by gang."""

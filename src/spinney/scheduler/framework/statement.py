@@ -104,6 +104,17 @@ class Evict(Operation):
             session.record_eviction(self.task, self._before.node_name, self.message, self.beneficiary)
 
 
+class Ask(Evict):
+    """A task on a node was asked to go: it counts as terminating, but nobody evicts it for that."""
+
+    def __init__(self, task: PodInfo) -> None:
+        super().__init__(task, "", None)
+
+    def commit(self, session: "Session") -> None:
+        self.task.virtual = False
+        self.task.job.settled()
+
+
 class CancelEviction(Operation):
     """An eviction of the same statement is taken back."""
 
@@ -268,6 +279,10 @@ class Statement:
         From a task that was only promised a node, the promise is taken back.
         """
         self._do(Withdraw(task) if task.status is PodStatus.PIPELINED else Evict(task, message, beneficiary))
+
+    def ask(self, task: PodInfo) -> None:
+        """Count a task that was asked to go as terminating, as long as this session lasts."""
+        self._do(Ask(task))
 
     def allocate(self, task: PodInfo, node: NodeInfo, gpu_groups: tuple[str, ...] = ()) -> None:
         """Give a task a node where it fits now."""

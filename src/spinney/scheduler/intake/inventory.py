@@ -18,10 +18,11 @@ from spinney.api.topology_binding import ClusterTopologyBinding
 from spinney.cluster.filters.static_masks import StaticMasks
 from spinney.cluster.filters.view import ClusterView
 from spinney.cluster.labels import ABSENT
-from spinney.cluster.pods import PodRecord
+from spinney.cluster.pods import PodKey, PodRecord
 from spinney.cluster.state import PodChange
 from spinney.cluster.table import Mask, NodeTable
 from spinney.gangs.book import GangBook, GangSnapshot
+from spinney.gangs.checkpoints import EvictionRequest
 from spinney.gangs.intake import ClusterIntake
 from spinney.gangs.membership import membership, membership_once_grouped
 from spinney.gangs.tree import Gang, GangKey
@@ -33,6 +34,7 @@ from spinney.scheduler.fairshare.foreign import ForeignUse
 from spinney.scheduler.fairshare.sources import queues_from_objects
 from spinney.scheduler.fairshare.totals import cluster_total
 from spinney.scheduler.framework.snapshot import Snapshot
+from spinney.scheduler.intake.eviction_requests import EvictionRequests
 from spinney.scheduler.topology.domains import DomainTrees
 from spinney.scheduler.topology.levels import Topology, topology_of
 from spinney.scheduler.topology.resolving import Topologies, TopologyKey
@@ -81,6 +83,8 @@ class Inventory:
         self.shared = shared if shared is not None else ClusterIntake()
         self.cluster, self.claims, self.budgets = self.shared.cluster, self.shared.claims, self.shared.budgets
         self.gangs = GangBook(self.membership, self.shared.gangs)
+        self.requests = EvictionRequests()
+        """Which pods were asked to go."""
         self._evicted: dict[GangKey, datetime] = {}
         self._queues: dict[str, Queue] = {}
         self._tree: QueueTree | None = None
@@ -186,7 +190,17 @@ class Inventory:
             foreign=self._foreign.holdings(),
             budgets=self.budgets.fork(),
             evicted=dict(self._evicted),
+            asked=self._asked(),
         )
+
+    def _asked(self) -> dict[GangKey, dict[PodKey, EvictionRequest]]:
+        """Return what pods were asked, by gang."""
+        found: dict[GangKey, dict[PodKey, EvictionRequest]] = {}
+        for key, asked in self.requests.all().items() if self.requests else ():
+            record = self.cluster.pod(key)
+            if record is not None:
+                found.setdefault(self.gangs.membership(record)[0], {})[key] = asked
+        return found
 
     # -- keeping it --------------------------------------------------------------------------------------------------
 
@@ -194,6 +208,9 @@ class Inventory:
         old, new = change
         was_ours = old is not None and self._serves(old)
         is_ours = new is not None and self._serves(new)
+        changed = new if new is not None else old
+        if changed is not None:
+            self.requests.pod_changed(changed.key, new if is_ours else None)
         if was_ours == (old is not None) and is_ours == (new is not None):
             self.gangs.pod_changed(change)
             return

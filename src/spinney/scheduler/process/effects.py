@@ -36,10 +36,12 @@ from spinney.reporting.pods import (
 )
 from spinney.scheduler.framework.results import NOT_READY, Bind, CycleResult, Eviction, Pipeline, Unschedulable
 from spinney.scheduler.intake.inventory import Inventory
+from spinney.scheduler.process.asking import Asking
 from spinney.scheduler.process.commit import Moment, assume_gang, by_gang, changes_since, forget
 from spinney.scheduler.process.cycle_metrics import CycleMetrics
 from spinney.scheduler.process.gang_references import gang_reference
 from spinney.scheduler.process.gang_releaser import GangReleaser
+from spinney.scheduler.process.kept_places import KeptPlaces
 from spinney.scheduler.process.verdicts import Verdicts
 
 log = structlog.get_logger()
@@ -95,6 +97,8 @@ class ClusterEffects:
         verdicts: Verdicts,
         pod_gangs: PodGangStatus,
         kai_groups: KaiGroupStatus,
+        asking: Asking,
+        kept_places: KeptPlaces,
         releaser: GangReleaser,
         metrics: CycleMetrics,
         wake: Callable[[], None],
@@ -107,11 +111,15 @@ class ClusterEffects:
         self._verdicts = verdicts
         self._pod_gangs = pod_gangs
         self._kai_groups = kai_groups
+        self._asking = asking
+        self._kept_places = kept_places
         self._releaser = releaser
         self._metrics = metrics
         self._wake = wake
         self._under_way: set[asyncio.Task[None]] = set()
         self._refusals: dict[Key, int] = {}
+        self._leaving: set[str] = set()
+        """The uids of pods whose eviction is under way."""
 
     def pod_changed(self, change: Change[Pod]) -> None:
         """Drop what was said about a pod that is gone, and look at the gang that loses it."""
@@ -143,9 +151,11 @@ class ClusterEffects:
 
     def conclude(self, result: CycleResult) -> None:
         """Begin to evict; what could not be placed is reported."""
-        evictions = {eviction.pod: eviction for eviction in result.evictions}
-        for disruption in self._disruptions(result.evictions):
+        evictions = {eviction.pod: eviction for eviction in result.evictions if eviction.uid not in self._leaving}
+        self._leaving.update(eviction.uid for eviction in evictions.values())
+        for disruption in self._disruptions(list(evictions.values())):
             self._begin(self._try_to_evict(disruption, evictions), f"evict for {disruption.name}")
+        self._ask(result)
         self._kai_groups.started(result.started, self._client.runtime.clock.now())
         for gang in result.started:
             self._verdicts.look_at(gang)
@@ -157,6 +167,15 @@ class ClusterEffects:
         while self._under_way:
             await asyncio.wait(self._under_way)
         await self._pod_status.flush()
+
+    def _ask(self, result: CycleResult) -> None:
+        """Ask victims that checkpoint, take back what nobody needs, and say which places are kept meanwhile."""
+        self._asking.assume(result.asked, result.withdrawn)
+        if result.withdrawn:
+            self._begin(self._asking.withdraw(result.withdrawn), "withdraw requests")
+        if result.asked:
+            self._begin(self._asking.ask(result.asked), "ask victims")
+        self._kept_places.follow(result)
 
     def _begin(self, work: Coroutine[Any, Any, None], name: str) -> None:
         task = asyncio.create_task(work, name=name)
@@ -258,10 +277,14 @@ class ClusterEffects:
             log.exception("eviction failed", purpose=disruption.name)
             self._metrics.errors.labels("evicting").inc()
             asyncio.get_running_loop().call_later(_EVICT_AGAIN, self._wake)
+        finally:
+            self._leaving.difference_update(victim.uid for victim in disruption.victims)
 
     async def _evict(self, disruption: Disruption, evictions: Mapping[Key, Eviction]) -> None:
+        losses = self._asking.reckon(evictions[victim.pod] for victim in disruption.victims)
         gone = await self._evictor.evict(disruption)
         now = self._client.runtime.clock.now()
+        self._asking.count(losses[victim.pod] for victim in gone if victim.pod in losses)
         for victim in gone:
             eviction = evictions[victim.pod]
             gang = eviction.gang

@@ -48,12 +48,14 @@ from spinney.scheduler.intake.inventory import Inventory
 from spinney.scheduler.intake.sources import OPTIONAL_KINDS, available
 from spinney.scheduler.plugins import default_registry
 from spinney.scheduler.process.abandoned_claims import give_back_claims
+from spinney.scheduler.process.asking import Asking
 from spinney.scheduler.process.commit import Moment, whole_gangs
 from spinney.scheduler.process.cycle_log import CycleLog
 from spinney.scheduler.process.cycle_metrics import CycleMetrics
 from spinney.scheduler.process.effects import ClusterEffects, Effects
 from spinney.scheduler.process.endpoint import Endpoint
 from spinney.scheduler.process.gang_releaser import GangReleaser
+from spinney.scheduler.process.kept_places import KeptPlaces
 from spinney.scheduler.process.own_plugins import completing_first, without_shares
 from spinney.scheduler.process.queue_books import live_books, queue_statuses
 from spinney.scheduler.process.queue_metrics import QueueMetrics
@@ -153,6 +155,8 @@ class SchedulerProcess:
             verdicts=verdicts,
             pod_gangs=pod_gangs,
             kai_groups=kai_groups,
+            asking=Asking(client, events, self.inventory, self._metrics, wake=self._woken.set),
+            kept_places=KeptPlaces(self.inventory, pod_status),
             releaser=self._releaser,
             metrics=self._metrics,
             wake=self._woken.set,
@@ -161,7 +165,12 @@ class SchedulerProcess:
         if self._writing:
             ordered = without_shares(ordered, registry)
         self._scheduler = Scheduler(
-            ordered, self.inventory, runtime=self._runtime, registry=registry, metrics=self._metrics.registry
+            ordered,
+            self.inventory,
+            runtime=self._runtime,
+            registry=registry,
+            metrics=self._metrics.registry,
+            asks=self._writing,
         )
         self._log = CycleLog()
         self.endpoint = Endpoint(self._scheduler, self._runtime.executor, self._log)

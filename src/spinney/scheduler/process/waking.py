@@ -1,7 +1,8 @@
 """Which changes in the cluster can change a scheduling decision: only those are worth a cycle.
 
 A pod that starts to run, becomes ready or gets another condition changes nothing; a pod that appears, loses its last
-gate, is deleted or ends does, and so does one that another scheduler binds; that our own bind arrived changes nothing.
+gate, is deleted or ends does, and so does one that another scheduler binds, or that was asked to go and answers; that
+our own bind arrived changes nothing.
 A node's heartbeat changes nothing; its labels, taints, capacity or readiness do. Of other objects the generation tells,
 or, where it is not read (claims, volumes), whether anything a scheduler reads differs.
 """
@@ -11,10 +12,12 @@ from typing import Any
 import msgspec
 
 from spinney.api.core import Node, Pod
+from spinney.api.labels import EVICTION_REQUEST
 from spinney.api.meta import ObjectMeta
 from spinney.api.policy import PodDisruptionBudget
 from spinney.cluster.pods import PodRecord
 from spinney.cluster.statuses import PodStatus
+from spinney.gangs.checkpoints import ANSWERS
 from spinney.kube.cache import Change
 
 
@@ -59,8 +62,16 @@ def _aspects_of_pod(pod: Pod) -> tuple[Any, ...]:
     """Return what decides whether the pod wants a place, and where: once it has one, only whether it keeps it."""
     leaving = pod.metadata.deletion_timestamp is not None
     if pod.spec.node_name:
-        return (pod.metadata.uid, pod.spec.node_name, leaving, pod.terminal)
+        return (pod.metadata.uid, pod.spec.node_name, leaving, pod.terminal, *_answer(pod))
     return (pod.metadata.uid, "", leaving, pod.terminal, pod.gated, pod.metadata.labels, pod.spec.tolerations)
+
+
+def _answer(pod: Pod) -> tuple[str | None, ...]:
+    """Return what a pod that was asked to go has answered."""
+    annotations = pod.metadata.annotations
+    if EVICTION_REQUEST not in annotations:
+        return ()
+    return tuple(annotations.get(key) for key in ANSWERS)
 
 
 def _aspects_of_node(node: Node) -> tuple[Any, ...]:

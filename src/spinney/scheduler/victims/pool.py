@@ -20,6 +20,7 @@ from spinney.scheduler.fairshare.bounds import Lot
 from spinney.scheduler.framework.jobs import PodGroupInfo
 from spinney.scheduler.framework.session import Session
 from spinney.scheduler.framework.tasks import PodInfo
+from spinney.scheduler.victims.own_runtime import can_give, is_within_own_runtime
 
 
 class Victim:
@@ -31,7 +32,7 @@ class Victim:
         self.job = job
         self.view = view
         """The job with the tasks that are still there to be given up."""
-        self.key: Any = session.ask.job_key(view)
+        self.key: Any = session.ask.victim_key(view)
         tasks = [task for task in view.tasks if task.status in ACTIVE_ALLOCATED]
         self.held: Amounts = session.charges.of_all(tasks)
         self.places = tasks
@@ -201,8 +202,9 @@ class VictimPool:
             victim = Victim(self._session, job, job)
             if not victim.places or (self._spares_just_bound and any(map(is_just_bound, victim.places))):
                 continue
-            if not self._is_protected(job):
-                yield victim
+            if self._is_protected(job) or (is_within_own_runtime(self._session, job) and not can_give(job)):
+                continue
+            yield victim
 
     def _is_protected(self, job: PodGroupInfo) -> bool:
         """Tell whether a disruption budget keeps even the least from being taken from a job."""

@@ -24,6 +24,7 @@ import structlog
 
 from spinney.cluster.statuses import ACTIVE_ALLOCATED, PodStatus
 from spinney.explain.reasons import ScenarioCount, VictimReport
+from spinney.gangs.declarations import NEVER
 from spinney.scheduler.evaluation.job_order import first_of_queues
 from spinney.scheduler.evaluation.turns import ALLOCATE, Turns
 from spinney.scheduler.fairshare.amounts import Amounts, total_of
@@ -34,6 +35,7 @@ from spinney.scheduler.framework.session import Session
 from spinney.scheduler.framework.tasks import PodInfo, by_request
 from spinney.scheduler.placement.failed_jobs import FailedSearches
 from spinney.scheduler.victims.order import Step, Steps, VictimOrder
+from spinney.scheduler.victims.own_runtime import CUT_SHORT, is_cut_short
 from spinney.scheduler.victims.pool import VictimPool
 from spinney.scheduler.victims.room import FreedRoom
 from spinney.scheduler.victims.rule import VictimRule
@@ -281,6 +283,8 @@ class Search:
         refusal = self.rule.refusal(session, scenario) or session.snapshot.budgets.refusal(evicted)
         if any(map(_is_broken, scenario.victims)):
             refusal = BROKEN_GANG
+        elif any(is_cut_short(session, each) for each in scenario.victims):
+            refusal = CUT_SHORT
         if refusal is None and keep and not job.is_gang_satisfied:
             refusal = NOT_PLACED
         if refusal is not None or not keep:
@@ -337,7 +341,7 @@ def _may_disturb(session: Session, job: PodGroupInfo) -> bool:
         return False
     if not session.config.honour_preemption_policy:
         return True
-    return "Never" not in map(_PREEMPTION_POLICY, job.tasks_to_allocate())
+    return gang.preempts and NEVER not in map(_PREEMPTION_POLICY, job.tasks_to_allocate())
 
 
 def _one_of_each(tasks: Sequence[PodInfo]) -> Iterable[PodInfo]:

@@ -1,0 +1,112 @@
+"""The talk between a scheduler and a gang that has to go: it is asked, it checkpoints, it says that it is ready.
+
+A gang declares that it checkpoints with a duration (``spinney.dev/checkpoint-grace``) on its object or on any of its
+pods. Its pods are asked by annotations: ``spinney.dev/checkpoint-by`` says until when, which a container can read as a
+file of the downward API, and ``spinney.dev/eviction-request`` says for whom and why, so that whoever schedules next
+knows it too. The gang answers with ``spinney.dev/checkpoint-ready``, which repeats the time it was given, or with
+``spinney.dev/last-checkpoint``, a time since it was asked. One pod speaks for its gang: the gang is one program.
+"""
+
+from collections.abc import Iterator, Mapping
+from datetime import datetime, timedelta
+from typing import Final
+
+import msgspec
+
+from spinney.api.labels import (
+    CHECKPOINT_BY,
+    CHECKPOINT_GRACE,
+    CHECKPOINT_READY,
+    EVICTION_REQUEST,
+    LAST_CHECKPOINT,
+    MIN_RUNTIME,
+)
+from spinney.api.time import timestamp, to_seconds
+from spinney.gangs.book import GangMembers
+from spinney.gangs.sources.context import duration_of, timestamp_of
+from spinney.gangs.tree import GangKey
+
+ANSWERS: Final = (CHECKPOINT_READY, LAST_CHECKPOINT)
+"""The annotations by which a gang says that it may go."""
+
+
+class EvictionRequest(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
+    """What a pod was asked: to be ready to go by a moment, for a job that waits for its place."""
+
+    beneficiary: GangKey
+    """The gang that waits."""
+    asked: datetime
+    by: datetime
+    message: str = ""
+    action: str = ""
+    moves_to: str = ""
+    """The node that is kept for the pod's successor, if it is moved."""
+
+    @property
+    def waits(self) -> bool:
+        """Tell whether the pod was given time; else it only goes together with others that were."""
+        return self.by > self.asked
+
+
+def request(
+    beneficiary: GangKey, *, now: datetime, grace: timedelta, message: str, action: str, moves_to: str
+) -> EvictionRequest:
+    """Return a request that ends ``grace`` from now; whole seconds, because that is what survives being stored."""
+    asked = to_seconds(now)
+    return EvictionRequest(
+        beneficiary=beneficiary, asked=asked, by=asked + grace, message=message, action=action, moves_to=moves_to
+    )
+
+
+def annotations_of(found: EvictionRequest | None) -> Mapping[str, str | None]:
+    """Return the annotations that say a request, or, as a patch, that take any request back."""
+    if found is None:
+        return {EVICTION_REQUEST: None, CHECKPOINT_BY: None}
+    by = {CHECKPOINT_BY: timestamp(found.by)} if found.waits else {}
+    return {EVICTION_REQUEST: msgspec.json.encode(found).decode(), **by}
+
+
+def request_of(annotations: Mapping[str, str]) -> EvictionRequest | None:
+    """Return what a pod was asked; ``None`` if nothing, or nothing that can be read."""
+    text = annotations.get(EVICTION_REQUEST)
+    if not text:
+        return None
+    try:
+        return msgspec.json.decode(text, type=EvictionRequest)
+    except msgspec.MsgspecError:
+        return None
+
+
+def grace_of(members: GangMembers) -> timedelta | None:
+    """Return how long a gang wants to be given to checkpoint; ``None`` if it does not declare that it does."""
+    if members.gang.checkpoint_grace is not None:
+        return members.gang.checkpoint_grace
+    found = [each for said in _said(members) if (each := duration_of(said, CHECKPOINT_GRACE)) is not None]
+    return max(found, default=None)
+
+
+def min_runtime_of(members: GangMembers) -> timedelta | None:
+    """Return how long a gang wants to run before it is disturbed."""
+    if members.gang.min_runtime is not None:
+        return members.gang.min_runtime
+    found = [each for said in _said(members) if (each := duration_of(said, MIN_RUNTIME)) is not None]
+    return max(found, default=None)
+
+
+def last_checkpoint_of(members: GangMembers) -> datetime | None:
+    """Return when a gang last made a checkpoint, as it says."""
+    found = [each for said in _said(members) if (each := timestamp_of(said, LAST_CHECKPOINT)) is not None]
+    return max((*found, *filter(None, (members.gang.last_checkpoint,))), default=None)
+
+
+def is_ready(members: GangMembers, asked: EvictionRequest) -> bool:
+    """Tell whether a gang has answered a request: it repeats the time it was given, or has checkpointed since."""
+    token = timestamp(asked.by)
+    if any(said.get(CHECKPOINT_READY) == token for said in _said(members)):
+        return True
+    checkpoint = last_checkpoint_of(members)
+    return checkpoint is not None and checkpoint >= asked.asked
+
+
+def _said(members: GangMembers) -> Iterator[Mapping[str, str]]:
+    return (record.annotations for _, record in members.pods.values())
