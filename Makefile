@@ -50,7 +50,7 @@ test-cases: $(STAMP)  ## the behaviour cases in the folder that SPINNEY_CASES na
 	$(BIN)/pytest -q tests/sim/cases/test_files.py
 
 SEARCHES := SPINNEY_STORMS=200 SPINNEY_MUTATIONS=20000 SPINNEY_WORLDS=2000 SPINNEY_HISTORIES=500 SPINNEY_GROUPS=10000 \
-  SPINNEY_ORACLE_CASES=10000 SPINNEY_REMEDIES=1000 SPINNEY_RESOURCE_HISTORIES=10000
+  SPINNEY_ORACLE_CASES=10000 SPINNEY_REMEDIES=1000 SPINNEY_RESOURCE_HISTORIES=10000 SPINNEY_CHECKPOINT_STORMS=200
 
 .PHONY: searches
 searches: $(STAMP)  ## what the suite samples, searched for hours: faults, mutations, worlds, histories
@@ -58,7 +58,7 @@ searches: $(STAMP)  ## what the suite samples, searched for hours: faults, mutat
 	  tests/operator/test_mutated_workloads*.py \
 	  tests/coscheduling/test_composite_preemption.py tests/coscheduling/test_nothing_sleeps.py \
 	  tests/coscheduling/test_forgetting.py tests/scheduler/test_oracle.py tests/sim/test_remedies.py \
-	  tests/*/test_histories.py
+	  tests/*/test_histories.py tests/scheduler/process/test_checkpoint_storms.py
 	SPINNEY_E2E_EVERY_BACKEND=1 $(BIN)/pytest -q -m "not real" -n auto -o timeout=0 tests/e2e
 
 .PHONY: lint

@@ -78,6 +78,20 @@ EVENTS: Final = (
         "The pod had to go for the gang named; the beneficiary is told what its place cost.",
     ),
     Event(
+        "CheckpointRequested",
+        "Warning",
+        SCHEDULER,
+        "Pod",
+        "The pod is going to be evicted for the job named; its gang checkpoints, and is given the time for it.",
+    ),
+    Event(
+        "CheckpointRequestWithdrawn",
+        "Normal",
+        SCHEDULER,
+        "Pod",
+        "The pod need not go after all: the job it was asked for is gone, or has found another place.",
+    ),
+    Event(
         "EvictRefused",
         "Warning",
         f"{SCHEDULER}",

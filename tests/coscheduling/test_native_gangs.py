@@ -287,6 +287,24 @@ async def test_a_group_goes_down_to_its_minimum_or_goes_whole(
 
 
 @embedded
+@pytest.mark.parametrize(("policy", "taken"), [(None, ["low"]), ("Never", [])])
+async def test_a_group_may_say_that_it_never_preempts(bench: Bench, policy: str | None, taken: list[str]) -> None:
+    """The group's own preemptionPolicy counts, though its pods do not say it."""
+    group = workload_v1beta1.PodGroup(
+        metadata=ObjectMeta(name="gang", namespace="ns"),
+        spec=workload_v1beta1.PodGroupSpec(
+            scheduling_policy=SchedulingPolicy(gang=GangPolicy(min_count=1)), priority=9, preemption_policy=policy
+        ),
+    )
+    bench.intake.group(workload_v1beta1.PodGroup, Change(Key("ns", "gang"), None, group, "1"))
+    bench.put(a_bench_node("n1", cpu=1), a_bench_pod("low", node="n1"))
+    membership = PodSchedulingGroup(pod_group_name="gang")
+    bench.put(a_bench_pod("high", priority=9, scheduling_group=membership))
+    await bench.run()
+    assert [victim for victim, _ in bench.preempted] == taken
+
+
+@embedded
 async def test_priorities_of_pods_and_group_must_agree(bench: Bench) -> None:
     """A pod whose priority is not its native group's is refused, with both named."""
     policy = SchedulingPolicy(gang=GangPolicy(min_count=1))

@@ -68,25 +68,6 @@ def test_the_scheduler_is_configured_as_installed(tmp_path: Path) -> None:
     assert container["volumeMounts"][-1] == {"name": "cache", "mountPath": "/cache"}
 
 
-def test_a_pod_may_be_patched_only_where_devices_are_shared(tmp_path: Path) -> None:
-    """The scheduler may write on pods where it has to say which shared device each was given, and nowhere else."""
-
-    def patchable(**config: object) -> bool:
-        file = tmp_path / "values.yaml"
-        file.write_text(yaml.safe_dump({"scheduler": {"config": config}}))
-        objects = printed("--values", str(file))
-        (role,) = [
-            each
-            for each in objects
-            if each["kind"] == "ClusterRole" and each["metadata"]["name"] == "spinney-scheduler"
-        ]
-        return any("pods" in rule["resources"] and "patch" in rule["verbs"] for rule in role["rules"])
-
-    assert patchable(deviceReservation=True)
-    assert not patchable(deviceReservation=False)
-    assert not patchable()
-
-
 def test_certificates_of_ones_own_are_mounted(tmp_path: Path) -> None:
     """A Secret of one's own, or one that cert-manager fills, is mounted where the operator reads it, in manual mode."""
     for certificate, secret in (

@@ -15,17 +15,18 @@ from spinney.api.struct import JSON
 from spinney.api.time import timestamp
 from spinney.cluster.statuses import PodStatus
 from spinney.gangs.book import GangMembers
+from spinney.gangs.checkpoints import request_of
 from spinney.gangs.sources import podgang
 from spinney.gangs.tree import GangKey
 from spinney.kube.client import Client
 from spinney.kube.keys import Key, key_of
 from spinney.reporting.controller import ObjectEvent, StatusKind
 from spinney.reporting.pods import SCHEDULER_ERROR, UNSCHEDULABLE
-from spinney.reporting.verdicts import WAITING, GangVerdict, Standing
+from spinney.reporting.verdicts import EVICTED, WAITING, GangVerdict, Standing
 from spinney.runtime import Runtime
 
 BACKEND = "spinney-scheduler"
-EVICTED = "EvictedByScheduler"
+REQUESTED = "CheckpointRequested"
 _REFUSED = frozenset({UNSCHEDULABLE, SCHEDULER_ERROR, CONSTRAINT_NOT_HONOURED})
 
 
@@ -85,8 +86,11 @@ class PodGangStatus(StatusKind[PodGang]):
         assert members is not None, "whatever is said is said of pods"
         if said.scheduled:
             self._disruptions.pop(members.gang.key, None)
-            return replace(said, placement_score=self._score(members))
-        return replace(said, disruption=self._disruptions.get(members.gang.key, ""))
+            said = replace(said, placement_score=self._score(members))
+        asked = next(filter(None, (request_of(record.annotations) for _, record in members.pods.values())), None)
+        if asked is not None and said.scheduled:
+            return replace(said, disruption=asked.message, disruption_reason=REQUESTED)
+        return replace(said, disruption=self._disruptions.get(members.gang.key, ""), disruption_reason=EVICTED)
 
 
 def gang_status(gang: PodGang, verdict: GangVerdict, *, now: datetime) -> JSON | None:
@@ -100,19 +104,21 @@ def gang_status(gang: PodGang, verdict: GangVerdict, *, now: datetime) -> JSON |
         observed_generation=gang.metadata.generation,
     )
     was = find_condition(present.conditions, SCHEDULED)
+    known = find_condition(present.conditions, DISRUPTION_TARGET)
     if (
         was is not None
         and (was.status, was.reason, was.message) == (condition.status, condition.reason, condition.message)
         and present.placement_score == verdict.placement_score
-        and (find_condition(present.conditions, DISRUPTION_TARGET) is not None) == bool(verdict.disruption)
+        and (known.reason if known is not None else "") == (verdict.disruption_reason if verdict.disruption else "")
     ):
         return None
     same = was is not None and was.status == condition.status and was.last_transition_time is not None
     since = was.last_transition_time if same and was is not None else None
     conditions = [_condition_json(condition, since or now)]
     if verdict.disruption:
-        target = Condition(type=DISRUPTION_TARGET, status="True", reason=EVICTED, message=verdict.disruption)
-        known = find_condition(present.conditions, DISRUPTION_TARGET)
+        target = Condition(
+            type=DISRUPTION_TARGET, status="True", reason=verdict.disruption_reason, message=verdict.disruption
+        )
         conditions.append(_condition_json(target, (known.last_transition_time if known is not None else None) or now))
     status: JSON = {"conditions": conditions}
     if verdict.placement_score is not None:

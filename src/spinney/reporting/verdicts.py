@@ -12,6 +12,8 @@ from spinney.gangs.tree import GangKey, PodSet, satisfied
 WAITING: Final = "Waiting"
 """The word for a gang that has less than it needs and was not refused."""
 
+EVICTED: Final = "EvictedByScheduler"
+
 
 @dataclass(frozen=True, slots=True)
 class GangVerdict:
@@ -26,7 +28,8 @@ class GangVerdict:
     """Everything it was refused for, each with the word for it."""
     placement_score: float | None = None
     disruption: str = ""
-    """For whom pods of the gang were evicted, while it has not recovered."""
+    """For whom pods of the gang were evicted, while it has not recovered, or were asked to go."""
+    disruption_reason: str = EVICTED
 
 
 class Standing(NamedTuple):

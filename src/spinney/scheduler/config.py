@@ -216,8 +216,8 @@ class SchedulerConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_
     max_own_min_runtime_seconds: float = 3600.0
     """The longest time that a gang may ask for to run undisturbed; 0: only what its queue says counts."""
     weigh_lost_work: bool = True
-    """Of equally important jobs the one goes first that loses least: GPUs times the time since its start or its last
-    checkpoint; off: the youngest."""
+    """Of equally important jobs the one goes first that loses least work for each GPU it gives back: the time since
+    its start, or since its last checkpoint; off: the youngest."""
     spare_within_share: bool = True
     """Jobs of queues that hold no more than they may claim are not even moved for reclaim."""
     victims_across_nodes: bool = True

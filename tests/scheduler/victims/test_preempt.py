@@ -5,14 +5,16 @@ from datetime import timedelta
 
 import pytest
 
-from spinney.api import coscheduling
+from spinney.api import coscheduling, kai
 from spinney.api.core import PodSchedulingGroup
 from spinney.api.labels import COSCHEDULING_GROUP
 from spinney.api.meta import ObjectMeta
+from spinney.api.scheduling import PriorityClass
 from spinney.api.workload_v1alpha1 import GangPolicy
 from spinney.api.workload_v1alpha2 import SchedulingPolicy
 from spinney.api.workload_v1beta1 import DisruptAll, DisruptionMode, PodGroup, PodGroupSpec
 from spinney.gangs.tree import GroupSet, PodSet
+from spinney.scheduler.fairshare import GPU, Amounts, Queue, Weights
 from tests.scheduler.building import NAMESPACE, a_gang, a_node, a_pod, a_runtime, an_inventory, put_gang
 from tests.scheduler.victims.worlds import Job, World, build, evicted, promised, run, run_on
 
@@ -221,3 +223,49 @@ def test_harder_jobs_of_a_kind_that_failed_are_not_searched_for() -> None:
     assert set(reports) == {"pair", "triple"}
     assert reports["pair"] is reports["triple"]
     assert promised(session) == {"single-0": "n0"}
+
+
+@pytest.mark.parametrize("honoured", [True, False])
+def test_a_group_that_never_preempts_waits(honoured: bool) -> None:
+    """A native group's own ``preemptionPolicy: Never`` is honoured, though its pods do not say it."""
+    inventory = an_inventory(a_node("n0", gpus=1))
+    put_gang(inventory, a_gang("running", priority=10), [a_pod("running-0", gang="running", gpus=1, node="n0")])
+    spec = PodGroupSpec(
+        scheduling_policy=SchedulingPolicy(gang=GangPolicy(min_count=1)), priority=70, preemption_policy="Never"
+    )
+    inventory.apply(PodGroup(metadata=ObjectMeta(name="polite", namespace=NAMESPACE), spec=spec))
+    inventory.apply(a_pod("polite-0", gpus=1, scheduling_group=PodSchedulingGroup(pod_group_name="polite")))
+
+    session = run_on(inventory, "preempt", honour_preemption_policy=honoured)
+
+    assert bool(session.evictions) is not honoured
+
+
+@pytest.mark.parametrize("action", ["preempt", "reclaim", "consolidation"])
+def test_a_priority_class_that_never_preempts_holds_for_every_action(action: str) -> None:
+    """A group of such a class disturbs nobody: no victim is taken, and nobody is moved for it."""
+    assert bool(disturbed_by(action, policy=None))
+    assert not disturbed_by(action, policy="Never")
+
+
+def disturbed_by(action: str, *, policy: str | None) -> list[str]:
+    """Return who is disturbed for a gang of a priority class with this policy, where each action could disturb."""
+    inventory = an_inventory(a_node("n0", gpus=2), a_node("n1", gpus=2))
+    for age, (queue, quota) in enumerate((("a", 2), ("b", 2))):
+        inventory.put_queue(
+            Queue(name=queue, quota=Amounts(-1, -1, quota * GPU), weight=Weights(1, 1, 1), created=float(age))
+        )
+    inventory.apply(PriorityClass(metadata=ObjectMeta(name="polite"), value=70, preemption_policy=policy))
+    owner = {"preempt": "b", "reclaim": "a", "consolidation": "b"}[action]
+    running = 2 if action == "consolidation" else 4
+    for number in range(running):
+        name = f"r{number}"
+        node = f"n{number % 2}"
+        put_gang(inventory, a_gang(name, queue=owner, priority=10), [a_pod(f"{name}-0", gang=name, gpus=1, node=node)])
+    group = kai.PodGroup(
+        metadata=ObjectMeta(name="polite", namespace=NAMESPACE),
+        spec=kai.PodGroupSpec(min_member=1, queue="b", priority_class_name="polite"),
+    )
+    inventory.apply(group)
+    inventory.apply(a_pod("polite-0", gang="polite", gpus=2))
+    return [eviction.pod.name for eviction in run_on(inventory, action).evictions]

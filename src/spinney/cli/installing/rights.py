@@ -74,7 +74,8 @@ _GROUP_STATUS: Final = tuple(
 SCHEDULER: Final = (
     Right("", ("pods", "nodes", "namespaces", "persistentvolumes", "persistentvolumeclaims"), READ),
     Right("", ("pods/binding", "pods/eviction"), ("create",)),
-    Right("", ("pods/status", "persistentvolumes", "persistentvolumeclaims"), ("patch",)),
+    # On pods: what victims are asked before they are evicted, and which shared device a pod was given.
+    Right("", ("pods", "pods/status", "persistentvolumes", "persistentvolumeclaims"), ("patch",)),
     Right("storage.k8s.io", ("storageclasses",), READ),
     Right("scheduling.k8s.io", ("priorityclasses", "workloads", "podgroups", "compositepodgroups"), READ),
     Right("policy", ("poddisruptionbudgets",), READ),
@@ -93,9 +94,6 @@ SCHEDULER: Final = (
     Right("scheduling.volcano.sh", ("podgroups/status",), ("patch",)),
     EVENTS,
 )
-
-SHARING: Final = Right("", ("pods",), ("patch",))
-"""Writing on a pod which shared device it was given; only where something reserves such devices on nodes."""
 
 COSCHEDULER: Final = (
     Right("", ("pods",), (*READ, "delete")),  # preemption deletes, as kube-scheduler's does

@@ -22,7 +22,7 @@ def roles(backends: Iterable[type[SchedulerBackend]]) -> list[Description]:
             *_when(computed.MNNVL, [rights.MNNVL]),
             *_backends(backends),
         ],
-        SCHEDULER: [*_rules(rights.SCHEDULER), *_when(Value("scheduler.config.deviceReservation"), [rights.SHARING])],
+        SCHEDULER: _rules(rights.SCHEDULER),
         COSCHEDULER: _rules(rights.COSCHEDULER),
         GROUPER: [*_rules(rights.GROUPER), *_kinds(), *_backends(backends)],
     }

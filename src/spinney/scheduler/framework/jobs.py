@@ -102,11 +102,8 @@ class PodGroupInfo:
 
     @property
     def lost_work(self) -> float:
-        """Return the GPUs the job holds times the seconds since it started, or since its last checkpoint."""
-        held = self._session.charges.of_all([task for task in self.tasks if task.status in ACTIVE_ALLOCATED])
-        if not held.gpu:
-            return 0.0
-        return held.gpu * lost_seconds(self.last_start, last_checkpoint_of(self.members), self._session.now)
+        """Return the work that each GPU of the job would lose: seconds since its start, or its last checkpoint."""
+        return lost_seconds(self.last_start, last_checkpoint_of(self.members), self._session.now)
 
     @property
     def root(self) -> GroupSet:

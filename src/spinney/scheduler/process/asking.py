@@ -21,6 +21,7 @@ from spinney.gangs.tree import GangKey
 from spinney.kube.client import Client, PatchKind
 from spinney.kube.errors import Conflict, Invalid, KubeError, NotFound
 from spinney.kube.events import EventRecorder
+from spinney.reporting.pod_gangs import REQUESTED
 from spinney.scheduler.framework.lost_work import lost_gpu_seconds
 from spinney.scheduler.framework.results import Asked, Eviction, Withdrawn
 from spinney.scheduler.intake.inventory import Inventory
@@ -28,11 +29,12 @@ from spinney.scheduler.process.cycle_metrics import CycleMetrics
 
 log = structlog.get_logger()
 
-REQUESTED: Final = "CheckpointRequested"
 WITHDRAWN: Final = "CheckpointRequestWithdrawn"
 READY: Final = "ready"
 TIMED_OUT: Final = "timed_out"
 PARALLEL: Final = 16
+_ASK_AGAIN: Final = 30.0
+"""Seconds after which a request that could not be written is decided anew."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,14 +120,14 @@ class Asking:
             async with self._slots:
                 await self._client.patch(POD, asked.pod.name, patch, asked.pod.namespace, kind=PatchKind.MERGE)
         except (NotFound, Conflict, Invalid):
-            self._failed(asked.pod)  # gone, or another pod by now
+            self._forget(asked.pod)  # gone, or another pod by now
         except KubeError as error:
-            log.warning("request not written", pod=str(asked.pod), error=str(error))
-            self._failed(asked.pod)
+            log.warning("request not written, tried again later", pod=str(asked.pod), error=str(error))
+            asyncio.get_running_loop().call_later(_ASK_AGAIN, self._forget, asked.pod)
         else:
             self._tell(asked, said, why)
 
-    def _failed(self, pod: PodKey) -> None:
+    def _forget(self, pod: PodKey) -> None:
         self._inventory.requests.forget(pod)
         self._wake()
 

@@ -2,6 +2,8 @@
 
 from collections.abc import Iterable, Mapping
 
+from spinney.api.labels import EVICTION_REQUEST
+from spinney.cluster.pods import PodRecord
 from spinney.cluster.state import PodChange
 from spinney.cluster.statuses import PodStatus
 from spinney.gangs.book import GangMembers
@@ -67,7 +69,7 @@ class Verdicts:
 
     def _pod_changed(self, change: PodChange) -> None:
         old, new = change
-        if old and new and (old.status, old.node, old.labels) == (new.status, new.node, new.labels):
+        if old and new and _aspects(old) == _aspects(new):
             return  # nothing that is said of a gang depends on the rest
         served = self._inventory.scheduler_names
         gangs = dict.fromkeys(
@@ -79,3 +81,7 @@ class Verdicts:
             if writer.kind.follows_pods:
                 for gang in gangs:
                     writer.look_at(gang)
+
+
+def _aspects(record: PodRecord) -> tuple[object, ...]:
+    return (record.status, record.node, record.labels, record.annotations.get(EVICTION_REQUEST))

@@ -13,11 +13,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 
+from spinney.binding.repair import PLACED
 from spinney.cluster.resources import padded
 from spinney.cluster.statuses import ACTIVE_ALLOCATED, PodStatus
 from spinney.cluster.table import Holding
 from spinney.gangs.checkpoints import EvictionRequest, grace_of, is_ready, request
-from spinney.gangs.tree import GangKey
+from spinney.gangs.tree import GangKey, PodSet, satisfied
 from spinney.scheduler.evaluation.turns import ALLOCATE
 from spinney.scheduler.framework.jobs import PodGroupInfo
 from spinney.scheduler.framework.results import Asked, Eviction, Withdrawn
@@ -178,11 +179,19 @@ def _is_used(session: Session, job: PodGroupInfo, row: int, leaving: Sequence[Po
 
 
 def _may_go(session: Session, task: PodInfo, found: EvictionRequest) -> bool:
-    """Tell whether a pod has had its time, or its gang says that it is ready."""
+    """Tell whether a pod has had its time, its gang says that it is ready, or is broken and has nothing to save."""
     if not found.waits or session.now >= found.by or is_ready(task.job.members, found):
+        return True
+    if not satisfied(task.job.root, lambda pod_set: _placed(task.job, pod_set)):
         return True
     session.wake_at(found.by)
     return False
+
+
+def _placed(job: PodGroupInfo, pod_set: PodSet) -> int:
+    """Return how many pods of a set are on nodes, whatever they were asked."""
+    counts = job.members.counts
+    return sum(counts.get((pod_set.name, status), 0) for status in PLACED)
 
 
 def _asked(task: PodInfo, found: EvictionRequest) -> Asked:
