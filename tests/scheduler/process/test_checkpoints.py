@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from spinney.api.core import POD, Pod
+from spinney.api.core import NODE, POD, Pod
 from spinney.api.labels import (
     CHECKPOINT_BY,
     CHECKPOINT_GRACE,
@@ -254,5 +254,39 @@ def test_pods_may_declare_it_too() -> None:
             assert await placed(world) == {"train0-0", "train0-1"}
             await world.settle(70)
             assert await placed(world) == {"urgent"}
+
+    in_a_world(story)
+
+
+def test_a_pod_that_is_moved_is_asked_too_and_its_new_place_is_kept() -> None:
+    """What was found for it to move to is nobody else's; if it is lost, nobody has to move."""
+
+    async def story(world: World) -> None:
+        for node in ("n1", "n2"):
+            await world.add_node(node, gpus=2)
+        for pod in ("a", "b", "filler"):
+            await world.add_pod(pod, gpus=1)
+            patch = {"metadata": {"annotations": {CHECKPOINT_GRACE: "5m"}}}
+            await world.client.patch(POD, pod, patch, NS)
+        async with world.scheduler():
+            await world.settle(2)
+            places = await world.places()
+            alone = next(pod for pod in places if list(places.values()).count(places[pod]) == 1)
+            beside = next(pod for pod in places if pod != alone)
+            await world.client.delete(POD, beside, NS)
+            await world.add_pod("wide", gpus=2)
+            await world.settle(10)
+            asked = [pod for pod in places if pod != beside and CHECKPOINT_BY in await annotations(world, pod)]
+            assert len(asked) == 1
+            target = next(node for pod, node in places.items() if pod not in (*asked, beside))
+
+            await world.add_pod("thief", gpus=1)
+            await world.settle(10)
+            assert (await world.places())["thief"] == ""
+
+            await world.client.patch(NODE, target, {"spec": {"unschedulable": True}})
+            await world.settle(900)
+            assert EVICTION_REQUEST not in await annotations(world, asked[0])
+            assert (await world.places())[asked[0]] == places[asked[0]]
 
     in_a_world(story)
