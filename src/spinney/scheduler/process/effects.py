@@ -300,7 +300,8 @@ class ClusterEffects:
         told = [refused for refused in result.unschedulable if not self._is_opening(refused)]
         promised = {each.pod: each for each in result.pipelines}
         for each in promised.values():
-            self._promise(each)
+            if each.pod not in self._kept_places:
+                self._promise(each)
         for refused in told:
             found = self._inventory.gangs.members(refused.gang)
             if found is None:

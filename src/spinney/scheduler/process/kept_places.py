@@ -8,7 +8,7 @@ from spinney.api.time import timestamp
 from spinney.cluster.pods import PodKey
 from spinney.cluster.statuses import PodStatus
 from spinney.gangs.tree import GangKey
-from spinney.reporting.pods import PodStatusWriter, PodVerdict
+from spinney.reporting.pods import WAITING_FOR_ROOM, PodStatusWriter, PodVerdict
 from spinney.scheduler.framework.results import CycleResult
 from spinney.scheduler.intake.inventory import Inventory
 
@@ -20,6 +20,10 @@ class KeptPlaces:
         self._inventory = inventory
         self._pod_status = pod_status
         self._nominated: dict[PodKey, tuple[str, str]] = {}
+
+    def __contains__(self, pod: PodKey) -> bool:
+        """Tell whether a place is kept for a pod."""
+        return pod in self._nominated
 
     def follow(self, result: CycleResult) -> None:
         """Say what a cycle has promised to jobs that wait for pods that were asked."""
@@ -53,7 +57,7 @@ class KeptPlaces:
         message = f"its place is kept: {len(victims)} pods were asked to checkpoint and go, until {by} at the latest"
         self._pod_status.all_wait(
             [
-                PodVerdict(record.key, record.uid, message, message)
+                PodVerdict(record.key, record.uid, message, message, reason=WAITING_FOR_ROOM)
                 for _, record in found.pods.values()
                 if record.key in self._nominated and record.status is PodStatus.PENDING
             ]
