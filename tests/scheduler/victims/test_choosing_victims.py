@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from datetime import timedelta
+from typing import Any
 
 import pytest
 
@@ -22,7 +23,7 @@ def put_running(
     put_gang(inventory, gang, [a_pod(f"{name}-0", gang=name, gpus=1, node=node, annotations=annotations)])
 
 
-def taken(inventory: Inventory, action: str = "preempt", **settings: object) -> list[str]:
+def taken(inventory: Inventory, action: str = "preempt", **settings: Any) -> list[str]:
     """Put a job of higher priority; return who goes for it."""
     put_gang(inventory, a_gang("urgent", priority=70), [a_pod("urgent-0", gang="urgent", gpus=1)])
     return [eviction.pod.name for eviction in run_on(inventory, action, **settings).evictions]
