@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from spinney.api.struct import JSON, to_json
+from spinney.explain import as_text
 from spinney.gangs.tree import GangKey
 from spinney.runtime import Runtime
 from spinney.server.patches.merge import merge
@@ -21,6 +22,7 @@ from spinney.sim.remedies import Findings, Remedy, remedies
 from spinney.sim.remedies.trial import progress
 from spinney.sim.shapes import BLOCK, RACK, topology_binding
 from spinney.sim.snapshot import BY_NAME, ClusterSnapshot, identity, projected
+from spinney.sim.subjects import find
 from spinney.sim.whatif import Simulation
 
 CLUSTERS = int(os.environ.get("SPINNEY_REMEDIES", "3"))
@@ -150,6 +152,61 @@ def test_a_gang_that_starts_by_itself_is_told_so(runtime: Runtime) -> None:
     found = remedies(cluster.snapshot(), GangKey("podgang", "default", "train"), None, runtime=runtime)
 
     assert found.starts_anyway
+
+
+def test_a_large_gang_takes_few_attempts(runtime: Runtime) -> None:
+    """The search begins where arithmetic says that a change is enough, so a large gang costs no more attempts."""
+    cluster = Cluster("40x8")
+    cluster.gang("train", pods=400, gpus=1)
+
+    _, found = found_for(cluster.snapshot(), "train", runtime)
+
+    assert [each.text for each in found.remedies] == [
+        "let it start with 320 of 400 pods",
+        "add 10 nodes like gpu-000 (8 GPUs each)",
+    ]
+    assert found.tried <= 5
+
+
+def test_reasons_are_known_before_anything_is_tried(runtime: Runtime) -> None:
+    """Why a gang waits can be told at once; what would let it start comes later and adds to it."""
+    cluster = Cluster("1x8")
+    cluster.gang("train", pods=2, gpus=8)
+    snapshot = cluster.snapshot()
+    advisor = Advisor(snapshot, runtime=runtime)
+
+    reasons = advisor.reasons(find(snapshot, "train"))
+    advised = advisor.advised(reasons)
+
+    assert reasons.explanations
+    assert not reasons.tried
+    assert advised.explanations == reasons.explanations
+    assert advised.remedies
+
+
+def test_a_native_group_is_explained_by_what_refused_it(runtime: Runtime) -> None:
+    """The pods that found room are counted, though they gave it up, and the rest is told what it lacks."""
+    cluster = Cluster("2x8")
+    group = manifest(
+        "scheduling.k8s.io/v1beta1",
+        "PodGroup",
+        "train",
+        "default",
+        spec={"schedulingPolicy": {"gang": {"minCount": 3}}},
+    )
+    spec = {
+        "schedulerName": "default-scheduler",
+        "schedulingGroup": {"podGroupName": "train"},
+        "containers": [{"name": "c", "resources": {"requests": {"nvidia.com/gpu": "8"}}}],
+    }
+    cluster.submit(group, *(manifest("v1", "Pod", f"train-{number}", "default", spec=spec) for number in range(3)))
+    snapshot = cluster.snapshot()
+
+    (told,) = Advisor(snapshot, runtime=runtime).reasons(find(snapshot, "train")).explanations
+
+    assert (told.placed, told.needed) == (2, 3)
+    assert "Insufficient nvidia.com/gpu" in as_text(told)
+    assert "once pods are evicted" not in as_text(told), "its own pods held the nodes"
 
 
 # -- the oracle --------------------------------------------------------------------------------------------------------

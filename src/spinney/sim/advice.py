@@ -6,7 +6,7 @@ somebody else's scheduler, and the snapshot says what could not be seen.
 """
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
 from functools import cached_property
 from typing import Any, Final
@@ -45,6 +45,7 @@ OURS: Final = "spinney-scheduler"
 _WELL_KNOWN_GATES: Final = {"kueue.x-k8s.io/admission": "Kueue has not admitted the workload"}
 _BAD_NEWS: Final = {"SchedulerCapabilitiesMet": "False", "TopologyLevelsUnavailable": "True"}
 """The status in which a condition of a PodCliqueSet has something to say about waiting."""
+STARTS_ANYWAY: Final = "it starts without a change, once the schedulers have done what they are about to do"
 _SHOWN: Final = 8
 
 
@@ -61,6 +62,8 @@ class Answer(Struct, frozen=True, kw_only=True):
     recorded: tuple[str, ...] = ()
     """What the cluster's own components wrote down, each with who said it; of the scheduler the newest."""
     explanations: tuple[Explanation, ...] = ()
+    starts_anyway: bool = False
+    """What waits starts without a change."""
     remedies: tuple[Remedy, ...] = ()
     """What lets it start; each was tried on the snapshot. The cheapest first."""
     tried: int = 0
@@ -91,6 +94,8 @@ class Advisor:
         self._config, self._registry, self._runtime = config or matching_profile(snapshot), registry, runtime
         self._best, self._patience = best, patience
         self._spent = 0.0
+        self._refused: dict[tuple[str, str], Sequence[PodRecord]] = {}
+        """Pods that would still wait, by the namespace and subject of the answer about them."""
         self.simulation = Simulation(snapshot, config, runtime=runtime, registry=registry)
         self._records = list(self.simulation.inventory.cluster.pods())
         self._gang_of = {record.key: self.simulation.gang_of(record) for record in self._records}
@@ -110,7 +115,28 @@ class Advisor:
         return self.simulation.cycle()
 
     def answer(self, subject: Subject) -> Answer:
-        """Return what is known about ``subject``, which must be in the snapshot."""
+        """Return what is known about ``subject``, which must be in the snapshot, with what would let it start."""
+        reasons = self.reasons(subject)
+        parts = tuple(map(self.advised, reasons.parts))
+        return msgspec.structs.replace(self.advised(reasons), parts=parts)
+
+    def advised(self, answer: Answer, say: Callable[[str], None] = lambda _: None) -> Answer:
+        """Return an answer of :meth:`reasons` with what would let it start, without that of its parts.
+
+        Many changed clusters are scheduled for it; ``say`` is told what is being tried.
+        """
+        found = self._findings(self._refused.get((answer.namespace, answer.subject), ()), say)
+        return msgspec.structs.replace(
+            answer,
+            sentences=(*answer.sentences, *((STARTS_ANYWAY,) if found.starts_anyway else ())),
+            starts_anyway=found.starts_anyway,
+            remedies=found.remedies,
+            tried=found.tried,
+            exhausted=found.complete,
+        )
+
+    def reasons(self, subject: Subject) -> Answer:
+        """Return what is known about ``subject`` before any change is tried."""
         match subject.word:
             case "pod":
                 return self._about_pod(subject)
@@ -266,9 +292,8 @@ class Advisor:
             state = "placeable"
         else:
             state = next((word for word in _WORST_FIRST if word in by_status), "empty")
-        found = self._findings([] if placeable else pending)
-        if found.starts_anyway:
-            sentences.append("it starts without a change, once the schedulers have done what they are about to do")
+        if pending and not placeable:
+            self._refused[namespace, subject] = pending
         told = history_of.newest((*history_of.said_of_pods(pending), *said_of_group))
         repeated = told is not None and told.message in {condition_message(each) for each in explanations}
         if told is not None and placeable:
@@ -281,12 +306,9 @@ class Advisor:
             history=(*history_of.evictions(records, self._now), *history_of.waits(records, self._now)),
             recorded=() if told is None or repeated else (_recorded(told, self._now),),
             explanations=explanations,
-            remedies=found.remedies,
-            tried=found.tried,
-            exhausted=found.complete,
         )
 
-    def _findings(self, pending: Sequence[PodRecord]) -> Findings:
+    def _findings(self, pending: Sequence[PodRecord], say: Callable[[str], None]) -> Findings:
         """Return what would let the gang of the pods that wait start; of several gangs, the first."""
         refused = [each for each in pending if each.key not in self.cycle.placed] if self.snapshot.sees(NODE) else []
         if not refused or not self._best:
@@ -308,6 +330,7 @@ class Advisor:
             explanation=explanation,
             best=self._best,
             may_go_on=may_go_on,
+            say=say,
         )
         self._spent += clock.monotonic() - started
         return found

@@ -21,6 +21,7 @@ from spinney.coscheduling.framework.points import CycleState
 from spinney.coscheduling.groups.book import Groups, membership
 from spinney.coscheduling.groups.group import Group
 from spinney.explain import Explanation, NodeNames, PodReport, Room, kube_message, pod_report
+from spinney.explain.counting import RESOURCES_FILTER
 from spinney.gangs.intake import ClusterIntake
 from spinney.gangs.sources import bare
 from spinney.gangs.tree import GangKey
@@ -93,6 +94,8 @@ class Refusals:
             return
         reports = [self._report(record, refused.found, _alike(record, group))]
         reports += self._others(group, record) if group is not None else []
+        if placed:
+            reports = list(map(_beside_its_own, reports))
         self._attempts[unit] = _Attempt(placed, tuple(reports), ())
 
     def of(self, pending: Sequence[PodRecord], placed: Collection[PodKey]) -> list[PodRefusal]:
@@ -158,6 +161,16 @@ class Refusals:
             others=others,
             simulated=True,
         )
+
+
+def _beside_its_own(report: PodReport) -> PodReport:
+    """Return a report without what is only true of nodes that members of the same group held when it was made."""
+    filters = tuple(
+        replace(each, reasons=tuple(replace(reason, unresolvable=reason.nodes) for reason in each.reasons))
+        for each in report.filters
+    )
+    others = tuple(each for each in report.obstacles if each.filter != RESOURCES_FILTER)
+    return replace(report, filters=filters, obstacles=others)
 
 
 def _alike(record: PodRecord, group: Group | None) -> int:

@@ -6,10 +6,10 @@ the cluster does not serve, or that the caller may not list, are noted instead o
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from typing import Any, Final, Protocol, TypeVar
+from typing import Any, Final, NamedTuple, Protocol, TypeVar
 
 import msgspec
 
@@ -120,6 +120,26 @@ class ClusterSnapshot:
             for resource, found in self.objects.items()
         }
         return replace(self, objects=objects)
+
+
+class Differing(NamedTuple):
+    """An object that two snapshots hold differently; ``None`` where one of them lacks it."""
+
+    resource: Resource
+    identity: tuple[str | None, str]
+    old: Any
+    new: Any
+
+
+def differing(before: ClusterSnapshot, after: ClusterSnapshot) -> Iterator[Differing]:
+    """Yield what turns one snapshot into another that was made from it: of each kind what is gone, then the rest."""
+    for resource in dict.fromkeys((*before.objects, *after.objects)):
+        old = {identity(each): each for each in before.objects.get(resource, ())}
+        new = {identity(each): each for each in after.objects.get(resource, ())}
+        yield from (Differing(resource, name, each, None) for name, each in old.items() if name not in new)
+        for name, each in new.items():
+            if old.get(name) is not each:
+                yield Differing(resource, name, old.get(name), each)
 
 
 def resource_of(found: Any) -> Resource:

@@ -178,6 +178,10 @@ class Simulation:
         """Return the name of the pod set of its gang that a pod counts for."""
         return self.inventory.gangs.membership(record)[1] if self.serves(record) else DEFAULT_POD_SET
 
+    def decisions(self) -> CycleResult:
+        """Return what the session scheduler decides now; nothing of it is carried out."""
+        return self.scheduler.run_cycle(self.inventory.snapshot())
+
     def cycle(self) -> CycleOutcome:
         """Run one cycle of both schedulers and carry out what they decide."""
         snapshot = self.inventory.snapshot()

@@ -20,7 +20,7 @@ from spinney.explain.amounts import counted
 from spinney.runtime import Runtime
 from spinney.scheduler.config import InvalidConfiguration
 from spinney.scheduler.framework.plugin import UnknownPlugin
-from spinney.sim.advice import Advisor, Answer
+from spinney.sim.advice import STARTS_ANYWAY, Advisor, Answer
 from spinney.sim.policies import with_policies
 from spinney.sim.queue_table import QueueLine
 from spinney.sim.remedies import Remedy
@@ -55,41 +55,51 @@ def why(
                 snapshot, settings, runtime=Runtime.system(), registry=registry, best=best, patience=patience
             )
             found = find(snapshot, subject, here, queues=[line.name for line in advisor.queues])
-            answer = advisor.answer(found)
+            answer = advisor.reasons(found)
     except (UnknownKind, NoSuchSubject, AmbiguousSubject, UnknownPlugin, InvalidConfiguration) as error:
         raise click.ClickException(str(error)) from error
     if output != "text":
-        print_data({"answer": answer, "unseen": snapshot.unseen}, output)
+        with progress("trying changes"):
+            print_data({"answer": advisor.answer(found), "unseen": snapshot.unseen}, output)
         return
     if found.word == "podgang" and found.name not in subject:
         echo(f"{subject} is {found}")
-    for line in _lines(answer, ""):
-        echo(line)
+    _print(advisor, answer, "")
     if verbose:
         _print_developer_log(answer, logged)
     print_unseen(snapshot)
 
 
-def _lines(answer: Answer, indent: str) -> list[str]:
+def _print(advisor: Advisor, answer: Answer, indent: str) -> None:
+    """Print an answer: what is known at once, what would let it start when that has been tried."""
+    for line in reason_lines(answer):
+        echo(f"{indent}{line}")
+    with progress("trying changes") as say:
+        advised = advisor.advised(answer, say)
+    for line in remedy_lines(advised):
+        echo(f"{indent}  {line}")
+    for part in answer.parts:
+        _print(advisor, part, f"{indent}  ")
+
+
+def reason_lines(answer: Answer) -> list[str]:
+    """Return what is known about a subject before any change is tried, without its parts."""
     where = f"{answer.namespace}/" if answer.namespace else ""
     word, _, name = answer.subject.partition("/")
-    lines = [f"{indent}{word} {where}{name}: {coloured(answer.state)}"]
-    inner = f"{indent}  "
-    lines += [f"{inner}{sentence}" for sentence in answer.history]
-    lines += [f"{inner}{sentence}" for sentence in answer.sentences]
+    lines = [f"{word} {where}{name}: {coloured(answer.state)}"]
+    lines += [f"  {sentence}" for sentence in (*answer.history, *answer.sentences)]
     if answer.queue is not None:
-        lines += [f"{inner}{line}" for line in _queue_lines(answer.queue)]
-    lines += [f"{inner}said by {' '.join(line.split())}" for line in answer.recorded]
+        lines += [f"  {line}" for line in _queue_lines(answer.queue)]
+    lines += [f"  said by {' '.join(line.split())}" for line in answer.recorded]
     for explanation in answer.explanations:
-        lines += [f"{inner}{line}" for line in as_text(explanation).splitlines()]
-    lines += [f"{inner}{line}" for line in remedy_lines(answer)]
-    for part in answer.parts:
-        lines += _lines(part, inner)
+        lines += [f"  {line}" for line in as_text(explanation).splitlines()]
     return lines
 
 
 def remedy_lines(answer: Answer) -> list[str]:
     """Return what would let it start, with the command and the price of each."""
+    if answer.starts_anyway:
+        return [STARTS_ANYWAY]
     if not answer.tried:
         return []
     early = "" if answer.exhausted else "; more could be tried with --patience"

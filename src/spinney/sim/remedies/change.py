@@ -5,7 +5,7 @@ from typing import Any
 from spinney.api.merge_patch import merge_patch
 from spinney.api.resource import Resource
 from spinney.api.struct import JSON, Struct, to_json
-from spinney.sim.snapshot import ClusterSnapshot, identity
+from spinney.sim.snapshot import ClusterSnapshot, differing
 
 
 class Patch(Struct, frozen=True, kw_only=True):
@@ -65,16 +65,13 @@ class Remedy(Struct, frozen=True, kw_only=True):
 def patches_between(before: ClusterSnapshot, after: ClusterSnapshot) -> tuple[Patch, ...]:
     """Return what turns the objects of one snapshot into those of another."""
     found = []
-    for resource in dict.fromkeys((*before.objects, *after.objects)):
-        old = {identity(each): each for each in before.objects.get(resource, ())}
-        new = {identity(each): each for each in after.objects.get(resource, ())}
-        found += [_patch(resource, name, delete=True) for name in old if name not in new]
-        for name, wanted in new.items():
-            present = old.get(name)
-            if present is None:
-                found.append(_patch(resource, name, create=to_json(wanted)))
-            elif present is not wanted and (merge := merge_patch(to_json(present), to_json(wanted))):
-                found.append(_patch(resource, name, merge=merge))
+    for resource, name, old, new in differing(before, after):
+        if new is None:
+            found.append(_patch(resource, name, delete=True))
+        elif old is None:
+            found.append(_patch(resource, name, create=to_json(new)))
+        elif merge := merge_patch(to_json(old), to_json(new)):
+            found.append(_patch(resource, name, merge=merge))
     return tuple(found)
 
 

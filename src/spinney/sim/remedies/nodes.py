@@ -6,7 +6,7 @@ from typing import Any, Final
 import msgspec
 
 from spinney.api.affinity import Taint
-from spinney.api.core import Node
+from spinney.api.core import Node, Pod
 from spinney.api.pod_requests import Amounts, amounts_of
 from spinney.api.quantity import value
 from spinney.cluster.requests import requested
@@ -166,29 +166,44 @@ def _adding(situation: Situation, like: Node, near: Mapping[str, str] | None) ->
             text=f"add {counted(len(chosen), 'node')} like {like.metadata.name}{amount}{where}",
         )
 
+    per_node = _per_node(situation, like)
+    needed = situation.explanation.needed if situation.explanation is not None else situation.pending
+    # A domain of its own has to hold the whole gang; elsewhere the new nodes hold what found no room.
+    anew = near is None and situation.required_key is not None
+    missing = needed if anew or situation.short_of is None else situation.short_of
     return Lever(
         name="nodes",
-        size=situation.pending,
+        size=-(-situation.pending // per_node),
         apply=apply,
         describe=describe,
         price=lambda chosen: Price(nodes=len(chosen), gpus=gpus * len(chosen)),
         ordered=True,
-        likely=_likely(situation, like, anew=near is None),
+        likely=-(-missing // per_node),
     )
 
 
-def _likely(situation: Situation, like: Node, *, anew: bool) -> int:
-    """Return how many nodes like ``like`` hold what finds no room, or in a domain of their own the whole gang."""
-    needed = situation.explanation.needed if situation.explanation is not None else situation.pending
-    missing = situation.short_of if situation.short_of is not None else needed
-    if anew and situation.required_key is not None:
-        missing = needed
+def _per_node(situation: Situation, like: Node) -> int:
+    """Return how many pods of the gang an empty node like ``like`` holds at least, whichever of its kinds they are."""
+    if any(_keeps_apart(pod) for pod in situation.kinds_of_pods):
+        return 1
     offered = amounts_of(like.status.allocatable)
-    largest = min(
-        min((offered.get(name, 0) // amount for name, amount in requested(pod).items() if amount), default=1)
+    held = [
+        offered.get(name, 0) // amount
         for pod in situation.kinds_of_pods
+        for name, amount in requested(pod).items()
+        if amount
+    ]
+    return max(min(held, default=1), 1)
+
+
+def _keeps_apart(pod: Pod) -> bool:
+    """Tell whether something besides room may keep two pods off one node."""
+    affinity = pod.spec.affinity
+    return (
+        bool(pod.spec.topology_spread_constraints or pod.spec.resource_claims)
+        or (affinity is not None and affinity.pod_anti_affinity is not None)
+        or any(port.host_port for container in pod.spec.containers for port in container.ports)
     )
-    return -(-missing // max(largest, 1))
 
 
 def _node_kinds(situation: Situation) -> list[Node]:

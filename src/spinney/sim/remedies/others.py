@@ -1,8 +1,9 @@
 """Levers over other workloads: end some of them, or wait for those whose end is known."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from itertools import accumulate
 from typing import Final
 
 from spinney.cluster.pods import PodRecord
@@ -84,7 +85,18 @@ def end_lever(situation: Situation) -> Iterator[Lever]:
         apply=lambda snapshot, chosen: _without(snapshot, [holders[each] for each in chosen]),
         describe=describe,
         price=price,
+        likely=_likely(situation, holders),
     )
+
+
+def _likely(situation: Situation, holders: Sequence[_Workload]) -> int | None:
+    """Return how many of the workloads, from the first, hold as many GPUs as the gang finds no room for."""
+    if situation.short_of is None or not situation.pending:
+        return None
+    asked = sum(record.request.gpus for record in situation.waiting)
+    missing = situation.short_of * asked / situation.pending
+    freed = accumulate(each.gpus for each in holders)
+    return next((number for number, gpus in enumerate(freed, 1) if gpus >= missing), None) if missing else None
 
 
 def _holders(situation: Situation) -> list[_Workload]:

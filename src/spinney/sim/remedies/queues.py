@@ -1,6 +1,7 @@
 """Levers over queues: raise limits or quotas of the gang's queue and its parents, or use another queue."""
 
-from collections.abc import Iterator, Sequence
+from bisect import bisect_left
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final, Literal
@@ -9,9 +10,10 @@ import msgspec
 
 from spinney.api import kai, volcano
 from spinney.api.kai import QUEUE, Queue, QueueResources
-from spinney.cluster.statuses import PodStatus
+from spinney.cluster.statuses import ACTIVE_ALLOCATED, PodStatus
 from spinney.explain.amounts import listed
 from spinney.gangs.sources.context import QUEUE_LABEL
+from spinney.gangs.tree import GangKey
 from spinney.sim.remedies.change import Change
 from spinney.sim.remedies.lever import Chosen, Lever
 from spinney.sim.remedies.situation import Situation
@@ -22,6 +24,7 @@ _RESOURCES: Final = ("gpu", "cpu", "memory")
 _WORDS: Final = {"gpu": "GPUs", "cpu": "millicores of CPU", "memory": "MB of memory"}
 _STEPS: Final = 64
 """Into how many steps the most that could be needed is divided; up to that many GPUs are counted singly."""
+_WAITING: Final = (PodStatus.PENDING, PodStatus.GATED)
 _OTHERS: Final = 3
 """How many other queues are tried."""
 
@@ -35,17 +38,21 @@ class _Bound:
     which: BoundName
     amount: float
     most: float
+    missing: float
+    """By how much it is too low, by arithmetic: what its queue holds and the gang asks for, less the bound."""
 
-    def raised(self, part: float) -> float:
-        """Return the bound raised by a part of the most, in whole units."""
-        return self.amount + float(-(-self.most * part // 1))
+    @property
+    def steps(self) -> list[float]:
+        """Return by how much it may be raised, in whole units, least first."""
+        evenly = {float(-(-self.most * part // _STEPS)) for part in range(1, _STEPS + 1)}
+        return sorted(evenly | {float(-(-self.missing // 1))} if self.missing > 0 else evenly)
 
-    def on(self, queue: Queue, part: float) -> Queue:
-        """Return ``queue``, with the bound raised if it is its own."""
+    def on(self, queue: Queue, more: float) -> Queue:
+        """Return ``queue``, with the bound raised by ``more`` if it is its own."""
         if queue.metadata.name != self.queue:
             return queue
         resources = queue.spec.resources or QueueResources()
-        changed = msgspec.structs.replace(getattr(resources, self.resource), **{self.which: self.raised(part)})
+        changed = msgspec.structs.replace(getattr(resources, self.resource), **{self.which: self.amount + more})
         resources = msgspec.structs.replace(resources, **{self.resource: changed})
         return msgspec.structs.replace(queue, spec=msgspec.structs.replace(queue.spec, resources=resources))
 
@@ -64,13 +71,21 @@ def queue_levers(situation: Situation) -> Iterator[Lever]:
 
 def _raising(situation: Situation, which: BoundName, chain: Sequence[Queue]) -> Iterator[Lever]:
     """Yield the lever that raises bounds of the chain: those that are needed, by as much as is needed."""
-    asked = _asked(situation) if chain else {}
-    bounds = [
-        _Bound(queue.metadata.name, resource, which, amount, asked[resource])
-        for queue in chain
-        for resource in _RESOURCES
-        if asked[resource] and (amount := _amount(queue, resource, which)) >= 0
-    ]
+    gang = situation.gang
+    if gang is None or not chain:
+        return
+    most = _total(situation, _WAITING, {gang.queue})
+    own = _total(situation, _WAITING, {gang.queue}, only=situation.key)
+    bounds = []
+    for depth, queue in enumerate(chain):
+        held = _total(situation, ACTIVE_ALLOCATED, {each.metadata.name for each in chain[: depth + 1]})
+        bounds += [
+            _Bound(
+                queue.metadata.name, resource, which, amount, most[resource], held[resource] + own[resource] - amount
+            )
+            for resource in _RESOURCES
+            if most[resource] and (amount := _amount(queue, resource, which)) >= 0
+        ]
     if not bounds:
         return
 
@@ -80,39 +95,45 @@ def _raising(situation: Situation, which: BoundName, chain: Sequence[Queue]) -> 
     yield Lever(
         name=which,
         size=len(bounds),
-        apply=lambda snapshot, chosen: _raised(snapshot, picked(chosen), 1.0),
-        describe=lambda chosen: _described(picked(chosen), 1.0),
+        apply=lambda snapshot, chosen: _raised(snapshot, [(each, each.most) for each in picked(chosen)]),
+        describe=lambda chosen: _described([(each, each.most) for each in picked(chosen)]),
         refine=lambda chosen: [_amount_lever(bound) for bound in picked(chosen)],
     )
 
 
 def _amount_lever(bound: _Bound) -> Lever:
     """Return the lever that raises one bound step by step."""
-    steps = min(_STEPS, max(1, round(bound.most)))
+    steps = bound.steps
+
+    def taken(chosen: Chosen) -> list[tuple[_Bound, float]]:
+        return [(bound, steps[len(chosen) - 1])]
+
     return Lever(
         name=bound.which,
-        size=steps,
-        apply=lambda snapshot, chosen: _raised(snapshot, [bound], len(chosen) / steps),
-        describe=lambda chosen: _described([bound], len(chosen) / steps),
+        size=len(steps),
+        apply=lambda snapshot, chosen: _raised(snapshot, taken(chosen)),
+        describe=lambda chosen: _described(taken(chosen)),
         ordered=True,
+        likely=bisect_left(steps, bound.missing) + 1 if bound.missing > 0 else 1,
     )
 
 
-def _raised(snapshot: ClusterSnapshot, bounds: Sequence[_Bound], part: float) -> ClusterSnapshot:
+def _raised(snapshot: ClusterSnapshot, bounds: Sequence[tuple[_Bound, float]]) -> ClusterSnapshot:
     changed = []
     for queue in snapshot.of(QUEUE, Queue):
         higher = queue
-        for bound in bounds:
-            higher = bound.on(higher, part)
+        for bound, more in bounds:
+            higher = bound.on(higher, more)
         if higher is not queue:
             changed.append(higher)
     return snapshot.with_objects(changed)
 
 
-def _described(bounds: Sequence[_Bound], part: float) -> Change:
-    which = bounds[0].which
+def _described(bounds: Sequence[tuple[_Bound, float]]) -> Change:
+    which = bounds[0][0].which
     parts = [
-        f"queue {each.queue} from {each.amount:g} to {each.raised(part):g} {_WORDS[each.resource]}" for each in bounds
+        f"queue {bound.queue} from {bound.amount:g} to {bound.amount + more:g} {_WORDS[bound.resource]}"
+        for bound, more in bounds
     ]
     return Change(lever=which, text=f"raise the {which} of {listed(parts)}")
 
@@ -159,16 +180,17 @@ def _amount(queue: Queue, resource: str, which: BoundName) -> float:
     return 0.0 if found is None else float(found)
 
 
-def _asked(situation: Situation) -> dict[str, float]:
-    """Return what waits in the gang's queue, in the units of queues: no bound has to be raised by more."""
-    simulation, gang = situation.simulation, situation.gang
+def _total(
+    situation: Situation, statuses: Collection[PodStatus], queues: Collection[str], only: GangKey | None = None
+) -> dict[str, float]:
+    """Return what pods of some statuses in some queues, or of one gang there, ask for, in the units of queues."""
+    simulation = situation.simulation
     names = list(simulation.inventory.cluster.ledger.table.axis)
     total = dict.fromkeys(_RESOURCES, 0.0)
     for record in simulation.inventory.cluster.pods():
-        if record.status not in (PodStatus.PENDING, PodStatus.GATED):
-            continue
-        owner = simulation.gang(simulation.gang_of(record))
-        if owner is None or gang is None or owner.queue != gang.queue:
+        key = simulation.gang_of(record) if record.status in statuses else None
+        owner = simulation.gang(key) if key is not None and only in (None, key) else None
+        if owner is None or owner.queue not in queues:
             continue
         amounts = dict(zip(names, record.request.requests.tolist(), strict=False))
         total["gpu"] += record.request.gpus

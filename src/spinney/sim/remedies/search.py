@@ -23,7 +23,9 @@ from spinney.sim.whatif import Simulation
 _PAIRS = 24
 """How many pairs of levers are tried where none is enough alone."""
 _DROPS = 12
-"""How many elements of a set are tried to be left out one by one."""
+"""How often leaving out some elements of a set is tried."""
+_MANY = 64
+"""Of larger sets only halves and quarters are left out: one workload less of hundreds is no better advice."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,10 +48,11 @@ class _Search:
     trial: Trial
     snapshot: ClusterSnapshot
     may_go_on: Callable[[], bool]
+    say: Callable[[str], None] = lambda _: None
     base: Fate | None = None
     tried: int = 0
     complete: bool = True
-    _known: dict[tuple[tuple[int, Chosen], ...], Fate | None] = field(default_factory=dict)
+    _known: dict[tuple[tuple[int, Chosen], ...], Fate | None] = field(default_factory=dict, init=False)
 
     def fate(self, pulled: Sequence[tuple[Lever, Chosen]]) -> Fate | None:
         """Return what becomes of the gang with these levers pulled; ``None`` once the time is over."""
@@ -59,6 +62,8 @@ class _Search:
                 self.complete = False
                 return None
             self.tried += 1
+            names = dict.fromkeys(lever.name for lever, _ in pulled)
+            self.say(f"trying changes: {', and '.join(names) or 'none'} ({self.tried} tried)")
             self._known[name] = self.trial.run(self.changed(pulled))
         return self._known[name]
 
@@ -85,15 +90,19 @@ def remedies(
     explanation: Explanation | None = None,
     best: int = 3,
     may_go_on: Callable[[], bool] = lambda: True,
+    say: Callable[[str], None] = lambda _: None,
 ) -> Findings:
-    """Return changes after which ``gang`` starts, each tried; ``may_go_on`` may end the search early."""
-    trial = Trial(gang=gang, config=config, runtime=runtime, registry=registry)
-    search = _Search(trial=trial, snapshot=snapshot, may_go_on=may_go_on)
+    """Return changes after which ``gang`` starts, each tried; ``may_go_on`` may end the search early.
+
+    ``say`` is told what is being tried.
+    """
+    trial = Trial(gang=gang, snapshot=snapshot, config=config, runtime=runtime, registry=registry)
+    search = _Search(trial=trial, snapshot=snapshot, may_go_on=may_go_on, say=say)
     search.base = search.fate(())
     if search.base is not None and search.base.starts:
         if not search.base.waits:
             return Findings(starts_anyway=True, tried=search.tried)
-        search = _Search(trial=replace(trial, whole=True), snapshot=snapshot, may_go_on=may_go_on, base=search.base)
+        search = replace(search, trial=replace(trial, whole=True))
     situation = Situation(
         snapshot=snapshot,
         simulation=Simulation(snapshot, config, runtime=runtime, registry=registry),
@@ -157,6 +166,8 @@ def _smallest(search: _Search, pulled: list[tuple[Lever, Chosen]]) -> list[tuple
         refined = lever.refine(chosen) if lever.refine is not None else []
         finer += [(each, each.everything) for each in refined] or [(lever, chosen)]
     if finer != pulled:
+        guessed = [(lever, lever.guess or chosen) for lever, chosen in finer]
+        finer = guessed if search.holds(guessed) else finer
         for position in range(len(finer)):
             finer[position] = _less(search, finer, position)
     return finer
@@ -169,15 +180,22 @@ def _less(search: _Search, pulled: Sequence[tuple[Lever, Chosen]], position: int
     def enough(fewer: Chosen) -> bool:
         return search.holds([*pulled[:position], (lever, fewer), *pulled[position + 1 :]])
 
-    if chosen == lever.guess and not enough(chosen[:-1]):
-        return lever, chosen
-    fewest = _prefix(chosen, enough)
+    fewest = _prefix(chosen, enough, near=chosen == lever.guess)
     return lever, fewest if lever.ordered else _without_spares(fewest, enough)
 
 
-def _prefix(chosen: Chosen, enough: Callable[[Chosen], bool]) -> Chosen:
-    """Return the shortest beginning that is enough, found by halving: more is taken never to be less."""
-    low, high = 1, len(chosen)
+def _prefix(chosen: Chosen, enough: Callable[[Chosen], bool], *, near: bool) -> Chosen:
+    """Return the shortest beginning that is enough, found by halving: more is taken never to be less.
+
+    ``near``: it is probably not much shorter than ``chosen``, so that steps back are taken first, each twice as long.
+    """
+    low, high, step = 1, len(chosen), 1
+    while near and low < high:
+        back = max(high - step, 1)
+        if not enough(chosen[:back]):
+            low, near = back + 1, False
+        else:
+            high, step = back, 2 * step
     while low < high:
         middle = (low + high) // 2
         if enough(chosen[:middle]):
@@ -191,7 +209,8 @@ def _without_spares(chosen: Chosen, enough: Callable[[Chosen], bool]) -> Chosen:
     """Leave out elements that are not needed, in halves and then one by one."""
     size = len(chosen) // 2
     tries = 0
-    while size >= 1 and tries < _DROPS:
+    least = max(len(chosen) // 4, 1) if len(chosen) > _MANY else 1
+    while size >= least and tries < _DROPS:
         start = 0
         while start < len(chosen) and tries < _DROPS and len(chosen) > 1:
             fewer = chosen[:start] + chosen[start + size :]

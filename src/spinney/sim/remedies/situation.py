@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from math import ceil
 from typing import Any, Final
 
 from spinney.api.affinity import Taint
@@ -48,8 +49,12 @@ class Situation:
 
     @property
     def short_of(self) -> int | None:
-        """Return for how many pods of its minimum no room was found; ``None`` if nothing says so."""
+        """Return how many pods of its minimum are too many for the nodes or for the queue; ``None`` if unknown."""
         told = self.explanation
+        if told is not None and told.queue is not None:
+            over = told.queue.used + told.queue.requested - told.queue.bound
+            each = told.queue.requested / max(told.needed, 1)
+            return ceil(over / each) if over > 0 and each else None
         return told.needed - told.placed if told is not None and 0 < told.placed < told.needed else None
 
     @cached_property

@@ -1,17 +1,20 @@
 """Whether a gang starts on a changed cluster: the production schedulers are run on it until they settle."""
 
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import cached_property
 
 import msgspec
 
+from spinney.api.kai import BIND_REQUEST, BindRequest
 from spinney.cluster.pods import PodKey
 from spinney.cluster.statuses import ACTIVE_ALLOCATED, PodStatus
 from spinney.gangs.tree import GangKey, satisfied
 from spinney.runtime import Runtime
 from spinney.scheduler.config import SchedulerConfig
 from spinney.scheduler.framework.plugin import PluginRegistry
-from spinney.sim.snapshot import ClusterSnapshot
+from spinney.sim.loading import SESSION_NAMES
+from spinney.sim.snapshot import ClusterSnapshot, differing
 from spinney.sim.whatif import Simulation
 
 _CYCLES = 8
@@ -25,29 +28,68 @@ class Fate:
     starts: bool
     waits: bool
     """Some of its pods still wait."""
-    evicted: tuple[str, ...]
+    evicted: tuple[str, ...] = ()
     """Pods that were evicted, by name."""
-    gpus: int
+    gpus: int = 0
     """GPUs these held."""
-    started: frozenset[GangKey]
+    started: frozenset[GangKey] = frozenset()
     """Gangs that got pods placed."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(kw_only=True)
 class Trial:
-    """Tries changed clusters for one gang."""
+    """Tries changed clusters for one gang. Mutable: a cluster on which nothing was decided is used again.
+
+    Most changes help nobody. That is seen on one simulation of ``snapshot``, to which the change is made and taken back
+    again. Wherever something is decided a simulation of its own says what comes of it.
+    """
 
     gang: GangKey
+    snapshot: ClusterSnapshot
     config: SchedulerConfig | None
     runtime: Runtime
     registry: PluginRegistry | None = None
     whole: bool = False
     """The gang has its minimum: what counts is that none of its pods waits."""
+    _idle: Simulation | None = field(default=None, init=False)
 
-    def run(self, snapshot: ClusterSnapshot) -> Fate:
-        """Return what becomes of the gang on ``snapshot``."""
+    def run(self, changed: ClusterSnapshot) -> Fate:
+        """Return what becomes of the gang on ``changed``, which was made from the snapshot."""
+        return self._without_effect(changed) or self._settled(changed)
+
+    def _without_effect(self, changed: ClusterSnapshot) -> Fate | None:
+        """Return what becomes of the gang if nothing at all is decided; ``None`` if something is."""
+        if changed.of(BIND_REQUEST, BindRequest) or not self._only_sessions:
+            return None  # pods that are being bound, or that the coscheduler tries, are not as they were afterwards
+        idle = self._idle or self._simulated(self.snapshot)
+        change = list(differing(self.snapshot, changed))
+        idle.remove(each.old for each in change if each.new is None)
+        idle.add(each.new for each in change if each.new is not None)
+        result = idle.decisions()
+        fate = None
+        if not result.binds and not result.evictions:
+            if idle.release_gates():
+                self._idle = None
+                return None
+            starts, waits = progress(idle, self.gang)
+            fate = Fate(starts=starts and not (self.whole and waits), waits=waits)
+        idle.remove(each.new for each in change if each.old is None)
+        idle.add(each.old for each in change if each.old is not None)
+        self._idle = idle
+        return fate
+
+    @cached_property
+    def _only_sessions(self) -> bool:
+        """Tell whether the session scheduler places all that waits."""
+        return all(pod.spec.node_name or pod.spec.scheduler_name in SESSION_NAMES for pod in self.snapshot.pods)
+
+    def _simulated(self, snapshot: ClusterSnapshot) -> Simulation:
         config = msgspec.structs.replace(self.config, explain=False) if self.config is not None else None
-        simulation = Simulation(snapshot, config, runtime=self.runtime, registry=self.registry)
+        return Simulation(snapshot, config, runtime=self.runtime, registry=self.registry)
+
+    def _settled(self, changed: ClusterSnapshot) -> Fate:
+        """Return what becomes of the gang once the schedulers have nothing more to decide."""
+        simulation = self._simulated(changed)
         before = {record.key: record.request.gpus for record in simulation.inventory.cluster.pods() if record.node}
         evicted: dict[PodKey, int] = {}
         started: set[GangKey] = set()
