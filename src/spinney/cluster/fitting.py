@@ -122,9 +122,12 @@ def fit_later_and_now(ledger: Ledger, request: RequestClass, rows: Rows) -> tupl
     least = request.least(table.idle.shape[1])
     free = table.idle.T.take(rows, axis=1)
     now = np.logical_and.reduce(free >= least)
-    free += table.releasing.T.take(rows, axis=1)
-    later = np.logical_and.reduce(free >= least)
-    later &= table.alive[rows]
+    now &= table.alive[rows]
+    later = now.copy()
+    if table.may_release:
+        free += table.releasing.T.take(rows, axis=1)
+        np.logical_and.reduce(free >= least, out=later)
+        later &= table.alive[rows]
     if request.share is not None:
         later_devices, now_devices = _sharable_devices(ledger, request.share, rows)
         later &= later_devices >= request.share.devices

@@ -111,6 +111,8 @@ class NodeTable:
         self._rows: dict[str, int] = {}
         self._free: list[int] = list(range(_FIRST_CAPACITY - 1, -1, -1))
         self._rank_is_stale = False
+        self.may_release = False
+        """Whether anything on this copy may be terminating, or promised to whoever waits for that."""
         self.tries = 0
         """How often something was booked that readers of the journal must not notice."""
 
@@ -252,6 +254,7 @@ class NodeTable:
             idle = self._idle[row]
             idle -= amounts
         if holding is not Holding.ACTIVE:
+            self.may_release = True
             releasing = self._releasing[row]
             if holding is Holding.RELEASING:
                 releasing += amounts
@@ -306,6 +309,7 @@ class NodeTable:
         copy._rows = dict(self._rows)
         copy._free = list(self._free)
         copy._rank_is_stale = False
+        copy.may_release = bool(copy._releasing.any())
         return copy
 
     def read_only(self) -> "NodeTable":
@@ -313,6 +317,7 @@ class NodeTable:
         self.rank  # noqa: B018 - brought up to date here, for it cannot be there
         view = object.__new__(NodeTable)
         view.__dict__.update(self.__dict__)
+        view.may_release = True  # it follows what happens here
         for name in (*_MATRICES, *_FLAGS, *_NUMBERS):
             array = getattr(self, name).view()
             array.setflags(write=False)

@@ -7,6 +7,7 @@ differ. Sums over domains are kept for the whole cluster and corrected where the
 
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
+from typing import Final
 
 import numpy as np
 import numpy.typing as npt
@@ -18,6 +19,9 @@ from spinney.scheduler.topology.levels import Topology
 
 Numbers = npt.NDArray[np.int64]
 """Domain numbers, or counts."""
+
+_FEW: Final = 4
+"""So many rows are added up one by one."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -172,7 +176,8 @@ class Sums:
         everywhere = amounts(domains.rows)
         self.by_row = np.zeros((capacity, *everywhere.shape[1:]), dtype=np.int64, order="F")
         self.by_row[domains.rows] = everywhere
-        self.total = int(everywhere.sum())
+        self.total: Numbers = everywhere.sum(axis=0)
+        """The sums of the whole cluster."""
 
     def of_level(self, depth: int) -> Numbers:
         """Return the sums by domain of a level. Not to be written to."""
@@ -187,7 +192,7 @@ class Sums:
         """Take in what changed on ``rows``."""
         change = self._amounts(rows) - self.by_row[rows]
         self.by_row[rows] += change
-        self.total += int(change.sum())
+        self.total += change.sum(axis=0)
         for depth, sums in self._levels.items():
             _add_by(sums, self._domains.levels[depth].of_row[rows], change)
 
@@ -201,8 +206,9 @@ def sum_by(groups: Numbers, amounts: Vector, size: int) -> Numbers:
 
 def _add_by(sums: Numbers, groups: Numbers, amounts: Numbers) -> None:
     """Add each of ``amounts`` to the sum of its group."""
-    if amounts.ndim == 1:
-        np.add.at(sums, groups, amounts)
+    if len(groups) <= _FEW:
+        for group, change in zip(groups.tolist(), amounts, strict=True):
+            sums[group] += change
         return
     for column in range(amounts.shape[1]):  # many times as fast as all at once
         np.add.at(sums[:, column], groups, amounts[:, column])

@@ -120,12 +120,16 @@ class Packing(Plugin):
         self._demanding: dict[int, bool] = {}
         self._needs: dict[int, Ratios] = {}
         self._free: Columns | None = None
+        self._none_stranded = False
+        """No GPU was stranded when they were last looked at, and nothing has happened since that could strand one."""
 
     def _count(self, event: BatchEvent, sign: int) -> None:
         """Follow what is placed in this session; learn anew when that is much."""
         if not self._waiting_too:
             self._counts[event.tasks[0].request] += sign * len(event.tasks)
         self._placed += sign * len(event.tasks)
+        if sign < 0 or self._is_demanding(event.tasks[0].request):
+            self._none_stranded = False
         if sign > 0 and not self._known.holds_for(self._placed):
             before = self._known
             self._use(learn(self._counts, self._placed, self._nodes, self._memory))
@@ -187,16 +191,21 @@ class Packing(Plugin):
         It cannot if nothing is stranded and the pod asks for no more beside its GPUs than others do. Such pods need
         not be judged one by one.
         """
-        workload, request = self._known.workload, task.request
-        if not workload.needs_company:
+        if not self._known.workload.needs_company:
             return False
+        if self._is_demanding(task.request):
+            return True
+        if not self._none_stranded:
+            self._none_stranded = not self._follow()[_STRANDED].any()
+        return not self._none_stranded
+
+    def _is_demanding(self, request: RequestClass) -> bool:
+        """Tell whether a pod asks for more beside its GPUs than others do: only such a pod can strand GPUs."""
         demanding = self._demanding.get(request.number)
         if demanding is None:
-            demanding = bool((self._needs_of(request) > self._gpus(request) * workload.ratios[:, 0]).any())
-            self._demanding[request.number] = demanding
-        if demanding:
-            return True
-        return bool(self._follow()[_STRANDED].any())
+            least = self._gpus(request) * self._known.workload.ratios[:, 0]
+            demanding = self._demanding[request.number] = bool((self._needs_of(request) > least).any())
+        return demanding
 
     # -- columns -----------------------------------------------------------------------------------------------------
 

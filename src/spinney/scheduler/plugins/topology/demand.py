@@ -6,6 +6,8 @@ resource allows, one at most of those that refuse to share a node. Tasks of diff
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Final
 
 import numpy as np
 
@@ -15,8 +17,11 @@ from spinney.cluster.devices import DEVICE
 from spinney.cluster.fitting import pods_per_node, sharing_pods_per_node
 from spinney.cluster.journal import Rows
 from spinney.cluster.resources import GPU, Vector, padded
+from spinney.cluster.table import Matrix
 from spinney.scheduler.framework.nodes import Nodes
 from spinney.scheduler.placement.apart import one_per_node
+
+_ANY_NUMBER: Final = int(np.iinfo(np.int64).max)
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,15 +58,32 @@ class GroupDemand:
         only = next(iter(counts)) if len(counts) == 1 else None
         return cls(sum(counts.values()), total, largest, shares, len(kinds) == 1, only)
 
+    @cached_property
     def alone(self) -> "GroupDemand":
         """Return the demand of any number of such pods, for counting how many fit."""
-        return replace(self, count=np.iinfo(np.int64).max)
+        return replace(self, count=_ANY_NUMBER)
+
+    @cached_property
+    def columns(self) -> Rows:
+        """Return the resources asked for."""
+        return np.flatnonzero(self.total)
+
+    def room_on(self, nodes: Nodes, rows: Rows) -> Matrix:
+        """Return, for each row, how many of the pods fit, and what is free there of what they ask for.
+
+        That is ``[row, 1 + resource]``, as it is once what is terminating is gone; for pods that all ask for the same.
+        """
+        free = nodes.table.free_at(self.columns, rows)
+        return np.vstack((self._fitting(nodes, rows, free, self.columns), free)).T
 
     def pods_on(self, nodes: Nodes, rows: Rows) -> Vector:
         """Return how many of the pods fit on each row once what is terminating is gone."""
-        table = nodes.table
         columns = np.flatnonzero(self.largest)
-        fits = pods_per_node(table.free_at(columns, rows), self.largest[columns], self.count)
+        return self._fitting(nodes, rows, nodes.table.free_at(columns, rows), columns)
+
+    def _fitting(self, nodes: Nodes, rows: Rows, free: Matrix, columns: Rows) -> Vector:
+        table = nodes.table
+        fits = pods_per_node(free, self.largest[columns], self.count)
         if self.shares:
             largest = max(self.shares, key=lambda share: share.parts_on(1))
             np.minimum(fits, sharing_pods_per_node(nodes.ledger, largest, rows), out=fits)

@@ -40,6 +40,7 @@ class TopologyPlugin(Plugin):
         """Register the division, the score, and forgetting scores between jobs."""
         self._session = session
         self._domains: dict[tuple[str, str, tuple[str, ...]], Domains] = {}
+        self._demands: dict[tuple[tuple[int, int], ...], GroupDemand] = {}
         self._steps: dict[str, Steps] = {}
         self._parents: dict[str, str] = {}
         session.add_pre_job_allocation_fn(self._begin)
@@ -64,9 +65,8 @@ class TopologyPlugin(Plugin):
             message = f"topology {constraint.topology} that {group.name or 'the job'} requires does not exist"
             session.record_fit_error(job, FitError("TopologyNotFound", message))
             return ()
-        demand = GroupDemand.of(job.requests_of(tasks), session.nodes.table.axis.width)
         try:
-            subsetting = Subsetting(session.nodes, domains, constraint, demand, node_set)
+            subsetting = Subsetting(session.nodes, domains, constraint, self._demand(job, tasks), node_set)
         except InvalidConstraint as error:
             session.record_fit_error(job, FitError("InvalidTopologyConstraint", str(error)))
             return ()
@@ -79,6 +79,15 @@ class TopologyPlugin(Plugin):
         if division.level_scores is not None:
             self._steps[_label(group)] = division.level_scores
         return division.sets
+
+    def _demand(self, job: PodGroupInfo, tasks: Sequence[PodInfo]) -> GroupDemand:
+        """Return what tasks ask for together; gangs that ask for the same share one answer."""
+        asked = job.requests_of(tasks)
+        key = tuple([(request.number, count) for request, count in asked.items()])
+        known = self._demands.get(key)
+        if known is None:
+            known = self._demands[key] = GroupDemand.of(asked, self._session.nodes.table.axis.width)
+        return known
 
     def _score(self, task: PodInfo, job: PodGroupInfo, nodes: NodeSet) -> Scores:
         del job
@@ -108,8 +117,13 @@ class TopologyPlugin(Plugin):
         """Return the rows of placed pods that the group must stay with."""
         if not constraint.required:
             return np.empty(0, dtype=np.intp)
-        names = {pod_set.name for pod_set in group.pod_sets()}
-        rows = [task.row for name in names for task in job.by_pod_set[name] if task.status in ACTIVE_ALLOCATED]
+        rows = [
+            task.row
+            for pod_set in group.pod_sets()
+            if job.active(pod_set)
+            for task in job.by_pod_set[pod_set.name]
+            if task.status in ACTIVE_ALLOCATED
+        ]
         anchor = job.gang.anchor
         if group is job.root and anchor is not None and anchor in self._session.snapshot.gangs.gangs:
             base = self._session.job(anchor)

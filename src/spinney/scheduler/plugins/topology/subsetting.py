@@ -154,25 +154,28 @@ class Subsetting:
         return True
 
     def _pods_in_total(self) -> int:
-        if self._countable is not None:
-            return self._countable.total
+        if self._room is not None:
+            return int(self._room.total[0])
         return int(self._pods.sum())
 
     def _pods_by_domain(self, depth: int) -> Numbers:
         """Return how many of the pods each domain of a level holds."""
-        if self._countable is not None:
-            return self._countable.of_level(depth)
+        if self._room is not None:
+            return self._room.of_level(depth)[:, 0]
         level = self._domains.levels[depth]
-        return sum_by(level.of_row[self._rows], self._pods, len(level))
+        return sum_by(level.of_row[self._rows], self._pods[:, None], len(level))[:, 0]
 
     @cached_property
-    def _countable(self) -> Sums | None:
-        """Return kept sums of pods, where the whole cluster is divided for identical pods with plain requests."""
+    def _room(self) -> Sums | None:
+        """Return kept sums of :meth:`GroupDemand.room_on`, where the whole cluster is divided for pods that are alike.
+
+        They serve all gangs of such pods, of whatever size.
+        """
         request = self._demand.single
         if not self._whole or request is None or request.share is not None:
             return None
-        demand, nodes = self._demand.alone(), self._nodes
-        return self._domains.sums(("pods", request.number), lambda rows: demand.pods_on(nodes, rows))
+        demand, nodes = self._demand.alone, self._nodes
+        return self._domains.sums(("room", request.number), lambda rows: demand.room_on(nodes, rows))
 
     @cached_property
     def _pods(self) -> Vector:
@@ -180,15 +183,16 @@ class Subsetting:
 
     def _tightness(self, depth: int) -> npt.NDArray[np.float64]:
         """Return, per domain, the largest part of a free resource that the demand takes."""
-        level, total = self._domains.levels[depth], self._demand.total
-        columns = tuple(np.flatnonzero(total).tolist())
-        if self._whole:
-            free = self._domains.free(depth, columns)
+        level, columns = self._domains.levels[depth], self._demand.columns
+        if self._room is not None:
+            free = self._room.of_level(depth)[:, 1:]
+        elif self._whole:
+            free = self._domains.free(depth, tuple(columns.tolist()))
         else:
-            free = sum_by(level.of_row[self._rows], self._domains.free_by_row(columns, self._rows), len(level))
+            free = sum_by(level.of_row[self._rows], self._nodes.table.free_at(columns, self._rows).T, len(level))
         ratio = np.full(free.shape, _NOTHING_FREE, order="F")
-        np.divide(total[list(columns)], free, out=ratio, where=free > 0)
-        tightest: npt.NDArray[np.float64] = ratio.max(axis=1, initial=0.0)
+        np.divide(self._demand.total[columns], free, out=ratio, where=free > 0)
+        tightest: npt.NDArray[np.float64] = np.maximum.reduce(ratio, axis=1, initial=0.0)
         return tightest
 
     def _tree_order(self, tightness: list[npt.NDArray[np.float64]]) -> list[Numbers]:
