@@ -107,7 +107,7 @@ def at_most_in_namespace_before(session: Session, chance: Random) -> None:
 
 
 def at_most_in_rack(session: Session, chance: Random) -> None:
-    """A limit per rack, counted in a variable of the closure."""
+    """A limit per rack, counted in a variable of the closure; it may say that it must be asked every time."""
     most, placed = chance.randint(1, 3), 0
     rack = chance.choice("rst")
 
@@ -119,7 +119,9 @@ def at_most_in_rack(session: Session, chance: Random) -> None:
     session.add_event_handler(
         EventHandler(allocate=lambda event: count(event, 1), deallocate=lambda event: count(event, -1))
     )
-    session.add_predicate_fn(lambda task, job, node: node.labels[RACK] != rack or placed < most)
+    session.add_predicate_fn(
+        lambda task, job, node: node.labels[RACK] != rack or placed < most, stateful=chance.random() < 0.5
+    )
 
 
 def by_use(session: Session, chance: Random) -> None:
@@ -137,7 +139,7 @@ def by_use(session: Session, chance: Random) -> None:
 def by_pods(session: Session, chance: Random) -> None:
     """A rule about the pods on the node."""
     most = chance.randint(1, 3)
-    session.add_predicate_fn(lambda task, job, node: len(list(node.pods)) < most)
+    session.add_predicate_fn(lambda task, job, node: len(list(node.pods)) < most, stateful=chance.random() < 0.5)
 
 
 def by_own_job(session: Session, chance: Random) -> None:

@@ -114,6 +114,17 @@ class RuleSet(NamedTuple):
         return not any(self.job + self.asked)
 
     @property
+    def on_the_spot(self) -> list[Predicate]:
+        """Return the predicates that are to be asked about a node just before a task is placed there."""
+        return [cast("Predicate", each.rule) for each in self.asked[0] if _is_asked_on_the_spot(each)]
+
+    @property
+    def planned(self) -> "RuleSet":
+        """Return the rules by which can be planned where several tasks go: all but those above."""
+        predicates = [each for each in self.asked[0] if not _is_asked_on_the_spot(each)]
+        return self if len(predicates) == len(self.asked[0]) else self._replace(asked=(predicates, self.asked[1]))
+
+    @property
     def local(self) -> bool:
         """Tell whether placing a task on a node changes nothing about other nodes, as far as rules were asked."""
         predicates, scores = self.asked
@@ -222,9 +233,17 @@ class NodeRules:
             return False
         return all(each.refresh() or each.answers_alike_anew(task, row) for each in rules.learned)
 
-    def ask_again(self, task: PodInfo, rows: Rows) -> tuple[Mask, Scores]:
+    def takes_now(self, task: PodInfo, node: NodeInfo, rules: RuleSet) -> bool:
+        """Tell whether the predicates that are asked on the spot let ``task`` go to ``node``."""
+        alone = NodeSet(self._nodes, np.array([node.row]))
+        for rule in rules.on_the_spot:
+            with self._timings.measure(rule.plugin, PREDICATE):
+                if not self._ask_predicate(rule, task, task.job, alone)[0]:
+                    return False
+        return True
+
+    def ask_again(self, task: PodInfo, rows: Rows, rules: RuleSet) -> tuple[Mask, Scores]:
         """Return verdicts on ``rows`` as they are at this moment, and scores where a task may go; nothing is kept."""
-        rules = self.rules(task)
         fixed, _ = self._class(task, rules)
         later, _ = self._nodes.resource_fit(task.request, rows)
         fits = fixed.fits[rows] & later
@@ -239,9 +258,8 @@ class NodeRules:
         fits[fits] = found
         return fits, score
 
-    def still_takes(self, task: PodInfo, rows: Rows) -> Mask:
+    def still_takes(self, task: PodInfo, rows: Rows, rules: RuleSet) -> Mask:
         """Return which of some candidates, all of which have room, rules still let take ``task`` as they are now."""
-        rules = self.rules(task)
         predicates = [rule for each in (rules.usage, rules.job) for rule in each[0]]
         fits, _ = self._judge((predicates, []), task, task.job, rows)
         if rules.asked[0]:
@@ -536,6 +554,11 @@ def _scope(rule: Predicate | Score) -> int:
     if rule.per_job:
         return 2
     return 1 if rule.reads_usage else 0
+
+
+def _is_asked_on_the_spot(asked: Asked) -> bool:
+    """Tell whether a predicate judges node by node and is to be asked at the moment of each placement."""
+    return asked.rule.stateful and not asked.rule.columns
 
 
 def _is_local(learned: Learned[Any] | None) -> bool:

@@ -71,21 +71,24 @@ def _place_alike(
     elif not start and _are_only_apart(session, tasks, rules):
         placed = _place_apart(session, statement, tasks, nodes)
         return placed, not placed
-    candidates = session.ask.node_rules.candidates(first, nodes, rules)
-    alone = len(tasks) - start == 1 or first.request.constraints.looks_at_pods or not rules.local
-    if alone or _may_pipeline(session, first, candidates.rows):
+    alone = len(tasks) - start == 1 or first.request.constraints.looks_at_pods
+    planned = rules if alone else rules.planned
+    candidates = session.ask.node_rules.candidates(first, nodes, planned)
+    if alone or not planned.local or _may_pipeline(session, first, candidates.rows):
+        if planned is not rules:
+            candidates = session.ask.node_rules.candidates(first, nodes, rules)
         placed = _place_best(session, statement, first, candidates, pipeline_only=False)
         return placed, not placed
     if not _is_within_capacity(session, first, candidates):
         return 0, True
     row = int(candidates.rows[0])
-    count = _alike(session, tasks, start, row, rules)
+    count = _alike(session, tasks, start, row, planned)
     alike = tasks if count == len(tasks) else tasks[start : start + count]
-    rows, in_order = _plan(session, alike, candidates, rules)
-    if rules.asked[0] or rules.asked[1]:
+    rows, in_order = _plan(session, alike, candidates, planned)
+    if planned.asked[0] or planned.asked[1]:
         # What nodes say with more on them may depend on more about the first task.
         rows = rows[: session.ask.node_rules.alike(alike, 0, row)]
-    if _goes_in_steps(session, rules):
+    if planned is not rules or _goes_in_steps(session, rules):
         plan = [(task, session.nodes.info(row)) for task, row in zip(alike, rows, strict=False)]
         return _place_in_steps(session, statement, plan, nodes, rules)
     return _place_together(statement, alike, rows, in_order=in_order), False
@@ -115,13 +118,16 @@ def _place_in_steps(
 ) -> tuple[int, bool]:
     """Place tasks one after the other where they were planned to go, until somebody answers otherwise by then.
 
+    The plan has the best node for each, so a predicate that is asked on the spot need not be asked about others.
+
     Return how many were placed, and whether the next one was refused.
     """
     asked = session.ask.pre_predicates
     for position, (task, node) in enumerate(plan):
         if position and asked.tell_apart and asked.refusal(task) is not None:
             return position, True
-        if position and not session.ask.node_rules.still_alike(task, plan[0][0], node.row, rules):
+        as_planned = not position or session.ask.node_rules.still_alike(task, plan[0][0], node.row, rules)
+        if not as_planned or not session.ask.node_rules.takes_now(task, node, rules):
             candidates = session.ask.node_rules.candidates(task, nodes)
             placed = _place_best(session, statement, task, candidates, pipeline_only=False)
             return position + placed, not placed
@@ -224,19 +230,19 @@ def _best_first(score: Scores) -> Iterator[int]:
 def _plan(session: Session, tasks: Sequence[PodInfo], candidates: Candidates, rules: RuleSet) -> tuple[list[int], bool]:
     """Return the row of each task, as far as there is room, and whether equal rows are neighbours."""
     if rules.monotone:
-        return _fill(session, tasks, candidates, only_room_limits=rules.only_room_limits), True
+        return _fill(session, tasks, candidates, rules), True
     # By name again, as ties go to the first.
     best = np.sort(_best(candidates, len(tasks)))
     rows, score = candidates.rows[best], candidates.score[best]
-    return [int(rows[place]) for place in best_of_each(session, tasks, rows, score)], False
+    return [int(rows[place]) for place in best_of_each(session, tasks, rules, rows, score)], False
 
 
-def _fill(session: Session, tasks: Sequence[PodInfo], candidates: Candidates, *, only_room_limits: bool) -> list[int]:
+def _fill(session: Session, tasks: Sequence[PodInfo], candidates: Candidates, rules: RuleSet) -> list[int]:
     """Return the rows of tasks that fill the best nodes one after the other."""
     rows = candidates.rows[_best(candidates, len(tasks))]
     room = _room_for(session, tasks[0], rows)
-    if not only_room_limits:
-        room = fill_ranked(session, tasks, rows, room)
+    if not rules.only_room_limits:
+        room = fill_ranked(session, tasks, rules, rows, room)
     reached = np.cumsum(room)
     last = min(int(np.searchsorted(reached, len(tasks))), len(rows) - 1)
     counts = room[: last + 1].copy()
@@ -288,6 +294,8 @@ def _follows_others(session: Session, nodes: NodeSet, rules: RuleSet) -> bool:
 
 def _may_pipeline(session: Session, task: PodInfo, rows: Rows) -> bool:
     """Tell whether something that the task asks for is being released on one of the rows."""
+    if not session.nodes.table.may_release:
+        return False
     releasing = session.nodes.table.releasing
     return any(bool(releasing[rows, column].any()) for column in task.request.columns.tolist())
 

@@ -16,6 +16,7 @@ from spinney.cluster.journal import Rows
 from spinney.cluster.pods import PodRecord
 from spinney.cluster.resources import Vector
 from spinney.cluster.table import Mask
+from spinney.scheduler.evaluation.node_rules import RuleSet
 from spinney.scheduler.framework.nodes import Scores
 from spinney.scheduler.framework.session import Session
 from spinney.scheduler.framework.tasks import PodInfo
@@ -30,9 +31,17 @@ class Levels:
     """
 
     def __init__(
-        self, session: Session, tasks: Sequence[PodInfo], rows: Rows, *, score: Scores | None, room: Vector | None
+        self,
+        session: Session,
+        tasks: Sequence[PodInfo],
+        rules: RuleSet,
+        rows: Rows,
+        *,
+        score: Scores | None,
+        room: Vector | None,
     ) -> None:
         self._session = session
+        self._rules = rules
         self._scored = score is not None
         self._tasks = tasks
         self._rows = rows
@@ -73,13 +82,13 @@ class Levels:
         self._counts[open_rows] += 1
         judge = self._session.ask.node_rules
         if self._scored:
-            fits[open_rows], score[open_rows] = judge.ask_again(self._tasks[0], rows)
+            fits[open_rows], score[open_rows] = judge.ask_again(self._tasks[0], rows, self._rules)
         else:
-            fits[open_rows] = judge.still_takes(self._tasks[0], rows)
+            fits[open_rows] = judge.still_takes(self._tasks[0], rows, self._rules)
         return fits, score
 
 
-def fill_ranked(session: Session, tasks: Sequence[PodInfo], rows: Rows, room: Vector) -> Vector:
+def fill_ranked(session: Session, tasks: Sequence[PodInfo], rules: RuleSet, rows: Rows, room: Vector) -> Vector:
     """Return how many tasks each of ``rows``, best first, takes before the next is used; ``room`` bounds that.
 
     For scores that never fall by use, which therefore need not be known. Rows behind the last one needed are not asked
@@ -90,7 +99,7 @@ def fill_ranked(session: Session, tasks: Sequence[PodInfo], rows: Rows, room: Ve
     while left > 0 and begin < len(rows):
         end = begin + int(np.searchsorted(np.cumsum(room[begin:]), left)) + 1
         part = slice(begin, min(end, len(rows)))
-        with _levels(session, tasks, rows[part], room=room[part]) as levels:
+        with _levels(session, tasks, rules, rows[part], room=room[part]) as levels:
             for level in range(min(left, int(room[part].max()))):
                 taken[part] += levels[level][0]
         left -= int(taken[part].sum())
@@ -99,10 +108,10 @@ def fill_ranked(session: Session, tasks: Sequence[PodInfo], rows: Rows, room: Ve
     return np.clip(taken - np.maximum(surplus, 0), 0, None)
 
 
-def best_of_each(session: Session, tasks: Sequence[PodInfo], rows: Rows, score: Scores) -> list[int]:
+def best_of_each(session: Session, tasks: Sequence[PodInfo], rules: RuleSet, rows: Rows, score: Scores) -> list[int]:
     """Return, for one task after the other, the position in ``rows`` of the best row by then; ties go to the first."""
     chosen: list[int] = []
-    with _levels(session, tasks, rows, score=score) as levels:
+    with _levels(session, tasks, rules, rows, score=score) as levels:
         heap = [(-value, position, 0) for position, value in enumerate(score.tolist())]
         heapq.heapify(heap)
         while heap and len(chosen) < len(tasks):
@@ -118,9 +127,15 @@ def best_of_each(session: Session, tasks: Sequence[PodInfo], rows: Rows, score: 
 
 @contextmanager
 def _levels(
-    session: Session, tasks: Sequence[PodInfo], rows: Rows, *, score: Scores | None = None, room: Vector | None = None
+    session: Session,
+    tasks: Sequence[PodInfo],
+    rules: RuleSet,
+    rows: Rows,
+    *,
+    score: Scores | None = None,
+    room: Vector | None = None,
 ) -> Iterator[Levels]:
-    levels = Levels(session, tasks, rows, score=score, room=room)
+    levels = Levels(session, tasks, rules, rows, score=score, room=room)
     try:
         yield levels
     finally:
