@@ -252,6 +252,34 @@ EVENTS: Final = (
         "Pod",
         "The scheduler learns the group of a pod only when the pod is made; one that exists is scheduled on its own.",
     ),
+    Event(
+        "WaitingInQueue",
+        "Normal",
+        SCHEDULER,
+        "Job, JobSet, TrainJob",
+        "A suspended workload waits in its queue; the message says why its gang would not start now.",
+    ),
+    Event(
+        "Admitted",
+        "Normal",
+        SCHEDULER,
+        "Job, JobSet, TrainJob",
+        "A suspended workload was resumed: there is room for its gang, which is kept until its pods have come.",
+    ),
+    Event(
+        "NotQueueable",
+        "Warning",
+        SCHEDULER,
+        "Job, JobSet, TrainJob",
+        "A suspended workload stays suspended, because it cannot be said what its gang would be; the message says why.",
+    ),
+    Event(
+        "SuspendedAgain",
+        "Warning",
+        SCHEDULER,
+        "Job, JobSet, TrainJob",
+        "Others needed the nodes kept for a resumed workload before its pods had come; it waits in its queue again.",
+    ),
 )
 """Every reason, as the reference lists it."""
 
@@ -264,6 +292,7 @@ COMPUTED: Final = {
         "ConstraintNotHonoured",
     },
     "spinney.reporting.kai_groups": {"Unschedulable", "SchedulerError"},  # the verdict's word
+    "spinney.queueing.admission": {"WaitingInQueue", "NotQueueable"},  # given by the caller
     "spinney.binding.evicting": {"Evict", "GangReleased"},  # the disruption's word
     "spinney.reporting.pod_groups": {"Scheduled"},  # the verdict's word
     "spinney.coscheduling.process.group_status": {"Preempting"},  # what the process tells about

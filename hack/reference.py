@@ -31,6 +31,7 @@ from spinney.grouping.metrics import GroupingMetrics
 from spinney.kube.metrics import KubeMetrics
 from spinney.nodes import ClusterSpec
 from spinney.operator.configuration import OperatorConfiguration
+from spinney.queueing.metrics import QueueingMetrics
 from spinney.scheduler.config import SchedulerConfig
 from spinney.scheduler.intake.inventory import Inventory
 from spinney.scheduler.process.cycle_metrics import CycleMetrics
@@ -320,6 +321,7 @@ def _registries() -> Mapping[str, CollectorRegistry]:
         KubeMetrics(registry)
     cycles = CycleMetrics(registries["scheduler"])
     registries["scheduler"].register(QueueMetrics(Inventory(), cycles.gangs.queues))
+    QueueingMetrics(registries["scheduler"])
     CoschedulingMetrics(registries["coscheduler"])
     DashboardMetrics(registries["dashboard"])
     GroupingMetrics(registries["grouper"])

@@ -68,6 +68,21 @@ def test_the_scheduler_is_configured_as_installed(tmp_path: Path) -> None:
     assert container["volumeMounts"][-1] == {"name": "cache", "mountPath": "/cache"}
 
 
+def test_workloads_may_be_resumed_only_of_the_kinds_that_wait_in_queues(tmp_path: Path) -> None:
+    """The scheduler may patch Jobs where suspended Jobs wait in its queues; other kinds stay out of its reach."""
+
+    def patchable(config: dict[str, object]) -> set[str]:
+        file = tmp_path / "values.yaml"
+        file.write_text(yaml.safe_dump({"scheduler": {"config": config}}))
+        roles = [each for each in printed("--values", str(file)) if each["kind"] == "ClusterRole"]
+        (role,) = [each for each in roles if each["metadata"]["name"] == "spinney-scheduler"]
+        found = {name for rule in role["rules"] if "patch" in rule["verbs"] for name in rule["resources"]}
+        return found & {"jobs", "jobsets", "trainjobs"}
+
+    assert patchable({}) == set()
+    assert patchable({"suspendedWorkloads": {"kinds": ["Job", "TrainJob"]}}) == {"jobs", "trainjobs"}
+
+
 def test_certificates_of_ones_own_are_mounted(tmp_path: Path) -> None:
     """A Secret of one's own, or one that cert-manager fills, is mounted where the operator reads it, in manual mode."""
     for certificate, secret in (

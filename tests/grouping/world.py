@@ -16,7 +16,7 @@ from spinney.grouping.configuration import check
 from spinney.kube.cache import WatchCache
 from spinney.kube.client import Client
 from spinney.nodes import Fleet
-from spinney.scheduler.config import SchedulerConfig
+from spinney.scheduler.config import SchedulerConfig, SuspendedWorkloads
 from spinney.sim.embedded import OUR_BACKENDS, Stack, StackOptions
 from spinney.sim.shapes import gpu_cluster
 from tests.conftest import Cluster
@@ -122,15 +122,18 @@ async def a_world(
     every_backend: bool = False,
     workloads: bool = False,
     nodes: int = 4,
+    suspended: SuspendedWorkloads | None = None,
 ) -> AsyncIterator[World]:
     """Run scheduler and grouper on nodes of 8 GPUs each; with every backend, what ``spinney up`` runs.
 
-    With ``workloads`` Jobs make their pods themselves; else the test does it.
+    With ``workloads`` Jobs make their pods themselves; else the test does it. ``suspended`` ones may wait in queues.
     """
     shape = gpu_cluster(nodes, 8)
     options = StackOptions(
         nodes=shape,
-        scheduler=SchedulerConfig(wait_for_grouper=True),
+        scheduler=SchedulerConfig(
+            wait_for_grouper=True, suspended_workloads=suspended if suspended is not None else SuspendedWorkloads()
+        ),
         grouper=replace(check(configuration), profiles=OUR_BACKENDS),
     )
     chosen = StackOptions.whole(shape) if every_backend else options

@@ -62,7 +62,14 @@ CHECKPOINT_BY: Final = "spinney.dev/checkpoint-by"
 CHECKPOINT_READY: Final = "spinney.dev/checkpoint-ready"
 EVICTION_REQUEST: Final = "spinney.dev/eviction-request"
 ORIGINAL_NAMES: Final = "spinney.dev/original-names"
+ADMISSION: Final = "spinney.dev/admission"
+QUEUED: Final = "queue"
+"""The value of ADMISSION by which a suspended workload asks to wait in a queue."""
+WAITING_SINCE: Final = "spinney.dev/waiting-since"
 TOP_OWNER: Final = "kai.scheduler/top-owner-metadata"
+
+# Kueue
+KUEUE_QUEUE: Final = "kueue.x-k8s.io/queue-name"
 
 # scheduler-plugins
 COSCHEDULING_GROUP: Final = "scheduling.x-k8s.io/pod-group"

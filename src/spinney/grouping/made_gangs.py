@@ -1,4 +1,4 @@
-"""Workloads of any kind in a simulation: the pods they make and the gangs the grouper makes of them."""
+"""Workloads of any kind that have no pods yet: the pods they make, and the gangs that the grouper makes of them."""
 
 from collections.abc import Callable, Iterator
 from datetime import datetime
@@ -30,7 +30,10 @@ def grouped(
     manifest: JSON, rule: Rule, decoded: Callable[[JSON], Pod], classes: set[str], born: datetime
 ) -> Iterator[Any]:
     """Yield what a cluster with the grouper holds after a workload was applied; raises :class:`Refused`."""
-    metadata = {**manifest["metadata"], "uid": f"simulated-{manifest['metadata']['name']}"}
+    metadata = {
+        **manifest["metadata"],
+        "uid": manifest["metadata"].get("uid") or f"simulated-{manifest['metadata']['name']}",
+    }
     owner = msgspec.convert({**manifest, "metadata": metadata, "status": {}}, type=Owner)
     pods = [decoded(each) for each in pods_made({**manifest, "metadata": metadata}, rule)]
     conventions = Conventions()

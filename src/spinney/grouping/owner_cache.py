@@ -113,7 +113,7 @@ class OwnerCache:
                 served.resource,
                 reference.name,
                 namespace if served.resource.namespaced else None,
-                type=self._type(kind),
+                type=self._type(kind, served.resource),
             )
         except NotFound as error:
             self._forget(kind, Key(namespace, reference.name))
@@ -128,9 +128,9 @@ class OwnerCache:
     def _forget(self, kind: str, key: Key) -> None:
         self._others.pop((kind, *key), None)
 
-    def _type(self, kind: str) -> type[Owner]:
+    def _type(self, kind: str, resource: Resource) -> type[Owner]:
         if kind not in self._types:
-            self._types[kind] = projection(kind, self._paths.get(kind, ()))
+            self._types[kind] = projection(kind, self._paths.get(kind, ()), resource.api_version)
         return self._types[kind]
 
     async def _look_for(self, kind: str, reference: OwnerReference) -> _Served:
@@ -150,7 +150,9 @@ class OwnerCache:
         except Forbidden as error:
             log.warning("a kind with a rule may not be read", kind=kind, error=str(error))
             return _Served(None, self._now + UNREADABLE_SECONDS)
-        cache = WatchCache(self.client, resource, self._type(kind), runtime=self.client.runtime, metrics=self.metrics)
+        cache = WatchCache(
+            self.client, resource, self._type(kind, resource), runtime=self.client.runtime, metrics=self.metrics
+        )
         cache.subscribe(lambda change: self._forget(kind, change.key))
         cache.subscribe(self.changed)
         self._caches[kind] = cache

@@ -50,12 +50,16 @@ class Owner(Struct, frozen=True, kw_only=True):
         return f"{self.kind} {self.metadata.name}"
 
 
-def projection(kind: str, paths: Iterable[Sequence[Step]]) -> type[Owner]:
-    """Return the type of owners of a kind that keeps metadata and ``paths`` only."""
+def projection(kind: str, paths: Iterable[Sequence[Step]], api_version: str = "") -> type[Owner]:
+    """Return the type of owners of a kind that keeps metadata and ``paths`` only.
+
+    In the lists of an API server, objects of Kubernetes' own kinds do not say what they are: ``api_version`` does.
+    """
     all_paths = {tuple(path) for path in paths}
     kept = tuple(sorted(path for path in all_paths if not any(_leads_to(path, other) for other in all_paths)))
     name = kind.rpartition("/")[2] or "Owner"
-    made = msgspec.defstruct(name, [], bases=(Owner,), namespace={"kept": kept}, frozen=True, kw_only=True)
+    identity = [("api_version", str, api_version), ("kind", str, name)] if api_version else []
+    made = msgspec.defstruct(name, identity, bases=(Owner,), namespace={"kept": kept}, frozen=True, kw_only=True)
     return cast("type[Owner]", made)
 
 

@@ -28,6 +28,7 @@ from spinney.api.podgang import (
     TopologyPackConstraint,
 )
 from spinney.api.struct import JSON, to_json
+from spinney.api.time import timestamp
 from spinney.gangs.sources.context import (
     PREEMPTIBILITY_LABEL,
     PREEMPTION_DELAY_ANNOTATION,
@@ -189,6 +190,9 @@ def _annotations(description: GangDescription) -> dict[str, str]:
         annotations[PREEMPTION_DELAY_ANNOTATION] = format_duration(found.preemption_delay)
     if found.staleness_grace is not None:
         annotations[STALENESS_GRACE_ANNOTATION] = format_duration(found.staleness_grace)
+    created = description.owner.metadata.creation_timestamp
+    if created is not None and description.owner.metadata.labels.get(marks.ADMISSION) == marks.QUEUED:
+        annotations[marks.WAITING_SINCE] = timestamp(created)  # it keeps the place it had while it was suspended
     if _needs_parents(description):
         annotations[marks.MIN_GROUPS] = str(shape.min_sub_group)
     names = {valid_name(each.name): each.name for each in shape.sub_groups if valid_name(each.name) != each.name}

@@ -10,7 +10,7 @@ the nearest that does. Given the plugins there are, their names and what they de
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import Annotated, Any, Final, Literal
 
 import msgspec
 import structlog
@@ -160,6 +160,17 @@ class VictimSearch(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     """For one job, and never more than half of what the action has left."""
 
 
+class SuspendedWorkloads(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, rename="camel"):
+    """Suspended workloads that wait in queues without pods, and are resumed when their gang would start."""
+
+    kinds: tuple[Literal["Job", "JobSet", "TrainJob"], ...] = ()
+    """Of these kinds, those with the label `spinney.dev/admission: queue`; empty: none."""
+    per_queue: Annotated[int, msgspec.Meta(ge=1)] = 100
+    """How many of each queue are tried, the first in order of priority and age; the others cost next to nothing."""
+    hold_seconds: Annotated[float, msgspec.Meta(gt=0)] = 60.0
+    """How long room is kept for the pods of a workload that was resumed."""
+
+
 class SchedulerConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, rename="camel"):
     """What a scheduler is configured with."""
 
@@ -201,6 +212,7 @@ class SchedulerConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_
     allocate_seconds: float = 20.0
     """How long jobs are placed in one cycle, after the first thousand. Those not reached come first in the next."""
     victim_search: VictimSearch = VictimSearch()
+    suspended_workloads: SuspendedWorkloads = SuspendedWorkloads()
     honour_preemption_policy: bool = True
     """A pod whose ``preemptionPolicy`` is Never waits; nobody is disturbed for it."""
     narrow_victims: bool = True

@@ -34,6 +34,7 @@ from spinney.nodes.compute_domains import ComputeDomains
 from spinney.operator.admission.certificates import new_certificate, service_names
 from spinney.operator.admission.webhooks import ServicePlace, WebhookServer, register
 from spinney.operator.operator import Operator, Settings
+from spinney.queueing.admission import admission_for
 from spinney.runtime import Runtime
 from spinney.scheduler.config import SchedulerConfig
 from spinney.scheduler.framework.plugin import PluginRegistry
@@ -118,7 +119,12 @@ class Schedulers:
         self.manager = Manager(client, client.runtime, election=election)
         inventory = Inventory.for_config(options.scheduler)
         self.session = SchedulerProcess(
-            client, options.scheduler, manager=self.manager, inventory=inventory, registry=options.plugins
+            client,
+            options.scheduler,
+            manager=self.manager,
+            inventory=inventory,
+            registry=options.plugins,
+            virtual=admission_for(self.manager, inventory, options.scheduler),
         )
         self._coscheduler = (
             CoschedulerProcess(

@@ -20,6 +20,7 @@ from spinney.cli.terminal.console import ReadableConsole
 from spinney.cli.terminal.logs import log_to_stderr
 from spinney.cli.terminal.printable import printable
 from spinney.kube.manager import Manager
+from spinney.queueing.admission import admission_for
 from spinney.scheduler.config import InvalidConfiguration, PluginOption, SchedulerConfig, load_config
 from spinney.scheduler.cycle.scheduler import Scheduler
 from spinney.scheduler.framework.arguments import read_arguments, written
@@ -90,6 +91,7 @@ def scheduler(
             registry=registry,
             metrics=CycleMetrics(manager.metrics.registry),
             effects=shadow,
+            virtual=None if dry_run else admission_for(manager, inventory, settings),
         )
         manager.stop_on_signals()
         await running.run()

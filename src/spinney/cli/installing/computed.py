@@ -212,6 +212,15 @@ def has_rule(kind: str) -> Computed:
     return Computed(f'not (has "{kind}" (dig "without" list .Values.grouper.config))', holds)
 
 
+def queues_kind(kind: str) -> Computed:
+    """Return the condition that suspended workloads of a kind wait in the scheduler's queues."""
+
+    def holds(setting: Setting) -> bool:
+        return kind in ((setting.values["scheduler"]["config"].get("suspendedWorkloads") or {}).get("kinds") or ())
+
+    return Computed(f'has "{kind}" (dig "suspendedWorkloads" "kinds" list .Values.scheduler.config)', holds)
+
+
 def with_labels(path: str, labels: dict[str, str]) -> Computed:
     """Return labels of ours and those of the values; ours win, for objects are selected by them."""
     ours = " ".join(f'"{key}" "{value}"' for key, value in labels.items())

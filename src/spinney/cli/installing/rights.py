@@ -95,6 +95,16 @@ SCHEDULER: Final = (
     EVENTS,
 )
 
+QUEUED: Final = {
+    "Job": (Right("batch", ("jobs",), (*READ, "patch")),),
+    "JobSet": (Right("jobset.x-k8s.io", ("jobsets",), (*READ, "patch")),),
+    "TrainJob": (
+        Right("trainer.kubeflow.org", ("trainjobs",), (*READ, "patch")),
+        Right("trainer.kubeflow.org", ("clustertrainingruntimes", "trainingruntimes"), READ),
+    ),
+}
+"""Resuming suspended workloads, by kind; only of the kinds that wait in queues."""
+
 COSCHEDULER: Final = (
     Right("", ("pods",), (*READ, "delete")),  # preemption deletes, as kube-scheduler's does
     Right("", ("nodes", "namespaces", "persistentvolumes", "persistentvolumeclaims"), READ),

@@ -22,7 +22,10 @@ def roles(backends: Iterable[type[SchedulerBackend]]) -> list[Description]:
             *_when(computed.MNNVL, [rights.MNNVL]),
             *_backends(backends),
         ],
-        SCHEDULER: _rules(rights.SCHEDULER),
+        SCHEDULER: [
+            *_rules(rights.SCHEDULER),
+            *(rule for kind, granted in rights.QUEUED.items() for rule in _when(computed.queues_kind(kind), granted)),
+        ],
         COSCHEDULER: _rules(rights.COSCHEDULER),
         GROUPER: [*_rules(rights.GROUPER), *_kinds(), *_backends(backends)],
     }

@@ -8,6 +8,7 @@ A gang that the grouper made of a workload has no operator to recycle it, and ma
 
 from collections.abc import Mapping
 from dataclasses import replace
+from datetime import datetime
 from typing import Final, NamedTuple
 
 from spinney.api.kai import TOPOLOGY
@@ -20,8 +21,10 @@ from spinney.api.labels import (
     POD_GANG,
     TOP_OWNER,
     TOPOLOGY_NAME,
+    WAITING_SINCE,
 )
 from spinney.api.podgang import GangTopologyConstraint, PodGang
+from spinney.api.time import parse_timestamp
 from spinney.api.topology_binding import CLUSTER_TOPOLOGY_BINDING
 from spinney.cluster.pods import PodRecord
 from spinney.gangs.sources.context import (
@@ -99,7 +102,7 @@ def gang(pod_gang: PodGang, context: SourceContext) -> Gang:
         priority=priority,
         priority_class=spec.priority_class_name or "",
         preemptible=is_preemptible(word, priority),
-        created=metadata.creation_timestamp,
+        created=_waiting_since(pod_gang),
         staleness_grace=duration_of(metadata.annotations, STALENESS_GRACE_ANNOTATION),
         preemption_delay=duration_of(metadata.annotations, PREEMPTION_DELAY_ANNOTATION),
         owned_by_operator=GROUPED not in metadata.labels,
@@ -112,6 +115,17 @@ def _named_topology(annotations: Mapping[str, str]) -> TopologyConstraint:
     if name := annotations.get(TOPOLOGY_NAME):
         return TopologyConstraint(name, kind=CLUSTER_TOPOLOGY_BINDING.kind)
     return TopologyConstraint(annotations.get(KAI_TOPOLOGY, ""), kind=TOPOLOGY.kind)
+
+
+def _waiting_since(pod_gang: PodGang) -> datetime | None:
+    """Return since when a gang has waited: before it there may have been a workload that was suspended."""
+    created, before = pod_gang.metadata.creation_timestamp, pod_gang.metadata.annotations.get(WAITING_SINCE)
+    if before is None:
+        return created
+    try:
+        return min(moment := parse_timestamp(before), created or moment)
+    except ValueError:
+        return created  # whoever wrote that is not the grouper
 
 
 def _min_groups(pod_gang: PodGang) -> int | None:

@@ -43,6 +43,7 @@ from spinney.scheduler.process.gang_references import gang_reference
 from spinney.scheduler.process.gang_releaser import GangReleaser
 from spinney.scheduler.process.kept_places import KeptPlaces
 from spinney.scheduler.process.verdicts import Verdicts
+from spinney.scheduler.process.virtual_gangs import VirtualGangs
 
 log = structlog.get_logger()
 
@@ -100,6 +101,7 @@ class ClusterEffects:
         asking: Asking,
         kept_places: KeptPlaces,
         releaser: GangReleaser,
+        virtual: VirtualGangs,
         metrics: CycleMetrics,
         wake: Callable[[], None],
     ) -> None:
@@ -114,6 +116,7 @@ class ClusterEffects:
         self._asking = asking
         self._kept_places = kept_places
         self._releaser = releaser
+        self._virtual = virtual
         self._metrics = metrics
         self._wake = wake
         self._under_way: set[asyncio.Task[None]] = set()
@@ -124,6 +127,8 @@ class ClusterEffects:
     def pod_changed(self, change: Change[Pod]) -> None:
         """Drop what was said about a pod that is gone, and look at the gang that loses it."""
         pod = change.new
+        if pod is not None:
+            self._virtual.pod_coming(pod)
         if pod is None:
             self._pod_status.forget(change.key)
             self._refusals.pop(change.key, None)
@@ -143,7 +148,9 @@ class ClusterEffects:
             except Exception as error:  # noqa: BLE001 - one gang, one failure
                 self._set_back(gang, together, error)
                 continue
-            if problem is None:
+            if problem is None and self._virtual.has(gang):
+                self._begin(self._virtual.start(gang, together), f"start {gang}")
+            elif problem is None:
                 self._begin(self._try_to_bind(gang, together, wait), f"bind {gang}")
             else:
                 self._metrics.outdated.inc()
@@ -151,7 +158,13 @@ class ClusterEffects:
 
     def conclude(self, result: CycleResult) -> None:
         """Begin to evict; what could not be placed is reported."""
-        evictions = {eviction.pod: eviction for eviction in result.evictions if eviction.uid not in self._leaving}
+        for gang in dict.fromkeys(each.gang for each in result.evictions if self._virtual.has(each.gang)):
+            self._begin(self._virtual.stop(gang), f"stop {gang}")
+        evictions = {
+            each.pod: each
+            for each in result.evictions
+            if each.uid not in self._leaving and not self._virtual.has(each.gang)
+        }
         self._leaving.update(eviction.uid for eviction in evictions.values())
         for disruption in self._disruptions(list(evictions.values())):
             self._begin(self._try_to_evict(disruption, evictions), f"evict for {disruption.name}")
@@ -297,7 +310,10 @@ class ClusterEffects:
             asyncio.get_running_loop().call_later(_EVICT_AGAIN, self._wake)
 
     def _report(self, result: CycleResult) -> None:
-        told = [refused for refused in result.unschedulable if not self._is_opening(refused)]
+        told = [
+            each for each in result.unschedulable if not self._virtual.has(each.gang) and not self._is_opening(each)
+        ]
+        self._virtual.refused([each for each in result.unschedulable if self._virtual.has(each.gang)])
         promised = {each.pod: each for each in result.pipelines}
         for each in promised.values():
             if each.pod not in self._kept_places:

@@ -60,6 +60,7 @@ from spinney.scheduler.process.own_plugins import completing_first, without_shar
 from spinney.scheduler.process.queue_books import live_books, queue_statuses
 from spinney.scheduler.process.queue_metrics import QueueMetrics
 from spinney.scheduler.process.verdicts import Verdicts
+from spinney.scheduler.process.virtual_gangs import NoVirtualGangs, VirtualGangs
 from spinney.scheduler.process.waking import confirms, may_change_decisions
 
 log = structlog.get_logger()
@@ -90,7 +91,8 @@ class Pace:
 class SchedulerProcess:
     """The session scheduler on a cluster. Mutable; runs until :meth:`stop`.
 
-    ``effects`` replaces what is done with decisions; by default they are carried out on the cluster.
+    ``effects`` replaces what is done with decisions; by default they are carried out on the cluster. ``virtual`` made
+    the gangs of the inventory that have no pods, if there are any.
     """
 
     def __init__(
@@ -103,6 +105,7 @@ class SchedulerProcess:
         registry: PluginRegistry | None = None,
         metrics: CycleMetrics | None = None,
         effects: Effects | None = None,
+        virtual: VirtualGangs | None = None,
         pace: Pace = Pace(),  # noqa: B008 - a frozen value
     ) -> None:
         self.manager = manager or Manager(client, client.runtime)
@@ -146,6 +149,8 @@ class SchedulerProcess:
             writer=pod_status if self._writing else None,
             events=events if self._writing else None,
         )
+        if virtual is not None:
+            virtual.begin(self._woken.set)
         self._effects: Effects = effects or ClusterEffects(
             client,
             self.inventory,
@@ -158,6 +163,7 @@ class SchedulerProcess:
             asking=Asking(client, events, self.inventory, self._metrics, wake=self._woken.set),
             kept_places=KeptPlaces(self.inventory, pod_status),
             releaser=self._releaser,
+            virtual=virtual or NoVirtualGangs(),
             metrics=self._metrics,
             wake=self._woken.set,
         )

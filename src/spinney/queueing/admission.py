@@ -1,0 +1,318 @@
+"""Admission of suspended workloads: they wait in queues without pods, and are resumed when their gang would start.
+
+Of each queue the first workloads are *virtual gangs* in the scheduler's inventory: the pods that their templates would
+make, grouped as the grouper would. The scheduler decides about them as about everything else, with quotas, priorities,
+topology and victims. One that is given nodes is resumed (``spec.suspend: false``), and the nodes are kept until its
+real pods are there, which then take part in the next cycle. The others stay light entries of a :class:`Backlog`.
+"""
+
+import asyncio
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+import structlog
+
+from spinney.api.core import Pod
+from spinney.api.labels import POD_GANG
+from spinney.api.resource import Resource
+from spinney.api.struct import JSON
+from spinney.gangs.tree import GangKey
+from spinney.grouping.owners import Owner
+from spinney.grouping.terms import Refused
+from spinney.kube.cache import Change, WatchCache
+from spinney.kube.discovery import find_kind
+from spinney.kube.errors import KubeError
+from spinney.kube.events import EventType, reference
+from spinney.kube.keys import Key
+from spinney.kube.manager import Manager
+from spinney.queueing.backlog import Backlog, WorkloadKey
+from spinney.queueing.metrics import QueueingMetrics
+from spinney.queueing.suspended import GROUPS, SELECTOR, SuspendedWorkload
+from spinney.queueing.virtual_gang import VirtualGang, virtual_gang, without_uid
+from spinney.scheduler.config import SchedulerConfig, SuspendedWorkloads
+from spinney.scheduler.framework.results import Bind, Unschedulable
+from spinney.scheduler.intake.inventory import Inventory
+
+log = structlog.get_logger()
+
+COMPONENT: Final = "spinney-queueing"
+ADMITTED: Final = "Admitted"
+WAITING: Final = "WaitingInQueue"
+NOT_QUEUEABLE: Final = "NotQueueable"
+SUSPENDED_AGAIN: Final = "SuspendedAgain"
+_AGAIN_SECONDS: Final = 5.0
+"""After which a workload that could not be resumed is tried again."""
+_LOOK_AGAIN_SECONDS: Final = 60.0
+"""Between looks for kinds that are not served."""
+_RUNTIMES: Final = ("ClusterTrainingRuntime", "TrainingRuntime")
+
+
+@dataclass(frozen=True)
+class _Queued:
+    """A workload with a virtual gang."""
+
+    key: WorkloadKey
+    resource: Resource
+    workload: SuspendedWorkload
+    virtual: VirtualGang
+    resumed: bool = False
+    """Whether it has nodes, and was resumed or is about to be."""
+
+
+def admission_for(manager: Manager, inventory: Inventory, config: SchedulerConfig) -> "SuspendedAdmission | None":
+    """Return what admits suspended workloads, run by ``manager``; ``None`` where the configuration names no kinds."""
+    if not config.suspended_workloads.kinds:
+        return None
+    admission = SuspendedAdmission(manager, inventory, config.suspended_workloads)
+    manager.add_runnable("suspended workloads", admission.run)
+    return admission
+
+
+class SuspendedAdmission:
+    """Keeps virtual gangs for suspended workloads, and resumes them. Mutable; fills ``VirtualGangs``."""
+
+    def __init__(self, manager: Manager, inventory: Inventory, settings: SuspendedWorkloads) -> None:
+        self._manager = manager
+        self._client = manager.client
+        self._inventory = inventory
+        self._settings = settings
+        self._events = manager.recorder(COMPONENT)
+        self._backlog = Backlog()
+        self._found: dict[WorkloadKey, tuple[Resource, SuspendedWorkload]] = {}
+        self._runtimes: dict[tuple[str, Key], JSON] = {}
+        self._queued: dict[WorkloadKey, _Queued] = {}
+        self._by_gang: dict[GangKey, WorkloadKey] = {}
+        self._unfit: dict[WorkloadKey, str | None] = {}
+        """Workloads that cannot wait in a queue, with the version that was looked at."""
+        self._expected: dict[tuple[str, str], tuple[GangKey, set[str]]] = {}
+        """The pods that have come of workloads that were resumed, by namespace and name of their gang."""
+        self._told: dict[WorkloadKey, str] = {}
+        self._due = False
+        self._wake: Callable[[], None] = lambda: None
+        self._metrics = QueueingMetrics(manager.metrics.registry)
+
+    # -- watching ------------------------------------------------------------------------------------------------------
+
+    async def run(self) -> None:
+        """Follow the kinds, as they are served, until cancelled."""
+        async with asyncio.TaskGroup() as tasks:
+            for kind in self._settings.kinds:
+                tasks.create_task(self._follow(kind, GROUPS[kind], self._workload_changed, SELECTOR))
+            if "TrainJob" in self._settings.kinds:
+                for runtimes in _RUNTIMES:
+                    tasks.create_task(self._follow_runtimes(runtimes))
+
+    async def _follow(
+        self, kind: str, group: str, changed: Callable[[Resource, Change[SuspendedWorkload]], None], selector: str
+    ) -> None:
+        resource = await self._served(group, kind)
+        cache = WatchCache(
+            self._client,
+            resource,
+            SuspendedWorkload,
+            runtime=self._manager.runtime,
+            label_selector=selector,
+            metrics=self._manager.metrics,
+        )
+        cache.subscribe(lambda change: changed(resource, change))
+        await cache.run()
+
+    async def _follow_runtimes(self, kind: str) -> None:
+        resource = await self._served(GROUPS["TrainJob"], kind)
+        cache = WatchCache(self._client, resource, Owner, runtime=self._manager.runtime, metrics=self._manager.metrics)
+        cache.subscribe(lambda change: self._runtime_changed(kind, change))
+        await cache.run()
+
+    async def _served(self, group: str, kind: str) -> Resource:
+        """Return how a kind is served, as soon as it is."""
+        while True:
+            try:
+                found = await find_kind(self._client, group, kind)
+            except KubeError as error:
+                log.warning("kind not looked up", kind=kind, error=str(error))
+                found = None
+            if found is not None:
+                return found
+            await self._manager.runtime.clock.sleep(_LOOK_AGAIN_SECONDS)
+
+    def _runtime_changed(self, kind: str, change: Change[Owner]) -> None:
+        if change.new is None:
+            self._runtimes.pop((kind, change.key), None)
+        else:
+            metadata = {"name": change.key.name, "namespace": change.key.namespace}
+            self._runtimes[kind, change.key] = {"kind": kind, "metadata": metadata, "spec": change.new.spec}
+        self._unfit = {key: version for key, version in self._unfit.items() if key.kind != "TrainJob"}
+        self._refresh_soon()
+
+    def _workload_changed(self, resource: Resource, change: Change[SuspendedWorkload]) -> None:
+        key = WorkloadKey(resource.kind, change.key.namespace or "", change.key.name)
+        found = change.new
+        queued = self._queued.get(key)
+        if found is None or not found.waits:
+            self._backlog.remove(key)
+            self._found.pop(key, None)
+            self._told.pop(key, None)
+            if queued is not None and (found is None or not queued.resumed):
+                self._drop(queued)
+        else:
+            self._found[key] = (resource, found)
+            self._backlog.put(key, found.place(self._inventory.shared.gangs.context))
+            if queued is not None and not queued.resumed and _differs(queued.workload, found):
+                self._drop(queued)
+        self._refresh_soon()
+
+    # -- virtual gangs -------------------------------------------------------------------------------------------------
+
+    def _refresh_soon(self) -> None:
+        """Have the first of each queue looked at; what comes together is looked at together."""
+        if not self._due:
+            self._due = True
+            asyncio.get_running_loop().call_soon(self._refresh)
+
+    def _refresh(self) -> None:
+        self._due = False
+        wanted = dict.fromkeys(self._backlog.first(self._settings.per_queue))
+        for queued in [each for key, each in self._queued.items() if key not in wanted and not each.resumed]:
+            self._drop(queued)
+        for key in wanted:
+            if key not in self._queued:
+                self._put_in(key)
+        self._metrics.wait(self._backlog.lengths())
+        self._wake()
+
+    def _put_in(self, key: WorkloadKey) -> None:
+        resource, workload = self._found[key]
+        version = workload.metadata.resource_version
+        if self._unfit.get(key) == version and version is not None:
+            return
+        context = self._inventory.shared.gangs.context
+        try:
+            virtual = virtual_gang(
+                {**workload.manifest(), "apiVersion": resource.api_version, "kind": resource.kind},
+                self._runtimes.values(),
+                names=self._inventory.scheduler_names,
+                priorities=context.priorities,
+                born=workload.metadata.creation_timestamp or self._manager.runtime.clock.now(),
+            )
+        except Refused as error:
+            self._unfit[key] = version
+            self._tell(key, "Warning", NOT_QUEUEABLE, f"it stays suspended: {error}")
+            return
+        self._unfit.pop(key, None)
+        self._queued[key] = _Queued(key, resource, workload, virtual)
+        self._by_gang[virtual.key] = key
+        self._inventory.apply(virtual.gang)
+        for pod in virtual.pods:
+            self._inventory.apply(pod)
+
+    def _drop(self, queued: _Queued) -> None:
+        """Take a virtual gang out, with what it holds."""
+        self._queued.pop(queued.key, None)
+        self._by_gang.pop(queued.virtual.key, None)
+        self._expected.pop(queued.virtual.expected, None)
+        for pod in queued.virtual.pods:
+            self._inventory.delete(pod)
+        self._inventory.delete(queued.virtual.gang)
+        self._wake()
+
+    # -- what the scheduler decides ------------------------------------------------------------------------------------
+
+    def begin(self, wake: Callable[[], None]) -> None:
+        """Be told how to ask for a cycle."""
+        self._wake = wake
+
+    def has(self, gang: GangKey) -> bool:
+        """Tell whether a gang is a virtual one."""
+        return gang in self._by_gang
+
+    async def start(self, gang: GangKey, binds: Sequence[Bind]) -> None:
+        """Resume a workload that has nodes; they are kept until its pods have come, or for a while."""
+        queued = self._of(gang)
+        if queued is None or queued.resumed:
+            return
+        queued = self._queued[queued.key] = replace(queued, resumed=True)
+        self._expected[queued.virtual.expected] = (gang, set())
+        try:
+            await self._suspend(queued, value=False)
+        except KubeError as error:
+            log.warning("workload not resumed", workload=str(queued.key), error=str(error))
+            self._drop(queued)
+            asyncio.get_running_loop().call_later(_AGAIN_SECONDS, self._refresh_soon)
+            return
+        self._metrics.resumed.inc()
+        nodes = len({bind.node for bind in binds})
+        text = f"its gang of {len(queued.virtual.pods)} pods has room on {nodes} nodes; it is suspended no longer"
+        self._events.event(reference(queued.resource, queued.workload), "Normal", ADMITTED, text)
+        loop = asyncio.get_running_loop()
+        loop.call_later(self._settings.hold_seconds, self._give_back, gang, queued.virtual)
+
+    async def stop(self, gang: GangKey) -> None:
+        """Suspend a workload again whose nodes are needed by others before its pods have come."""
+        queued = self._of(gang)
+        if queued is None:
+            return
+        self._drop(queued)
+        try:
+            await self._suspend(queued, value=True)
+        except KubeError as error:
+            log.warning("workload not suspended again", workload=str(queued.key), error=str(error))
+            return
+        text = "others need the nodes that were kept for it more; it waits in its queue again"
+        self._events.event(reference(queued.resource, queued.workload), "Warning", SUSPENDED_AGAIN, text)
+
+    def pod_coming(self, pod: Pod) -> None:
+        """Count the pods of workloads that were resumed; with the last one the nodes kept for them are given back.
+
+        Said before the inventory hears of the pod, so that no cycle ever sees both gangs complete.
+        """
+        if not self._expected:
+            return
+        key = (pod.metadata.namespace or "", without_uid(pod.metadata.labels.get(POD_GANG, "")))
+        gang, come = self._expected.get(key, (None, set()))
+        if gang is None or pod.spec.scheduling_gates:
+            return
+        come.add(pod.metadata.name)
+        queued = self._of(gang)
+        if queued is not None and len(come) >= len(queued.virtual.pods):
+            self._drop(queued)
+
+    def refused(self, gangs: Sequence[Unschedulable]) -> None:
+        """Say on workloads why they wait, when that is news."""
+        for refused in gangs:
+            key = self._by_gang.get(refused.gang)
+            if key is not None:
+                self._tell(key, "Normal", WAITING, refused.event)
+
+    def _give_back(self, gang: GangKey, virtual: VirtualGang) -> None:
+        """Keep nodes no longer for a workload whose pods have not come."""
+        queued = self._of(gang)
+        if queued is not None and queued.virtual is virtual:
+            log.warning("pods of a resumed workload have not come in time", workload=str(queued.key))
+            self._drop(queued)
+            self._refresh_soon()
+
+    def _of(self, gang: GangKey) -> _Queued | None:
+        key = self._by_gang.get(gang)
+        return self._queued.get(key) if key is not None else None
+
+    def _tell(self, key: WorkloadKey, kind: EventType, reason: str, message: str) -> None:
+        if self._told.get(key) != message and key in self._found:
+            self._told[key] = message
+            resource, workload = self._found[key]
+            self._events.event(reference(resource, workload), kind, reason, message)
+
+    async def _suspend(self, queued: _Queued, *, value: bool) -> None:
+        patch = {"metadata": {"uid": queued.workload.metadata.uid}, "spec": {"suspend": value}}
+        await self._client.patch(queued.resource, queued.key.name, patch, queued.key.namespace)
+
+
+def _differs(before: SuspendedWorkload, after: SuspendedWorkload) -> bool:
+    """Tell whether something changed that may change the gang."""
+    was, now = before.metadata, after.metadata
+    return (was.uid, was.labels, was.annotations, bytes(before.spec)) != (
+        now.uid,
+        now.labels,
+        now.annotations,
+        bytes(after.spec),
+    )

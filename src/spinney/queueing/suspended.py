@@ -1,0 +1,78 @@
+"""What is read of a suspended workload, and where it stands. Its spec stays as it came until it is looked at."""
+
+from typing import Any, Final
+
+import msgspec
+
+from spinney.api.labels import ADMISSION, KAI_QUEUE, KUEUE_QUEUE, QUEUED
+from spinney.api.meta import Metadata
+from spinney.api.struct import JSON, Struct
+from spinney.gangs.sources.context import DEFAULT_QUEUE, PRIORITY_CLASS_LABEL, SourceContext
+from spinney.queueing.backlog import Place
+
+SELECTOR: Final = f"{ADMISSION}={QUEUED},!{KUEUE_QUEUE}"
+"""Workloads of Kueue's are Kueue's to admit."""
+GROUPS: Final = {
+    "Job": "batch",
+    "JobSet": "jobset.x-k8s.io",
+    "TrainJob": "trainer.kubeflow.org",
+}
+"""The kinds that can wait, and their API groups. Each has ``spec.suspend``."""
+_ENDED: Final = frozenset({"Complete", "Completed", "Failed"})
+
+
+class _PodSpec(Struct, frozen=True, kw_only=True):
+    priority_class_name: str = ""
+
+
+class _PodTemplate(Struct, frozen=True, kw_only=True):
+    metadata: Metadata = Metadata()
+    spec: _PodSpec = _PodSpec()
+
+
+class _Spec(Struct, frozen=True, kw_only=True):
+    suspend: bool = False
+    template: _PodTemplate = _PodTemplate()
+
+
+class _Condition(Struct, frozen=True, kw_only=True):
+    type: str = ""
+    status: str = ""
+
+
+class _Status(Struct, frozen=True, kw_only=True):
+    conditions: tuple[_Condition, ...] = ()
+
+
+class SuspendedWorkload(Struct, frozen=True, kw_only=True):
+    """A workload that can be suspended."""
+
+    api_version: str = ""
+    kind: str = ""
+    metadata: Metadata = Metadata()
+    spec: msgspec.Raw = msgspec.Raw(b"{}")
+    status: _Status = _Status()
+
+    @property
+    def waits(self) -> bool:
+        """Tell whether it is suspended and has not ended."""
+        ended = any(each.type in _ENDED and each.status == "True" for each in self.status.conditions)
+        return not ended and not self.metadata.deleting and _read(self.spec).suspend
+
+    def place(self, context: SourceContext) -> Place:
+        """Return where it stands. Its gang says the same more exactly, once it is made."""
+        template = _read(self.spec).template
+        labels = {**template.metadata.labels, **self.metadata.labels}
+        name = labels.get(PRIORITY_CLASS_LABEL) or template.spec.priority_class_name
+        priority = context.priorities.get(name, context.default_priority)
+        return Place(labels.get(KAI_QUEUE) or DEFAULT_QUEUE, priority, self.metadata.creation_timestamp)
+
+    def manifest(self) -> JSON:
+        """Return the whole object."""
+        found: Any = msgspec.to_builtins(self.metadata)
+        spec = msgspec.json.decode(self.spec)
+        return {"apiVersion": self.api_version, "kind": self.kind, "metadata": found, "spec": spec}
+
+
+def _read(spec: msgspec.Raw) -> _Spec:
+    return msgspec.json.decode(spec, type=_Spec)

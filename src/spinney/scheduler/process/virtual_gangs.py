@@ -1,0 +1,59 @@
+"""Gangs without pods: the scheduler decides about them as about any other, and does something else than binding.
+
+Their pods are in the inventory like real ones, under names that no real pod can have. When one of them is given nodes
+these are kept, and whoever made the gang sees to it that real pods come.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Protocol
+
+from spinney.api.core import Pod
+from spinney.gangs.tree import GangKey
+from spinney.scheduler.framework.results import Bind, Unschedulable
+
+
+class VirtualGangs(Protocol):
+    """Whoever made the virtual gangs of an inventory."""
+
+    def begin(self, wake: Callable[[], None]) -> None:
+        """Be told how to ask for a cycle."""
+
+    def has(self, gang: GangKey) -> bool:
+        """Tell whether a gang is a virtual one."""
+        ...
+
+    def pod_coming(self, pod: Pod) -> None:
+        """Hear of a real pod before the inventory does: what was kept for its gang may be given back."""
+
+    async def start(self, gang: GangKey, binds: Sequence[Bind]) -> None:
+        """Have the real pods of a gang made; its nodes are kept, until it is said otherwise."""
+
+    async def stop(self, gang: GangKey) -> None:
+        """Give up a gang that has nodes: others need them more."""
+
+    def refused(self, gangs: Sequence[Unschedulable]) -> None:
+        """Hear which of them have no room, and why."""
+
+
+class NoVirtualGangs:
+    """There are none."""
+
+    def begin(self, wake: Callable[[], None]) -> None:
+        """Nobody will ask for a cycle."""
+
+    def has(self, gang: GangKey) -> bool:
+        """No gang is a virtual one."""
+        del gang
+        return False
+
+    def pod_coming(self, pod: Pod) -> None:
+        """Nothing is kept for anybody."""
+
+    async def start(self, gang: GangKey, binds: Sequence[Bind]) -> None:
+        """Nothing is ever started."""
+
+    async def stop(self, gang: GangKey) -> None:
+        """Nothing is ever stopped."""
+
+    def refused(self, gangs: Sequence[Unschedulable]) -> None:
+        """Nothing is ever refused."""

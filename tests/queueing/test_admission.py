@@ -1,0 +1,138 @@
+"""Suspended workloads wait in queues without pods, and are resumed when their gang would start."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+
+from spinney.api import kai
+from spinney.api.core import EVENT
+from spinney.api.struct import JSON
+from spinney.scheduler.config import SuspendedWorkloads
+from tests.conftest import Cluster
+from tests.grouping.world import JOB, World, a_world
+
+embedded = pytest.mark.parametrize("cluster_name", ["embedded"], indirect=True)
+
+JOBS = SuspendedWorkloads(kinds=("Job",))
+
+
+async def suspended_job(
+    world: World, name: str, pods: int, *, queue: str = "", seconds: int = 0, labels: Mapping[str, str] | None = None
+) -> None:
+    """Create a suspended Job whose pods start together and, if told, end by themselves."""
+    resources = {"limits": {"nvidia.com/gpu": "8"}}
+    metadata: JSON = {"annotations": {"spinney.dev/complete-after": f"{seconds}s"} if seconds else {}}
+    template = {
+        "metadata": metadata,
+        "spec": {
+            "schedulerName": "spinney-scheduler",
+            "restartPolicy": "Never",
+            "containers": [{"name": "c", "image": "i", "resources": resources}],
+        },
+    }
+    own = {"kai.scheduler/queue": queue} if queue else {}
+    marks = {"spinney.dev/admission": "queue", **own, **(labels or {})}
+    manifest = {
+        "metadata": {"name": name, "labels": marks, "annotations": {"kai.scheduler/batch-min-member": str(pods)}},
+        "spec": {"suspend": True, "parallelism": pods, "completions": pods, "template": template},
+    }
+    await world.client.create(JOB, manifest, world.namespace)
+
+
+async def jobs(world: World) -> dict[str, bool]:
+    """Return whether each Job is suspended."""
+    found = (await world.client.list(JOB, world.namespace)).items
+    return {job["metadata"]["name"]: bool(job["spec"].get("suspend")) for job in found}
+
+
+async def said(world: World, name: str) -> dict[str, str]:
+    """Return what events on a Job say, by reason."""
+    events = (await world.client.list(EVENT, world.namespace)).items
+    return {each["reason"]: each["message"] for each in events if each["involvedObject"]["name"] == name}
+
+
+@embedded
+async def test_jobs_are_resumed_as_room_comes(cluster: Cluster) -> None:
+    """Of three Jobs that need the whole cluster one runs at a time, in order of age; the others have no pods."""
+    async with a_world(cluster, workloads=True, suspended=JOBS) as world:
+        for number in range(3):
+            await suspended_job(world, f"train-{number}", 4, seconds=600)
+            await world.settle(2)
+        await world.until(lambda: len(world.placed("train-0")) == 4)
+        await world.settle(60)
+        assert await jobs(world) == {"train-0": False, "train-1": True, "train-2": True}
+        assert len(world.pods) == 4
+        assert "of 4 pods" in (await said(world, "train-1"))["WaitingInQueue"]
+        await world.until(lambda: len(world.placed("train-1")) == 4, 900)
+        await world.settle(60)
+        assert (await jobs(world))["train-2"]
+        assert "suspended no longer" in (await said(world, "train-1"))["Admitted"]
+
+
+@embedded
+async def test_nodes_are_kept_until_the_pods_have_come(cluster: Cluster) -> None:
+    """A Job that is resumed while its controller is slow keeps its nodes from a Job that comes later, then gives up."""
+    async with a_world(cluster, suspended=SuspendedWorkloads(kinds=("Job",), hold_seconds=30)) as world:
+        await suspended_job(world, "slow", 4)
+        await world.settle(2)
+        assert not (await jobs(world))["slow"]
+        await world.job("other", 1)
+        await world.settle(20)
+        assert world.placed() == []
+        await world.settle(20)
+        assert world.placed() == ["other-0"]
+
+
+@embedded
+async def test_what_is_not_asked_for_stays_as_it_is(cluster: Cluster) -> None:
+    """Jobs without the label, and jobs that Kueue admits, are nobody's business here."""
+    async with a_world(cluster, workloads=True, suspended=JOBS) as world:
+        await suspended_job(world, "mine", 1)
+        await suspended_job(world, "unlabelled", 1, labels={"spinney.dev/admission": "none"})
+        await suspended_job(world, "kueues", 1, labels={"kueue.x-k8s.io/queue-name": "team"})
+        await world.until(lambda: len(world.placed("mine")) == 1)
+        await world.settle(30)
+        assert await jobs(world) == {"mine": False, "unlabelled": True, "kueues": True}
+
+
+@embedded
+async def test_a_queue_has_its_limit(cluster: Cluster) -> None:
+    """A queue that may hold 8 GPUs runs one Job of 8 GPUs at a time, though there is room for four."""
+    async with a_world(cluster, workloads=True, suspended=JOBS) as world:
+        free = {"quota": -1, "limit": -1, "overQuotaWeight": 1}
+        spec: dict[str, Any] = {"resources": {"cpu": free, "memory": free, "gpu": {**free, "quota": 8, "limit": 8}}}
+        await world.client.create(kai.QUEUE, {"metadata": {"name": "team"}, "spec": spec})
+        for name in ("a", "b"):
+            await suspended_job(world, name, 1, queue="team")
+        await world.until(lambda: len(world.placed()) == 1)
+        await world.settle(60)
+        waiting = [name for name, suspended in (await jobs(world)).items() if suspended]
+        assert len(waiting) == 1
+        assert "queue team" in (await said(world, waiting[0]))["WaitingInQueue"]
+
+
+@embedded
+async def test_a_job_of_another_scheduler_says_why_it_stays(cluster: Cluster) -> None:
+    """Whose pods nobody here would place cannot be judged; an event says what to change."""
+    async with a_world(cluster, workloads=True, suspended=JOBS) as world:
+        spec = {"restartPolicy": "Never", "containers": [{"name": "c", "image": "i"}]}
+        job = {
+            "metadata": {"name": "theirs", "labels": {"spinney.dev/admission": "queue"}},
+            "spec": {"suspend": True, "template": {"spec": spec}},
+        }
+        await world.client.create(JOB, job, world.namespace)
+        await world.settle(10)
+        assert (await jobs(world)) == {"theirs": True}
+        assert "schedulerName" in (await said(world, "theirs"))["NotQueueable"]
+
+
+@pytest.mark.parametrize("cluster_name", [pytest.param("real", marks=pytest.mark.real)], indirect=True)
+async def test_the_jobs_controller_of_kubernetes_makes_the_pods(cluster: Cluster) -> None:
+    """On a real control plane a suspended Job is resumed, its pods come up as one gang, and its event says so."""
+    async with a_world(cluster, suspended=JOBS) as world:
+        await suspended_job(world, "queued", 2)
+        await suspended_job(world, "held", 1, labels={"spinney.dev/admission": "none"})
+        await world.until(lambda: len(world.placed("queued")) == 2, 120)
+        assert await jobs(world) == {"queued": False, "held": True}
+        assert world.floors("queued") == {"default": 2}
