@@ -259,7 +259,7 @@ def test_what_has_room_says_that_something_else_is_in_the_way(tmp_path: Path) ->
     write_snapshot(cluster.snapshot(), file)
     output = CliRunner().invoke(main, ["why", "lost", "--from", str(file)]).output
 
-    assert "there is room for the pod, so something else is in the way" in output
+    assert "there is room for the pod, but not all else it needs" in output
     assert "queue nosuch does not exist" in output
 
 

@@ -140,7 +140,10 @@ def _headline(explanation: Explanation) -> str:
         return "its queue does not let it in"
     if 0 < explanation.needed <= explanation.placed:
         what = "the pod" if explanation.needed == 1 else f"all {explanation.needed} pods"
-        return f"there is room for {what}, so something else is in the way"
+        named = explanation.others or explanation.plugin_errors
+        return (
+            f"there is room for {what}, {'but not all else it needs' if named else 'so something else is in the way'}"
+        )
     if explanation.needed == 1:
         return "the pod found no room"
     return f"{explanation.placed} of {explanation.needed} pods found room"

@@ -6,6 +6,7 @@ one node, this room names them.
 
 from typing import Final
 
+from spinney.api.affinity import NodeSelectorRequirement, NodeSelectorTerm
 from spinney.api.core import Node, Pod
 from spinney.cluster.filters import node_affinity, node_conditions, node_unschedulable, taint_toleration
 from spinney.cluster.table import NodeTable
@@ -44,8 +45,29 @@ def _toleration(pod: Pod, node: Node, *, mirrored: bool = True) -> str | None:
 
 
 def _labels(pod: Pod, node: Node) -> str | None:
+    """Return what the node lacks of the selector, or which terms of the affinity it does not match."""
     labels = node.metadata.labels
     missing = [f"{key}={value}" for key, value in pod.spec.node_selector.items() if labels.get(key) != value]
-    if not missing or (pod.spec.affinity is not None and pod.spec.affinity.node_affinity is not None):
-        return None
-    return f"{node.metadata.name} lacks the label {', '.join(missing)} of the pod's node selector"
+    if missing:
+        return f"{node.metadata.name} lacks the label {', '.join(missing)} of the pod's node selector"
+    affinity = pod.spec.affinity.node_affinity if pod.spec.affinity is not None else None
+    required = affinity.required_during_scheduling_ignored_during_execution if affinity is not None else None
+    terms = [_term(each) for each in required.node_selector_terms] if required is not None else []
+    return f"{node.metadata.name} does not match the pod's node affinity: {', or '.join(terms)}" if terms else None
+
+
+def _term(term: NodeSelectorTerm) -> str:
+    """Return a term as kubectl writes selectors."""
+    return ", ".join(map(_comparison, (*term.match_expressions, *term.match_fields)))
+
+
+def _comparison(wanted: NodeSelectorRequirement) -> str:
+    match wanted.operator:
+        case "Exists":
+            return wanted.key
+        case "DoesNotExist":
+            return f"!{wanted.key}"
+        case "Gt" | "Lt":
+            return f"{wanted.key} {'>' if wanted.operator == 'Gt' else '<'} {' '.join(wanted.values)}"
+        case _:
+            return f"{wanted.key} {wanted.operator.lower()} ({', '.join(wanted.values)})"

@@ -1,0 +1,160 @@
+"""Whatever keeps a gang out is named as it is for a single pod, whoever places the gang."""
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+from spinney.api.struct import JSON, to_json
+from spinney.explain import as_text
+from spinney.runtime import Runtime
+from spinney.scheduler import NodeInfo, Plugin, PodGroupInfo, PodInfo, Session
+from spinney.sim import Cluster
+from spinney.sim.advice import Advisor, Answer
+from spinney.sim.policies import with_plugins
+from spinney.sim.subjects import find
+from spinney.sim.whatif import matching_profile
+from tests.sim.test_remedies import SCHEDULERS, manifest
+
+SESSIONS = ("spinney", "kai")
+FAMILIES = (*SESSIONS, "native", "coscheduling")
+
+
+@pytest.fixture(scope="module")
+def runtime() -> Iterator[Runtime]:
+    """Time for simulations."""
+    found = Runtime.system()
+    yield found
+    found.executor.close()
+
+
+def a_gang(family: str, *, queue: str = "default-queue", **spec: Any) -> list[JSON]:
+    """Return a gang of two pods of 8 GPUs, as the family describes one."""
+    name = "train"
+    containers = [{"name": "c", "resources": {"requests": {"nvidia.com/gpu": "8"}}}]
+    spec = {"schedulerName": SCHEDULERS[family], "containers": containers, **spec}
+    labels, annotations = {"kai.scheduler/queue": queue}, {}
+    match family:
+        case "spinney":
+            body: JSON = {"podgroups": [{"name": "w", "podReferences": [], "minReplicas": 2}]}
+            group = manifest("scheduler.grove.io/v1alpha1", "PodGang", name, "default", labels=labels, spec=body)
+            labels = {**labels, "grove.io/podgang": name, "grove.io/podclique": "w"}
+        case "kai":
+            body = {"minMember": 2, "queue": queue}
+            group = manifest("scheduling.run.ai/v2alpha2", "PodGroup", name, "default", spec=body)
+            annotations = {"pod-group-name": name}
+        case "native":
+            body = {"schedulingPolicy": {"gang": {"minCount": 2}}}
+            group = manifest("scheduling.k8s.io/v1beta1", "PodGroup", name, "default", spec=body)
+            spec["schedulingGroup"] = {"podGroupName": name}
+        case _:
+            group = manifest("scheduling.x-k8s.io/v1alpha1", "PodGroup", name, "default", spec={"minMember": 2})
+            labels = {**labels, "scheduling.x-k8s.io/pod-group": name}
+    pods = [
+        manifest("v1", "Pod", f"{name}-{number}", "default", labels=labels, annotations=annotations, spec=spec)
+        for number in range(2)
+    ]
+    return [group, *pods]
+
+
+def two_nodes(**spec: Any) -> Cluster:
+    """Return two nodes that would do, but for what ``spec`` adds to theirs."""
+    cluster = Cluster("2x8")
+    for node in cluster.snapshot().nodes:
+        changed = to_json(node)
+        changed["spec"] = {**changed.get("spec", {}), **spec}
+        cluster.submit(changed)
+    return cluster
+
+
+def told(cluster: Cluster, runtime: Runtime, plugins: tuple[type[Plugin], ...] = ()) -> tuple[Answer, str]:
+    """Return what is said about the gang: the answer, and its reasons as text."""
+    snapshot = cluster.snapshot()
+    config, registry = with_plugins(matching_profile(snapshot), plugins)
+    answer = Advisor(snapshot, config, runtime=runtime, registry=registry).answer(find(snapshot, "train"))
+    return answer, "\n".join((*answer.sentences, *map(as_text, answer.explanations)))
+
+
+OBSTACLES: dict[str, tuple[Callable[[], Cluster], JSON, str]] = {
+    "cordon": (lambda: two_nodes(unschedulable=True), {}, "gpu-000 is cordoned"),
+    "taint": (
+        lambda: two_nodes(taints=[{"key": "team", "value": "a", "effect": "NoSchedule"}]),
+        {},
+        "gpu-000 has the taint team=a:NoSchedule, not tolerated by the pod",
+    ),
+    "selector": (two_nodes, {"nodeSelector": {"disk": "ssd"}}, "gpu-000 lacks the label disk=ssd"),
+    "affinity": (
+        two_nodes,
+        {
+            "affinity": {
+                "nodeAffinity": {
+                    "requiredDuringSchedulingIgnoredDuringExecution": {
+                        "nodeSelectorTerms": [
+                            {"matchExpressions": [{"key": "gpu", "operator": "In", "values": ["h100", "b200"]}]}
+                        ]
+                    }
+                }
+            }
+        },
+        "gpu-000 does not match the pod's node affinity: gpu in (h100, b200)",
+    ),
+    "volume": (
+        two_nodes,
+        {"volumes": [{"name": "data", "persistentVolumeClaim": {"claimName": "dataset"}}]},
+        'persistentvolumeclaim "dataset" not found',
+    ),
+    "claim": (two_nodes, {"resourceClaims": [{"name": "gpu", "resourceClaimName": "gpus"}]}, "gpus"),
+}
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize("obstacle", OBSTACLES)
+def test_what_keeps_a_gang_out_is_named(family: str, obstacle: str, runtime: Runtime) -> None:
+    """The node, the taint, the label, the volume or the claim stands in the reasons, for gangs of every scheduler."""
+    nodes, spec, words = OBSTACLES[obstacle]
+    cluster = nodes()
+    cluster.submit(*a_gang(family, **spec))
+
+    answer, text = told(cluster, runtime)
+
+    assert answer.state == "pending"
+    assert words in text
+    assert "something else is in the way" not in text
+
+
+@pytest.mark.parametrize("family", SESSIONS)
+def test_a_queue_that_does_not_exist_is_named(family: str, runtime: Runtime) -> None:
+    """A gang that names a queue nobody made is told so, and where to submit it instead was tried."""
+    cluster = two_nodes()
+    cluster.queue("real", quota=-1)
+    cluster.submit(*a_gang(family, queue="nowhere"))
+
+    answer, text = told(cluster, runtime)
+
+    assert "queue nowhere does not exist" in text
+    assert [each.text for each in answer.remedies] == ["submit it to queue real"]
+
+
+class Maintenance(Plugin):
+    """Refuses every node, with words of its own."""
+
+    name = "maintenance"
+
+    def on_session_open(self, session: Session) -> None:
+        session.add_predicate_fn(closed_on_mondays)
+
+
+def closed_on_mondays(task: PodInfo, job: PodGroupInfo, node: NodeInfo) -> str | None:
+    return "the racks are being moved until noon"
+
+
+@pytest.mark.parametrize("family", SESSIONS)
+def test_a_plugin_is_quoted(family: str, runtime: Runtime) -> None:
+    """What a plugin has against every node is said in its words, and nothing is recommended that it would refuse."""
+    cluster = two_nodes()
+    cluster.submit(*a_gang(family))
+
+    answer, text = told(cluster, runtime, (Maintenance,))
+
+    assert "the racks are being moved until noon" in text
+    assert not answer.remedies
