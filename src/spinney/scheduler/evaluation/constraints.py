@@ -21,6 +21,7 @@ from spinney.scheduler.framework.session import Session
 from spinney.scheduler.framework.tasks import PodInfo
 
 NAME: Final = "honouring"
+_ALL: Final = frozenset(Constraint)
 _NODE_RULES: Final = FilterFramework(NODE_FILTERS)
 
 
@@ -48,7 +49,7 @@ def keep_off_closed_nodes(session: Session) -> None:
 
 
 def _unkept(session: Session) -> Iterable[Constraint]:
-    if not session.config.refuse_unhonoured:
+    if not session.config.refuse_unhonoured or session.honoured >= _ALL:
         return ()
     return [constraint for constraint in Constraint if constraint not in session.honoured]
 

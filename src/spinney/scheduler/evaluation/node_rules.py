@@ -377,11 +377,15 @@ class NodeRules:
     def _refresh(self, known: tuple[Judged, Judged], rules: RuleSet, task: PodInfo, rows: Rows) -> None:
         fixed, current = known
         later, now = self._nodes.resource_fit(task.request, rows)
-        fits, score = self._judge(rules.usage, task, task.job, rows)
-        current.fits[rows] = fixed.fits[rows] & later & fits
+        fits = later & fixed.fits[rows]
+        current.fits[rows] = fits
         current.now[rows] = now
-        current.score[rows] = fixed.score[rows] + score
         current.position = self._nodes.table.usage.position
+        rows = self._nodes.where_fit(fits)
+        if len(rows):
+            fits, score = self._judge(rules.usage, task, task.job, rows)
+            current.fits[rows] = fits
+            current.score[rows] = fixed.score[rows] + score
 
     def _pod_set_verdicts(self, task: PodInfo, job: PodGroupInfo, rules: RuleSet, rows: Rows) -> Judged:
         key = (job.key, task.pod_set.name, task.request.number, rules.signature)

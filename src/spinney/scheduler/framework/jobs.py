@@ -182,6 +182,8 @@ class PodGroupInfo:
     def waiting(self, pod_set: PodSet) -> Sequence[PodInfo]:
         """Return the tasks of the set that are to be placed, in task order."""
         tasks = self.by_pod_set[pod_set.name]
+        if self._status_counts().get((pod_set.name, PodStatus.PENDING)) == len(tasks):
+            return tasks
         # An elastic job asks after each pod it grows by; those that were placed before are not looked at again.
         first = next(
             (at for at in range(self._placed_first.get(pod_set.name, 0), len(tasks)) if tasks[at].should_allocate),

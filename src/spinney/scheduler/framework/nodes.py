@@ -108,6 +108,17 @@ class Nodes:
             known = self._last_fit = _LastFit(rows, request, moment, later, now)
         return known.later, known.now
 
+    def where_fit(self, mask: Mask) -> Rows:
+        """Return the rows, of those that :meth:`resource_fit` was last asked about, for which ``mask`` is true.
+
+        Whoever asks about them next is given what is known already.
+        """
+        known = self._last_fit
+        assert known is not None, "somebody has asked where a request fits"
+        if not mask.all():
+            known = self._last_fit = known._replace(rows=known.rows[mask], later=known.later[mask], now=known.now[mask])
+        return known.rows
+
     def put_many(self, tasks: Sequence["PodInfo"], rows: list[int]) -> None:
         """Note that pending tasks, all of one request class, are on rows."""
         if not tasks[0].record.request.carries_rules:

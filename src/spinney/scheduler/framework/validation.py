@@ -90,7 +90,9 @@ def comparable(answer: Any) -> Any:
 
 def truth(answer: Any) -> bool:
     """Return whether a plugin agrees."""
-    if not isinstance(answer, bool | np.bool_):
+    if answer is True or answer is False:
+        return bool(answer)
+    if not isinstance(answer, np.bool_):
         raise InvalidAnswer(shown(answer), "True or False")
     return bool(answer)
 

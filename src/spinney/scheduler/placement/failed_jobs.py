@@ -22,24 +22,26 @@ class FailedSignatures:
     """
 
     def __init__(self) -> None:
-        self._failed: dict[Signature, GangKey] = {}
+        self._for_good: dict[Signature, GangKey] = {}
+        self._for_now: dict[Signature, GangKey] = {}
 
     def add(self, job: PodGroupInfo) -> None:
         """Remember that a job was refused."""
         signature = signature_of(job)
         if signature is not None:
-            self._failed.setdefault(signature, job.key)
+            only_room = signature[-1]
+            (self._for_good if only_room else self._for_now).setdefault(signature, job.key)
 
     def decided(self) -> None:
         """Forget what may be otherwise now that something was decided."""
-        self._failed = {signature: key for signature, key in self._failed.items() if signature[-1]}
+        self._for_now.clear()
 
     def find(self, job: PodGroupInfo) -> GangKey | None:
         """Return a refused job that asked for the same, if there is one."""
-        if not self._failed:
+        if not self._for_good and not self._for_now:
             return None
         signature = signature_of(job)
-        return self._failed.get(signature) if signature is not None else None
+        return None if signature is None else self._for_good.get(signature) or self._for_now.get(signature)
 
 
 def signature_of(job: PodGroupInfo) -> Signature | None:

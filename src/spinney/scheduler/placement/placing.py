@@ -102,7 +102,8 @@ def place_job(
 
 
 def _succeeds(attempt: Attempt, tasks: Sequence[PodInfo], nodes: NodeSet) -> bool:
-    return any(True for _ in _placements(attempt, attempt.job.root, _by_pod_set(attempt.job, tasks), nodes))
+    ways = _placements(attempt, attempt.job.root, _by_pod_set(attempt.job, tasks), nodes)
+    return next(ways, _NO_MORE) is not _NO_MORE
 
 
 def _placements(attempt: Attempt, member: Member, by_set: dict[str, list[PodInfo]], nodes: NodeSet) -> Iterator[None]:
