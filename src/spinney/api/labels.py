@@ -52,6 +52,8 @@ VOLCANO_GROUP: Final = "scheduling.volcano.sh/group-name"
 LEGACY_GROUP: Final = "scheduling.k8s.io/group-name"
 
 # Spinney
+EXPECTED_DURATION: Final = "spinney.dev/expected-duration"
+"""How long a pod, or the gang it is in, is expected to run, such as 90m: an annotation of pods."""
 GANG: Final = "spinney.dev/gang"
 GROUPED: Final = "spinney.dev/grouped"
 MIN_GROUPS: Final = "spinney.dev/min-groups"

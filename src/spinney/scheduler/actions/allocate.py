@@ -40,6 +40,7 @@ class Allocate:
             if known is not None:
                 for error in session.fit_errors.get(known, ()):
                     session.record_fit_error(job, error.about(job))
+                session.ask.job_refused(job)
                 continue
             placed: bool | None = None
             failures = session.failures.total
@@ -47,6 +48,7 @@ class Allocate:
                 placed = _allocate(session, job)
                 if not placed:
                     session.record_failures(job, failures)
+                    session.ask.job_refused(job)
             if placed and failed is not None:
                 failed.decided()
             if placed and job.pending:

@@ -206,6 +206,17 @@ class Questions:
         for hook in self.hooks.pre_job_allocation:
             self._told(hook, "pre_job_allocation", job)
 
+    def job_refused(self, job: PodGroupInfo) -> None:
+        """Tell plugins that a job found no place on what is free."""
+        for hook in self.hooks.job_refused:
+            self._told(hook, "job_refused", job)
+
+    def distinctions(self, job: PodGroupInfo) -> tuple[object, ...]:
+        """Return what tells a job apart from those like it; one whose plugin failed is like no other."""
+        return tuple(
+            self._asked(hook, "job_distinction", _hashable, object(), job) for hook in self.hooks.job_distinctions
+        )
+
     def is_job_over_capacity(self, job: PodGroupInfo, tasks: Sequence[PodInfo]) -> CapacityVerdict:
         """Judge whether placing ``tasks`` would exceed what the job's queue allows."""
         return self._first_capacity(self.hooks.job_over_capacity, "job_over_capacity", job, tuple(tasks))
@@ -356,6 +367,11 @@ class Questions:
 
     def _failed(self, event: str, hook: Hook[Any], what: str, error: Exception, **fields: Any) -> str:
         return self.failures.add(event, hook.plugin, what, hook.fn, error, **fields)
+
+
+def _hashable(answer: object) -> object:
+    hash(answer)
+    return answer
 
 
 def _job_age(job: PodGroupInfo) -> tuple[datetime, str]:

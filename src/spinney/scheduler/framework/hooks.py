@@ -72,6 +72,8 @@ class Hooks:
         self.scores: list[Score] = []
         self.gpu_order: list[Hook[GpuOrderFn]] = []
         self.pre_job_allocation: list[Hook[JobFn]] = []
+        self.job_refused: list[Hook[JobFn]] = []
+        self.job_distinctions: list[Hook[JobKey]] = []
         self.can_reclaim: list[Hook[CanReclaimFn]] = []
         self.reclaim_victim_filters: list[Hook[VictimFilterFn]] = []
         self.preempt_victim_filters: list[Hook[VictimFilterFn]] = []
@@ -180,6 +182,17 @@ class Hooks:
     def add_pre_job_allocation_fn(self, fn: JobFn) -> None:
         """Hear of every attempt to place a job before it begins."""
         self.pre_job_allocation.append(self._hook(fn))
+
+    def add_job_refused_fn(self, fn: JobFn) -> None:
+        """Hear of every job that found no place on what is free, in the order in which jobs were tried."""
+        self.job_refused.append(self._hook(fn))
+
+    def add_job_distinction_fn(self, fn: JobKey) -> None:
+        """Tell apart jobs that are alike otherwise: what one was refused says nothing about one with another answer.
+
+        For a plugin that treats alike jobs alike but for this (:attr:`.Plugin.treats_alike`).
+        """
+        self.job_distinctions.append(self._hook(fn))
 
     def add_is_non_preemptible_job_over_queue_quota_fn(self, fn: CapacityFn) -> None:
         """Judge whether non-preemptible tasks would exceed a quota. Only the first registered is asked."""

@@ -114,6 +114,11 @@ class PodGroupInfo:
         """Tell whether others may take what the job holds; ``inference_preemptible`` makes inference jobs so too."""
         return self.gang.preemptible or (inference_preemptible and self.gang.priority_class == "inference")
 
+    @property
+    def distinctions(self) -> tuple[object, ...]:
+        """Return what tells the job apart from those that ask for the same, as plugins say."""
+        return self._session.ask.distinctions(self) if self._session.hooks.job_distinctions else ()
+
     # -- its tasks ---------------------------------------------------------------------------------------------------
 
     @cached_property

@@ -148,6 +148,8 @@ class Session:
     add_node_order_columns = _registers(Hooks.add_node_order_columns)
     add_gpu_order_fn = _registers(Hooks.add_gpu_order_fn)
     add_pre_job_allocation_fn = _registers(Hooks.add_pre_job_allocation_fn)
+    add_job_refused_fn = _registers(Hooks.add_job_refused_fn)
+    add_job_distinction_fn = _registers(Hooks.add_job_distinction_fn)
     add_is_non_preemptible_job_over_queue_quota_fn = _registers(Hooks.add_is_non_preemptible_job_over_queue_quota_fn)
     add_is_job_over_capacity_fn = _registers(Hooks.add_is_job_over_capacity_fn)
     add_is_task_allocation_on_node_over_capacity_fn = _registers(Hooks.add_is_task_allocation_on_node_over_capacity_fn)

@@ -51,7 +51,8 @@ def signature_of(job: PodGroupInfo) -> Signature | None:
     requests = tuple((name, tuple(map(NUMBER, _to_place(tasks)))) for name, tasks in job.by_pod_set.items())
     asked = job.asked
     only_room = len(asked) == 1 and not any(request.constraints.looks_at_pods for request in asked)
-    return (job.queue, job.priority, job.gang.preemptible, job.namespace, job.root, requests, only_room)
+    told = (job.queue, job.priority, job.gang.preemptible, job.namespace, job.root, requests)
+    return (*told, job.distinctions, only_room)
 
 
 def _to_place(tasks: Sequence[PodInfo]) -> Sequence[PodInfo]:
@@ -89,7 +90,8 @@ class FailedSearches:
         if job.holds_anything:
             return None  # where its own pods are plays a part
         whose = (job.queue, job.priority) if self._within_queue else ()
-        return (whose, job.gang.preemptible, job.namespace, frozenset(job.asked), _shape(job.root))
+        asked = frozenset(job.asked)
+        return (whose, job.gang.preemptible, job.namespace, asked, _shape(job.root), job.distinctions)
 
 
 def _shape(member: Member) -> object:

@@ -5,6 +5,7 @@ from types import MappingProxyType
 from typing import Final
 
 from spinney.scheduler.framework.plugin import REGISTERED, Builder, PluginRegistry
+from spinney.scheduler.plugins.backfill.plugin import Backfill
 from spinney.scheduler.plugins.dynamicresources import DynamicResources
 from spinney.scheduler.plugins.elastic import Elastic
 from spinney.scheduler.plugins.gpuorder import GpuPack, GpuSpread
@@ -31,6 +32,7 @@ BUILT_IN: Final[Mapping[str, Builder]] = MappingProxyType(
     {
         "podaffinity": PodAffinity,
         "packing": Packing,
+        "backfill": Backfill,
         "largestfirst": LargestFirst,
         "predicates": Predicates,
         "proportion": ProportionPlugin,

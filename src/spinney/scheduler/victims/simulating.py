@@ -124,4 +124,4 @@ def _kind(job: PodGroupInfo) -> object:
         if constraints.looks_at_pods or constraints.volumes or constraints.claims or not task.should_allocate:
             return None
         asked.append((task.pod_set.name, task.request.number))
-    return (job.queue, job.priority, job.gang.preemptible, job.root, tuple(asked))
+    return (job.queue, job.priority, job.gang.preemptible, job.root, tuple(asked), job.distinctions)

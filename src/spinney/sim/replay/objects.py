@@ -19,7 +19,7 @@ from spinney.api.core import (
     PodStatus,
     ResourceRequirements,
 )
-from spinney.api.labels import HOSTNAME, KAI_POD_GROUP, KAI_QUEUE
+from spinney.api.labels import EXPECTED_DURATION, HOSTNAME, KAI_POD_GROUP, KAI_QUEUE
 from spinney.api.meta import Metadata
 from spinney.cluster.classes import FRACTION_ANNOTATION
 from spinney.cluster.pods import PodKey
@@ -65,6 +65,8 @@ def pods_of(job: Job, moment: datetime, attempt: int) -> list[Pod]:
         labels[APPLICATION] = job.application
     if job.pods > 1:
         annotations = {**annotations, KAI_POD_GROUP: job.name}
+    if job.stated is not None:
+        annotations = {**annotations, EXPECTED_DURATION: f"{job.stated:.3f}s"}
     spec = _spec(job.ask)
     found = []
     for number in range(job.pods):

@@ -67,6 +67,8 @@ class Job:
     kind: str = ""
     """What reports put it under."""
     application: str = ""
+    stated: float | None = None
+    """How many seconds it says it will run; ``None``: it says nothing."""
     counted: bool = True
     """Whether waits of it are part of the report."""
     topology: str = ""

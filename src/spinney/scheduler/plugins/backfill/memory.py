@@ -1,0 +1,101 @@
+"""What is kept from one session to the next: who runs since when, how long others ran, and what was promised."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from datetime import datetime
+
+import numpy as np
+import numpy.typing as npt
+
+from spinney.cluster.journal import Rows
+from spinney.cluster.statuses import ACTIVE_ALLOCATED
+from spinney.cluster.table import Matrix
+from spinney.gangs.book import GangMembers
+from spinney.gangs.tree import GangKey
+from spinney.scheduler.framework.session import Session
+from spinney.scheduler.plugins.backfill.outlook import Release
+from spinney.scheduler.plugins.backfill.run_times import PastRunTimes, RunTime, kind_of, stated
+
+HALF = 0.5
+
+
+@dataclass(slots=True)
+class Running:
+    """A job that runs. Mutable: its pods may change."""
+
+    since: datetime
+    members: GangMembers
+    stated: float | None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Promise:
+    """A place and a time that a job was given: ``held[row, resource]`` of ``rows``."""
+
+    uid: str
+    at: datetime
+    rows: Rows
+    held: Matrix
+
+
+@dataclass(slots=True)
+class Memory:
+    """What is known about run times, and what was promised. Mutable; a cache: without it, things are learned anew."""
+
+    past: PastRunTimes = field(default_factory=PastRunTimes)
+    running: dict[GangKey, Running] = field(default_factory=dict)
+    starts: dict[GangKey, datetime] = field(default_factory=dict)
+    """Of jobs that were placed in the session before."""
+    evicted: set[GangKey] = field(default_factory=set)
+    promises: dict[GangKey, Promise] = field(default_factory=dict)
+
+    def begin(self, session: Session) -> None:
+        """Take in what has started and ended since the session before."""
+        gangs = session.snapshot.gangs
+        started = {key for queue in gangs.started.values() for key in queue}
+        for key in self.running.keys() - started:
+            gone = self.running.pop(key)
+            if key not in self.evicted:
+                self.past.add(kind_of(gone.members), (session.now - gone.since).total_seconds())
+        for key in started - self.running.keys():
+            since = self.starts.get(key) or session.job(key).last_start or session.now
+            members = gangs.gangs[key]
+            self.running[key] = Running(since, members, stated(members))
+        self.starts.clear()
+        self.evicted.clear()
+        waiting = set(gangs.pending)
+        self.promises = {key: promise for key, promise in self.promises.items() if key in waiting}
+
+    def end(self, session: Session) -> None:
+        """Keep what the session after this one cannot see."""
+        self.starts = dict.fromkeys(session.started, session.now)
+        self.evicted = {eviction.gang for eviction in session.evictions}
+
+    def left(self, key: GangKey, now: datetime) -> RunTime | None:
+        """Return how long a job that runs will still run; ``None``: nobody knows."""
+        running = self.running[key]
+        age = (now - running.since).total_seconds()
+        if running.stated is not None and running.stated > age:
+            return RunTime(running.stated - age, stated=True)
+        usual = self.past.quantile(kind_of(running.members), HALF, beyond=max(age, running.stated or 0.0))
+        return RunTime(usual - age, stated=False) if usual is not None else None
+
+    def releases(self, session: Session, width: int) -> Iterator[tuple[Release, bool]]:
+        """Yield what becomes free when those that run end, with whether that was stated."""
+        find = session.nodes.table.find
+        vectors: dict[int, npt.NDArray[np.int64]] = {}
+        for key, running in self.running.items():
+            members = session.snapshot.gangs.gangs[key]
+            if members is not running.members:
+                running.members, running.stated = members, stated(members)
+            left = self.left(key, session.now)
+            if left is None:
+                continue
+            for _, record in members.pods.values():
+                row = find(record.node) if record.status in ACTIVE_ALLOCATED else None
+                if row is None:
+                    continue
+                amounts = vectors.get(record.request.number)
+                if amounts is None:
+                    amounts = vectors[record.request.number] = record.request.vector(width)
+                yield Release(left.seconds, row, amounts), left.stated

@@ -1,0 +1,91 @@
+"""The outlook: what is free now, and what becomes free when those that run end.
+
+Room only grows in it, since nobody new is foreseen, so the first moment at which something fits is found by halving.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from spinney.cluster.fitting import Demand
+from spinney.cluster.journal import Rows
+from spinney.cluster.table import Matrix
+from spinney.scheduler.plugins.keeping import held_by, scarce
+
+
+class Release(NamedTuple):
+    """Something that becomes free: when, where, and how much of each resource."""
+
+    at: float
+    row: int
+    amounts: npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Place:
+    """Where and when something fits: ``held[row, resource]`` of ``rows``, and what is left there at that moment."""
+
+    at: float
+    rows: Rows
+    held: Matrix
+    left: Matrix
+
+
+class Outlook:
+    """Room over time. ``free[node, resource]`` is what is free now; times are seconds from now."""
+
+    def __init__(self, free: Matrix, releases: Iterable[Release]) -> None:
+        self._free = free
+        ordered = sorted(releases, key=lambda release: release.at)
+        self._ends = np.array([max(each.at, 0.0) for each in ordered])
+        self._rows = np.array([each.row for each in ordered], dtype=np.intp)
+        self._amounts = (
+            np.stack([each.amounts for each in ordered]) if ordered else np.zeros((0, free.shape[1]), dtype=np.int64)
+        )
+
+    def room(self, moment: float) -> Matrix:
+        """Return what is free at a moment, ``[node, resource]``."""
+        return self._after(int(np.searchsorted(self._ends, moment, side="right")))
+
+    def earliest(self, demands: Sequence[Demand], regions: Iterable[Rows]) -> Place | None:
+        """Return the first moment at which one of the regions holds the demands, and where; ``None``: never."""
+        best: Place | None = None
+        moments = np.unique(self._ends)
+        for rows in regions:
+            last = self._fit(float(moments[-1]) if len(moments) else 0.0, rows, demands)
+            if last is None or (best is not None and best.at <= 0.0):
+                continue
+            now = self._fit(0.0, rows, demands)
+            if now is not None:
+                best = now
+                continue
+            low, high, found = -1, len(moments) - 1, last
+            while high - low > 1:
+                middle = (low + high) // 2
+                tried = self._fit(float(moments[middle]), rows, demands)
+                if tried is None:
+                    low = middle
+                else:
+                    high, found = middle, tried
+            if best is None or found.at < best.at:
+                best = found
+        return best
+
+    def _fit(self, moment: float, rows: Rows, demands: Sequence[Demand]) -> Place | None:
+        """Return how the demands fit at a moment, on the fullest nodes that take them."""
+        room = self.room(moment)[rows]
+        order = np.argsort(room[:, scarce(demands)], kind="stable")
+        room, ordered = room[order], rows[order]
+        held = held_by(room, ordered, demands)
+        if held is None:
+            return None
+        used = held.any(axis=1)
+        return Place(moment, ordered[used], held[used], (room - held)[used])
+
+    def _after(self, count: int) -> Matrix:
+        room = self._free.copy()
+        np.add.at(room, self._rows[:count], self._amounts[:count])
+        return room

@@ -1,0 +1,74 @@
+"""How long jobs run: as they state themselves, or as those before them in their queue did.
+
+A job states it with the annotation ``spinney.dev/expected-duration`` on its pods, or with ``activeDeadlineSeconds``,
+after which Kubernetes ends them. Where nothing is stated, run times of jobs of the same queue and size that have ended
+are looked at: of those that ran longer than this one has run already.
+"""
+
+from bisect import bisect_right, insort
+from collections import deque
+from typing import Final, NamedTuple
+
+from spinney.api.durations import parse_duration
+from spinney.api.labels import EXPECTED_DURATION
+from spinney.gangs.book import GangMembers
+
+_KEPT: Final = 512
+"""Run times of each queue and size."""
+FEWEST: Final = 10
+"""Nothing is concluded from fewer run times."""
+
+Kind = tuple[str, int]
+"""A queue, and how many GPUs a job asks for."""
+
+
+class RunTime(NamedTuple):
+    """Seconds that a job is expected to run, and whether it said so itself."""
+
+    seconds: float
+    stated: bool
+
+
+def stated(members: GangMembers) -> float | None:
+    """Return the seconds that the pods of a gang say they will run: the longest of them, if all of them say so."""
+    longest = 0.0
+    for _, record in members.pods.values():
+        text = record.pod.metadata.annotations.get(EXPECTED_DURATION)
+        deadline = record.pod.spec.active_deadline_seconds
+        try:
+            seconds = parse_duration(text).total_seconds() if text else None
+        except ValueError:
+            seconds = None  # admission is not ours: what cannot be read counts as not stated
+        if deadline is not None:
+            seconds = float(deadline) if seconds is None else min(seconds, float(deadline))
+        if seconds is None:
+            return None
+        longest = max(longest, seconds)
+    return longest if members.pods else None
+
+
+def kind_of(members: GangMembers) -> Kind:
+    """Return which jobs a job is compared with."""
+    return members.gang.queue, sum(record.request.gpus for _, record in members.pods.values())
+
+
+class PastRunTimes:
+    """Run times of jobs that have ended. Mutable."""
+
+    def __init__(self) -> None:
+        self._by_kind: dict[Kind, tuple[deque[float], list[float]]] = {}
+
+    def add(self, kind: Kind, seconds: float) -> None:
+        """Remember how long a job ran."""
+        order, values = self._by_kind.setdefault(kind, (deque(), []))
+        order.append(seconds)
+        insort(values, seconds)
+        if len(order) > _KEPT:
+            del values[bisect_right(values, order.popleft()) - 1]
+
+    def quantile(self, kind: Kind, share: float, *, beyond: float = 0.0) -> float | None:
+        """Return the run time that ``share`` of those beyond ``beyond`` seconds did not exceed, if enough are known."""
+        _, values = self._by_kind.get(kind, ((), []))
+        first = bisect_right(values, beyond)
+        count = len(values) - first
+        return values[first + min(int(share * count), count - 1)] if count >= FEWEST else None

@@ -1,0 +1,112 @@
+"""Which nodes could be kept for a gang that waits: in one domain where it requires that, those that empty soonest."""
+
+from collections.abc import Collection, Iterator, Sequence
+from datetime import UTC, datetime
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+
+from spinney.cluster.classes import RequestClass
+from spinney.cluster.fitting import Demand, first_of
+from spinney.cluster.journal import Rows
+from spinney.cluster.resources import CPU, GPU
+from spinney.gangs.tree import required_of_all
+from spinney.scheduler.framework.jobs import PodGroupInfo
+from spinney.scheduler.framework.session import Session
+from spinney.scheduler.framework.tasks import NOWHERE, PodInfo, by_request
+
+_BEGINNING: Final = datetime.min.replace(tzinfo=UTC)
+
+
+def waiting_since(job: PodGroupInfo) -> datetime | None:
+    """Return since when the job has waited: it was created, or thrown out."""
+    moments = [moment for moment in (job.created, job.gang.last_eviction) if moment is not None]
+    return max(moments, default=None)
+
+
+def turn(job: PodGroupInfo) -> tuple[int, datetime, str]:
+    """Return the place of a job in the order in which room is kept: priority, then age."""
+    return (-job.priority, waiting_since(job) or _BEGINNING, job.uid)
+
+
+def needing_least(session: Session, job: PodGroupInfo, taken: Collection[int]) -> list[int] | None:
+    """Return the rows that hold the job once they are empty, those that need to empty least; ``None``: none do.
+
+    Rows that are ``taken`` are left out.
+    """
+    demands = demands_of(session, job.tasks_to_allocate())
+    column = scarce(demands)
+    table = session.nodes.table
+    busy = table.allocatable[:, column] - table.idle[:, column] - table.releasing[:, column]
+    free = np.ones(table.capacity, dtype=np.bool_)
+    free[list(taken)] = False
+    best: tuple[int, list[int]] | None = None
+    for rows in regions(session, job):
+        candidates = rows[free[rows]]
+        ordered = candidates[np.argsort(busy[candidates], kind="stable")]
+        room = _empty(session, ordered)
+        held = held_by(room, ordered, demands)
+        if held is None:
+            continue
+        chosen: list[int] = ordered[held.any(axis=1)].tolist()
+        if best is None or int(busy[chosen].sum()) < best[0]:
+            best = (int(busy[chosen].sum()), chosen)
+    return best[1] if best is not None else None
+
+
+def scarce(demands: Sequence[Demand]) -> int:
+    """Return the resource by which nodes are compared: GPUs where any are asked for."""
+    return GPU if any(demand.request[GPU] for demand in demands) else CPU
+
+
+def demands_of(session: Session, tasks: Sequence[PodInfo]) -> list[Demand]:
+    """Return what ``tasks`` ask for, the largest first, each kind on the nodes it may ever go to."""
+    width, suits = session.nodes.table.idle.shape[1], session.ask.node_rules.suits
+
+    def largest(request: RequestClass) -> tuple[int, int, int]:
+        return -request.gpus, -int(request.requests[CPU]), request.number
+
+    kinds = by_request(tasks)
+    return [
+        Demand(request.vector(width), len(kinds[request]), suits(kinds[request][0]))
+        for request in sorted(kinds, key=largest)
+    ]
+
+
+def held_by(room: npt.NDArray[np.int64], rows: Rows, demands: Sequence[Demand]) -> npt.NDArray[np.int64] | None:
+    """Return what demands take of ``room[row, resource]``, the first rows first; ``None``: it does not hold them."""
+    left = room.copy()
+    for demand in demands:
+        here = first_of(demand.at(rows).per_node(left), demand.count)
+        if int(here.sum()) < demand.count:
+            return None
+        left -= here[:, None] * demand.request
+    return room - left
+
+
+def regions(session: Session, job: PodGroupInfo) -> Iterator[Rows]:
+    """Return the sets of rows of which the job must use one: the domains of the level it requires, or all."""
+    constraint = required_of_all(job.root)
+    if constraint is None:
+        yield session.nodes.all.rows
+        return
+    found = session.topologies.required(constraint)
+    if found is None:
+        return
+    topology, depth = found
+    level = session.snapshot.domain_trees.tree(topology, session.nodes.table).levels[depth]
+    occupied = {int(level.of_row[task.row]) for task in job.tasks if task.row != NOWHERE}
+    for domain in sorted(occupied) or range(len(level)):
+        yield level.members(domain)
+
+
+def _empty(session: Session, rows: Rows) -> npt.NDArray[np.int64]:
+    """Return what the rows offer beside the pods of daemon sets, ``[row, resource]``."""
+    nodes = session.nodes
+    room = nodes.table.allocatable[rows].copy()
+    for position, row in enumerate(rows.tolist()):
+        for record in nodes.pods.of_row(row).values():
+            if any(owner.kind == "DaemonSet" for owner in record.pod.metadata.owner_references):
+                room[position, record.request.columns] -= record.request.amounts
+    return room

@@ -1,0 +1,138 @@
+"""The backfill plugin: who waits is given a place and a time; others pass only if they do not delay it."""
+
+from collections.abc import Mapping
+from datetime import datetime, timedelta
+
+from msgspec.structs import replace
+
+from spinney.api.labels import EXPECTED_DURATION
+from spinney.scheduler.config import PluginOption, SchedulerConfig
+from spinney.scheduler.intake.inventory import Inventory
+from tests.scheduler.building import NOW, a_gang, a_node, a_pod, a_scheduler, an_inventory, placements, put_gang
+
+JUST_NOW = NOW - timedelta(seconds=5)
+A_MINUTE_AGO = NOW - timedelta(minutes=1)
+TWO_HOURS_AGO = NOW - timedelta(hours=2)
+
+
+def backfilling(**arguments: str) -> SchedulerConfig:
+    config = SchedulerConfig()
+    return replace(config, plugins=(*config.plugins, PluginOption("backfill", arguments=arguments)))
+
+
+def a_job(
+    inventory: Inventory, name: str, count: int, gpus: int, created: datetime, *, lasts: str = "", **about: object
+) -> None:
+    """Put a gang that waits into the inventory."""
+    annotations = {EXPECTED_DURATION: lasts} if lasts else {}
+    pods = (a_pod(f"{name}-{n}", gang=name, gpus=gpus, annotations=annotations, **about) for n in range(count))  # type: ignore[arg-type]
+    put_gang(inventory, a_gang(name, minimum=count, created=created), pods)
+
+
+def a_pair_with_a_running_job(*, lasts: str = "1h") -> Inventory:
+    """Two nodes of eight GPUs, half of one in use for another hour, and a gang that needs both."""
+    inventory = an_inventory(a_node("left"), a_node("right"))
+    annotations = {EXPECTED_DURATION: lasts} if lasts else {}
+    pod = a_pod("running-0", gang="running", gpus=4, node="left", annotations=annotations)
+    put_gang(inventory, a_gang("running"), [pod])
+    a_job(inventory, "large", 2, 8, A_MINUTE_AGO, lasts="3h")
+    return inventory
+
+
+def placed(inventory: Inventory, config: SchedulerConfig | None = None) -> Mapping[str, str]:
+    return placements(a_scheduler(inventory, config=config if config is not None else backfilling()))
+
+
+def why(inventory: Inventory, name: str, config: SchedulerConfig | None = None) -> str:
+    result = a_scheduler(inventory, config=config if config is not None else backfilling()).run_cycle()
+    (found,) = [each for each in result.unschedulable if each.gang.name == name]
+    return found.message
+
+
+def test_a_job_that_ends_in_time_passes() -> None:
+    """A job that ends before the place of an older gang is free may use that place."""
+    inventory = a_pair_with_a_running_job()
+    a_job(inventory, "short", 1, 4, JUST_NOW, lasts="59m")
+    assert set(placed(inventory)) == {"short-0"}
+
+
+def test_a_job_that_would_delay_a_gang_waits() -> None:
+    """A job that would still run when the older gang's place is free waits behind it."""
+    inventory = a_pair_with_a_running_job()
+    a_job(inventory, "long", 1, 4, JUST_NOW, lasts="61m")
+    a_job(inventory, "silent", 1, 4, JUST_NOW)
+    assert placed(inventory) == {}
+
+
+def test_a_deadline_of_the_pod_is_a_run_time_too() -> None:
+    """A pod that Kubernetes ends after activeDeadlineSeconds has ended by then."""
+    inventory = a_pair_with_a_running_job()
+    a_job(inventory, "short", 1, 4, JUST_NOW, active_deadline_seconds=600)
+    assert set(placed(inventory)) == {"short-0"}
+
+
+def test_nodes_that_the_gang_does_not_need_are_free_to_all() -> None:
+    """Only the place of the gang is kept: elsewhere nobody has to end in time."""
+    inventory = a_pair_with_a_running_job()
+    inventory.apply(a_node("spare", gpus=4))
+    a_job(inventory, "long", 1, 4, JUST_NOW, lasts="100h")
+    assert placed(inventory) == {"long-0": "spare"}
+
+
+def test_what_the_gang_leaves_on_its_nodes_may_be_used_for_longer() -> None:
+    """Room that is left beside the gang when it starts belongs to anybody, once."""
+    inventory = an_inventory(a_node("only"))
+    stated = {EXPECTED_DURATION: "1h"}
+    put_gang(
+        inventory, a_gang("running"), [a_pod("running-0", gang="running", gpus=4, node="only", annotations=stated)]
+    )
+    a_job(inventory, "large", 1, 6, A_MINUTE_AGO)
+    a_job(inventory, "long", 1, 2, JUST_NOW, lasts="100h")
+    a_job(inventory, "longer", 1, 2, NOW, lasts="100h")
+    assert set(placed(inventory)) == {"long-0"}
+
+
+def test_the_place_and_the_time_are_shown() -> None:
+    """Whoever waits is told when and where it is expected to start."""
+    message = why(a_pair_with_a_running_job(), "large")
+    assert "expected to start at 2026-01-01T01:00:00Z on left, right" in message
+
+
+def test_without_known_ends_nothing_is_promised_until_the_gang_has_aged() -> None:
+    """Where run times are not known others pass, but not once the gang has waited longer than allowed."""
+    inventory = a_pair_with_a_running_job(lasts="")
+    a_job(inventory, "small", 1, 4, JUST_NOW)
+    assert set(placed(inventory, backfilling(agingSeconds="61"))) == {"small-0"}
+    assert placed(inventory, backfilling(agingSeconds="60")) == {}
+    assert "when they are free is not known" in why(inventory, "large", backfilling(agingSeconds="60"))
+
+
+def test_only_the_first_of_a_queue_is_given_a_place_unless_told_otherwise() -> None:
+    """EASY: a job may delay the second that waits; with more depth it may not."""
+    inventory = an_inventory(a_node("left"), a_node("right"))
+    for name, lasts in (("left", "2h"), ("right", "1h")):
+        pod = a_pod(f"{name}-0", gang=name, gpus=4, node=name, annotations={EXPECTED_DURATION: lasts})
+        put_gang(inventory, a_gang(name), [pod])
+    a_job(inventory, "first", 1, 8, A_MINUTE_AGO)
+    a_job(inventory, "second", 1, 8, A_MINUTE_AGO + timedelta(seconds=1))
+    a_job(inventory, "long", 1, 4, JUST_NOW, lasts="100h")
+    assert placed(inventory) == {"long-0": "left"}
+    assert placed(inventory, backfilling(depth="2")) == {}
+    assert placed(inventory, backfilling(depth="0")) == {}
+
+
+def test_queues_opt_in() -> None:
+    """Jobs of queues that are not named are given no places."""
+    inventory = a_pair_with_a_running_job()
+    a_job(inventory, "long", 1, 4, JUST_NOW, lasts="61m")
+    assert set(placed(inventory, backfilling(queues="other, another"))) == {"long-0"}
+    assert placed(inventory, backfilling(queues="other, default-queue")) == {}
+
+
+def test_gangs_come_first_and_others_by_run_time() -> None:
+    """With shortestFirst a shorter job is placed before an older one, unless that has aged."""
+    inventory = an_inventory(a_node("only", gpus=4))
+    a_job(inventory, "older", 1, 4, A_MINUTE_AGO, lasts="2h")
+    a_job(inventory, "shorter", 1, 4, JUST_NOW, lasts="1h")
+    assert set(placed(inventory, backfilling(shortestFirst="true"))) == {"shorter-0"}
+    assert set(placed(inventory, backfilling(shortestFirst="true", agingSeconds="30"))) == {"older-0"}
