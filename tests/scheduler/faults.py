@@ -102,6 +102,8 @@ HOOKS = (
     Hook("gpu_order_fn", lambda session, fn: session.add_gpu_order_fn(fn), lambda *_: 1.0),
     Hook("applies_to", lambda s, fn: s.add_predicate_fn(lambda *_: None, applies_to=fn), lambda *_: False),
     Hook("pre_job_allocation_fn", lambda session, fn: session.add_pre_job_allocation_fn(fn), answers=False),
+    Hook("job_refused_fn", lambda session, fn: session.add_job_refused_fn(fn), answers=False),
+    Hook("job_distinction_fn", lambda session, fn: session.add_job_distinction_fn(fn), lambda *_: (1,)),
     Hook(
         "is_job_over_capacity_fn",
         lambda session, fn: session.add_is_job_over_capacity_fn(fn),

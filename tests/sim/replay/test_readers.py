@@ -116,11 +116,12 @@ def test_swf_is_read_with_its_header(tmp_path: Path) -> None:
     rest = " -1 -1 -1 -1 -1 -1 1 -1 -1 -1"
     path.write_text(
         "; MaxNodes: 4\n; MaxProcs: 32\n"
-        f"1 0 5 100 4 -1 -1 4{rest}\n2 10 5 50 16 -1 -1 16{rest}\n3 20 -1 -1 1 -1 -1 1{rest}\n"
+        f"1 0 5 100 4 -1 -1 4 120{rest[3:]}\n2 10 5 50 16 -1 -1 16{rest}\n3 20 -1 -1 1 -1 -1 1{rest}\n"
     )
     trace = read_trace(path, Wanted())
 
     assert [(job.pods, job.ask.gpus, job.duration) for job in trace.jobs] == [(1, 4, 100), (2, 8, 50)]
+    assert [job.stated for job in trace.jobs] == [120, None]
     assert (len(trace.machines), trace.gpus) == (4, 32)
     assert len(trace.notes) == 1
 

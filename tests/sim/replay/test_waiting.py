@@ -55,7 +55,7 @@ def earliest(trace: Trace, begun: dict[int, Happening], job: Job, number: int, m
     raise AssertionError("an empty cluster holds every job of these traces")
 
 
-@pytest.mark.parametrize("seed", range(30))
+@pytest.mark.parametrize("seed", range(12))
 def test_the_first_that_waits_is_never_delayed_by_those_behind_it(seed: int) -> None:
     """From when all before it have started, a job waits for nobody but those who run then."""
     trace = a_busy_trace(seed)
@@ -70,12 +70,12 @@ def test_the_first_that_waits_is_never_delayed_by_those_behind_it(seed: int) -> 
 def test_somebody_passes() -> None:
     """The guarantee costs little: jobs that end in time are let in before those that wait."""
     passed = 0
-    for seed in range(10):
+    for seed in range(5):
         trace = a_busy_trace(seed)
         begun = starts(replayed(trace, backfilling()))
         order = [each.job for each in sorted(begun.values(), key=lambda each: each.at)]
         passed += order != sorted(order)
-    assert passed >= 5
+    assert passed >= 3
 
 
 def test_a_gang_starts_as_if_nobody_had_passed() -> None:

@@ -22,6 +22,7 @@ from spinney.sim.replay.formats.tables import InvalidTrace
 from spinney.sim.replay.page import page_of
 from spinney.sim.replay.placements import write_placements
 from spinney.sim.replay.reading import Wanted, read_trace
+from spinney.sim.replay.run_times import stating, stating_nothing
 from spinney.sim.replay.timeline import Timeline, timeline_of
 from spinney.sim.replay.trace import Outage, Trace
 
@@ -39,6 +40,7 @@ def replay(
     plugins: tuple[PluginText, ...],
     seeds: tuple[int, ...],
     every: float,
+    run_times: str,
     failures: tuple[str, ...],
     speed: str,
     placements: Path | None,
@@ -62,7 +64,7 @@ def replay(
             wanted = Wanted(
                 nodes=nodes, seed=seed, experiment=experiment, begin=begin, until=until, node_count=node_count
             )
-            read = _read(trace, wanted, form, outages)
+            read = _stating(_read(trace, wanted, form, outages), run_times, seed or 0)
             for name, config, registry in running:
                 history = Replay(
                     read,
@@ -97,6 +99,23 @@ def _read(path: Path, wanted: Wanted, form: str | None, outages: tuple[Outage, .
         if outage.machine not in known:
             raise click.BadParameter(f"there is no node {outage.machine!r} in {path}", param_hint="--fail")
     return changed(read, outages=(*read.outages, *outages))
+
+
+def _stating(trace: Trace, run_times: str, seed: int) -> Trace:
+    """Return the trace with jobs that state their run times as it is wanted."""
+    if run_times == "traced":
+        return trace
+    if run_times == "none":
+        return stating_nothing(trace)
+    try:
+        factor = 1.0 if run_times == "known" else float(run_times)
+    except ValueError:
+        factor = 0.0
+    if factor < 1.0:
+        raise click.BadParameter(
+            f"found {run_times!r}, expected traced, none, known or a factor of at least 1", param_hint="--run-times"
+        )
+    return stating(trace, factor, seed)
 
 
 def _shown(say: Callable[[str], None], name: str, speed: str) -> Callable[[Progress], None]:

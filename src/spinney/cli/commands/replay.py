@@ -54,6 +54,14 @@ from spinney.cli.options import TEXT_FILE, argument, output_option, plugin_optio
     help="Seconds of virtual time between cycles; by default a cycle follows each event.",
 )
 @click.option(
+    "--run-times",
+    default="traced",
+    show_default=True,
+    metavar="WHAT",
+    help="What jobs state about their run time: traced (what the trace has), none, known (the truth), "
+    "or a factor such as 2: off by up to so much.",
+)
+@click.option(
     "--fail",
     "failures",
     multiple=True,

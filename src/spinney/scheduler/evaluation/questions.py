@@ -214,7 +214,8 @@ class Questions:
     def distinctions(self, job: PodGroupInfo) -> tuple[object, ...]:
         """Return what tells a job apart from those like it; one whose plugin failed is like no other."""
         return tuple(
-            self._asked(hook, "job_distinction", _hashable, object(), job) for hook in self.hooks.job_distinctions
+            self._asked(hook, "job_distinction", validation.distinction, (object(),), job)
+            for hook in self.hooks.job_distinctions
         )
 
     def is_job_over_capacity(self, job: PodGroupInfo, tasks: Sequence[PodInfo]) -> CapacityVerdict:
@@ -367,11 +368,6 @@ class Questions:
 
     def _failed(self, event: str, hook: Hook[Any], what: str, error: Exception, **fields: Any) -> str:
         return self.failures.add(event, hook.plugin, what, hook.fn, error, **fields)
-
-
-def _hashable(answer: object) -> object:
-    hash(answer)
-    return answer
 
 
 def _job_age(job: PodGroupInfo) -> tuple[datetime, str]:

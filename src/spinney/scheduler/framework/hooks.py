@@ -11,6 +11,7 @@ from spinney.scheduler.framework.extension_points import (
     CanReclaimFn,
     CapacityFn,
     ColumnTraits,
+    DistinctionFn,
     GpuOrderFn,
     Hook,
     HttpHandler,
@@ -73,7 +74,7 @@ class Hooks:
         self.gpu_order: list[Hook[GpuOrderFn]] = []
         self.pre_job_allocation: list[Hook[JobFn]] = []
         self.job_refused: list[Hook[JobFn]] = []
-        self.job_distinctions: list[Hook[JobKey]] = []
+        self.job_distinctions: list[Hook[DistinctionFn]] = []
         self.can_reclaim: list[Hook[CanReclaimFn]] = []
         self.reclaim_victim_filters: list[Hook[VictimFilterFn]] = []
         self.preempt_victim_filters: list[Hook[VictimFilterFn]] = []
@@ -187,7 +188,7 @@ class Hooks:
         """Hear of every job that found no place on what is free, in the order in which jobs were tried."""
         self.job_refused.append(self._hook(fn))
 
-    def add_job_distinction_fn(self, fn: JobKey) -> None:
+    def add_job_distinction_fn(self, fn: DistinctionFn) -> None:
         """Tell apart jobs that are alike otherwise: what one was refused says nothing about one with another answer.
 
         For a plugin that treats alike jobs alike but for this (:attr:`.Plugin.treats_alike`).

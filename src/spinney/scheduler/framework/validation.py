@@ -88,6 +88,14 @@ def comparable(answer: Any) -> Any:
     return answer
 
 
+def distinction(answer: Any) -> tuple[object, ...]:
+    """Return what tells a job apart: a tuple of what can be told apart itself."""
+    if not isinstance(answer, tuple):
+        raise InvalidAnswer(shown(answer), "a tuple")
+    hash(answer)
+    return answer
+
+
 def truth(answer: Any) -> bool:
     """Return whether a plugin agrees."""
     if answer is True or answer is False:

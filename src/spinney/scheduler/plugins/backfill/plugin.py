@@ -119,7 +119,7 @@ class Backfill(Plugin):
     def _ends_by(self, job: PodGroupInfo, kept: Reservation) -> bool:
         return kept.at is not None and self._length(job) <= kept.at
 
-    def _passes(self, job: PodGroupInfo) -> object:
+    def _passes(self, job: PodGroupInfo) -> tuple[bool, ...]:
         """Return for which reservations a job is short enough: jobs that are alike in that are alike."""
         return tuple([self._ends_by(job, kept) for kept in self._reservations])
 

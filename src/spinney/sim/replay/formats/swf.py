@@ -11,7 +11,7 @@ from spinney.sim.replay.formats.tables import InvalidTrace, opened
 from spinney.sim.replay.trace import Ask, Job, Machine, Trace
 
 _FIELDS: Final = 18
-_SUBMIT, _RUN, _USED, _ASKED, _QUEUE = 1, 3, 4, 7, 14
+_SUBMIT, _RUN, _USED, _ASKED, _STATED, _QUEUE = 1, 3, 4, 7, 8, 14
 _PER_NODE: Final = 8
 
 
@@ -52,6 +52,7 @@ def read_swf(path: Path, nodes: Path | None) -> Trace:
                 ask=Ask(gpus=min(gpus, per_node)),
                 pods=pods,
                 duration=values[_RUN],
+                stated=values[_STATED] if values[_STATED] > 0 else None,
                 queue=f"queue-{cells[_QUEUE]}" if values[_QUEUE] >= 0 else "default",
                 kind="gang" if pods > 1 else "pod",
             )
