@@ -213,10 +213,9 @@ class Questions:
 
     def distinctions(self, job: PodGroupInfo) -> tuple[object, ...]:
         """Return what tells a job apart from those like it; one whose plugin failed is like no other."""
-        return tuple(
-            self._asked(hook, "job_distinction", validation.distinction, (object(),), job)
-            for hook in self.hooks.job_distinctions
-        )
+        alone: tuple[object, ...] = (object(),)
+        asked = self.hooks.job_distinctions
+        return tuple(self._asked(hook, "job_distinction", validation.distinction, alone, job) for hook in asked)
 
     def is_job_over_capacity(self, job: PodGroupInfo, tasks: Sequence[PodInfo]) -> CapacityVerdict:
         """Judge whether placing ``tasks`` would exceed what the job's queue allows."""
