@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
+from spinney.api.core import EVENT
 from spinney.api.struct import JSON
 from spinney.cli import main
 from spinney.sim import Cluster
@@ -30,6 +31,24 @@ def test_a_gang_that_fits_nowhere_is_explained(busy: ServedCluster) -> None:
     assert "podgang default/waits-0: pending" in answer.output
     assert "2 of 3 pods fit in rack" in answer.output
     assert "simulated" not in answer.output
+
+
+def test_events_tell_of_evictions(busy: ServedCluster) -> None:
+    """An eviction that only an event remembers stands in the history, with who did it and for whom."""
+    pod = {"apiVersion": "v1", "kind": "Pod", "namespace": "default", "name": "waits-0-worker-gone"}
+    event: JSON = {
+        "metadata": {"name": "waits-0-worker-gone.1", "namespace": "default"},
+        "involvedObject": pod,
+        "reason": "Preempted",
+        "message": "preempted for default/urgent",
+        "type": "Normal",
+        "source": {"component": "spinney-coscheduler"},
+        "lastTimestamp": "2026-01-01T00:00:00Z",
+    }
+    busy.call(lambda client: client.create(EVENT, event))
+
+    assert "Pod waits-0-worker-gone was evicted" in busy.spinney("why", "podgang/waits-0").output
+    assert "by spinney-coscheduler: preempted for default/urgent" in busy.spinney("why", "podgang/waits-0").output
 
 
 def test_a_set_is_answered_gang_by_gang(busy: ServedCluster) -> None:

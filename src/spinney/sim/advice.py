@@ -33,6 +33,7 @@ from spinney.runtime import Runtime
 from spinney.scheduler.config import SchedulerConfig
 from spinney.scheduler.framework.plugin import PluginRegistry
 from spinney.sim import history as history_of
+from spinney.sim.hearing import NOTHING_HEARD, Heard
 from spinney.sim.history import Said
 from spinney.sim.queue_table import QueueLine, queue_lines
 from spinney.sim.remedies import Findings, Remedy, remedies
@@ -77,7 +78,8 @@ class Answer(Struct, frozen=True, kw_only=True):
 class Advisor:
     """Answers questions about one snapshot. Mutable: the cycle is simulated when it is first needed.
 
-    At most ``best`` remedies are looked for in each answer; after ``patience`` seconds no more is tried.
+    At most ``best`` remedies are looked for in each answer; after ``patience`` seconds no more is tried. ``heard`` is
+    what the running cluster tells besides its objects.
     """
 
     def __init__(
@@ -89,8 +91,10 @@ class Advisor:
         registry: PluginRegistry | None = None,
         best: int = 3,
         patience: float | None = None,
+        heard: Heard = NOTHING_HEARD,
     ) -> None:
         self.snapshot = snapshot
+        self._heard = heard
         self._config, self._registry, self._runtime = config or matching_profile(snapshot), registry, runtime
         self._best, self._patience = best, patience
         self._spent = 0.0
@@ -294,6 +298,7 @@ class Advisor:
             state = next((word for word in _WORST_FIRST if word in by_status), "empty")
         if pending and not placeable:
             self._refused[namespace, subject] = pending
+        sentences += self._differences(pending)
         told = history_of.newest((*history_of.said_of_pods(pending), *said_of_group))
         repeated = told is not None and told.message in {condition_message(each) for each in explanations}
         if told is not None and placeable:
@@ -303,10 +308,29 @@ class Advisor:
             namespace=namespace,
             state=state,
             sentences=tuple(sentences),
-            history=(*history_of.evictions(records, self._now), *history_of.waits(records, self._now)),
+            history=(
+                *history_of.evictions(records, self._now),
+                *self._past_evictions(subject, namespace, records),
+                *history_of.waits(records, self._now),
+            ),
             recorded=() if told is None or repeated else (_recorded(told, self._now),),
             explanations=explanations,
         )
+
+    def _past_evictions(self, subject: str, namespace: str, records: Sequence[PodRecord]) -> list[str]:
+        """Return what events tell of evictions of the subject and of pods that its own have taken the place of."""
+        names = {subject.partition("/")[2], *(self._gang_of[each.key].name for each in records)}
+        names |= {clique for each in records if (clique := each.labels.get(POD_CLIQUE))}
+        events = [each for each in self._heard.events if each.metadata.namespace == namespace]
+        return history_of.past_evictions(events, names, self._now)
+
+    def _differences(self, pending: Sequence[PodRecord]) -> list[str]:
+        """Return where the running scheduler said otherwise about the gangs of pods that it places."""
+        if self._heard.refused is None or not self.snapshot.sees(NODE):
+            return []
+        gangs = {self._gang_of[each.key] for each in pending if self.simulation.serves(each)}
+        found = {each.gang: (each.message, each.explanation) for each in self.cycle.waiting}
+        return list(self._heard.differences(gangs, found))
 
     def _findings(self, pending: Sequence[PodRecord], say: Callable[[str], None]) -> Findings:
         """Return what would let the gang of the pods that wait start; of several gangs, the first."""

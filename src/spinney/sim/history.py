@@ -3,17 +3,20 @@
 All of it is read from the objects of a snapshot; nothing is simulated.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final, NamedTuple
 
 from spinney.api.conditions import find_condition
+from spinney.api.events import Event
 from spinney.api.grove_status import LastError
 from spinney.api.podgang import DISRUPTION_TARGET, PodGang
 from spinney.cluster.pods import PodRecord
 from spinney.cluster.statuses import PodStatus
 from spinney.explain.amounts import counted
 
+EVICTIONS: Final = ("Evict", "Preempted", "GangReleased")
+"""Reasons of events about pods that had to go: ours and KAI's, kube-scheduler's, and of gangs below their minimum."""
 _WAITING: Final = (PodStatus.PENDING, PodStatus.GATED)
 _BEGINNING: Final = datetime.min.replace(tzinfo=UTC)
 
@@ -70,6 +73,32 @@ def gang_eviction(gang: PodGang, now: datetime) -> list[str]:
     if condition is None or condition.status != "True":
         return []
     return [f"it was evicted{_ago(condition.last_transition_time, now)}: {condition.message or condition.reason}"]
+
+
+def past_evictions(events: Iterable[Event], names: Collection[str], now: datetime) -> list[str]:
+    """Return the newest eviction that events tell of objects called so, or of pods whose names begin so."""
+    about = [each for each in events if _is_about(each.involved_object.name, names)]
+    newest_first = sorted(about, key=lambda each: _moment(each) or _BEGINNING, reverse=True)
+    if not newest_first:
+        return []
+    last = newest_first[0]
+    alike = [each for each in about if each.message == last.message]
+    who = last.reporting_component or last.source.component
+    more = len(about) - len(alike)
+    before = f" (and {counted(more, 'earlier eviction')})" if more else ""
+    return [
+        f"{last.involved_object.kind} {last.involved_object.name} was evicted"
+        f"{_ago(_moment(last), now)} by {who}: {' '.join(last.message.split())}{before}"
+    ]
+
+
+def _is_about(name: str, names: Collection[str]) -> bool:
+    return name in names or any(name.startswith(f"{each}-") for each in names)
+
+
+def _moment(event: Event) -> datetime | None:
+    written = datetime.fromisoformat(event.event_time) if event.event_time else None
+    return event.last_timestamp or written or event.first_timestamp
 
 
 def failures(owners: Iterable[Any], now: datetime) -> list[str]:

@@ -1,14 +1,16 @@
 """``spinney why``: why something waits, and what would have to change."""
 
+import asyncio
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 import msgspec
 import structlog
 
+from spinney.api.events import Event
 from spinney.cli.clusters.choosing import ClusterChoice
 from spinney.cli.clusters.reading import print_unseen, snapshot_of
 from spinney.cli.settings.plugin_files import PluginText, session_policies
@@ -17,15 +19,22 @@ from spinney.cli.terminal.logs import log_to_stderr
 from spinney.cli.terminal.output import coloured, echo, print_data, progress
 from spinney.explain import as_text
 from spinney.explain.amounts import counted
+from spinney.gangs.tree import GangKey
+from spinney.kube.errors import Forbidden
 from spinney.runtime import Runtime
 from spinney.scheduler.config import InvalidConfiguration
 from spinney.scheduler.framework.plugin import UnknownPlugin
+from spinney.scheduler.process.endpoint import EXPLANATIONS, Refused
 from spinney.sim.advice import STARTS_ANYWAY, Advisor, Answer
+from spinney.sim.hearing import Heard, evictions, refused_by
 from spinney.sim.policies import with_policies
 from spinney.sim.queue_table import QueueLine
 from spinney.sim.remedies import Remedy
 from spinney.sim.subjects import AmbiguousSubject, NoSuchSubject, UnknownKind, find
 from spinney.sim.whatif import matching_profile
+
+if TYPE_CHECKING:
+    from spinney.cli.clusters.connecting import Connection
 
 _DEVELOPER = 7  # the verbosity at which plugins log the node sets they made
 
@@ -42,17 +51,32 @@ def why(
     verbose: bool,
     best: int,
     patience: float | None,
+    explanations: str | None,
     output: str,
 ) -> None:
     settings, policies = scheduler_settings(config), session_policies(plugins)
-    snapshot, here = snapshot_of(ClusterChoice(kubeconfig, context, namespace), from_file)
+    refused = _refused_by(explanations) if explanations is not None else None
+    events: list[Event] = []
+
+    async def read_events(connection: "Connection") -> None:
+        with suppress(Forbidden):  # evictions are then only told by conditions
+            events.extend(await evictions(connection.client, connection.namespace))
+
+    snapshot, here = snapshot_of(ClusterChoice(kubeconfig, context, namespace), from_file, also=read_events)
+    heard = Heard(events=tuple(events), refused=refused)
     settings, registry = with_policies(settings or matching_profile(snapshot), policies)
     if verbose:
         settings = msgspec.structs.replace(settings, verbosity=_DEVELOPER)
     try:
         with progress("simulating"), _developer_log(wanted=verbose) as logged:
             advisor = Advisor(
-                snapshot, settings, runtime=Runtime.system(), registry=registry, best=best, patience=patience
+                snapshot,
+                settings,
+                runtime=Runtime.system(),
+                registry=registry,
+                best=best,
+                patience=patience,
+                heard=heard,
             )
             found = find(snapshot, subject, here, queues=[line.name for line in advisor.queues])
             answer = advisor.reasons(found)
@@ -68,6 +92,19 @@ def why(
     if verbose:
         _print_developer_log(answer, logged)
     print_unseen(snapshot)
+
+
+def _refused_by(url: str) -> Mapping[GangKey, Refused]:
+    """Return what the last cycle of the scheduler at ``url`` refused."""
+    from spinney.dashboard.schedulers import RemoteScheduler, SchedulerUnreadable  # noqa: PLC0415 - an HTTP stack
+
+    try:
+        return refused_by(asyncio.run(RemoteScheduler(url.removesuffix(EXPLANATIONS)).read(EXPLANATIONS, {}, None)))
+    except (SchedulerUnreadable, ValueError) as error:
+        raise click.ClickException(
+            f"--explanations {url}: {error}; the scheduler answers this host on its metrics port, for example after "
+            "'kubectl port-forward deployment/spinney-scheduler 8080'"
+        ) from error
 
 
 def _print(advisor: Advisor, answer: Answer, indent: str) -> None:

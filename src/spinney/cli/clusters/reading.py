@@ -1,6 +1,6 @@
 """What a command reads: the chosen cluster, or a snapshot file that stands in for one."""
 
-from collections.abc import Iterable
+from collections.abc import Awaitable, Callable, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -16,8 +16,17 @@ if TYPE_CHECKING:
     from spinney.cli.clusters.connecting import Connection
 
 
-def snapshot_of(choice: ClusterChoice, from_file: Path | None) -> tuple[ClusterSnapshot, str | None]:
-    """Return a snapshot of the chosen cluster or file, and the namespace to look in; ``None`` is all of them."""
+async def _nothing_else(_: "Connection") -> None:
+    """Read nothing besides the snapshot."""
+
+
+def snapshot_of(
+    choice: ClusterChoice, from_file: Path | None, also: "Callable[[Connection], Awaitable[None]]" = _nothing_else
+) -> tuple[ClusterSnapshot, str | None]:
+    """Return a snapshot of the chosen cluster or file, and the namespace to look in; ``None`` is all of them.
+
+    ``also`` is called with the connection to a cluster, to read more from it.
+    """
     log_to_stderr()
     if from_file is not None:
         from spinney.sim.snapshot_files import UnreadableSnapshot, read_snapshot  # noqa: PLC0415 - a cluster is no file
@@ -38,6 +47,7 @@ def snapshot_of(choice: ClusterChoice, from_file: Path | None) -> tuple[ClusterS
                 source=connection.source,
                 on_kind=lambda resource: say(f"reading {resource} of {connection.source}"),
             )
+        await also(connection)
         return snapshot, connection.namespace
 
     return with_cluster(choice, use)

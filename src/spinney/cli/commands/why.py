@@ -44,6 +44,11 @@ from spinney.cli.options import (
     metavar="SECONDS",
     help="How long to try changes at most; what was found by then is shown.",
 )
+@click.option(
+    "--explanations",
+    metavar="URL",
+    help="The running scheduler's metrics endpoint: say where its last cycle and the simulation differ.",
+)
 @output_option("text", "json", "yaml")
 @with_body
 def why() -> None:

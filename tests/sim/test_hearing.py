@@ -1,0 +1,132 @@
+"""What a running cluster tells besides its objects stands in the answer: evictions, and a scheduler that differs."""
+
+import threading
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from pathlib import Path
+
+import msgspec
+import pytest
+from click.testing import CliRunner
+
+from spinney.api.events import Event, EventSource, ObjectReference
+from spinney.api.meta import ObjectMeta
+from spinney.cli import main
+from spinney.explain import Explanation, QueueReport
+from spinney.gangs.tree import GangKey
+from spinney.scheduler.process.endpoint import Refused
+from spinney.sim import Cluster
+from spinney.sim.hearing import Heard
+from spinney.sim.history import past_evictions
+from spinney.sim.snapshot_files import write_snapshot
+
+NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)
+GANG = GangKey("podgang", "default", "train")
+LIMIT = QueueReport(queue="team", rule="OverLimit", resource="nvidia.com/gpu", bound=8, used=8, requested=8)
+
+
+def an_event(name: str, message: str, *, minutes: int) -> Event:
+    """Return an event about a pod that had to go, so many minutes ago."""
+    return Event(
+        metadata=ObjectMeta(name=f"{name}.{minutes}", namespace="default"),
+        involved_object=ObjectReference(kind="Pod", namespace="default", name=name),
+        reason="Evict",
+        message=message,
+        source=EventSource(component="spinney-scheduler"),
+        last_timestamp=NOW - timedelta(minutes=minutes),
+    )
+
+
+def test_the_newest_eviction_is_told_of_pods_that_are_gone() -> None:
+    """Events outlive their pods: who evicted one, for whom and when is said though another has taken its place."""
+    events = [
+        an_event("train-w-x2x", "preempted for team/urgent", minutes=5),
+        an_event("train-w-abc", "reclaimed for research/big", minutes=60),
+        an_event("other-w-abc", "not ours", minutes=1),
+    ]
+
+    assert past_evictions(events, {"train-w"}, NOW) == [
+        "Pod train-w-x2x was evicted 5m ago by spinney-scheduler: preempted for team/urgent (and 1 earlier eviction)"
+    ]
+
+
+def test_the_moment_of_events_as_kube_scheduler_writes_them_is_read() -> None:
+    """Events of events.k8s.io have ``eventTime`` and nothing else."""
+    event = msgspec.structs.replace(
+        an_event("train-0", "Preempted by a pod on node n1", minutes=0),
+        last_timestamp=None,
+        event_time="2026-01-01T11:58:00.000000Z",
+        source=EventSource(),
+        reporting_component="default-scheduler",
+    )
+
+    assert past_evictions([event], {"train-0"}, NOW) == [
+        "Pod train-0 was evicted 2m ago by default-scheduler: Preempted by a pod on node n1"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("said", "simulated", "words"),
+    [
+        (Explanation(subject="default/train", queue=LIMIT), None, "refused default/train, and this simulation places"),
+        (None, Explanation(subject="default/train"), "did not refuse default/train, this simulation does"),
+        (
+            Explanation(subject="default/train", queue=LIMIT),
+            Explanation(subject="default/train"),
+            "gives another reason: the words of podgang",
+        ),
+        (
+            Explanation(subject="default/train", queue=LIMIT),
+            Explanation(subject="default/train", queue=msgspec.structs.replace(LIMIT, used=7)),
+            "",
+        ),
+    ],
+)
+def test_a_scheduler_that_says_otherwise_is_quoted(
+    said: Explanation | None, simulated: Explanation | None, words: str
+) -> None:
+    """Where the last cycle and the simulation differ in kind that is said, and why it may be; amounts may differ."""
+    refused = {GANG: Refused(*GANG, message="the words of podgang", explanation=said)} if said is not None else {}
+    found = {GANG: ("simulated words", simulated)} if simulated is not None else {}
+
+    told = " ".join(Heard(refused=refused).differences([GANG], found))
+
+    assert (words in told and "--config" in told) if words else not told
+
+
+@pytest.fixture
+def scheduler() -> Iterator[str]:
+    """The endpoint of a scheduler whose last cycle refused the gang because of its queue."""
+    body = msgspec.json.encode(
+        [Refused(*GANG, message="queue team is full", explanation=Explanation(subject="default/train", queue=LIMIT))]
+    )
+
+    class Endpoint(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self.send_response(200 if self.path.startswith("/explanations") else 404)
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, *_: object) -> None:
+            """Write nothing."""
+
+    with HTTPServer(("127.0.0.1", 0), Endpoint) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{server.server_port}"
+        server.shutdown()
+
+
+def test_why_reads_the_running_scheduler(tmp_path: Path, scheduler: str) -> None:
+    """``--explanations`` names the endpoint of a scheduler; a difference is said, and one that is not there too."""
+    cluster = Cluster("1x8")
+    cluster.gang("train", pods=2, gpus=8)
+    file = tmp_path / "snapshot.json.gz"
+    write_snapshot(cluster.snapshot(), file)
+
+    answer = CliRunner().invoke(main, ["why", "train", "--from", str(file), "--explanations", scheduler])
+    nobody = CliRunner().invoke(main, ["why", "train", "--from", str(file), "--explanations", "http://127.0.0.1:9"])
+
+    assert "the running scheduler gives another reason: queue team is full" in answer.output
+    assert nobody.exit_code == 1
+    assert "kubectl port-forward" in nobody.output
