@@ -1,0 +1,1 @@
+"""What suspended workloads cost that wait in queues."""
