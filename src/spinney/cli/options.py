@@ -248,6 +248,15 @@ def scheduler_config_option(command: _Decorated) -> _Decorated:
     )(command)
 
 
+def node_groups_option(command: _Decorated) -> _Decorated:
+    """Add ``--node-groups``, the kinds of nodes that could be added to the cluster."""
+    return click.option(
+        "--node-groups",
+        type=TEXT_FILE,
+        help="Kinds of nodes that could be added, as in 'spinney up -f'; count is how many at most.",
+    )(command)
+
+
 def plugin_option(command: _Decorated) -> _Decorated:
     """Add ``--plugin``, policies in files; the command gets ``plugins``, each as path, class and arguments."""
     return click.option(

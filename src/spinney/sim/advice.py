@@ -37,6 +37,7 @@ from spinney.sim.hearing import NOTHING_HEARD, Heard
 from spinney.sim.history import Said
 from spinney.sim.queue_table import QueueLine, queue_lines
 from spinney.sim.remedies import Findings, Remedy, remedies
+from spinney.sim.remedies.node_groups import AddableNodes
 from spinney.sim.snapshot import ClusterSnapshot
 from spinney.sim.subjects import Subject
 from spinney.sim.whatif import CycleOutcome, Simulation, Waiting, matching_profile
@@ -89,6 +90,7 @@ class Advisor:
         *,
         runtime: Runtime,
         registry: PluginRegistry | None = None,
+        node_groups: Sequence[AddableNodes] = (),
         best: int = 3,
         patience: float | None = None,
         heard: Heard = NOTHING_HEARD,
@@ -96,7 +98,7 @@ class Advisor:
         self.snapshot = snapshot
         self._heard = heard
         self._config, self._registry, self._runtime = config or matching_profile(snapshot), registry, runtime
-        self._best, self._patience = best, patience
+        self._best, self._patience, self._node_groups = best, patience, node_groups
         self._spent = 0.0
         self._refused: dict[tuple[str, str], Sequence[PodRecord]] = {}
         """Pods that would still wait, by the namespace and subject of the answer about them."""
@@ -352,6 +354,7 @@ class Advisor:
             runtime=self._runtime,
             registry=self._registry,
             explanation=explanation,
+            node_groups=self._node_groups,
             best=self._best,
             may_go_on=may_go_on,
             say=say,

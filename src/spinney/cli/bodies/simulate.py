@@ -15,16 +15,20 @@ from spinney.cli.clusters.choosing import DEFAULT_NAMESPACE, ClusterChoice
 from spinney.cli.clusters.reading import print_unseen, snapshot_of
 from spinney.cli.manifests.objects import Manifest, read
 from spinney.cli.settings.contenders import contenders
+from spinney.cli.settings.node_groups import node_groups_in
 from spinney.cli.settings.plugin_files import PluginText, session_policies
 from spinney.cli.terminal.output import columns, echo, print_data, progress, shortened
 from spinney.explain.amounts import counted
 from spinney.gangs.sources import podgang
 from spinney.gangs.tree import GangKey
 from spinney.runtime import Runtime
-from spinney.scheduler.config import InvalidConfiguration
-from spinney.scheduler.framework.plugin import UnknownPlugin
+from spinney.scheduler.config import InvalidConfiguration, SchedulerConfig
+from spinney.scheduler.framework.plugin import PluginRegistry, UnknownPlugin
 from spinney.sim.expanding import InvalidWorkload, Surroundings, expand
 from spinney.sim.faults import Faults, watching
+from spinney.sim.remedies import Remedy
+from spinney.sim.remedies.node_groups import AddableNodes
+from spinney.sim.remedies.search import nodes_to_add
 from spinney.sim.snapshot import ClusterSnapshot
 from spinney.sim.whatif import Outcome, Simulation, Waiting, differences, matching_profile
 
@@ -39,6 +43,8 @@ class Run:
     outcome: Outcome
     workloads: Mapping[GangKey, podgang.Workload]
     """What gangs were made for, where the grouper made them."""
+    nodes: Mapping[GangKey, Remedy]
+    """The nodes with which gangs would start that wait, where it was asked for."""
 
 
 def simulate(
@@ -47,6 +53,7 @@ def simulate(
     files: tuple[Path, ...],
     configs: tuple[Path, ...],
     plugins: tuple[PluginText, ...],
+    node_groups: Path | None,
     cycles: int,
     namespace: str | None,
     kubeconfig: Path | None,
@@ -57,7 +64,7 @@ def simulate(
         raise click.BadParameter("at most two configurations can be compared", param_hint="--config")
     if len(configs) == 2 and plugins:
         raise click.BadParameter("a plugin is compared with one configuration, not with two", param_hint="--plugin")
-    policies = session_policies(plugins)
+    policies, addable = session_policies(plugins), node_groups_in(node_groups)
     taken, here = snapshot_of(ClusterChoice(kubeconfig, context, namespace), snapshot)
     if taken.refused(NODE):
         raise click.ClickException(
@@ -78,7 +85,10 @@ def simulate(
             for name, config, registry in running:
                 say(f"simulating {name}")
                 simulation = Simulation(cluster, config, runtime=runtime, registry=registry)
-                runs.append(Run(name, simulation.run(cycles), workloads))
+                outcome = simulation.run(cycles)
+                say(f"adding nodes to {name}" if addable and outcome.waiting else f"simulating {name}")
+                nodes = _nodes_to_add(cluster, outcome, config, addable, runtime=runtime, registry=registry)
+                runs.append(Run(name, outcome, workloads, nodes))
     except (UnknownPlugin, InvalidConfiguration) as error:
         raise click.ClickException(str(error)) from error
     except Exception as error:
@@ -98,6 +108,32 @@ def simulate(
     print_unseen(taken)
     if faults:
         raise click.ClickException(_failures(faults))
+
+
+def _nodes_to_add(
+    cluster: ClusterSnapshot,
+    outcome: Outcome,
+    config: SchedulerConfig,
+    addable: Sequence[AddableNodes],
+    *,
+    runtime: Runtime,
+    registry: PluginRegistry | None,
+) -> dict[GangKey, Remedy]:
+    """Return the nodes with which each gang that waits would start, as the cluster is before the others have."""
+    found = {}
+    for waiting in outcome.waiting if addable else ():
+        remedy = nodes_to_add(
+            cluster,
+            waiting.gang,
+            config,
+            addable,
+            runtime=runtime,
+            registry=registry,
+            explanation=waiting.explanation,
+        )
+        if remedy is not None:
+            found[waiting.gang] = remedy
+    return found
 
 
 def _failures(faults: Faults) -> str:
@@ -156,6 +192,9 @@ def _print_run(run: Run, *, wide: bool, named: bool) -> None:
         return
     rows = [_row(gang, run, waiting.get(gang), wide=wide) for gang in sorted(gangs)]
     echo(columns(["GANG", "KIND", "PLACED", "PENDING", "WHERE, OR WHY NOT"], rows))
+    for gang, remedy in run.nodes.items():
+        name = run.workloads[gang].name if gang in run.workloads else gang.name
+        echo(f"{name} would start: {remedy.text}")
     for eviction in outcome.evictions:
         for_whom = f" for {eviction.beneficiary}" if eviction.beneficiary is not None else ""
         echo(f"evicted: {eviction.pod} from {eviction.node}{for_whom}")
@@ -221,6 +260,7 @@ def _run_data(run: Run) -> dict[str, Any]:
                 "pods": [str(pod) for pod in each.pods],
                 "message": each.message,
                 "explanation": each.explanation,
+                "nodesToAdd": run.nodes.get(each.gang),
             }
             for each in outcome.waiting
         ],

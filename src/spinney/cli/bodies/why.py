@@ -13,6 +13,7 @@ import structlog
 from spinney.api.events import Event
 from spinney.cli.clusters.choosing import ClusterChoice
 from spinney.cli.clusters.reading import print_unseen, snapshot_of
+from spinney.cli.settings.node_groups import node_groups_in
 from spinney.cli.settings.plugin_files import PluginText, session_policies
 from spinney.cli.settings.session import scheduler_settings
 from spinney.cli.terminal.logs import log_to_stderr
@@ -48,6 +49,7 @@ def why(
     from_file: Path | None,
     config: Path | None,
     plugins: tuple[PluginText, ...],
+    node_groups: Path | None,
     verbose: bool,
     best: int,
     patience: float | None,
@@ -55,6 +57,7 @@ def why(
     output: str,
 ) -> None:
     settings, policies = scheduler_settings(config), session_policies(plugins)
+    addable = node_groups_in(node_groups)
     refused = _refused_by(explanations) if explanations is not None else None
     events: list[Event] = []
 
@@ -74,6 +77,7 @@ def why(
                 settings,
                 runtime=Runtime.system(),
                 registry=registry,
+                node_groups=addable,
                 best=best,
                 patience=patience,
                 heard=heard,

@@ -8,6 +8,7 @@ from spinney.cli.options import (
     argument,
     cluster_options,
     namespace_option,
+    node_groups_option,
     output_option,
     plugin_option,
     with_body,
@@ -30,6 +31,7 @@ from spinney.cli.options import (
     help="Scheduler configuration; with two, the difference between them is shown.",
 )
 @plugin_option
+@node_groups_option
 @click.option(
     "--cycles",
     type=click.IntRange(1),

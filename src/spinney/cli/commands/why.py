@@ -8,6 +8,7 @@ from spinney.cli.options import (
     cluster_options,
     from_option,
     namespace_option,
+    node_groups_option,
     output_option,
     plugin_option,
     scheduler_config_option,
@@ -27,6 +28,7 @@ from spinney.cli.options import (
 @from_option
 @scheduler_config_option
 @plugin_option
+@node_groups_option
 @click.option("-v", "--verbose", is_flag=True, help="Add what scheduler developers want to see: node sets.")
 @click.option(
     "--best",

@@ -13,10 +13,10 @@ from spinney.cluster.requests import requested
 from spinney.explain.amounts import counted
 from spinney.sim.remedies.change import Change, Price
 from spinney.sim.remedies.lever import Chosen, Lever, some
+from spinney.sim.remedies.node_groups import GPU, AddableNodes
 from spinney.sim.remedies.situation import OF_THE_NODE, Situation, is_ready, taint_word
 from spinney.sim.snapshot import ClusterSnapshot
 
-GPU: Final = "nvidia.com/gpu"
 _HOSTNAME: Final = "kubernetes.io/hostname"
 _KINDS: Final = 3
 """How many kinds of nodes are tried to be added."""
@@ -31,12 +31,21 @@ def node_levers(situation: Situation) -> Iterator[Lever]:
 
 
 def added_node_levers(situation: Situation) -> Iterator[Lever]:
-    """Yield a lever for each kind of node that could be added, smallest first: where the gang nearly fits, or anew."""
-    kinds = _node_kinds(situation)
-    for like in kinds[:_KINDS]:
-        if situation.nearest is not None:
-            yield _adding(situation, like, situation.nearest)
-        yield _adding(situation, like, None)
+    """Yield a lever for each kind of node that could be added, smallest first: where the gang nearly fits, or anew.
+
+    The kinds are those that somebody has written down, else those of nodes that are there.
+    """
+    for group in situation.node_groups:
+        yield from _adding_here_or_anew(situation, group.like, group)
+    if not situation.node_groups:
+        for like in _node_kinds(situation)[:_KINDS]:
+            yield from _adding_here_or_anew(situation, like, None)
+
+
+def _adding_here_or_anew(situation: Situation, like: Node, group: AddableNodes | None) -> Iterator[Lever]:
+    if situation.nearest is not None:
+        yield _adding(situation, like, situation.nearest, group)
+    yield _adding(situation, like, None, group)
 
 
 def _uncordon(situation: Situation) -> Iterator[Lever]:
@@ -137,8 +146,13 @@ def _label(situation: Situation) -> Iterator[Lever]:
         yield _over_nodes("label", names, labelled, describe)
 
 
-def _adding(situation: Situation, like: Node, near: Mapping[str, str] | None) -> Lever:
-    """Return the lever that adds nodes like ``like``: with the topology labels ``near``, or in a new domain."""
+def _adding(
+    situation: Situation, like: Node, near: Mapping[str, str] | None, group: AddableNodes | None = None
+) -> Lever:
+    """Return the lever that adds nodes like ``like``: with the topology labels ``near``, or in a new domain.
+
+    Of a ``group`` there are no more than it has.
+    """
     labels = {key: text for key, text in like.metadata.labels.items() if key not in (_HOSTNAME, *situation.level_keys)}
     domain = dict(near) if near is not None else dict.fromkeys(situation.level_keys, "new")
     gpus = value(like.status.allocatable.get(GPU, 0))
@@ -147,6 +161,8 @@ def _adding(situation: Situation, like: Node, near: Mapping[str, str] | None) ->
         finest = situation.required_key
         level = finest.rpartition("/")[2]
         where = f" in {level} {domain[finest]}" if near is not None and finest in domain else f" in a new {level}"
+
+    word = f"of kind {group.kind}" if group is not None else f"like {like.metadata.name}"
 
     def node(number: int) -> Node:
         name = f"new-{like.metadata.name}-{number}"
@@ -163,7 +179,7 @@ def _adding(situation: Situation, like: Node, near: Mapping[str, str] | None) ->
         amount = f" ({counted(gpus, 'GPU')} each)" if gpus else ""
         return Change(
             lever="nodes",
-            text=f"add {counted(len(chosen), 'node')} like {like.metadata.name}{amount}{where}",
+            text=f"add {counted(len(chosen), 'node')} {word}{amount}{where}",
         )
 
     per_node = _per_node(situation, like)
@@ -173,7 +189,7 @@ def _adding(situation: Situation, like: Node, near: Mapping[str, str] | None) ->
     missing = needed if anew or situation.short_of is None else situation.short_of
     return Lever(
         name="nodes",
-        size=-(-situation.pending // per_node),
+        size=min(-(-situation.pending // per_node), group.most if group is not None else situation.pending),
         apply=apply,
         describe=describe,
         price=lambda chosen: Price(nodes=len(chosen), gpus=gpus * len(chosen)),

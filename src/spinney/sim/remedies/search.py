@@ -11,6 +11,7 @@ from spinney.scheduler.config import SchedulerConfig
 from spinney.scheduler.framework.plugin import PluginRegistry
 from spinney.sim.remedies.change import Price, Remedy, patches_between
 from spinney.sim.remedies.lever import Chosen, Lever
+from spinney.sim.remedies.node_groups import AddableNodes
 from spinney.sim.remedies.nodes import added_node_levers, node_levers
 from spinney.sim.remedies.others import end_lever, wait_lever
 from spinney.sim.remedies.queues import queue_levers
@@ -88,13 +89,14 @@ def remedies(
     runtime: Runtime,
     registry: PluginRegistry | None = None,
     explanation: Explanation | None = None,
+    node_groups: Sequence[AddableNodes] = (),
     best: int = 3,
     may_go_on: Callable[[], bool] = lambda: True,
     say: Callable[[str], None] = lambda _: None,
 ) -> Findings:
     """Return changes after which ``gang`` starts, each tried; ``may_go_on`` may end the search early.
 
-    ``say`` is told what is being tried.
+    ``node_groups`` are the kinds of nodes that could be added, ``say`` is told what is being tried.
     """
     trial = Trial(gang=gang, snapshot=snapshot, config=config, runtime=runtime, registry=registry)
     search = _Search(trial=trial, snapshot=snapshot, may_go_on=may_go_on, say=say)
@@ -108,6 +110,7 @@ def remedies(
         simulation=Simulation(snapshot, config, runtime=runtime, registry=registry),
         key=gang,
         explanation=explanation,
+        node_groups=node_groups,
     )
     levers = list(_levers(situation))
     alone = [(lever, chosen) for lever in levers if (chosen := _enough(search, lever)) is not None]
@@ -117,6 +120,32 @@ def remedies(
         found += _together(search, [lever for lever in levers if lever not in enough])
     ordered = sorted(found, key=lambda each: (len(each.changes), each.price.total))
     return Findings(remedies=tuple(ordered[:best]), tried=search.tried, complete=search.complete)
+
+
+def nodes_to_add(
+    snapshot: ClusterSnapshot,
+    gang: GangKey,
+    config: SchedulerConfig | None,
+    node_groups: Sequence[AddableNodes],
+    *,
+    runtime: Runtime,
+    registry: PluginRegistry | None = None,
+    explanation: Explanation | None = None,
+) -> Remedy | None:
+    """Return the fewest nodes of one kind with which ``gang`` starts, tried; ``None`` if no kind has enough of them."""
+    situation = Situation(
+        snapshot=snapshot,
+        simulation=Simulation(snapshot, config, runtime=runtime, registry=registry),
+        key=gang,
+        explanation=explanation,
+        node_groups=node_groups,
+    )
+    trial = Trial(gang=gang, snapshot=snapshot, config=config, runtime=runtime, registry=registry)
+    search = _Search(trial=trial, snapshot=snapshot, may_go_on=lambda: True)
+    levers = list(added_node_levers(situation)) if node_groups else []
+    enough = [(lever, chosen) for lever in levers if (chosen := _enough(search, lever)) is not None]
+    found = [_remedy(search, _smallest(search, [pulled])) for pulled in enough]
+    return min(found, key=lambda each: each.price.total, default=None)
 
 
 def _levers(situation: Situation) -> Iterator[Lever]:

@@ -15,6 +15,7 @@ from spinney.cluster.statuses import PodStatus
 from spinney.explain import Explanation
 from spinney.gangs.tree import Gang, GangKey, Member
 from spinney.scheduler.topology.levels import Topology
+from spinney.sim.remedies.node_groups import AddableNodes
 from spinney.sim.snapshot import ClusterSnapshot, identity, resource_of
 from spinney.sim.whatif import Simulation
 
@@ -30,6 +31,8 @@ class Situation:
     simulation: Simulation
     key: GangKey
     explanation: Explanation | None = None
+    node_groups: Sequence[AddableNodes] = ()
+    """The kinds of nodes that could be added; empty: nobody has said."""
 
     @cached_property
     def members(self) -> list[PodRecord]:

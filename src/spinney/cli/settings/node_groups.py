@@ -1,0 +1,18 @@
+"""The kinds of nodes that could be added, read from a file."""
+
+from pathlib import Path
+
+import click
+
+from spinney.nodes import ClusterSpec, InvalidClusterSpec
+from spinney.sim.remedies.node_groups import AddableNodes, addable
+
+
+def node_groups_in(path: Path | None) -> tuple[AddableNodes, ...]:
+    """Return the kinds of nodes that a file describes; none without a file."""
+    if path is None:
+        return ()
+    try:
+        return addable(ClusterSpec.load(path))
+    except InvalidClusterSpec as error:
+        raise click.ClickException(str(error)) from error

@@ -1,0 +1,48 @@
+"""Kinds of nodes that could be added to a cluster: the node groups of its autoscaler, as somebody wrote them down."""
+
+from dataclasses import dataclass
+from typing import Final
+
+import msgspec
+
+from spinney.api.core import Node
+from spinney.api.quantity import value
+from spinney.api.struct import convert
+from spinney.nodes import ClusterSpec, NodeGroup
+
+GPU: Final = "nvidia.com/gpu"
+
+
+@dataclass(frozen=True)
+class AddableNodes:
+    """One kind: what it is called, what a node of it is like, and how many could be added."""
+
+    kind: str
+    like: Node
+    most: int
+
+    @property
+    def gpus(self) -> int:
+        """Return how many GPUs a node has."""
+        return value(self.like.status.allocatable.get(GPU, 0))
+
+
+def addable(described: ClusterSpec) -> tuple[AddableNodes, ...]:
+    """Return the groups of a cluster description as kinds of nodes, those with fewest GPUs first."""
+    kinds = [_kind(group) for group in described.nodes if group.count]
+    return tuple(sorted(kinds, key=lambda each: (each.gpus, each.kind)))
+
+
+def _kind(group: NodeGroup) -> AddableNodes:
+    """Return a group as a kind; it is called like the group, without the number."""
+    kind, first = group.name.partition("{")[0].rstrip("-."), next(iter(group.nodes()))
+    manifest = {
+        "metadata": {"name": kind, "labels": dict(first.labels)},
+        "spec": {"taints": [msgspec.to_builtins(taint) for taint in first.taints]},
+        "status": {
+            "capacity": dict(first.capacity),
+            "allocatable": dict(first.allocatable),
+            "conditions": [{"type": "Ready", "status": "True"}],
+        },
+    }
+    return AddableNodes(kind, convert(Node, manifest), group.count)
