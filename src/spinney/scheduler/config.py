@@ -60,7 +60,9 @@ DEFAULT_PLUGINS: Final = (
     "minruntime",
     "topology",
 )
-DEFAULT_ACTIONS: Final = ("allocate", "consolidation", "reclaim", "preempt", "stalegangeviction")
+KAI_ACTIONS: Final = ("allocate", "consolidation", "reclaim", "preempt", "stalegangeviction")
+"""The actions of the profile that decides as KAI does."""
+DEFAULT_ACTIONS: Final = ("allocate", "consolidation", "reclaim", "preempt", "relocation", "stalegangeviction")
 
 _SHARD_PRIORITIES: Final = {
     "predicates": 1900,
@@ -255,6 +257,7 @@ class SchedulerConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_
             **dict.fromkeys(_NOT_IN_KAI, False),
             "move_again_seconds": 0.0,
             "plugins": tuple(PluginOption(name) for name in KAI_PLUGINS),
+            "actions": KAI_ACTIONS,
         }
         return cls(**{**own, **changes})
 

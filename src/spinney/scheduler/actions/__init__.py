@@ -8,6 +8,7 @@ from spinney.scheduler.actions.allocate import Allocate
 from spinney.scheduler.actions.consolidation import Consolidation
 from spinney.scheduler.actions.preempt import Preempt
 from spinney.scheduler.actions.reclaim import Reclaim
+from spinney.scheduler.actions.relocation import Relocation
 from spinney.scheduler.actions.stale_gangs import StaleGangEviction
 from spinney.scheduler.framework.session import Session
 
@@ -26,6 +27,7 @@ BUILT_IN_ACTIONS: Final[Mapping[str, Action]] = MappingProxyType(
         "consolidation": Consolidation(),
         "reclaim": Reclaim(),
         "preempt": Preempt(),
+        "relocation": Relocation(),
         "stalegangeviction": StaleGangEviction(),
     }
 )

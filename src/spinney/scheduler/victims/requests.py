@@ -123,7 +123,7 @@ def _chosen(session: Session, standing: Mapping[GangKey, Requests]) -> tuple[lis
     asking = {each.beneficiary for each in session.evictions if graces[each.gang]} | standing.keys()
     going, asked = [], []
     for each in session.evictions:
-        if each.beneficiary is None or each.beneficiary not in asking:
+        if each.beneficiary is None or each.beneficiary not in asking or each.beneficiary == each.gang:
             going.append(each)
             continue
         found = request(
