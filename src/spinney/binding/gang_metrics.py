@@ -73,7 +73,7 @@ class GangMetrics:
         self._victims = Counter(
             "spinney_victims",
             "Pods that were evicted, by their queue and by what asked for it: an action of the session scheduler "
-            "(preempt, reclaim, consolidation, stalegangeviction), `release` of a part-bound gang.",
+            "(preempt, reclaim, consolidation, relocation, stalegangeviction), `release` of a part-bound gang.",
             ["queue", "reason"],
             registry=registry,
         )

@@ -34,7 +34,11 @@ class Relocation:
 
     def execute(self, session: Session) -> None:
         """Move the broken gangs that nothing else could help."""
-        broken = [job for job in pending_jobs(session, recorded=False) if _is_stranded(session, job)]
+        refused = _refused_in_part(session)
+        if not refused:
+            return
+        waiting = pending_jobs(session, recorded=False)
+        broken = [job for job in waiting if job.key in refused and _is_stranded(job)]
         if not broken:
             return
         followers = _followers(session)
@@ -43,9 +47,15 @@ class Relocation:
                 _move(session, [job, *followers.get(job.key, ())])
 
 
-def _is_stranded(session: Session, job: PodGroupInfo) -> bool:
-    """Tell whether a gang has pods on nodes, too few of them, and was refused room for the rest in this session."""
-    if job.key not in session.fit_errors or job.has_pipelined or job.is_gang_satisfied:
+def _refused_in_part(session: Session) -> set[GangKey]:
+    """Return the gangs that were refused room in this session for some of their pods only."""
+    gangs = session.snapshot.gangs.gangs
+    return {key for key in session.fit_errors if key in gangs and gangs[key].pending < len(gangs[key].pods)}
+
+
+def _is_stranded(job: PodGroupInfo) -> bool:
+    """Tell whether a gang has pods on nodes, too few of them, and none on their way."""
+    if job.has_pipelined or job.is_gang_satisfied:
         return False
     placed = [task for task in job.tasks if task.status in ACTIVE_ALLOCATED]
     return bool(placed) and not any(map(is_just_bound, placed))
