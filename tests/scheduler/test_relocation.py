@@ -88,6 +88,16 @@ def test_a_gang_that_waits_for_a_pod_that_goes_stays() -> None:
     assert [pipeline.node for pipeline in session.pipelines] == ["r0n2"]
 
 
+def test_a_gang_that_may_lie_anywhere_is_not_moved() -> None:
+    """Without a required domain there is none to leave; to shuffle its own pods would restart them for nothing."""
+    inventory = a_hall(2)
+    gang = a_gang("train", minimum=2)
+    pods = [a_pod("train-0", gang="train", gpus=1, node="r0n0"), a_pod("train-1", gang="train", gpus=1)]
+    put_gang(inventory, gang, pods)
+    inventory.apply(a_pod("other", gpus=1, node="r0n1"))
+    assert not cycle(inventory).evictions
+
+
 def test_the_profile_that_imitates_kai_moves_nobody() -> None:
     """KAI has no such action."""
     inventory = a_hall(2, 3)
