@@ -144,6 +144,34 @@ def test_new_nodes_are_wanted_somewhere_only_where_a_level_is_required(runtime: 
     assert not any(" in a new " in text or " in rack" in text for text in adding)
 
 
+def test_a_workload_that_is_in_the_way_is_restarted_elsewhere(runtime: Runtime) -> None:
+    """Where two workloads each hold half of a node and may not be evicted, restarting one of them makes room."""
+    cluster = Cluster("2x8")
+    cluster.submit(manifest("scheduling.k8s.io/v1", "PriorityClass", "build", None) | {"value": 125})
+    for name in ("left", "filler", "right"):
+        cluster.gang(name, gpus=4, priority_class="build")
+        cluster.step()
+    cluster.delete("filler")
+    cluster.gang("train", gpus=8)
+    _, found = found_for(cluster.snapshot(), "train", runtime)
+
+    (moving,) = [each for each in found.remedies if each.changes[0].lever == "move"]
+    assert moving.text == "restart default/left, which finds room on other nodes"
+    assert moving.changes[0].command == "kubectl delete pods -n default left-0"
+    assert moving.price.moved == ("default/left",)
+
+
+def test_nothing_is_restarted_that_would_not_run_again(runtime: Runtime) -> None:
+    """A workload whose place the gang would take, and that has no other, is only ever said to be ended."""
+    cluster = Cluster("1x8")
+    cluster.submit(manifest("scheduling.k8s.io/v1", "PriorityClass", "build", None) | {"value": 125})
+    cluster.gang("left", gpus=4, priority_class="build")
+    cluster.step()
+    cluster.gang("train", gpus=8)
+
+    assert not any("restart" in text for text in texts(cluster, "train", runtime))
+
+
 def test_a_gang_that_starts_by_itself_is_told_so(runtime: Runtime) -> None:
     """A gang that only waits for evictions under way needs no change."""
     cluster = Cluster("2x8")
@@ -302,6 +330,10 @@ def a_gang(chance: random.Random, name: str, family: str, *, plain: bool = False
         )
         for each in members
     ]
+    if plain and chance.random() < 0.5:
+        owner = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": name, "uid": name, "controller": True}
+        for pod in pods:
+            pod["metadata"]["ownerReferences"] = [owner]
     return [*([group] if group else []), *pods]
 
 

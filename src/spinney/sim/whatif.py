@@ -310,18 +310,7 @@ class Simulation:
         """Make a new pod in the place of one that is gone, if it has a controller that would."""
         if record.pod.metadata.controller is None:
             return
-        labels = {key: value for key, value in record.labels.items() if not key.startswith(GPU_GROUP_LABEL)}
-        self._change(
-            record.pod,
-            metadata={
-                "labels": labels,
-                "uid": self.runtime.uid(),
-                "creation_timestamp": self.runtime.clock.now(),
-                "deletion_timestamp": None,
-            },
-            spec={"node_name": ""},
-            status={"phase": "Pending", "conditions": (), "start_time": None},
-        )
+        self.inventory.apply(made_anew(record.pod, self.runtime))
 
     def _change(self, pod: Pod, **parts: Mapping[str, object]) -> None:
         self.inventory.apply(_changed(pod, **parts))
@@ -353,6 +342,21 @@ class Simulation:
                 gated.setdefault((self.gang_of(record), names), []).append(record.key)
         for (gang, names), pods in gated.items():
             yield Waiting(gang=gang, pods=tuple(pods), message=f"gated by {', '.join(names)}")
+
+
+def made_anew(pod: Pod, runtime: Runtime) -> Pod:
+    """Return the pod that a controller makes in the place of ``pod``: pending, and on no node."""
+    return _changed(
+        pod,
+        metadata={
+            "labels": {k: text for k, text in pod.metadata.labels.items() if not k.startswith(GPU_GROUP_LABEL)},
+            "uid": runtime.uid(),
+            "creation_timestamp": runtime.clock.now(),
+            "deletion_timestamp": None,
+        },
+        spec={"node_name": ""},
+        status={"phase": "Pending", "conditions": (), "start_time": None},
+    )
 
 
 def _changed(pod: Pod, **parts: Mapping[str, object]) -> Pod:

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from spinney.api.core import Pod
 from spinney.api.merge_patch import merge_patch
 from spinney.api.resource import Resource
 from spinney.api.struct import JSON, Struct, to_json
@@ -29,6 +30,8 @@ class Price(Struct, frozen=True, kw_only=True):
     """GPUs on nodes to add, or held by what is ended or evicted."""
     ended: tuple[str, ...] = ()
     """Workloads that somebody would have to end."""
+    moved: tuple[str, ...] = ()
+    """Workloads that would be restarted on other nodes."""
     evicted: tuple[str, ...] = ()
     """Pods that the scheduler would evict once the change is made."""
     delayed: tuple[str, ...] = ()
@@ -37,7 +40,8 @@ class Price(Struct, frozen=True, kw_only=True):
     @property
     def total(self) -> tuple[int, int, int]:
         """Return what to sort by: disturbed workloads, nodes, GPUs."""
-        return len(self.ended) + len(self.evicted) + len(self.delayed), self.nodes, self.gpus
+        disturbed = len(self.ended) + len(self.moved) + len(self.evicted) + len(self.delayed)
+        return disturbed, self.nodes, self.gpus
 
 
 class Change(Struct, frozen=True, kw_only=True):
@@ -66,13 +70,18 @@ def patches_between(before: ClusterSnapshot, after: ClusterSnapshot) -> tuple[Pa
     """Return what turns the objects of one snapshot into those of another."""
     found = []
     for resource, name, old, new in differing(before, after):
-        if new is None:
+        if new is None or _is_restarted(old, new):
             found.append(_patch(resource, name, delete=True))
         elif old is None:
             found.append(_patch(resource, name, create=to_json(new)))
         elif merge := merge_patch(to_json(old), to_json(new)):
             found.append(_patch(resource, name, merge=merge))
     return tuple(found)
+
+
+def _is_restarted(old: Any, new: Any) -> bool:
+    """Tell whether a pod is to give up its node: that is done by deleting it, and its controller makes another."""
+    return isinstance(old, Pod) and bool(old.spec.node_name) and not new.spec.node_name
 
 
 def _patch(resource: Resource, name: tuple[str | None, str], **what: Any) -> Patch:

@@ -1,8 +1,9 @@
 """A lever: one kind of change in many strengths, from the smallest to all of it."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 
+from spinney.gangs.tree import GangKey
 from spinney.sim.remedies.change import Change, Price
 from spinney.sim.snapshot import ClusterSnapshot
 
@@ -24,6 +25,8 @@ class Lever:
     """Return the cluster with the chosen elements changed."""
     describe: Callable[[Chosen], Change]
     price: Callable[[Chosen], Price] = lambda _: Price()
+    restarts: Callable[[Chosen], Collection[GangKey]] = lambda _: ()
+    """Return the other gangs that give up their nodes and have to find new ones: all of their pods."""
     ordered: bool = False
     likely: int | None = None
     """How many elements are probably enough, by arithmetic; the search begins there and does not rely on it."""

@@ -1,4 +1,4 @@
-"""Levers over other workloads: end some of them, or wait for those whose end is known."""
+"""Levers over other workloads: wait for those whose end is known, restart some elsewhere, or end some."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -10,13 +10,19 @@ from spinney.cluster.pods import PodRecord
 from spinney.cluster.statuses import ACTIVE_ALLOCATED
 from spinney.explain.amounts import counted
 from spinney.gangs.tree import GangKey
+from spinney.runtime import Runtime
 from spinney.sim.remedies.change import Change, Price
 from spinney.sim.remedies.lever import Chosen, Lever, some
 from spinney.sim.remedies.situation import Situation
 from spinney.sim.snapshot import ClusterSnapshot, identity
+from spinney.sim.whatif import made_anew
 
 _AT_MOST: Final = 256
 """How many workloads are considered."""
+_MOVED: Final = 32
+"""How many workloads are considered to be restarted."""
+_NAMED: Final = 8
+"""Up to so many pods are named in a command."""
 _SYSTEM: Final = frozenset({"kube-system", "kube-public", "kube-node-lease"})
 
 
@@ -58,6 +64,52 @@ def wait_lever(situation: Situation) -> Iterator[Lever]:
         describe=describe,
         ordered=True,
     )
+
+
+def move_lever(situation: Situation) -> Iterator[Lever]:
+    """Yield the lever that restarts other workloads, which then find room elsewhere."""
+    movable = [
+        each
+        for each in _holders(situation)
+        if all(record.pod.metadata.controller is not None for record in each.pods) and not each.ends
+    ]
+    movable.sort(key=lambda each: (not each.near, each.gpus, each.priority, each.key))
+    movable = movable[:_MOVED]
+    if not movable:
+        return
+
+    def describe(chosen: Chosen) -> Change:
+        picked = [movable[each] for each in chosen]
+        pods = [record for each in picked for record in each.pods]
+        namespaces = {record.namespace for record in pods}
+        names = " ".join(record.name for record in pods)
+        return Change(
+            lever="move",
+            text=f"restart {some([each.name for each in picked])}, which finds room on other nodes",
+            command=f"kubectl delete pods -n {pods[0].namespace} {names}"
+            if len(namespaces) == 1 and len(pods) <= _NAMED
+            else "",
+        )
+
+    def price(chosen: Chosen) -> Price:
+        picked = [movable[each] for each in chosen]
+        return Price(moved=tuple(each.name for each in picked), gpus=sum(each.gpus for each in picked))
+
+    yield Lever(
+        name="move",
+        size=len(movable),
+        apply=lambda snapshot, chosen: _restarted(
+            snapshot, [movable[each] for each in chosen], situation.simulation.runtime
+        ),
+        describe=describe,
+        price=price,
+        restarts=lambda chosen: [movable[each].key for each in chosen],
+    )
+
+
+def _restarted(snapshot: ClusterSnapshot, picked: Iterable[_Workload], runtime: Runtime) -> ClusterSnapshot:
+    names = {(record.namespace, record.name) for each in picked for record in each.pods}
+    return snapshot.with_objects(made_anew(pod, runtime) for pod in snapshot.pods if identity(pod) in names)
 
 
 def end_lever(situation: Situation) -> Iterator[Lever]:

@@ -13,7 +13,7 @@ from spinney.sim.remedies.change import Price, Remedy, patches_between
 from spinney.sim.remedies.lever import Chosen, Lever
 from spinney.sim.remedies.node_groups import AddableNodes
 from spinney.sim.remedies.nodes import added_node_levers, node_levers
-from spinney.sim.remedies.others import end_lever, wait_lever
+from spinney.sim.remedies.others import end_lever, move_lever, wait_lever
 from spinney.sim.remedies.queues import queue_levers
 from spinney.sim.remedies.situation import Situation
 from spinney.sim.remedies.trial import Fate, Trial
@@ -65,7 +65,8 @@ class _Search:
             self.tried += 1
             names = dict.fromkeys(lever.name for lever, _ in pulled)
             self.say(f"trying changes: {', and '.join(names) or 'none'} ({self.tried} tried)")
-            self._known[name] = self.trial.run(self.changed(pulled))
+            restarted = [gang for lever, chosen in pulled for gang in lever.restarts(chosen)]
+            self._known[name] = self.trial.run(self.changed(pulled), restarted)
         return self._known[name]
 
     def changed(self, pulled: Sequence[tuple[Lever, Chosen]]) -> ClusterSnapshot:
@@ -156,6 +157,7 @@ def _levers(situation: Situation) -> Iterator[Lever]:
     yield from wait_lever(situation)
     yield from minimum_lever(situation)
     yield from added_node_levers(situation)
+    yield from move_lever(situation)
     yield from end_lever(situation)
 
 
@@ -263,6 +265,7 @@ def _remedy(search: _Search, pulled: Sequence[tuple[Lever, Chosen]]) -> Remedy:
         nodes=sum(each.nodes for each in prices),
         gpus=sum(each.gpus for each in prices) + (fate.gpus if gained else 0),
         ended=tuple(name for each in prices for name in each.ended),
+        moved=tuple(name for each in prices for name in each.moved),
         evicted=tuple(sorted(gained)),
         delayed=tuple(sorted(map(str, delayed))),
     )

@@ -1,6 +1,7 @@
 """Whether a gang starts on a changed cluster: the production schedulers are run on it until they settle."""
 
 from collections import Counter
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -53,9 +54,12 @@ class Trial:
     """The gang has its minimum: what counts is that none of its pods waits."""
     _idle: Simulation | None = field(default=None, init=False)
 
-    def run(self, changed: ClusterSnapshot) -> Fate:
-        """Return what becomes of the gang on ``changed``, which was made from the snapshot."""
-        return self._without_effect(changed) or self._settled(changed)
+    def run(self, changed: ClusterSnapshot, restarted: Iterable[GangKey] = ()) -> Fate:
+        """Return what becomes of the gang on ``changed``, which was made from the snapshot.
+
+        It counts as started only if all pods of the gangs that are ``restarted`` for it run again.
+        """
+        return self._without_effect(changed) or self._settled(changed, restarted)
 
     def _without_effect(self, changed: ClusterSnapshot) -> Fate | None:
         """Return what becomes of the gang if nothing at all is decided; ``None`` if something is."""
@@ -87,7 +91,7 @@ class Trial:
         config = msgspec.structs.replace(self.config, explain=False) if self.config is not None else None
         return Simulation(snapshot, config, runtime=self.runtime, registry=self.registry)
 
-    def _settled(self, changed: ClusterSnapshot) -> Fate:
+    def _settled(self, changed: ClusterSnapshot, restarted: Iterable[GangKey]) -> Fate:
         """Return what becomes of the gang once the schedulers have nothing more to decide."""
         simulation = self._simulated(changed)
         before = {record.key: record.request.gpus for record in simulation.inventory.cluster.pods() if record.node}
@@ -102,8 +106,9 @@ class Trial:
             if not outcome.changed and not released:
                 break
         starts, waits = progress(simulation, self.gang)
+        run_again = all(progress(simulation, each) == (True, False) for each in restarted)
         return Fate(
-            starts=starts and not (self.whole and waits),
+            starts=starts and run_again and not (self.whole and waits),
             waits=waits,
             evicted=tuple(str(pod) for pod in sorted(evicted)),
             gpus=sum(evicted.values()),
