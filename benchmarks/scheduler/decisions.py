@@ -8,6 +8,7 @@
 * verdict: one more gang on the cluster just filled: refusal with its reasons.
 * mixed: the same with 200 request classes, 100 queues, and gangs whose pods may not share a node.
 * plugins: the same as fill with plugins of a beginner, and with one that says it must be asked every time.
+* sizes: gangs of one size, and single pods, with the constraint of fill and without.
 * growth: the same as fill on a tenth of the nodes, and on all nodes with work for a tenth of them.
 * session: :mod:`benchmarks.scheduler.sessions`, in a process of its own.
 
@@ -15,6 +16,7 @@ Ratios are of processor time per pod, which other work on the machine changes le
 """
 
 import argparse
+import resource
 import subprocess
 import sys
 import time
@@ -37,7 +39,8 @@ from spinney.runtime.collection import settle_garbage_collector
 from spinney.scheduler.config import DEFAULT_ACTIONS, SchedulerConfig
 from spinney.scheduler.cycle.scheduler import Scheduler
 
-PARTS = ("fill", "verdict", "mixed", "plugins", "growth", "session")
+PARTS = ("fill", "verdict", "mixed", "plugins", "sizes", "growth", "session")
+SIZES = (1, 8, 64, 512)
 PODS_PER_SECOND, VERDICT_SECONDS = 50_000, 0.010
 _ROUNDS = 5
 
@@ -92,6 +95,18 @@ def measure_plugins(nodes: int, seed: int, plain: Fill) -> None:
         )
 
 
+def measure_sizes(nodes: int) -> None:
+    """Fill with gangs of one size after the other."""
+    for size in SIZES:
+        for free in (False, True):
+            found = fill(nodes, shapes.alike_work(nodes, size, free=free))
+            print(
+                f"sizes: gangs of {size} {'without a constraint' if free else 'in a rack or block'} on {nodes} nodes "
+                f"{1 / found.per_pod:,.0f} pods per CPU second, {1e6 * found.per_pod * size:,.0f} us a gang",
+                flush=True,
+            )
+
+
 def measure_growth(nodes: int, seed: int, plain: Fill) -> None:
     """Compare with a tenth of the nodes, and with a tenth of the work."""
     small = fill(nodes // 10, shapes.uniform_work(nodes // 10, seed))
@@ -128,7 +143,8 @@ def main() -> None:
     settle_garbage_collector()  # as ``spinney scheduler`` does
     if set(parts) != {"session"}:
         plain = fill(options.nodes, shapes.uniform_work(options.nodes, options.seed), profile=options.profile)
-        print(f"fill: {plain}\n  {PODS_PER_SECOND:,} pods/s are wanted", flush=True)
+        memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+        print(f"fill: {plain}\n  {PODS_PER_SECOND:,} pods/s are wanted; {memory:,.0f} MiB at most", flush=True)
         if "verdict" in parts:
             measure_verdict(plain)
         if "mixed" in parts:
@@ -136,6 +152,8 @@ def main() -> None:
             print(f"mixed: {mixed}\n  {mixed.per_pod / plain.per_pod:.1f}x the time of fill (at most 4x is wanted)")
         if "plugins" in parts:
             measure_plugins(options.nodes, options.seed, plain)
+        if "sizes" in parts:
+            measure_sizes(min(options.nodes, 1000))
         if "growth" in parts:
             measure_growth(options.nodes, options.seed, plain)
     if "session" in parts:

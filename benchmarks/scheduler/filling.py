@@ -16,6 +16,8 @@ from spinney.scheduler.intake.inventory import Inventory
 from spinney.scheduler.plugins import default_registry
 
 LARGEST_SHARE_OF_EXPLAINING = 0.05
+NO_LIMIT = 1e6
+"""Seconds: a busy machine may take longer than a cycle has."""
 
 
 @dataclass(frozen=True)
@@ -81,7 +83,8 @@ def fill(
     for plugin in plugins:
         registry.register(plugin.name, plugin)
     options = (*SchedulerConfig().plugins, *(PluginOption(plugin.name) for plugin in plugins))
-    scheduler = Scheduler(SchedulerConfig(actions=("allocate",), plugins=options), inventory, registry=registry)
+    config = SchedulerConfig(actions=("allocate",), plugins=options, allocate_seconds=NO_LIMIT)
+    scheduler = Scheduler(config, inventory, registry=registry)
     with _profiled(profile):
         start, cpu = time.perf_counter(), time.process_time()
         session = scheduler.open_session()

@@ -28,13 +28,14 @@ _APART_EVERY, _APART_UP_TO = 10, 64
 
 
 class Work(NamedTuple):
-    """A gang of one-GPU pods; the pods of one that is ``apart`` refuse to share a node."""
+    """A gang of one-GPU pods; those that are ``apart`` share no node, those that are ``free`` may spread."""
 
     name: str
     size: int
     requests: Mapping[str, str] = PLAIN
     queue: str = "default-queue"
     apart: bool = False
+    free: bool = False
 
 
 def uniform_work(nodes: int, seed: int) -> Iterator[Work]:
@@ -46,6 +47,12 @@ def uniform_work(nodes: int, seed: int) -> Iterator[Work]:
         yield Work(f"gang-{number:05d}", size)
         asked += size
         number += 1
+
+
+def alike_work(nodes: int, size: int, *, free: bool) -> Iterator[Work]:
+    """Yield gangs of one size that fill the cluster."""
+    for number in range(nodes * GPUS // size):
+        yield Work(f"gang-{number:05d}", size, free=free)
 
 
 def mixed_work(nodes: int, seed: int) -> Iterator[Work]:
@@ -96,11 +103,11 @@ def a_pod(work: Work, number: int, *, node: str = "") -> Pod:
 
 
 def a_gang(work: Work) -> Gang:
-    """Return a gang that wants one rack and needs one block."""
+    """Return a gang that wants one rack and needs one block, unless it is free."""
     constraint = TopologyConstraint("fabric", required=BLOCK, preferred=RACK)
     return Gang(
         key=GangKey("kai", NAMESPACE, work.name),
-        root=single(PodSet(DEFAULT_POD_SET, work.size), topology=constraint),
+        root=single(PodSet(DEFAULT_POD_SET, work.size), topology=None if work.free else constraint),
         uid=work.name,
         queue=work.queue,
         priority=50,
@@ -146,7 +153,8 @@ def check(result: CycleResult, asked: Mapping[str, Work], nodes: int) -> None:
         by_gang[bind.gang.name].append(number)
     for gang, places in by_gang.items():
         assert len(places) == asked[gang].size, f"{gang} is partial"
-        assert len({place // (NODES_PER_RACK * RACKS_PER_BLOCK) for place in places}) == 1, f"{gang} is split"
+        blocks = {place // (NODES_PER_RACK * RACKS_PER_BLOCK) for place in places}
+        assert asked[gang].free or len(blocks) == 1, f"{gang} is split"
         assert not asked[gang].apart or len(set(places)) == len(places), f"pods of {gang} share a node"
 
 
