@@ -212,9 +212,10 @@ def test_what_is_read_for_a_reason_alone_decides_nothing(
     put_job(inventory, "job", 2)
     session = a_session(inventory, Drawn)
     (job,) = session.jobs
-    candidates = session.ask.node_rules.candidates(job.tasks[0], session.nodes.all)
+    judge = session.ask.node_rules
+    candidates, rules = judge.candidates(job.tasks[0], session.nodes.all), judge.rules(job.tasks[0])
 
-    assert session.ask.node_rules.alike(job.tasks, 0, int(candidates.rows[0])) == (2 if alike else 1)
+    assert judge.alike(job.tasks, 0, int(candidates.rows[0]), rules) == (2 if alike else 1)
     assert (reasons_of(predicate) is not None) == (predicate is not _deciding_by_text)
 
 

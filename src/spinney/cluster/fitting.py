@@ -25,10 +25,8 @@ DomainNumbers = NDArray[np.int32]
 
 def pods_per_node(room: Matrix, amounts: Vector, at_most: int = MANY) -> Vector:
     """Return how many pods that ask for ``amounts[resource]`` fit on each node of ``room[resource, node]``."""
-    counts = np.full(room.shape[1], at_most, dtype=np.int64)
-    for free, amount in zip(room[: len(amounts)], amounts.tolist(), strict=True):
-        if amount > 0:
-            np.minimum(counts, free // amount, out=counts)
+    asked = np.flatnonzero(amounts)
+    counts: Vector = np.minimum.reduce(room[asked] // amounts[asked, None], initial=at_most)
     return np.maximum(counts, 0, out=counts)
 
 

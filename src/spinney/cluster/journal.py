@@ -21,23 +21,22 @@ class Journal:
     def __init__(self, position: int = 0) -> None:
         self._entries: list[Rows | int] = []
         self._base = position
-
-    @property
-    def position(self) -> int:
-        """Return where a reader that has seen everything stands."""
-        return self._base + len(self._entries)
+        self.position = position
+        """Where a reader that has seen everything stands."""
 
     def mark(self, rows: Rows) -> None:
         """Record that ``rows``, all different, changed."""
         if len(self._entries) >= 2 * _KEEP:
             self._forget()
         self._entries.append(rows)
+        self.position += 1
 
     def mark_row(self, row: int) -> None:
         """Record that one row changed."""
         if len(self._entries) >= 2 * _KEEP:
             self._forget()
         self._entries.append(int(row))
+        self.position += 1
 
     def since(self, position: int) -> Rows | None:
         """Return the rows dirtied after ``position``, without repeats; ``None`` means: any may have been."""
@@ -68,6 +67,7 @@ class Journal:
         """Return a journal for a copy of the table: same position, with what was recorded so far."""
         copy = Journal(self._base)
         copy._entries = list(self._entries)
+        copy.position = self.position
         return copy
 
 

@@ -207,13 +207,12 @@ class NodeRules:
                 return True
         return self.rules(task) is rules
 
-    def alike(self, tasks: Sequence[PodInfo], start: int, row: int) -> int:
-        """Return how many tasks from ``start`` on get the answers that the first of them was given.
+    def alike(self, tasks: Sequence[PodInfo], start: int, row: int, first: RuleSet) -> int:
+        """Return how many tasks from ``start`` on get the answers that the first of them, by its rules, was given.
 
         All are of one pod set and request class. ``row`` is any candidate. What is answered by plugins that listen to
         placements is only known when its turn comes.
         """
-        first = self.rules(tasks[start])
         learned = [each for each in first.learned if not each.listens]
         if not learned and not self._is_particular and not self._nodes.rule_carriers:
             return len(tasks) - start

@@ -82,12 +82,12 @@ def _place_alike(
     if not _is_within_capacity(session, first, candidates):
         return 0, True
     row = int(candidates.rows[0])
-    count = _alike(session, tasks, start, row, planned)
+    count = _alike(session, tasks, start, row, rules)
     alike = tasks if count == len(tasks) else tasks[start : start + count]
     rows, in_order = _plan(session, alike, candidates, planned)
     if planned.asked[0] or planned.asked[1]:
         # What nodes say with more on them may depend on more about the first task.
-        rows = rows[: session.ask.node_rules.alike(alike, 0, row)]
+        rows = rows[: session.ask.node_rules.alike(alike, 0, row, rules)]
     if planned is not rules or _goes_in_steps(session, rules):
         plan = [(task, session.nodes.info(row)) for task, row in zip(alike, rows, strict=False)]
         return _place_in_steps(session, statement, plan, nodes, rules)
@@ -104,7 +104,7 @@ def _goes_in_steps(session: Session, rules: RuleSet) -> bool:
 
 def _alike(session: Session, tasks: Sequence[PodInfo], start: int, row: int, rules: RuleSet) -> int:
     """Return how many tasks from ``start`` on get the same answers, from steady pre-predicates too."""
-    count = session.ask.node_rules.alike(tasks, start, row)
+    count = session.ask.node_rules.alike(tasks, start, row, rules)
     asked = session.ask.pre_predicates
     if asked.tell_apart and not _goes_in_steps(session, rules):
         for position in range(1, count):

@@ -200,11 +200,11 @@ class Subsetting:
         orders: list[Numbers] = []
         place = np.zeros(1, dtype=np.int64)
         for depth, ratios in enumerate(tightness):
-            level = self._domains.levels[depth]
-            order = np.lexsort((np.arange(len(level)), -ratios, place[level.parent]))
-            place = np.empty(len(level), dtype=np.int64)
-            place[order] = np.arange(len(level))
+            order = np.lexsort((-ratios, place[self._domains.levels[depth].parent]))  # stable: numbers follow names
             orders.append(order)
+            if depth < len(tightness) - 1:
+                place = np.empty(len(order), dtype=np.int64)
+                place[order] = np.arange(len(order))
         return orders
 
     def _fits(self, depth: int, tightness: npt.NDArray[np.float64]) -> Mask:
