@@ -44,7 +44,11 @@ from spinney.sim.whatif import CycleOutcome, Simulation, Waiting, matching_profi
 
 OURS: Final = "spinney-scheduler"
 """Pods of this scheduler are placed by the very code that is simulated."""
-_WELL_KNOWN_GATES: Final = {"kueue.x-k8s.io/admission": "Kueue has not admitted the workload"}
+_WELL_KNOWN_GATES: Final = {
+    "kueue.x-k8s.io/admission": "Kueue has not admitted the workload",
+    "kueue.x-k8s.io/topology": "Kueue has not assigned the pod to a topology domain",
+    "kueue.x-k8s.io/elastic-job": "Kueue has not admitted this part of an elastic workload",
+}
 _BAD_NEWS: Final = {"SchedulerCapabilitiesMet": "False", "TopologyLevelsUnavailable": "True"}
 """The status in which a condition of a PodCliqueSet has something to say about waiting."""
 STARTS_ANYWAY: Final = "it starts without a change, once the schedulers have done what they are about to do"
