@@ -4,7 +4,7 @@ A reader remembers the position up to which it has read and later asks for the r
 a reader that fell too far behind is told so and refreshes everything.
 """
 
-from typing import Final
+from typing import Any, Final, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -12,6 +12,7 @@ import numpy.typing as npt
 Rows = npt.NDArray[np.intp]
 """Row indices of a node table."""
 
+N = TypeVar("N", bound=np.integer[Any])
 _KEEP: Final = 65_536
 
 
@@ -57,7 +58,7 @@ class Journal:
             return found
         single = [entry for entry in entries if isinstance(entry, int)]
         several = [entry for entry in entries if not isinstance(entry, int)]
-        return np.unique(np.concatenate([np.array(single, dtype=np.intp), *several]))
+        return distinct(np.concatenate([np.array(single, dtype=np.intp), *several]))
 
     def _forget(self) -> None:
         del self._entries[:_KEEP]
@@ -69,6 +70,15 @@ class Journal:
         copy._entries = list(self._entries)
         copy.position = self.position
         return copy
+
+
+def distinct(numbers: npt.NDArray[N]) -> npt.NDArray[N]:
+    """Return ``numbers`` in order, each once. ``np.unique`` does the same, but imports masked arrays first: 50 ms."""
+    ordered = np.sort(numbers)
+    is_new = np.ones(len(ordered), dtype=np.bool_)
+    is_new[1:] = ordered[1:] != ordered[:-1]
+    found: npt.NDArray[N] = ordered[is_new]
+    return found
 
 
 def _rows(entry: Rows | int) -> Rows:

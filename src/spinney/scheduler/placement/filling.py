@@ -19,7 +19,7 @@ import numpy as np
 
 from spinney.api.labels import HOSTNAME
 from spinney.cluster.fitting import pods_per_node
-from spinney.cluster.journal import Rows
+from spinney.cluster.journal import Rows, distinct
 from spinney.cluster.resources import Vector
 from spinney.scheduler.evaluation.kept_ranking import AHEAD
 from spinney.scheduler.evaluation.node_rules import Candidates, RuleSet
@@ -154,7 +154,7 @@ def _place_apart(session: Session, statement: Statement, tasks: Sequence[PodInfo
     """Put one task on each of the best nodes."""
     candidates = session.ask.node_rules.candidates(tasks[0], nodes)
     hosts = session.nodes.table.labels.column(HOSTNAME)[candidates.rows]
-    unlike = len(np.unique(hosts)) == len(hosts) and bool((hosts >= 0).all())
+    unlike = len(distinct(hosts)) == len(hosts) and bool((hosts >= 0).all())
     if not unlike or _may_pipeline(session, tasks[0], candidates.rows):
         return int(_place_best(session, statement, tasks[0], candidates, pipeline_only=False))
     if not _is_within_capacity(session, tasks[0], candidates):

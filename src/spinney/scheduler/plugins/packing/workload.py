@@ -69,7 +69,7 @@ def workload_of(asked: Counter[RequestClass], device_memory: int, width: int) ->
     Shares given in memory are taken on devices of ``device_memory`` MiB.
     """
     sizes: Counter[int] = Counter()
-    everything = np.setdiff1d(np.arange(width), [PODS, GPU])
+    everything = np.array([column for column in range(width) if column not in {PODS, GPU}], dtype=np.intp)
     needs: list[Ratios] = []
     weights: list[float] = []
     for request, count in asked.items():

@@ -13,7 +13,7 @@ from typing import overload
 import numpy as np
 import numpy.typing as npt
 
-from spinney.cluster.journal import Rows
+from spinney.cluster.journal import Rows, distinct
 from spinney.cluster.resources import Vector
 from spinney.cluster.table import Mask
 from spinney.gangs.tree import TopologyConstraint
@@ -258,7 +258,7 @@ class Subsetting:
         if not self._demand.homogeneous:
             return dict.fromkeys(level.names, 0)
         sums = self._pods_by_domain(depth)
-        return {level.names[domain]: int(sums[domain]) for domain in np.unique(level.of_row[self._rows]).tolist()}
+        return {level.names[domain]: int(sums[domain]) for domain in distinct(level.of_row[self._rows]).tolist()}
 
     def _refusal(self, domains: dict[str, int], *, lacking: bool) -> TopologyRefusal:
         return TopologyRefusal(
