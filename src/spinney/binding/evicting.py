@@ -75,7 +75,7 @@ class Evictor:
             victim, error = lost[0]
             self._say_refused(disruption, f"{len(gone)} pods were evicted, but {victim.pod} may not be: {error}")
         if gone and disruption.beneficiary is not None:
-            message = f"Evicted {len(gone)} pods to make room: {_named(gone)}"
+            message = f"Evicted {len(gone)} pods to make room: {shortened([victim.pod for victim in gone])}"
             self._events.event(disruption.beneficiary, "Normal", EVENT_REASON, message)
         return gone
 
@@ -116,6 +116,7 @@ class Evictor:
             self._events.event(disruption.beneficiary, "Warning", REFUSED, message)
 
 
-def _named(victims: Sequence[Victim]) -> str:
-    shown = ", ".join(str(victim.pod) for victim in victims[:5])
-    return shown if len(victims) <= 5 else f"{shown} and {len(victims) - 5} more"
+def shortened(pods: Sequence[Key]) -> str:
+    """Return the names of some pods, and how many more there are."""
+    shown = ", ".join(map(str, pods[:5]))
+    return shown if len(pods) <= 5 else f"{shown} and {len(pods) - 5} more"

@@ -26,6 +26,7 @@ COMMANDS = {
     "dashboard": "Serve a page that shows the cluster, live; it only reads.",
     "delete": "Delete what manifests name.",
     "demo": "Bring a gang up on an embedded cluster and show it.",
+    "drain": "Empty nodes, one gang at a time, within disruption budgets.",
     "grouper": "Make gangs of the pods of any workload: Jobs, JobSets, Ray, Kubeflow and your own kinds.",
     "get": "List gangs, sets or nodes of any cluster.",
     "manifests": "Print the manifests of an installation.",
