@@ -1,8 +1,10 @@
 """Leader election: at most one leader, who stops before anybody can take over. All on virtual time."""
 
 import asyncio
+import gc
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from functools import partial
 from typing import Any
 
 import pytest
@@ -63,6 +65,10 @@ class Race:
     async def lease(self) -> Lease:
         """Read the lease."""
         return await self.client.get(LEASE, "op", "x", type=Lease)
+
+
+def _cancel(task: "asyncio.Task[None]", _: object) -> None:
+    task.cancel()
 
 
 async def forever() -> None:
@@ -214,6 +220,29 @@ def test_an_error_of_the_leader_is_raised_and_the_lease_released() -> None:
         assert (await race.lease()).spec.holder_identity == ""
 
     run_virtual(main())
+
+
+def test_a_leader_that_is_stopped_as_it_loses_its_lease_ends_quietly() -> None:
+    """Nobody waits for the lost lease any more; that it was lost is not told as an error that nobody handled."""
+
+    async def story() -> None:
+        race = Race()
+        told: list[dict[str, Any]] = []
+        asyncio.get_running_loop().set_exception_handler(lambda _, context: told.append(context))
+        one, line = race.candidate("one")
+        await one.acquire()
+        line.cut = True
+        holding = asyncio.create_task(one.hold(forever))
+        await asyncio.sleep(0)
+        (renewing,) = (task for task in asyncio.all_tasks() if task.get_name().startswith("renew lease"))
+        renewing.add_done_callback(partial(_cancel, holding))
+        await asyncio.wait({holding})
+        assert holding.cancelled()
+        del holding, renewing
+        gc.collect()
+        assert told == []
+
+    run_virtual(story())
 
 
 def test_a_suspended_leader_cannot_write_when_it_wakes() -> None:

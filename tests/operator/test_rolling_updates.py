@@ -1,5 +1,6 @@
 """Template changes: one replica of a set at a time, in it one pod, or one scaling group replica, at a time."""
 
+import asyncio
 from collections.abc import Callable
 from itertools import pairwise
 
@@ -16,7 +17,10 @@ from spinney.api.grove import (
     PodCliqueTemplateSpec,
 )
 from spinney.api.grove_status import PodCliqueSetUpdateProgress
+from spinney.kube.transport import Request, Response
 from spinney.runtime import run_virtual
+from spinney.server import ApiServer
+from spinney.sim.transport import InProcessTransport
 from spinney.testing.builders import a_clique, a_pod_clique_set, a_pod_spec, a_scaling_group
 from tests.operator.harness import World, a_world
 
@@ -264,5 +268,36 @@ def test_pods_made_before_anything_was_on_record_are_updated() -> None:
             await world.settle(60)
             assert not {pod.metadata.uid for pod in await world.pods()} & before
             assert len(await world.pods()) == 3
+
+    run_virtual(story())
+
+
+def test_a_template_that_changes_while_the_end_of_an_update_is_written_is_rolled_out() -> None:
+    """The answer shows the newer template; no pod has it yet, so it is not on record as the one that they have."""
+    ending, newer = asyncio.Event(), asyncio.Event()
+
+    class Line(InProcessTransport):
+        async def request(self, request: Request) -> Response:
+            if request.path.endswith("/podcliques/model-0-a/status") and b"updateEndedAt" in (request.body or b""):
+                ending.set()
+                await newer.wait()
+            return await super().request(request)
+
+    def line(server: ApiServer) -> InProcessTransport:
+        return Line(server)
+
+    async def story() -> None:
+        async with a_world(line=line) as world:
+            pcs = a_pod_clique_set("model", [a_clique("a", 2)])
+            await world.apply(pcs)
+            await world.settle()
+            await world.apply(changed(pcs, "a"))
+            await ending.wait()
+            await world.apply(changed(pcs, "a", image="registry.example/worker:3"))
+            await world.settle()
+            newer.set()
+            await world.settle(60)
+            assert set((await images(world)).values()) == {"registry.example/worker:3"}
+            assert (await progress(world)).update_ended_at is not None
 
     run_virtual(story())

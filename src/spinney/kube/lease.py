@@ -251,6 +251,8 @@ class LeaderElection:
 async def _cancel(task: "asyncio.Future[None]") -> None:
     """Cancel a task and wait until it has ended; an error of its clean-up is reported, for nobody awaits it now."""
     if task.done():
+        if not task.cancelled():
+            task.exception()  # raised where it is awaited, or overtaken by another end at the same moment
         return
     task.cancel()
     await asyncio.wait({task})

@@ -118,6 +118,8 @@ class PodCliqueController:
         if update.progress != clique.status.update_progress:
             # Which pod an update takes is on record before it goes: whoever comes after a crash must not take another.
             scene = replace(scene, clique=await self._write_status(scene, self._status(scene, update)))
+            if _template(scene.clique) != _template(clique):
+                return Requeue()  # it has changed meanwhile: the step was decided for another one
         doomed = {pod.metadata.uid: pod for pod in (*update.delete, *_failed(scene.pods), *self._excess(scene, update))}
         await write_each(doomed.values(), lambda pod: self._delete(scene, pod))
         owner = owner_reference(POD_CLIQUE, clique.metadata)
@@ -160,7 +162,7 @@ class PodCliqueController:
         pcs = scene.layout.pcs
         hashes = scene.layout.hashes
         known = pcs.status.current_generation_hash == hashes.generation
-        current = hashes.cliques[scene.place.template.name] == scene.clique.metadata.labels.get(marks.POD_TEMPLATE_HASH)
+        current = hashes.cliques[scene.place.template.name] == _template(scene.clique)
         return clique_update(
             scene.clique,
             scene.pods,
@@ -177,7 +179,7 @@ class PodCliqueController:
         surplus = len(staying) - (scene.clique.spec.replicas or 0)
         if surplus <= 0:
             return []
-        current = scene.clique.metadata.labels.get(marks.POD_TEMPLATE_HASH, "")
+        current = _template(scene.clique) or ""
         partial = scene.backend is not None and scene.backend.capabilities.minimum_members_only
         return deletion_order(staying, current, minimum=scene.place.minimum if partial else None)[:surplus]
 
@@ -384,3 +386,8 @@ def same_for_children(old: PodCliqueSet, new: PodCliqueSet) -> bool:
 def _turns(pcs: PodCliqueSet) -> object:
     progress = pcs.status.update_progress
     return None if progress is None else (progress.update_ended_at, progress.currently_updating)
+
+
+def _template(clique: PodClique) -> str | None:
+    """Return the hash of the template that the pods of a PodClique are made from."""
+    return clique.metadata.labels.get(marks.POD_TEMPLATE_HASH)
