@@ -145,6 +145,8 @@ _SERVICES = [
     posting(SERVICES, _service("plain")),
     posting(SERVICES, _service("headless", clusterIP="None")),
     posting(SERVICES, _service("unselected", clusterIP="None", selector=None)),
+    posting(SERVICES, _service("zero", ports=[{"port": 80, "targetPort": 0}])),
+    posting(SERVICES, _service("nameless", ports=[{"port": 80, "targetPort": ""}])),
     posting(SERVICES, _service("own", clusterIP="10.0.77.77")),
     posting(SERVICES, _service("same", clusterIP="10.0.77.77")),
     posting(SERVICES, _service("ports", type="NodePort")),

@@ -138,6 +138,18 @@ async def test_yaml_is_read_without_aliases() -> None:
     assert other.status == 415
 
 
+async def test_a_target_port_that_is_not_said_is_the_port() -> None:
+    """Clients in Go send 0, or an empty name, for a target port that nobody set; it is the port then."""
+    api = an_api()
+    services = "/api/v1/namespaces/default/services"
+    unsaid: list[dict[str, Any]] = [{}, {"targetPort": 0}, {"targetPort": ""}]
+    for number, said in enumerate(unsaid):
+        made = await api.create(
+            services, {"metadata": {"name": f"s{number}"}, "spec": {"ports": [{"port": 80, **said}]}}
+        )
+        assert made["spec"]["ports"][0]["targetPort"] == 80
+
+
 async def test_services_are_given_addresses_of_their_own() -> None:
     """A service gets a cluster IP and node ports that nobody else has, and keeps them; what is taken is refused."""
     api = an_api()

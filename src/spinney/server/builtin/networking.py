@@ -34,7 +34,7 @@ class ServiceBehaviour(Behaviour):
             spec.setdefault("allocateLoadBalancerNodePorts", True)
         for port in spec.get("ports") or ():
             port.setdefault("protocol", "TCP")
-            port.setdefault("targetPort", port.get("port"))
+            port["targetPort"] = port.get("targetPort") or port.get("port")  # 0 is how Go says nothing
 
     def prepare_create(self, obj: JSON, now: datetime) -> None:
         obj["status"] = {"loadBalancer": {}}
