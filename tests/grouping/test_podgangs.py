@@ -98,6 +98,15 @@ def test_pods_that_have_succeeded_are_not_needed_again() -> None:
     assert floors == [4, 1, 1, 1]
 
 
+def test_a_part_that_is_done_needs_nobody() -> None:
+    """Of a JobSet whose first job has finished only the second is needed, or it would wait for ever."""
+    jobs = [{"name": name, "template": {"spec": {"parallelism": 2}}} for name in ("prepare", "train")]
+    labels = {"jobset.sigs.k8s.io/replicatedjob-name": "train", "jobset.sigs.k8s.io/job-index": "0"}
+    made = written(an_owner("jobset.x-k8s.io/v1alpha2/JobSet", spec={"replicatedJobs": jobs}), **labels)
+    groups = podgangs.with_floors(made, {"prepare-replica-0": 2}).spec.pod_groups
+    assert {group.name: group.min_replicas for group in groups} == {"prepare-replica-0": 0, "train-replica-0": 2}
+
+
 def test_a_workloads_gang_is_evicted_by_the_scheduler_when_it_stays_broken() -> None:
     """No operator recycles it, so the scheduler looks after it, with the grace that the workload asks for."""
     asked = {"kai.scheduler/staleness-grace-period": "5m"}

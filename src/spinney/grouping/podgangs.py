@@ -130,10 +130,14 @@ def correction(found: PodGang, wanted: PodGang) -> JSON | None:
 
 
 def with_floors(gang: PodGang, finished: Mapping[str, int]) -> PodGang:
-    """Return a PodGang in which pods that have finished well are not needed again."""
+    """Return a PodGang in which pods that have finished well are not needed again.
+
+    A group that is done needs nobody, so that those which start after it can; a gang of one group keeps one.
+    """
+    least = 1 if len(gang.spec.pod_groups) == 1 else 0
     groups = tuple(
         msgspec.structs.replace(
-            group, min_replicas=max(min(group.min_replicas, 1), group.min_replicas - finished.get(group.name, 0))
+            group, min_replicas=max(min(group.min_replicas, least), group.min_replicas - finished.get(group.name, 0))
         )
         for group in gang.spec.pod_groups
     )
