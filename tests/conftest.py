@@ -124,7 +124,7 @@ async def cluster(cluster_name: str, request: pytest.FixtureRequest) -> AsyncIte
         async for embedded in _embedded_cluster():
             yield embedded
     else:
-        async for real in _real_cluster(request.getfixturevalue("controlplane")):
+        async for real in real_cluster(request.getfixturevalue("controlplane")):
             yield real
 
 
@@ -149,7 +149,8 @@ async def _embedded_cluster() -> AsyncIterator[Cluster]:
     await serving
 
 
-async def _real_cluster(plane: ControlPlane) -> AsyncIterator[Cluster]:
+async def real_cluster(plane: ControlPlane) -> AsyncIterator[Cluster]:
+    """Give a fresh namespace of a control plane, and leave the plane without nodes."""
     runtime = Runtime.system()
     client = plane.connect(runtime)
     try:

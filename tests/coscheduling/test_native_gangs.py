@@ -22,7 +22,7 @@ from spinney.runtime import Runtime
 from spinney.server import ApiServer, ServerOptions
 from spinney.sim.transport import InProcessTransport
 from spinney.testing.controlplane import ControlPlane
-from tests.conftest import Cluster, _real_cluster
+from tests.conftest import Cluster, real_cluster
 
 from .bench import Bench
 from .bench import a_node as a_bench_node
@@ -216,7 +216,7 @@ async def test_kubernetes_1_35_on_a_server(cluster_name: str) -> None:
 @asynccontextmanager
 async def a_world_on(plane: ControlPlane) -> AsyncIterator[World]:
     """A world with its scheduler in a fresh namespace of a real control plane."""
-    clusters = _real_cluster(plane)
+    clusters = real_cluster(plane)
     try:
         async with a_world(await anext(clusters)) as world, world.scheduling():
             yield world

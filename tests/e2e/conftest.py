@@ -9,7 +9,7 @@ from spinney.kube.client import Client
 from spinney.runtime import Runtime
 from spinney.server import ApiServer
 from spinney.sim.transport import InProcessTransport
-from tests.conftest import Cluster, _real_cluster
+from tests.conftest import Cluster, real_cluster
 from tests.e2e.backends import THOROUGH, Backend
 from tests.e2e.harness import Stages
 from tests.e2e.reviewing import Reviews
@@ -32,7 +32,7 @@ def reviews() -> Reviews:
 async def cluster(cluster_name: str, reviews: Reviews, request: pytest.FixtureRequest) -> AsyncIterator[Cluster]:
     """The cluster of this scenario: an embedded one with admission, or a namespace of a real one."""
     if cluster_name == "real":
-        async for real in _real_cluster(request.getfixturevalue("controlplane")):
+        async for real in real_cluster(request.getfixturevalue("controlplane")):
             yield real
         return
     runtime = Runtime.virtual(seed=1)

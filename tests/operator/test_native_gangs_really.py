@@ -25,7 +25,7 @@ from spinney.operator.status.podcliqueset import CAPABILITIES_MET
 from spinney.runtime import Runtime
 from spinney.testing.builders import a_clique, a_pod_clique_set, a_pod_spec
 from spinney.testing.controlplane import ControlPlane
-from tests.conftest import _real_cluster
+from tests.conftest import real_cluster
 
 pytestmark = pytest.mark.real
 
@@ -61,7 +61,7 @@ async def place(plane: ControlPlane, form: str) -> AsyncIterator[Place]:
     """A cluster of three nodes with one core each, and an operator with native gangs."""
     config = KubeSchedulerConfig(gang_scheduling=True, composites=form.endswith("composites"))
     nodes = NodeGroup(name="node-{index}", count=3, capacity={"cpu": "1", "memory": "1Gi"})
-    async for cluster in _real_cluster(plane):
+    async for cluster in real_cluster(plane):
         client = cluster.connect("spinney-operator")
         await install_crds(client)
         place = Place(client, cluster.namespace)

@@ -1,11 +1,12 @@
 """One program of a control plane: started with its output in a file, watched until it is ready, ended by its pid."""
 
+import os
 import socket
 import ssl
 import subprocess
 import urllib.error
 import urllib.request
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from spinney.runtime import Clock
@@ -24,8 +25,16 @@ class Process:
     """A running program, which ends with whoever holds its tether. Mutable; not shared between threads."""
 
     def __init__(
-        self, name: str, command: Sequence[str | Path], *, directory: Path, clock: Clock, tether: Tether
+        self,
+        name: str,
+        command: Sequence[str | Path],
+        *,
+        directory: Path,
+        clock: Clock,
+        tether: Tether,
+        environment: Mapping[str, str] | None = None,
     ) -> None:
+        """Start a program; ``environment`` is added to that of this process."""
         self.name = name
         self.log = directory / f"{name}.log"
         self._clock = clock
@@ -36,6 +45,7 @@ class Process:
                 stdout=output,
                 stderr=subprocess.STDOUT,
                 cwd=directory,
+                env={**os.environ, **(environment or {})},
                 # Not the terminal's group: an interrupt there ends the plane in order, not all at once.
                 process_group=tether.group,
             )
