@@ -51,6 +51,13 @@ def listed(context: click.Context, _: click.Parameter, incomplete: str) -> list[
     return _offered(found, incomplete)
 
 
+def nodes(context: click.Context, _: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    """Offer names of nodes."""
+    from spinney.cli.clusters import names  # noqa: PLC0415
+
+    return _offered(names.subjects(_choice(context), "node", file=None, seconds=PATIENCE), incomplete)
+
+
 def _offered(found: list[str], incomplete: str) -> list[CompletionItem]:
     """Return the names that begin so; none with control characters, which the shell would send to the terminal."""
     return [CompletionItem(name) for name in found if name.startswith(incomplete) and name == printable(name)][:MOST]

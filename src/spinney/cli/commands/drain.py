@@ -2,11 +2,19 @@
 
 import click
 
-from spinney.cli.options import DURATION, cluster_options, with_body
+from spinney.cli.clusters import completing
+from spinney.cli.options import DURATION, argument, cluster_options, with_body
 
 
 @click.command()
-@click.argument("nodes", nargs=-1, required=True, metavar="NODE...")
+@argument(
+    "nodes",
+    nargs=-1,
+    required=True,
+    metavar="NODE...",
+    shell_complete=completing.nodes,
+    meaning="The nodes to empty; all are cordoned before the first pod is evicted.",
+)
 @cluster_options
 @click.option("--dry-run", is_flag=True, help="Say which gangs would have to leave, and which budgets are in the way.")
 @click.option("--force", is_flag=True, help="Evict pods that nothing will make anew, too.")
