@@ -21,7 +21,7 @@ from spinney.cli import COMMANDS
 
 TARGET = 7.5
 READY_TARGET = 3.0
-_SPINNEY = [sys.executable, "-c", "from spinney.cli import main; main(prog_name='spinney')"]
+SPINNEY = [sys.executable, "-c", "from spinney.cli import main; main(prog_name='spinney')"]
 _BARE = [sys.executable, "-c", "pass"]
 _BODIES = ("why", "queues", "simulate", "up")
 """Commands that compute: what they import is most of what a user waits for."""
@@ -39,7 +39,7 @@ def main() -> int:
     for _ in range(options.turns):
         for command in commands:
             bare.append(cpu_seconds(_BARE))
-            taken[command].append(cpu_seconds([*_SPINNEY, *filter(None, [command]), "--help"]))
+            taken[command].append(cpu_seconds([*SPINNEY, *filter(None, [command]), "--help"]))
     floor = statistics.median(bare)
     print(f"{'python -c pass':24} {floor * 1000:7.1f} ms CPU")
     worst = 0.0
@@ -76,7 +76,7 @@ def until_ready(shape: str) -> tuple[float, float]:
         kubeconfig = str(Path(directory) / "kubeconfig")
         began = time.perf_counter()
         process = subprocess.Popen(
-            [*_SPINNEY, "up", "--nodes", shape, "--kubeconfig", kubeconfig], stdout=subprocess.PIPE, text=True
+            [*SPINNEY, "up", "--nodes", shape, "--kubeconfig", kubeconfig], stdout=subprocess.PIPE, text=True
         )
         assert process.stdout is not None
         for line in process.stdout:

@@ -7,14 +7,14 @@ good, with the reason in the gang's ``Initialized`` condition. Jobs, JobSets and
 grouper's rules (:mod:`spinney.grouping.made_gangs`).
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, Final
 
 import msgspec
 
-from spinney.api.core import POD, Pod
+from spinney.api.core import NODE, POD, Node, Pod
 from spinney.api.grove import CLUSTER_TOPOLOGY_BINDING, POD_CLIQUE_SET, ClusterTopologyBinding, PodCliqueSet
 from spinney.api.meta import Condition, ObjectMeta, owner_reference
 from spinney.api.podgang import INITIALIZED, PodGang, PodGangStatus
@@ -33,7 +33,8 @@ from spinney.operator.desired import gangs, podcliques, pods
 from spinney.operator.desired.hashes import template_hashes
 from spinney.operator.desired.layout import Layout
 from spinney.operator.desired.topologies import Topology, topology_name
-from spinney.sim.snapshot import BY_NAME, KINDS, Objects, projected
+from spinney.sim.foreign_workloads import made_of
+from spinney.sim.snapshot import BY_NAME, Objects, projected
 from spinney.sim.snapshot_files import completed
 
 DEFAULT_SCHEDULER: Final = "default-scheduler"
@@ -59,6 +60,8 @@ class Surroundings:
     now: datetime
     namespace: str = "default"
     """Where objects go that do not say so themselves."""
+    nodes: tuple[Node, ...] = ()
+    """The nodes that DaemonSets run on."""
 
     @classmethod
     def of(cls, cluster: Objects, now: datetime, *, namespace: str = "default") -> "Surroundings":
@@ -70,6 +73,7 @@ class Surroundings:
             {each.metadata.name: each.value for each in classes},
             now,
             namespace,
+            cluster.of(NODE, Node),
         )
 
 
@@ -87,13 +91,7 @@ def expand(manifests: Iterable[JSON], surroundings: Surroundings) -> list[Any]:
     """
     expanded: list[Any] = []
     given = list(manifests)
-    for number, each in enumerate(given):
-        if is_template(each):
-            continue
-        try:
-            written = workload_made(each, given)
-        except Refused as error:
-            raise InvalidWorkload(f"{each.get('kind')} {_name(each)}: {error}", each) from error
+    for number, written in enumerate(_written(given, surroundings.nodes)):
         rule = made_gangs.rule_for(written)
         if rule is not None:
             expanded += _workload(written, rule, surroundings, surroundings.now + timedelta(microseconds=number))
@@ -106,6 +104,17 @@ def expand(manifests: Iterable[JSON], surroundings: Surroundings) -> list[Any]:
         else:
             expanded.append(_aged(_decoded(resource, manifest), surroundings, born))
     return expanded
+
+
+def _written(given: Sequence[JSON], nodes: Sequence[Node]) -> Iterator[JSON]:
+    """Yield what controllers make of the objects of a file; raises :class:`InvalidWorkload` if that is not known."""
+    for each in given:
+        try:
+            for made in made_of(each, nodes):
+                if not is_template(made):
+                    yield workload_made(made, given)
+        except Refused as error:
+            raise InvalidWorkload(f"{each.get('kind')} {_name(each)}: {error}", each) from error
 
 
 def _workload(written: JSON, rule: Rule, surroundings: Surroundings, born: datetime) -> list[Any]:
@@ -127,10 +136,10 @@ def _resource(manifest: JSON) -> Resource:
     named = (str(manifest.get("apiVersion")), str(manifest.get("kind")))
     resource = BY_NAME.get(named)
     if resource is None:
-        kinds = ", ".join(sorted({each.kind for each in KINDS}))
         raise InvalidWorkload(
-            f"{' '.join(named)}: cannot be simulated; a workload file may hold {kinds}, and workloads whose rule says "
-            "which pods they make, such as Job, JobSet or PyTorchJob",
+            f"{' '.join(named)}: cannot be simulated, nothing says which pods its controller makes; put these into "
+            "the file instead, or the Job, Deployment, PodCliqueSet or other workload that they come from "
+            "(docs/simulate.md lists the kinds)",
             manifest,
         )
     return resource

@@ -1,0 +1,69 @@
+"""How long an embedded cluster takes to stop on Ctrl-C, with 1 000 nodes and 9 000 running pods.
+
+``python -m benchmarks.cli.stopping`` starts ``spinney up``, applies one PodCliqueSet, waits until all its pods run,
+sends SIGINT and measures time and CPU time until the process has ended. The target is 2 s.
+"""
+
+import argparse
+import json
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from benchmarks.cli.__main__ import SPINNEY
+
+TARGET = 2.0
+
+
+def main() -> int:
+    """Measure, print, and return 1 if the target is missed."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--nodes", type=int, default=1000)
+    parser.add_argument("--pods", type=int, default=9000)
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory() as directory:
+        kubeconfig, manifest = Path(directory) / "kubeconfig", Path(directory) / "set.json"
+        manifest.write_text(json.dumps(a_set(options.pods)))
+        up = [*SPINNEY, "up", "--nodes", f"{options.nodes}x16", "--kubeconfig", str(kubeconfig)]
+        process = subprocess.Popen(up, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        assert process.stdout is not None
+        for line in process.stdout:
+            if "is up at" in line:
+                break
+        began = time.perf_counter()
+        apply = [*SPINNEY, "apply", "-f", str(manifest), "--wait", "--timeout", "30m", "--kubeconfig", str(kubeconfig)]
+        subprocess.run(apply, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        print(f"{options.pods} pods run after {time.perf_counter() - began:.1f} s")
+        before, asked = cpu_seconds(process.pid), time.perf_counter()
+        process.send_signal(signal.SIGINT)
+        _, said = process.communicate()
+        taken = time.perf_counter() - asked
+    print(said.strip())
+    print(f"stopped after {taken:.2f} s (target {TARGET:g} s); CPU time until Ctrl-C {before:.1f} s")
+    return int(taken > TARGET)
+
+
+def a_set(pods: int) -> dict[str, object]:
+    """Return a PodCliqueSet of so many pods of one GPU."""
+    container = {"name": "main", "image": "none", "resources": {"limits": {"nvidia.com/gpu": "1"}}}
+    clique = {"name": "w", "spec": {"roleName": "w", "replicas": 1000, "podSpec": {"containers": [container]}}}
+    return {
+        "apiVersion": "grove.io/v1alpha1",
+        "kind": "PodCliqueSet",
+        "metadata": {"name": "large", "namespace": "default"},
+        "spec": {"replicas": pods // 1000, "template": {"cliques": [clique]}},
+    }
+
+
+def cpu_seconds(pid: int) -> float:
+    """Return the CPU time a process has used so far."""
+    ticks = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[11:13]
+    return sum(map(int, ticks)) / os.sysconf("SC_CLK_TCK")
+
+
+if __name__ == "__main__":
+    sys.exit(main())
