@@ -253,6 +253,20 @@ EVENTS: Final = (
         "The scheduler learns the group of a pod only when the pod is made; one that exists is scheduled on its own.",
     ),
     Event(
+        "NodesRequested",
+        "Normal",
+        SCHEDULER,
+        "PodGang, PodGroup",
+        "A ProvisioningRequest was made for the nodes that the gang lacks; the message names it.",
+    ),
+    Event(
+        "NodesRequestFailed",
+        "Warning",
+        SCHEDULER,
+        "PodGang, PodGroup",
+        "The autoscaler could not provide the nodes of the gang, or took them back; they are asked for again later.",
+    ),
+    Event(
         "WaitingInQueue",
         "Normal",
         SCHEDULER,

@@ -83,6 +83,22 @@ def test_workloads_may_be_resumed_only_of_the_kinds_that_wait_in_queues(tmp_path
     assert patchable({"suspendedWorkloads": {"kinds": ["Job", "TrainJob"]}}) == {"jobs", "trainjobs"}
 
 
+def test_requests_for_nodes_may_be_made_only_where_a_class_is_named(tmp_path: Path) -> None:
+    """The scheduler may make ProvisioningRequests and PodTemplates where it is configured to, and nowhere else."""
+
+    def makes(config: dict[str, object]) -> set[str]:
+        file = tmp_path / "values.yaml"
+        file.write_text(yaml.safe_dump({"scheduler": {"config": config}}))
+        roles = [each for each in printed("--values", str(file)) if each["kind"] == "ClusterRole"]
+        (role,) = [each for each in roles if each["metadata"]["name"] == "spinney-scheduler"]
+        found = {name for rule in role["rules"] if "create" in rule["verbs"] for name in rule["resources"]}
+        return found & {"provisioningrequests", "podtemplates"}
+
+    assert makes({}) == set()
+    asked: dict[str, object] = {"provisioningRequests": {"className": "check-capacity.autoscaling.x-k8s.io"}}
+    assert makes(asked) == {"provisioningrequests", "podtemplates"}
+
+
 def test_certificates_of_ones_own_are_mounted(tmp_path: Path) -> None:
     """A Secret of one's own, or one that cert-manager fills, is mounted where the operator reads it, in manual mode."""
     for certificate, secret in (

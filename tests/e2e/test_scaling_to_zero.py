@@ -7,6 +7,7 @@ from tests.e2e.harness import Stages
 from tests.e2e.workloads.functional import workload1
 
 
+@pytest.mark.parametrize("cluster_name", ["embedded", pytest.param("real", marks=pytest.mark.real)], indirect=True)
 @pytest.mark.parametrize(
     ("kind", "name", "size", "pods"),
     [(PodClique, "workload1-0-pc-a", 2, 2), (PodCliqueScalingGroup, "workload1-0-sg-x", 2, 8)],

@@ -173,6 +173,20 @@ class SuspendedWorkloads(msgspec.Struct, frozen=True, kw_only=True, forbid_unkno
     """How long room is kept for the pods of a workload that was resumed."""
 
 
+class NodeProvisioning(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, rename="camel"):
+    """One ProvisioningRequest for each gang that lacks nodes, instead of a condition on each of its pods."""
+
+    class_name: str = ""
+    """`best-effort-atomic-scale-up.autoscaling.x-k8s.io`, `check-capacity.autoscaling.x-k8s.io` or a class of the cloud
+    provider's; empty: none are made."""
+    parameters: dict[str, str] = {}
+    """What the class takes, such as `ValidUntilSeconds`."""
+    min_pods: Annotated[int, msgspec.Meta(ge=1)] = 2
+    """Smaller gangs ask with the condition of their pods."""
+    retry_seconds: Annotated[float, msgspec.Meta(gt=0)] = 300.0
+    """After which a request that failed is made again."""
+
+
 class SchedulerConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, rename="camel"):
     """What a scheduler is configured with."""
 
@@ -215,6 +229,7 @@ class SchedulerConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_
     """How long jobs are placed in one cycle, after the first thousand. Those not reached come first in the next."""
     victim_search: VictimSearch = VictimSearch()
     suspended_workloads: SuspendedWorkloads = SuspendedWorkloads()
+    provisioning_requests: NodeProvisioning = NodeProvisioning()
     honour_preemption_policy: bool = True
     """A pod whose ``preemptionPolicy`` is Never waits; nobody is disturbed for it."""
     narrow_victims: bool = True

@@ -9,6 +9,7 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field, replace
 
+from spinney.autoscaling.provisioning import provisioning_for
 from spinney.backends.coscheduling import CoschedulingConfig
 from spinney.backends.kube import KubeSchedulerConfig
 from spinney.backends.profiles import Profile, Profiles
@@ -39,6 +40,7 @@ from spinney.runtime import Runtime
 from spinney.scheduler.config import SchedulerConfig
 from spinney.scheduler.framework.plugin import PluginRegistry
 from spinney.scheduler.intake.inventory import Inventory
+from spinney.scheduler.plugins import default_registry
 from spinney.scheduler.process.process import SchedulerProcess
 from spinney.server import ApiServer, ServerOptions
 from spinney.sim.parts import running
@@ -118,13 +120,16 @@ class Schedulers:
         client = connect("spinney-scheduler")
         self.manager = Manager(client, client.runtime, election=election)
         inventory = Inventory.for_config(options.scheduler)
+        registry = options.plugins if options.plugins is not None else default_registry()
+        requests, scheduler = provisioning_for(self.manager, inventory, options.scheduler, registry)
         self.session = SchedulerProcess(
             client,
-            options.scheduler,
+            scheduler,
             manager=self.manager,
             inventory=inventory,
-            registry=options.plugins,
+            registry=registry,
             virtual=admission_for(self.manager, inventory, options.scheduler),
+            node_requests=requests,
         )
         self._coscheduler = (
             CoschedulerProcess(

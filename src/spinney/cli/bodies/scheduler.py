@@ -13,6 +13,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from spinney.autoscaling.provisioning import provisioning_for
 from spinney.cli.options import ProcessOptions
 from spinney.cli.processes import print_checked, run_process
 from spinney.cli.settings.plugin_files import PluginText, session_policies
@@ -83,15 +84,17 @@ def scheduler(
     async def run(manager: Manager) -> None:
         inventory = Inventory.for_config(settings)
         shadow = Shadow(inventory, manager.client.runtime.clock) if dry_run else None
+        requests, asking = (None, settings) if dry_run else provisioning_for(manager, inventory, settings, registry)
         running = SchedulerProcess(
             manager.client,
-            settings,
+            asking,
             manager=manager,
             inventory=inventory,
             registry=registry,
             metrics=CycleMetrics(manager.metrics.registry),
             effects=shadow,
             virtual=None if dry_run else admission_for(manager, inventory, settings),
+            node_requests=requests,
         )
         manager.stop_on_signals()
         await running.run()

@@ -212,6 +212,13 @@ def has_rule(kind: str) -> Computed:
     return Computed(f'not (has "{kind}" (dig "without" list .Values.grouper.config))', holds)
 
 
+ASKS_FOR_NODES: Final = Computed(
+    'dig "provisioningRequests" "className" "" .Values.scheduler.config',
+    lambda setting: (setting.values["scheduler"]["config"].get("provisioningRequests") or {}).get("className") or "",
+)
+"""The class of the ProvisioningRequests that the scheduler makes, if it makes some."""
+
+
 def queues_kind(kind: str) -> Computed:
     """Return the condition that suspended workloads of a kind wait in the scheduler's queues."""
 

@@ -105,6 +105,12 @@ QUEUED: Final = {
 }
 """Resuming suspended workloads, by kind; only of the kinds that wait in queues."""
 
+PROVISIONING: Final = (
+    Right("autoscaling.x-k8s.io", ("provisioningrequests",), (*READ, "create", "delete")),
+    Right("", ("podtemplates",), ("create", "delete")),
+)
+"""Asking an autoscaler for the nodes of gangs; only where a class of requests is named."""
+
 COSCHEDULER: Final = (
     Right("", ("pods",), (*READ, "delete")),  # preemption deletes, as kube-scheduler's does
     Right("", ("nodes", "namespaces", "persistentvolumes", "persistentvolumeclaims"), READ),

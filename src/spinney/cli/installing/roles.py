@@ -24,6 +24,7 @@ def roles(backends: Iterable[type[SchedulerBackend]]) -> list[Description]:
         ],
         SCHEDULER: [
             *_rules(rights.SCHEDULER),
+            *_when(computed.ASKS_FOR_NODES, rights.PROVISIONING),
             *(rule for kind, granted in rights.QUEUED.items() for rule in _when(computed.queues_kind(kind), granted)),
         ],
         COSCHEDULER: _rules(rights.COSCHEDULER),

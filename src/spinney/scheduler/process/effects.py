@@ -42,6 +42,7 @@ from spinney.scheduler.process.cycle_metrics import CycleMetrics
 from spinney.scheduler.process.gang_references import gang_reference
 from spinney.scheduler.process.gang_releaser import GangReleaser
 from spinney.scheduler.process.kept_places import KeptPlaces
+from spinney.scheduler.process.node_requests import NodeRequests
 from spinney.scheduler.process.verdicts import Verdicts
 from spinney.scheduler.process.virtual_gangs import VirtualGangs
 
@@ -102,6 +103,7 @@ class ClusterEffects:
         kept_places: KeptPlaces,
         releaser: GangReleaser,
         virtual: VirtualGangs,
+        node_requests: NodeRequests,
         metrics: CycleMetrics,
         wake: Callable[[], None],
     ) -> None:
@@ -117,6 +119,7 @@ class ClusterEffects:
         self._kept_places = kept_places
         self._releaser = releaser
         self._virtual = virtual
+        self._node_requests = node_requests
         self._metrics = metrics
         self._wake = wake
         self._under_way: set[asyncio.Task[None]] = set()
@@ -318,14 +321,15 @@ class ClusterEffects:
         for each in promised.values():
             if each.pod not in self._kept_places:
                 self._promise(each)
+        asked = self._node_requests.lack_nodes([each for each in told if each.pod_reason == UNSCHEDULABLE])
         for refused in told:
             found = self._inventory.gangs.members(refused.gang)
             if found is None:
                 continue
-            message = refused.message
+            reason, message = asked.get(refused.gang) or (refused.pod_reason, refused.message)
             self._pod_status.all_wait(
                 [
-                    PodVerdict(record.key, record.uid, message, message, reason=refused.pod_reason)
+                    PodVerdict(record.key, record.uid, message, message, reason=reason)
                     for _, record in found.pods.values()
                     if record.status is PodStatus.PENDING and record.key not in promised
                 ]

@@ -56,6 +56,7 @@ from spinney.scheduler.process.effects import ClusterEffects, Effects
 from spinney.scheduler.process.endpoint import Endpoint
 from spinney.scheduler.process.gang_releaser import GangReleaser
 from spinney.scheduler.process.kept_places import KeptPlaces
+from spinney.scheduler.process.node_requests import NodeRequests, NoNodeRequests
 from spinney.scheduler.process.own_plugins import completing_first, without_shares
 from spinney.scheduler.process.queue_books import live_books, queue_statuses
 from spinney.scheduler.process.queue_metrics import QueueMetrics
@@ -92,7 +93,7 @@ class SchedulerProcess:
     """The session scheduler on a cluster. Mutable; runs until :meth:`stop`.
 
     ``effects`` replaces what is done with decisions; by default they are carried out on the cluster. ``virtual`` made
-    the gangs of the inventory that have no pods, if there are any.
+    the gangs of the inventory that have no pods, if there are any; ``node_requests`` asks for nodes for gangs.
     """
 
     def __init__(
@@ -106,6 +107,7 @@ class SchedulerProcess:
         metrics: CycleMetrics | None = None,
         effects: Effects | None = None,
         virtual: VirtualGangs | None = None,
+        node_requests: NodeRequests | None = None,
         pace: Pace = Pace(),  # noqa: B008 - a frozen value
     ) -> None:
         self.manager = manager or Manager(client, client.runtime)
@@ -151,6 +153,8 @@ class SchedulerProcess:
         )
         if virtual is not None:
             virtual.begin(self._woken.set)
+        if node_requests is not None:
+            node_requests.begin(self._woken.set)
         self._effects: Effects = effects or ClusterEffects(
             client,
             self.inventory,
@@ -164,6 +168,7 @@ class SchedulerProcess:
             kept_places=KeptPlaces(self.inventory, pod_status),
             releaser=self._releaser,
             virtual=virtual or NoVirtualGangs(),
+            node_requests=node_requests or NoNodeRequests(),
             metrics=self._metrics,
             wake=self._woken.set,
         )

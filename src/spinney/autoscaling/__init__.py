@@ -1,0 +1,1 @@
+"""Autoscalers that are asked for the nodes of whole gangs."""

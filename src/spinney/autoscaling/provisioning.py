@@ -1,0 +1,268 @@
+"""One ProvisioningRequest for each gang that lacks nodes.
+
+The request describes the pods that wait, by template. Their annotation keeps Cluster Autoscaler from adding nodes for
+them one by one, and their condition says that they wait for the request instead of ``Unschedulable``. What the
+autoscaler answers is respected: capacity that is provisioned is kept for the gang (:mod:`.keeping`), a request that
+failed is made again after a while and not before. When the gang is bound, or lacks no nodes for another reason, the
+request is deleted.
+"""
+
+import asyncio
+from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+import structlog
+
+from spinney.api.conditions import find_condition, is_true
+from spinney.api.core import POD, POD_TEMPLATE
+from spinney.api.labels import MANAGED_BY
+from spinney.api.provisioning import (
+    BOOKING_EXPIRED,
+    CAPACITY_REVOKED,
+    CONSUMES,
+    FAILED,
+    PROVISIONED,
+    PROVISIONING_CLASS,
+    PROVISIONING_REQUEST,
+    ProvisioningRequest,
+)
+from spinney.api.struct import JSON
+from spinney.autoscaling.keeping import keeping_capacity
+from spinney.autoscaling.templates import MANAGER, SELECTOR, pod_template, provisioning_request
+from spinney.cluster.pods import PodRecord
+from spinney.cluster.statuses import PodStatus
+from spinney.gangs.book import GangMembers
+from spinney.gangs.tree import GangKey
+from spinney.grouping.podgangs import valid_name
+from spinney.kube.cache import Change, WatchCache
+from spinney.kube.discovery import served
+from spinney.kube.errors import AlreadyExists, Conflict, KubeError, NotFound
+from spinney.kube.events import ObjectReference
+from spinney.kube.keys import Key
+from spinney.kube.manager import Manager
+from spinney.reporting.pods import WAITING_FOR_PROVISIONING
+from spinney.scheduler.config import NodeProvisioning, SchedulerConfig
+from spinney.scheduler.framework.plugin import PluginRegistry
+from spinney.scheduler.framework.results import Unschedulable
+from spinney.scheduler.intake.inventory import Inventory
+from spinney.scheduler.process.gang_references import gang_reference
+from spinney.scheduler.process.node_requests import Said
+
+log = structlog.get_logger()
+
+COMPONENT: Final = "spinney-provisioning"
+REQUESTED: Final = "NodesRequested"
+REQUEST_FAILED: Final = "NodesRequestFailed"
+MOST_TEMPLATES: Final = 32
+"""As many pod sets as a ProvisioningRequest may have."""
+_LOOK_AGAIN_SECONDS: Final = 60.0
+
+
+@dataclass
+class _Request:
+    """What is known of the request of a gang. Mutable."""
+
+    name: Key
+    about: ObjectReference
+    templates: tuple[str, ...] = ()
+    answer: str = "the autoscaler has not answered yet"
+    again: bool = False
+    """Whether it is about to be made again."""
+    leaving: bool = False
+    """Whether it is being deleted."""
+    made: asyncio.Event = field(default_factory=asyncio.Event)
+
+
+def provisioning_for(
+    manager: Manager, inventory: Inventory, config: SchedulerConfig, registry: PluginRegistry
+) -> "tuple[ProvisioningRequests | None, SchedulerConfig]":
+    """Return who asks for nodes, run by ``manager``, and the configuration that keeps them; ``None``: nobody does."""
+    if not config.provisioning_requests.class_name:
+        return None, config
+    requests = ProvisioningRequests(manager, inventory, config.provisioning_requests)
+    manager.add_runnable("provisioning requests", requests.run)
+    return requests, keeping_capacity(config, registry, requests.provisioned)
+
+
+class ProvisioningRequests:
+    """Asks for the nodes of gangs. Mutable; fills ``NodeRequests``."""
+
+    def __init__(self, manager: Manager, inventory: Inventory, settings: NodeProvisioning) -> None:
+        self.provisioned: set[GangKey] = set()
+        """The gangs whose capacity is there and kept for them."""
+        self._manager = manager
+        self._client = manager.client
+        self._inventory = inventory
+        self._settings = settings
+        self._events = manager.recorder(COMPONENT)
+        self._requests: dict[GangKey, _Request] = {}
+        self._gangs: dict[Key, GangKey] = {}
+        self._under_way: set[asyncio.Task[None]] = set()
+        self._served = False
+        self._wake: Callable[[], None] = lambda: None
+
+    async def run(self) -> None:
+        """Follow the answers until cancelled; without the kind, pods ask for themselves."""
+        while PROVISIONING_REQUEST not in await served(self._client, [PROVISIONING_REQUEST]):
+            log.warning(
+                "ProvisioningRequests are not served, so pods ask for nodes themselves; install Kubernetes' CRD"
+            )
+            await self._manager.runtime.clock.sleep(_LOOK_AGAIN_SECONDS)
+        cache = WatchCache(
+            self._client,
+            PROVISIONING_REQUEST,
+            ProvisioningRequest,
+            runtime=self._manager.runtime,
+            label_selector=SELECTOR,
+            metrics=self._manager.metrics,
+        )
+        cache.subscribe(self._answered)
+        self._served = True
+        self._wake()
+        await cache.run()
+
+    # -- what the scheduler tells --------------------------------------------------------------------------------------
+
+    def begin(self, wake: Callable[[], None]) -> None:
+        """Be told how to ask for a cycle."""
+        self._wake = wake
+
+    def lack_nodes(self, gangs: Sequence[Unschedulable]) -> Mapping[GangKey, Said]:
+        """Ask for the nodes of gangs that lack them, and take back what is no longer lacked."""
+        lacking = {each.gang: each for each in gangs} if self._served else {}
+        for gang, request in self._requests.items():
+            if gang not in lacking:
+                self._begin_to_withdraw(gang, request)
+        for gang in lacking:
+            members = self._inventory.gangs.members(gang)
+            if gang not in self._requests and members is not None and len(_waiting(members)) >= self._settings.min_pods:
+                self._request(gang, members)
+        return {
+            gang: Said(WAITING_FOR_PROVISIONING, f"ProvisioningRequest {found.name.name}: {found.answer}; {said}")
+            for gang, each in lacking.items()
+            if (found := self._requests.get(gang)) is not None and (said := each.message)
+        }
+
+    # -- asking and taking back ----------------------------------------------------------------------------------------
+
+    def _request(self, gang: GangKey, members: GangMembers) -> None:
+        name = Key(gang.namespace, valid_name(f"spinney-{gang.name}"))
+        self._requests[gang] = request = _Request(name, gang_reference(members.gang))
+        self._gangs[name] = gang
+        self._begin(self._ask(gang, request, _by_class(_waiting(members))))
+
+    async def _ask(self, gang: GangKey, request: _Request, classes: Sequence[Sequence[PodRecord]]) -> None:
+        try:
+            await self._make(request, classes)
+        except KubeError as error:
+            log.warning("nodes not asked for", gang=str(gang), error=str(error))
+            self._ask_again(gang, f"it could not be made: {error}")
+            return
+        finally:
+            request.made.set()
+        self._events.event(request.about, "Normal", REQUESTED, f"nodes are asked for: {request.name.name}")
+
+    async def _make(self, request: _Request, classes: Sequence[Sequence[PodRecord]]) -> None:
+        if len(classes) > MOST_TEMPLATES:
+            raise KubeError(f"its pods are of {len(classes)} kinds, and a request may have {MOST_TEMPLATES}")
+        metadata = self._metadata(request)
+        counts = []
+        for number, alike in enumerate(classes):
+            pod: JSON = await self._client.get(POD, alike[0].key.name, alike[0].key.namespace)
+            template = f"{request.name.name}-{number}"
+            request.templates = (*request.templates, template)
+            with suppress(AlreadyExists):
+                await self._client.create(POD_TEMPLATE, pod_template(template, pod, metadata))
+            counts.append((template, len(alike)))
+        settings = self._settings
+        wanted = provisioning_request(
+            request.name.name, metadata, counts, class_name=settings.class_name, parameters=settings.parameters
+        )
+        with suppress(AlreadyExists):  # it was made before this process began, for the same pods
+            await self._client.create(PROVISIONING_REQUEST, wanted)
+        marks = {CONSUMES: request.name.name, PROVISIONING_CLASS: settings.class_name}
+        for record in (each for alike in classes for each in alike):
+            patch = {"metadata": {"uid": record.uid, "annotations": marks}}
+            with suppress(NotFound, Conflict):
+                await self._client.patch(POD, record.key.name, patch, record.key.namespace)
+
+    def _metadata(self, request: _Request) -> JSON:
+        about = request.about
+        owner = {"apiVersion": about.api_version, "kind": about.kind, "name": about.name, "uid": about.uid}
+        metadata: JSON = {"namespace": request.name.namespace, "labels": {MANAGED_BY: MANAGER}}
+        return {**metadata, "ownerReferences": [owner]} if about.uid else metadata
+
+    def _begin_to_withdraw(self, gang: GangKey, request: _Request) -> None:
+        if not request.leaving:
+            request.leaving = True
+            self._begin(self._withdraw(gang, request))
+
+    async def _withdraw(self, gang: GangKey, request: _Request) -> None:
+        """Delete the request of a gang and its templates; only then may it be made again."""
+        self.provisioned.discard(gang)
+        self._gangs.pop(request.name, None)
+        await request.made.wait()
+        try:
+            with suppress(NotFound):
+                await self._client.delete(PROVISIONING_REQUEST, request.name.name, request.name.namespace)
+            for template in request.templates:
+                with suppress(NotFound):
+                    await self._client.delete(POD_TEMPLATE, template, request.name.namespace)
+        except KubeError as error:
+            log.warning("provisioning request not deleted", request=str(request.name), error=str(error))
+        finally:
+            del self._requests[gang]
+            self._wake()
+
+    def _ask_again(self, gang: GangKey, why: str) -> None:
+        """Make the request of a gang anew after a while, if it still lacks nodes then."""
+        request = self._requests.get(gang)
+        if request is None or request.again:
+            return
+        request.again, request.answer = True, f"{why}; nodes are asked for again in {self._settings.retry_seconds:g} s"
+        self._events.event(request.about, "Warning", REQUEST_FAILED, request.answer)
+
+        def forget() -> None:
+            if self._requests.get(gang) is request:
+                self._begin_to_withdraw(gang, request)
+
+        asyncio.get_running_loop().call_later(self._settings.retry_seconds, forget)
+
+    # -- what the autoscaler answers -----------------------------------------------------------------------------------
+
+    def _answered(self, change: Change[ProvisioningRequest]) -> None:
+        gang = self._gangs.get(change.key)
+        request = self._requests.get(gang) if gang is not None else None
+        if gang is None or request is None or change.new is None:
+            return
+        conditions = change.new.status.conditions
+        for ended in (FAILED, CAPACITY_REVOKED, BOOKING_EXPIRED):
+            if is_true(conditions, ended):
+                said = find_condition(conditions, ended)
+                self.provisioned.discard(gang)
+                self._ask_again(gang, f"{ended}: {said.message}" if said is not None and said.message else ended)
+                self._wake()
+                return
+        if is_true(conditions, PROVISIONED) and gang not in self.provisioned:
+            request.answer = "its capacity is provisioned and kept for the gang"
+            self.provisioned.add(gang)
+            self._wake()
+
+    def _begin(self, work: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.create_task(work, name="provisioning request")
+        self._under_way.add(task)
+        task.add_done_callback(self._under_way.discard)
+
+
+def _waiting(members: GangMembers) -> list[PodRecord]:
+    return [record for _, record in members.pods.values() if record.status is PodStatus.PENDING]
+
+
+def _by_class(records: Iterable[PodRecord]) -> list[list[PodRecord]]:
+    """Return pods that ask for the same together, in order."""
+    classes: dict[int, list[PodRecord]] = {}
+    for record in records:
+        classes.setdefault(record.request.number, []).append(record)
+    return list(classes.values())

@@ -1,0 +1,37 @@
+"""Nodes for gangs that lack them may be asked for by other means than the conditions of their pods."""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import NamedTuple, Protocol
+
+from spinney.gangs.tree import GangKey
+from spinney.scheduler.framework.results import Unschedulable
+
+
+class Said(NamedTuple):
+    """Reason and message of the condition of pods."""
+
+    reason: str
+    message: str
+
+
+class NodeRequests(Protocol):
+    """Whoever asks for nodes."""
+
+    def begin(self, wake: Callable[[], None]) -> None:
+        """Be told how to ask for a cycle."""
+
+    def lack_nodes(self, gangs: Sequence[Unschedulable]) -> Mapping[GangKey, Said]:
+        """Hear after each cycle which gangs lack nodes; return what the pods of those say whose nodes are asked for."""
+        ...
+
+
+class NoNodeRequests:
+    """Pods ask for themselves."""
+
+    def begin(self, wake: Callable[[], None]) -> None:
+        """Nobody will ask for a cycle."""
+
+    def lack_nodes(self, gangs: Sequence[Unschedulable]) -> Mapping[GangKey, Said]:
+        """Every pod says that it is unschedulable."""
+        del gangs
+        return {}

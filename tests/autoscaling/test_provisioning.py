@@ -1,0 +1,191 @@
+"""One ProvisioningRequest for each gang that lacks nodes; its answer is respected, and its capacity kept."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import pytest
+
+from spinney.api.apiextensions import CUSTOM_RESOURCE_DEFINITION
+from spinney.api.core import POD, POD_TEMPLATE, Pod
+from spinney.api.provisioning import BEST_EFFORT_ATOMIC, CHECK_CAPACITY, PROVISIONING_REQUEST
+from spinney.api.struct import JSON
+from spinney.autoscaling.provisioning import provisioning_for
+from spinney.kube.client import Client
+from spinney.kube.manager import Manager
+from spinney.scheduler.config import NodeProvisioning, SchedulerConfig
+from spinney.scheduler.intake.inventory import Inventory
+from spinney.scheduler.plugins import default_registry
+from spinney.scheduler.process.process import SchedulerProcess
+from tests.scheduler.process.world import NS, World, in_a_world
+
+RETRY = 100
+
+
+async def install(world: World) -> None:
+    """Serve ProvisioningRequests, with a schema that keeps everything."""
+    open_schema = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+    version = {"name": "v1", "served": True, "storage": True, "schema": {"openAPIV3Schema": open_schema}}
+    names = {"kind": "ProvisioningRequest", "plural": "provisioningrequests", "listKind": "ProvisioningRequestList"}
+    spec: JSON = {"group": "autoscaling.x-k8s.io", "scope": "Namespaced", "names": names}
+    spec |= {"versions": [{**version, "subresources": {"status": {}}}]}
+    manifest = {"metadata": {"name": "provisioningrequests.autoscaling.x-k8s.io"}, "spec": spec}
+    await world.client.create(CUSTOM_RESOURCE_DEFINITION, manifest)
+
+
+@asynccontextmanager
+async def asking(world: World, class_name: str = BEST_EFFORT_ATOMIC) -> AsyncIterator[None]:
+    """Run a scheduler that asks for nodes by requests."""
+    client = Client(world.transport, world.runtime, field_manager="spinney-scheduler")
+    settings = NodeProvisioning(class_name=class_name, retry_seconds=RETRY)
+    config = SchedulerConfig(default_staleness_grace_seconds=-1, provisioning_requests=settings)
+    manager, inventory, registry = Manager(client, client.runtime), Inventory.for_config(config), default_registry()
+    requests, config = provisioning_for(manager, inventory, config, registry)
+    process = SchedulerProcess(
+        client, config, manager=manager, inventory=inventory, registry=registry, node_requests=requests
+    )
+    running = asyncio.create_task(process.run())
+    try:
+        yield
+    finally:
+        process.stop()
+        await running
+
+
+async def requests(world: World) -> list[JSON]:
+    """Return the requests there are."""
+    return list((await world.client.list(PROVISIONING_REQUEST, NS)).items)
+
+
+async def answer(world: World, condition: str, message: str = "") -> None:
+    """Answer the only request as Cluster Autoscaler does."""
+    (request,) = await requests(world)
+    said = {"type": condition, "status": "True", "reason": condition, "message": message}
+    said["lastTransitionTime"] = "2026-01-01T00:00:00Z"
+    patch = {"status": {"conditions": [said]}}
+    await world.client.patch(PROVISIONING_REQUEST, request["metadata"]["name"], patch, NS, subresource="status")
+
+
+async def waiting(world: World) -> dict[str, tuple[str, str]]:
+    """Return reason and message of each pod without a node."""
+    found = {}
+    for pod in (await world.client.list(POD, NS, type=Pod)).items:
+        condition = pod.condition("PodScheduled")
+        if not pod.spec.node_name and condition is not None:
+            found[pod.metadata.name] = (condition.reason, condition.message)
+    return found
+
+
+@pytest.mark.parametrize("class_name", [BEST_EFFORT_ATOMIC, CHECK_CAPACITY])
+def test_a_gang_asks_once_and_is_placed_when_its_nodes_are_there(class_name: str) -> None:
+    """One request for all its pods, which say what they wait for; nothing is left of it when the gang is bound."""
+
+    async def story(world: World) -> None:
+        await install(world)
+        async with asking(world, class_name):
+            await world.add_gang("g", 3, gpus=8)
+            await world.settle(5)
+            (request,) = await requests(world)
+            assert request["spec"]["provisioningClassName"] == class_name
+            (pod_set,) = request["spec"]["podSets"]
+            assert pod_set["count"] == 3
+            template = await world.client.get(POD_TEMPLATE, pod_set["podTemplateRef"]["name"], NS)
+            assert template["template"]["spec"]["containers"][0]["resources"]["requests"] == {"nvidia.com/gpu": "8"}
+            for pod in (await world.client.list(POD, NS, type=Pod)).items:
+                marks = pod.metadata.annotations
+                assert marks["autoscaling.x-k8s.io/consume-provisioning-request"] == request["metadata"]["name"]
+            assert {reason for reason, _ in (await waiting(world)).values()} == {"WaitingForProvisioning"}
+
+            for number in range(3):
+                await world.add_node(f"n{number}")
+            await answer(world, "Provisioned")
+            await world.settle(5)
+            assert await waiting(world) == {}
+            assert await requests(world) == []
+            assert not (await world.client.list(POD_TEMPLATE, NS)).items
+
+    in_a_world(story)
+
+
+def test_capacity_that_was_provisioned_is_kept() -> None:
+    """A pod that comes later takes a free node while nothing is promised, and not once it is the gang's."""
+
+    async def story(world: World) -> None:
+        await install(world)
+        await world.add_node("n1")
+        await world.add_node("n2")
+        async with asking(world):
+            await world.add_pod("old", gpus=8)
+            await world.settle(2)
+            await world.add_gang("g", 2, gpus=8)
+            await world.settle(5)
+            await world.add_pod("early", gpus=1)
+            await world.settle(5)
+            assert (await world.places())["early"]
+            await world.client.delete(POD, "early", NS)
+            await answer(world, "Provisioned")
+            await world.settle(5)
+            await world.add_pod("late", gpus=1)
+            await world.settle(5)
+            assert "for which it was provisioned" in (await waiting(world))["late"][1]
+            await world.client.delete(POD, "old", NS)
+            await world.settle(5)
+            places = await world.places()
+            assert places["g-0"]
+            assert places["g-1"]
+            assert not places["late"]
+
+    in_a_world(story)
+
+
+def test_a_request_that_failed_is_made_again_after_a_while_and_not_before() -> None:
+    """Pods say that it failed and why; the next request is another one."""
+
+    async def story(world: World) -> None:
+        await install(world)
+        async with asking(world):
+            await world.add_gang("g", 2, gpus=8)
+            await world.settle(5)
+            first = (await requests(world))[0]["metadata"]["uid"]
+            await answer(world, "Failed", "out of stock")
+            await world.settle(RETRY / 2)
+            assert "Failed: out of stock" in (await waiting(world))["g-0"][1]
+            assert [each["metadata"]["uid"] for each in await requests(world)] == [first]
+            await world.settle(RETRY)
+            (second,) = await requests(world)
+            assert second["metadata"]["uid"] != first
+
+    in_a_world(story)
+
+
+def test_no_request_where_no_node_helps_or_one_pod_asks() -> None:
+    """A gang that lacks pods asks for nothing; a single pod asks as pods do."""
+
+    async def story(world: World) -> None:
+        await install(world)
+        async with asking(world):
+            await world.add_group("short", 3)
+            await world.add_pod("short-0", gang="short", gpus=8)
+            await world.add_pod("short-1", gang="short", gpus=8)
+            await world.add_pod("alone", gpus=8)
+            await world.settle(5)
+            assert await requests(world) == []
+            assert {name: reason for name, (reason, _) in (await waiting(world)).items()} == {
+                "alone": "Unschedulable",
+                "short-0": "WaitingForPods",
+                "short-1": "WaitingForPods",
+            }
+
+    in_a_world(story)
+
+
+def test_without_the_kind_pods_ask_for_themselves() -> None:
+    """On a cluster that does not serve ProvisioningRequests nothing is lost."""
+
+    async def story(world: World) -> None:
+        async with asking(world):
+            await world.add_gang("g", 2, gpus=8)
+            await world.settle(5)
+            assert {reason for reason, _ in (await waiting(world)).values()} == {"Unschedulable"}
+
+    in_a_world(story)
