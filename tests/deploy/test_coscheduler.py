@@ -1,10 +1,6 @@
 """The coscheduler in a cluster: installed when asked for, alone or beside the others, with only the rights it needs."""
 
-import asyncio
 import json
-import sys
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
@@ -13,32 +9,16 @@ from click.testing import CliRunner
 
 from spinney.api import workload_v1beta1
 from spinney.api.resource_claims import DEVICE_CLASS, RESOURCE_CLAIM, RESOURCE_SLICE
-from spinney.api.struct import JSON
 from spinney.cli import main
 from spinney.coscheduling.process.configuration import parse_configuration
 from tests.conftest import Cluster
 from tests.coscheduling.world import World, a_node, a_pod, a_world
 
-from .rendering import CHART, SYSTEM, installed, names, printed, rendered
+from .deployment import configuration_of, deployed
+from .rendering import CHART, installed, names, printed, rendered
 
 NAME = "spinney-coscheduler"
 CONFIGURATION = "profiles:\n- schedulerName: trainers\npodMaxBackoffSeconds: 20\n"
-
-
-def args_of(objects: list[JSON], name: str) -> list[str]:
-    """Return how a deployment's only container is called."""
-    (deployment,) = [each for each in objects if each["kind"] == "Deployment" and each["metadata"]["name"] == name]
-    (container,) = deployment["spec"]["template"]["spec"]["containers"]
-    return list(container["args"])
-
-
-def configuration_of(objects: list[JSON], name: str) -> str:
-    """Return the configuration that a deployment mounts."""
-    (deployment,) = [each for each in objects if each["kind"] == "Deployment" and each["metadata"]["name"] == name]
-    volume = deployment["spec"]["template"]["spec"]["volumes"][0]
-    wanted = volume["configMap"]["name"]
-    (found,) = [each for each in objects if each["kind"] == "ConfigMap" and each["metadata"]["name"] == wanted]
-    return str(found["data"]["config.yaml"])
 
 
 def test_it_is_installed_only_when_asked_for() -> None:
@@ -79,41 +59,13 @@ async def test_it_works_under_exactly_these_rights(cluster: Cluster, helm: str, 
     """As its service account, called as its deployment calls it, it does all of its work and is refused nothing."""
     objects = rendered(helm, tmp_path, {"operator": {"enabled": False}, "coscheduler": {"enabled": True}})
     log = tmp_path / "log"
-    async with a_world(cluster) as world, installed(cluster.client, objects), deployed(cluster, objects, log):
+    async with a_world(cluster) as world, installed(cluster.client, objects), deployed(cluster, objects, NAME, log):
         await a_gang_is_placed(world)
         await a_native_gang_is_placed(world)
         await a_pod_is_preempted(world)
         await a_device_is_given(world)
     lines = [json.loads(line) for line in log.read_text().splitlines()]
     assert [line for line in lines if "forbidden" in str(line).lower() or line.get("level") == "error"] == []
-
-
-@asynccontextmanager
-async def deployed(cluster: Cluster, objects: list[JSON], log: Path) -> AsyncIterator[None]:
-    """Run the process of the deployment outside the cluster, as the account it has inside."""
-    assert cluster.plane is not None
-    kubeconfig = cluster.plane.kubeconfig_for(f"system:serviceaccount:{SYSTEM}:{NAME}")
-    configuration = log.with_name("mounted.yaml")
-    configuration.write_text(configuration_of(objects, NAME))
-    mounted = {"/etc/spinney/config.yaml": str(configuration), "--metrics-port=8080": "--metrics-port=0"}
-    args = [mounted.get(arg, arg) for arg in args_of(objects, NAME)]
-    with log.open("wb") as out:
-        process = await asyncio.create_subprocess_exec(
-            sys.executable,
-            "-c",
-            "from spinney.cli import main; main()",
-            *args,
-            "--kubeconfig",
-            str(kubeconfig),
-            stdout=out,
-            stderr=out,
-        )
-    try:
-        yield
-    finally:
-        if process.returncode is None:
-            process.terminate()
-        await process.wait()
 
 
 async def a_gang_is_placed(world: World) -> None:

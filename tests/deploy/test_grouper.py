@@ -9,8 +9,8 @@ from click.testing import CliRunner
 from spinney.api.struct import JSON
 from spinney.cli import main
 
+from .deployment import configuration_of
 from .rendering import names, printed, rendered
-from .test_coscheduler import configuration_of
 
 NAME = "spinney-grouper"
 CONFIGURATION = """
