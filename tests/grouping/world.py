@@ -123,10 +123,12 @@ async def a_world(
     workloads: bool = False,
     nodes: int = 4,
     suspended: SuspendedWorkloads | None = None,
+    grouper: bool = True,
 ) -> AsyncIterator[World]:
     """Run scheduler and grouper on nodes of 8 GPUs each; with every backend, what ``spinney up`` runs.
 
     With ``workloads`` Jobs make their pods themselves; else the test does it. ``suspended`` ones may wait in queues.
+    Without ``grouper`` the scheduler waits for one that runs elsewhere.
     """
     shape = gpu_cluster(nodes, 8)
     options = StackOptions(
@@ -134,7 +136,7 @@ async def a_world(
         scheduler=SchedulerConfig(
             wait_for_grouper=True, suspended_workloads=suspended if suspended is not None else SuspendedWorkloads()
         ),
-        grouper=replace(check(configuration), profiles=OUR_BACKENDS),
+        grouper=replace(check(configuration), profiles=OUR_BACKENDS) if grouper else None,
     )
     chosen = StackOptions.whole(shape) if every_backend else options
     stack = Stack(cluster.connect, replace(chosen, workloads=workloads))

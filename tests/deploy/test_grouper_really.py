@@ -1,0 +1,118 @@
+"""The grouper on a real control plane, as its account: what Kubernetes' own controllers make becomes gangs."""
+
+import json
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+
+from spinney.api.core import POD
+from spinney.api.struct import JSON
+from spinney.kube.client import Client
+from spinney.kube.config import load_kubeconfig
+from spinney.kube.errors import Forbidden
+from spinney.workloads.objects import STATEFUL_SET
+from tests.conftest import Cluster
+from tests.grouping.staging import Stage
+from tests.grouping.world import JOB, a_pod, a_world
+
+from .deployment import deployed
+from .rendering import SYSTEM, installed, printed
+
+pytestmark = [
+    pytest.mark.parametrize("cluster_name", [pytest.param("real", marks=pytest.mark.real)]),
+    pytest.mark.timeout(600),
+]
+
+NAME = "spinney-grouper"
+RIGHTS = {"ServiceAccount", "ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding"}
+LEAST = {"kai.scheduler/min-member": "3"}
+TEMPLATE: JSON = {"metadata": {"labels": {"app": "three"}}, "spec": a_pod("x")["spec"]}
+REPLICAS: JSON = {"replicas": 3, "selector": {"matchLabels": {"app": "three"}}, "template": TEMPLATE}
+WORKLOADS: dict[str, JSON] = {
+    "StatefulSet": {**REPLICAS, "serviceName": "three", "podManagementPolicy": "Parallel"},
+    "Deployment": REPLICAS,
+    "ReplicaSet": REPLICAS,
+}
+
+
+@asynccontextmanager
+async def a_stage(cluster: Cluster, directory: Path, *options: str) -> AsyncIterator[Stage]:
+    """Run the grouper as installed with these options, and the scheduler on two nodes; nothing may be refused to it."""
+    objects = printed("--grouper", *options)
+    rights = [each for each in objects if each["kind"] in RIGHTS and NAME in each["metadata"]["name"]]
+    log = directory / "log"
+    async with (
+        a_world(cluster, nodes=2, grouper=False) as world,
+        installed(cluster.client, rights),
+        deployed(cluster, objects, NAME, log),
+    ):
+        yield Stage(world, log.read_text)
+    lines = [json.loads(line) for line in log.read_text().splitlines()]
+    assert [line for line in lines if "forbidden" in str(line).lower() or line.get("level") == "error"] == []
+
+
+async def comes_up_whole(stage: Stage) -> None:
+    """See that three pods wait whole on two nodes, and run on three."""
+    await stage.until_floors({"default": 3})
+    await stage.until_refused(3)
+    await stage.add_nodes(1)
+    await stage.until_running(3)
+
+
+async def test_what_kubernetes_own_controllers_make_comes_up_whole(cluster: Cluster, tmp_path: Path) -> None:
+    """Sets and deployments that say how many they need are gangs, and so are pods that nobody owns."""
+    async with a_stage(cluster, tmp_path) as stage:
+        for kind, spec in WORKLOADS.items():
+            metadata = {"name": "three", "annotations": LEAST}
+            async with stage.applied({"apiVersion": "apps/v1", "kind": kind, "metadata": metadata, "spec": spec}):
+                await comes_up_whole(stage)
+            await stage.remove_node()
+        for number in range(3):
+            await stage.world.pod(f"bare-{number}", labels={"spinney.dev/gang": "sweep"}, annotations=LEAST)
+        await comes_up_whole(stage)
+        await cluster.client.delete_collection(POD, cluster.namespace, grace_period_seconds=0)
+        await stage.until(lambda: not stage.pods())
+
+
+async def test_a_job_and_a_job_of_a_cron_job_come_up_whole(cluster: Cluster, tmp_path: Path) -> None:
+    """More parallelism than is needed changes nothing for those that run; what a CronJob makes counts as a Job."""
+    pod = {**a_pod("x")["spec"], "restartPolicy": "Never"}
+    spec = {"parallelism": 3, "completions": 9, "template": {"spec": pod}}
+    least = {"kai.scheduler/batch-min-member": "3"}
+    job = {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "three", "annotations": least}, "spec": spec}
+    async with a_stage(cluster, tmp_path) as stage:
+        async with stage.applied(job) as resource:
+            await comes_up_whole(stage)
+            await stage.patch(resource, "three", {"spec": {"parallelism": 4}})
+            await stage.until_refused(1)
+            assert (len(stage.running()), stage.floors()) == (3, [{"default": 3}])
+        await stage.remove_node()
+        every_year = {"schedule": "0 0 1 1 *", "suspend": True, "jobTemplate": {"spec": spec}}
+        cron = {"apiVersion": "batch/v1", "kind": "CronJob", "metadata": {"name": "yearly"}, "spec": every_year}
+        async with stage.applied(cron) as resource:
+            made = await cluster.client.get(resource, "yearly", cluster.namespace)
+            owner = {"apiVersion": "batch/v1", "kind": "CronJob", "name": "yearly", "uid": made["metadata"]["uid"]}
+            by_hand = {"name": "now", "annotations": least, "ownerReferences": [{**owner, "controller": True}]}
+            await cluster.client.create(JOB, {"metadata": by_hand, "spec": spec}, cluster.namespace)
+            await comes_up_whole(stage)
+
+
+async def test_it_may_not_read_kinds_whose_rule_is_left_out(cluster: Cluster, tmp_path: Path) -> None:
+    """Without a rule for StatefulSets the account may not read them, and their pods are scheduled nevertheless."""
+    assert cluster.plane is not None
+    file = tmp_path / "grouper.yaml"
+    profiles = "scheduler: {profiles: [{name: spinney-scheduler, default: true}]}\n"
+    file.write_text(f"kind: GrouperConfiguration\nwithout: [apps/StatefulSet]\n{profiles}")
+    async with a_stage(cluster, tmp_path, "--grouper-config", str(file)) as stage:
+        account = cluster.plane.kubeconfig_for(f"system:serviceaccount:{SYSTEM}:{NAME}")
+        client = Client(load_kubeconfig(account, runtime=cluster.runtime), cluster.runtime)
+        await client.list(JOB)
+        with pytest.raises(Forbidden):
+            await client.list(STATEFUL_SET)
+        await client.transport.close()
+        spec = {**WORKLOADS["StatefulSet"], "replicas": 2}
+        two = {"apiVersion": "apps/v1", "kind": "StatefulSet", "metadata": {"name": "two"}, "spec": spec}
+        async with stage.applied(two):
+            await stage.until_running(2)
