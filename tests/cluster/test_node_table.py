@@ -94,6 +94,20 @@ def test_a_fork_does_not_see_what_happens_later() -> None:
     assert table.idle[row, CPU] == 8000
 
 
+def test_a_promise_that_a_fork_takes_back_can_be_given_again() -> None:
+    """What is terminating and promised is free later as soon as the promise is gone, in a copy made before that too."""
+    table = NodeTable()
+    row = table.put(a_node(cpu="4"))
+    everything = table.axis.vector({"cpu": 4000})
+    table.add(row, Holding.RELEASING, everything)
+    table.add(row, Holding.PIPELINED, everything)
+    copy = table.fork()
+
+    copy.subtract(row, Holding.PIPELINED, everything)
+
+    assert copy.free_at(np.array([CPU]), np.array([row])).tolist() == [[4000]]
+
+
 def test_journals_name_what_changed() -> None:
     """The static journal names changed nodes, the usage journal rows whose ledger changed."""
     table = NodeTable()

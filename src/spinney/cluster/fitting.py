@@ -25,7 +25,7 @@ DomainNumbers = NDArray[np.int32]
 
 def pods_per_node(room: Matrix, amounts: Vector, at_most: int = MANY) -> Vector:
     """Return how many pods that ask for ``amounts[resource]`` fit on each node of ``room[resource, node]``."""
-    asked = np.flatnonzero(amounts)
+    (asked,) = amounts.nonzero()
     counts: Vector = np.minimum.reduce(room[asked] // amounts[asked, None], initial=at_most)
     return np.maximum(counts, 0, out=counts)
 

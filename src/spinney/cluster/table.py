@@ -184,8 +184,9 @@ class NodeTable:
 
     def free_at(self, columns: Rows, rows: Rows) -> Matrix:
         """Return what is free once everything terminating is gone, ``[resource, node]``."""
-        here = columns[:, None]
-        free: Matrix = self._idle.T[here, rows] + self._releasing.T[here, rows]
+        free = self.idle_at(columns, rows)
+        if self.may_release:
+            free += self._releasing.T[columns[:, None], rows]
         return free
 
     # -- nodes coming, changing and going ----------------------------------------------------------------------------
@@ -271,6 +272,7 @@ class NodeTable:
             idle = self._idle[row]
             idle += amounts
         if holding is not Holding.ACTIVE:
+            self.may_release = True
             releasing = self._releasing[row]
             if holding is Holding.RELEASING:
                 releasing -= amounts

@@ -190,8 +190,9 @@ class Sums:
 
     def correct(self, rows: Rows) -> None:
         """Take in what changed on ``rows``."""
-        change = self._amounts(rows) - self.by_row[rows]
-        self.by_row[rows] += change
+        amounts = self._amounts(rows)
+        change = amounts - self.by_row[rows]
+        self.by_row[rows] = amounts
         self.total += change.sum(axis=0)
         for depth, sums in self._levels.items():
             _add_by(sums, self._domains.levels[depth].of_row[rows], change)
