@@ -55,6 +55,7 @@ def served_cluster(
     gpus: int = 8,
     rack: int = 2,
     block: int = 4,
+    workloads: bool = False,
     authorization: AuthorizationMode = "AlwaysAllow",
 ) -> Iterator[ServedCluster]:
     """Run an embedded cluster with everything in it for the time of the block."""
@@ -64,7 +65,7 @@ def served_cluster(
     async def serve() -> None:
         runtime = Runtime.system()
         stop = asyncio.Event()
-        options = StackOptions(nodes=gpu_cluster(nodes, gpus, rack=rack, block=block))
+        options = StackOptions(nodes=gpu_cluster(nodes, gpus, rack=rack, block=block), workloads=workloads)
         cluster = EmbeddedCluster(runtime, options, server=ServerOptions(authorization=authorization))
         try:
             async with HttpServer(cluster.server) as http, cluster.running():

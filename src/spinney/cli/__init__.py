@@ -31,6 +31,7 @@ COMMANDS = {
     "get": "List gangs, sets or nodes of any cluster.",
     "manifests": "Print the manifests of an installation.",
     "operator": "Run the operator against a cluster.",
+    "plan": "Plan changes of a cluster, with what each costs.",
     "queues": "Show the queues: entitled to, holding, asking for.",
     "record": "Write what happens on a cluster to files, to be replayed.",
     "replay": "Replay a trace of a real cluster through the scheduler.",

@@ -1,0 +1,150 @@
+"""``spinney plan defrag``: the fewest moves that free room, what each costs, and what it looks like."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from string import ascii_lowercase
+from typing import cast
+
+import click
+import msgspec
+
+from spinney.cli.clusters.choosing import ClusterChoice
+from spinney.cli.clusters.connecting import Connection, with_cluster
+from spinney.cli.clusters.reading import print_unseen, snapshot_of
+from spinney.cli.terminal.output import columns, echo, print_data, progress
+from spinney.cluster.resources import GPU
+from spinney.explain.amounts import counted
+from spinney.gangs.tree import GangKey
+from spinney.runtime import Runtime
+from spinney.scheduler.framework.session import Session
+from spinney.sim.defrag.exact import is_installed
+from spinney.sim.defrag.executing import PlanStopped, carry_out
+from spinney.sim.defrag.plan import NoPlan, Plan, Solver, make_plan
+from spinney.sim.defrag.problem import Problem, room_for, whole_nodes
+from spinney.sim.whatif import Simulation
+
+
+def defrag(
+    *,
+    gang: str | None,
+    nodes: int | None,
+    level: str | None,
+    solver: str,
+    execute: bool,
+    namespace: str | None,
+    kubeconfig: Path | None,
+    context: str | None,
+    from_file: Path | None,
+    output: str,
+) -> None:
+    if (gang is None) == (nodes is None):
+        raise click.UsageError("give either --for GANG or --nodes N")
+    if level is not None and nodes is None:
+        raise click.BadParameter("a gang says itself what its nodes must share", param_hint="--sharing")
+    if solver == "exact" and not is_installed():
+        raise click.ClickException("the exact solver is not installed here: pip install 'spinney[plan]'")
+    if execute and from_file is not None:
+        raise click.BadParameter("a file cannot be changed; leave out --from", param_hint="--execute")
+    choice = ClusterChoice(kubeconfig, context, namespace)
+    snapshot, here = snapshot_of(choice, from_file)
+    runtime = Runtime.system()
+    try:
+        with progress("planning"):
+            session = Simulation(snapshot, runtime=runtime).scheduler.open_session()
+            if gang is not None:
+                wanted, problem = f"gang {gang}", room_for(session, session.job(_waiting(session, gang, here)))
+            else:
+                wanted = f"{counted(nodes or 0, 'whole node')}{f' that share {level}' if level else ''}"
+                problem = whole_nodes(session, nodes or 0, level)
+            plan = make_plan(problem, wanted, cast("Solver", solver))
+    except NoPlan as error:
+        raise click.ClickException(str(error)) from error
+    finally:
+        runtime.executor.close()
+    if output == "json":
+        print_data(msgspec.to_builtins(plan), "json")
+    else:
+        _print(plan, problem)
+        print_unseen(snapshot)
+    if execute:
+        _execute(choice, plan)
+
+
+def _waiting(session: Session, name: str, here: str | None) -> GangKey:
+    """Return the gang that waits under a name."""
+    namespace, _, bare = name.rpartition("/")
+    space = namespace or here
+    found = [
+        key
+        for key in session.snapshot.gangs.pending
+        if key.name == bare and (not space or key.namespace == space) and session.job(key).pending
+    ]
+    if len(found) == 1:
+        return found[0]
+    if found:
+        raise click.ClickException(f"several gangs that wait are called {bare}: name the namespace too")
+    waiting = ", ".join(sorted(map(str, session.snapshot.gangs.pending))[:5]) or "none"
+    raise click.ClickException(f"no gang {name} waits for room; those that wait: {waiting}")
+
+
+def _print(plan: Plan, problem: Problem) -> None:
+    if not plan.moves:
+        echo(f"Nothing has to be moved: {', '.join(plan.nodes)} have room for {plan.wanted}.")
+        return
+    how = "nothing cheaper exists" if plan.solver == "exact" else "something cheaper may exist"
+    echo(
+        f"Room for {plan.wanted} on {', '.join(plan.nodes)}: {counted(len(plan.moves), 'gang')} moved, "
+        f"{counted(plan.restarts, 'pod')} started anew, {plan.gpu_hours:.1f} GPU hours done again ({how})."
+    )
+    echo()
+    rows = [
+        [move.gang, pod.pod, str(pod.gpus), pod.source, pod.target if pod.target != pod.source else "(restarts there)"]
+        + ([f"{move.gpu_hours:.1f}"] if place == 0 else [""])
+        for move in plan.moves
+        for place, pod in enumerate(move.pods)
+    ]
+    echo(columns(["GANG", "POD", "GPUS", "FROM", "TO", "GPU HOURS LOST"], rows))
+    echo()
+    letters = {move.gang: ascii_lowercase[number % 26] for number, move in enumerate(plan.moves)}
+    lines = [[name, before, after] for name, before, after in _drawn(plan, problem, letters)]
+    echo(columns(["NODE", "GPUS BEFORE", "AFTER"], lines))
+    echo(
+        "\n. free   # others   + room that was wanted   "
+        + "   ".join(f"{mark} {name}" for name, mark in letters.items())
+    )
+
+
+def _drawn(plan: Plan, problem: Problem, letters: Mapping[str, str]) -> list[tuple[str, str, str]]:
+    """Return, for each node that changes, its GPUs before and after."""
+    touched = dict.fromkeys(plan.nodes)
+    moves = [(letters[move.gang], pod) for move in plan.moves for pod in move.pods]
+    for _, pod in moves:
+        touched |= dict.fromkeys((pod.source, pod.target))
+    row_of = {name: row for row, name in enumerate(problem.names)}
+    held: dict[int, int] = {}
+    for gang in problem.gangs:
+        for each in gang.pods:
+            held[each.row] = held.get(each.row, 0) + int(each.request[GPU])
+    found = []
+    for name in sorted(touched):
+        free = int(problem.free[row_of[name], GPU])
+        leaving = "".join(mark * pod.gpus for mark, pod in moves if pod.source == name)
+        coming = "".join(mark * pod.gpus for mark, pod in moves if pod.target == name)
+        others = "#" * max(held.get(row_of[name], 0) - len(leaving), 0)
+        space = free + len(leaving) - len(coming)
+        room = ("+" if name in plan.nodes else ".") * max(space, 0)
+        found.append((name, others + leaving + "." * free, others + coming + room))
+    return found
+
+
+def _execute(choice: ClusterChoice, plan: Plan) -> None:
+    async def use(connection: Connection) -> str:
+        try:
+            await carry_out(connection.client, plan, lambda said: echo(said, err=True))
+        except PlanStopped as error:
+            return str(error)
+        return ""
+
+    stopped = with_cluster(choice, use)
+    if stopped:
+        raise click.ClickException(stopped)

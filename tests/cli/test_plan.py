@@ -1,0 +1,171 @@
+"""``spinney plan defrag`` finds the fewest moves that free room, says what they cost, and carries them out if told."""
+
+import json
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+
+from spinney.api.core import NODE, POD
+from spinney.api.policy import POD_DISRUPTION_BUDGET as BUDGET
+from spinney.api.struct import JSON
+from spinney.cli import main
+from spinney.kube.client import Client
+from spinney.workloads.objects import DEPLOYMENT
+from tests.cli.clusters import ServedCluster, served_cluster
+from tests.cli.workloads import as_yaml
+
+
+def a_node(name: str) -> JSON:
+    return {
+        "apiVersion": "v1",
+        "kind": "Node",
+        "metadata": {"name": name, "labels": {"rack": name[0]}},
+        "status": {"capacity": {"cpu": "64", "memory": "256Gi", "pods": "110", "nvidia.com/gpu": "8"}},
+    }
+
+
+def a_pod(name: str, gpus: int, node: str = "", *, owned: bool = True) -> JSON:
+    owner = [{"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": name, "uid": f"rs-{name}", "controller": True}]
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": name, "uid": name, **({"ownerReferences": owner} if owned else {})},
+        "spec": {
+            "schedulerName": "spinney-scheduler",
+            "containers": [{"name": "main", "resources": {"limits": {"nvidia.com/gpu": gpus}}}],
+            **({"nodeName": node} if node else {}),
+        },
+        **({"status": {"phase": "Running"}} if node else {}),
+    }
+
+
+def planned(tmp_path: Path, *options: str, more: tuple[JSON, ...] = ()) -> Result:
+    """Plan on two nodes, one with five GPUs in use by two pods, one with three by one."""
+    file = tmp_path / "cluster.yaml"
+    pods = (a_pod("large", 4, "a1"), a_pod("small", 1, "a1"), a_pod("medium", 3, "b1"))
+    file.write_text(as_yaml(a_node("a1"), a_node("b1"), *pods, *more))
+    return CliRunner().invoke(main, ["plan", "defrag", "--from", str(file), *options])
+
+
+def test_the_cheapest_move_is_proposed(tmp_path: Path) -> None:
+    """One pod is moved rather than two, and the drawing shows the node that is free then."""
+    result = planned(tmp_path, "--nodes", "1")
+    assert result.exit_code == 0, result.output
+    assert "Room for 1 whole node on b1: 1 gang moved, 1 pod started anew" in result.output
+    assert "aaa....." in result.output
+    assert "++++++++" in result.output
+
+
+def test_room_for_a_gang_that_waits(tmp_path: Path) -> None:
+    """With --for the room is what the gang asks for, and JSON has the whole plan."""
+    result = planned(tmp_path, "--for", "big", "-o", "json", more=(a_pod("big", 8),))
+    assert result.exit_code == 0, result.output
+    plan = json.loads(result.stdout)
+    assert (plan["nodes"], plan["restarts"]) == (["b1"], 1)
+    assert [(move["gang"], move["pods"][0]["target"]) for move in plan["moves"]] == [("default/medium", "a1")]
+
+
+@pytest.mark.parametrize("label", ["rack", "none"])
+def test_nodes_may_have_to_share_a_label(tmp_path: Path, label: str) -> None:
+    """Two whole nodes in one rack cannot be had where each rack has one node."""
+    result = planned(tmp_path, "--nodes", "2", "--sharing", label)
+    assert result.exit_code == 1
+    assert f"no moves make room for 2 whole nodes that share {label}" in result.output
+
+
+def test_what_may_not_be_moved_is_named(tmp_path: Path) -> None:
+    """A pod that nobody would make anew stays, and the answer says so."""
+    result = planned(tmp_path, "--nodes", "2", more=(a_pod("alone", 1, "b1", owned=False),))
+    assert result.exit_code == 1
+    assert "default/alone: nobody would make its pods anew" in result.output
+
+
+def test_mistakes_are_answered(tmp_path: Path) -> None:
+    """What is wanted has to be said once, and a file cannot be changed."""
+    assert "either --for GANG or --nodes N" in planned(tmp_path).output
+    assert "a file cannot be changed" in planned(tmp_path, "--nodes", "1", "--execute").output
+    assert "no gang nobody waits" in planned(tmp_path, "--for", "nobody").output
+
+
+def a_deployment(name: str) -> JSON:
+    template = {
+        "metadata": {"labels": {"app": name}},
+        "spec": {
+            "schedulerName": "spinney-scheduler",
+            "containers": [{"name": "main", "image": "busybox", "resources": {"limits": {"nvidia.com/gpu": "4"}}}],
+        },
+    }
+    spec = {"replicas": 1, "selector": {"matchLabels": {"app": name}}, "template": template}
+    return {
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "metadata": {"name": name, "namespace": "default"},
+        "spec": spec,
+    }
+
+
+async def nodes_of_pods(client: Client) -> dict[str, str]:
+    """Return the node of each deployment's pod that runs and is not going."""
+    pods: list[dict[str, Any]] = list((await client.list(POD, "default")).items)
+    return {
+        pod["metadata"]["labels"]["app"]: pod["spec"]["nodeName"]
+        for pod in pods
+        if pod.get("status", {}).get("phase") == "Running" and "deletionTimestamp" not in pod["metadata"]
+    }
+
+
+def until_running(served: ServedCluster, *names: str) -> dict[str, str]:
+    deadline = time.monotonic() + 120
+    while time.monotonic() < deadline:
+        found = served.call(nodes_of_pods)
+        if set(names) <= set(found):
+            return found
+        time.sleep(0.2)
+    raise AssertionError(f"not running within two minutes: {names}")
+
+
+async def close_nodes(client: Client, closed: set[str]) -> None:
+    for node in (await client.list(NODE)).items:
+        name = node["metadata"]["name"]
+        await client.patch(NODE, name, {"spec": {"unschedulable": True if name in closed else None}})
+
+
+@pytest.fixture
+def busy(tmp_path: Path) -> Iterator[ServedCluster]:
+    """An embedded cluster of two nodes where Deployments become pods."""
+    with served_cluster(tmp_path, nodes=2, workloads=True) as cluster:
+        yield cluster
+
+
+def test_a_plan_is_carried_out_within_budgets(busy: ServedCluster) -> None:
+    """Pods on two nodes end up on one, and every node is open again; a budget that forbids it stops the plan."""
+    names = [node["metadata"]["name"] for node in busy.call(lambda client: client.list(NODE)).items]
+    for app, home in (("left", names[0]), ("right", names[-1])):
+        busy.call(lambda client, home=home: close_nodes(client, set(names) - {home}))
+        busy.call(lambda client, app=app: client.create(DEPLOYMENT, a_deployment(app)))
+        assert until_running(busy, app)[app] == home
+    busy.call(lambda client: close_nodes(client, set()))
+    for app in ("left", "right"):
+        budget = {"selector": {"matchLabels": {"app": app}}, "minAvailable": 1}
+        made = {
+            "apiVersion": "policy/v1",
+            "kind": "PodDisruptionBudget",
+            "metadata": {"name": app, "namespace": "default"},
+        }
+        busy.call(lambda client, made={**made, "spec": budget}: client.create(BUDGET, made))
+    wanted = ("plan", "defrag", "--nodes", str(len(names) - 1), "--execute")
+
+    refused = busy.spinney(*wanted)
+    assert refused.exit_code == 1
+    assert set(busy.call(nodes_of_pods).values()) == {names[0], names[-1]}
+
+    for app in ("left", "right"):
+        busy.call(lambda client, app=app: client.delete(BUDGET, app, "default"))
+    done = busy.spinney(*wanted)
+    assert done.exit_code == 0, done.output
+    assert len(set(until_running(busy, "left", "right").values())) == 1
+    assert not any(node["spec"].get("unschedulable") for node in busy.call(lambda client: client.list(NODE)).items)
