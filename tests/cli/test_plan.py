@@ -3,6 +3,7 @@
 import json
 import time
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ from click.testing import CliRunner, Result
 
 from spinney.api.core import NODE, POD
 from spinney.api.policy import POD_DISRUPTION_BUDGET as BUDGET
+from spinney.api.resource import Resource
 from spinney.api.struct import JSON
 from spinney.cli import main
 from spinney.kube.client import Client
@@ -128,6 +130,20 @@ def until_running(served: ServedCluster, *names: str) -> dict[str, str]:
     raise AssertionError(f"not running within two minutes: {names}")
 
 
+def a_budget(app: str) -> JSON:
+    spec = {"selector": {"matchLabels": {"app": app}}, "minAvailable": 1}
+    metadata = {"name": app, "namespace": "default"}
+    return {"apiVersion": "policy/v1", "kind": "PodDisruptionBudget", "metadata": metadata, "spec": spec}
+
+
+async def make(client: Client, resource: Resource, found: JSON) -> None:
+    await client.create(resource, found)
+
+
+async def forget(client: Client, resource: Resource, name: str) -> None:
+    await client.delete(resource, name, "default")
+
+
 async def close_nodes(client: Client, closed: set[str]) -> None:
     for node in (await client.list(NODE)).items:
         name = node["metadata"]["name"]
@@ -145,18 +161,11 @@ def test_a_plan_is_carried_out_within_budgets(busy: ServedCluster) -> None:
     """Pods on two nodes end up on one, and every node is open again; a budget that forbids it stops the plan."""
     names = [node["metadata"]["name"] for node in busy.call(lambda client: client.list(NODE)).items]
     for app, home in (("left", names[0]), ("right", names[-1])):
-        busy.call(lambda client, home=home: close_nodes(client, set(names) - {home}))
-        busy.call(lambda client, app=app: client.create(DEPLOYMENT, a_deployment(app)))
+        busy.call(partial(close_nodes, closed=set(names) - {home}))
+        busy.call(partial(make, resource=DEPLOYMENT, found=a_deployment(app)))
         assert until_running(busy, app)[app] == home
-    busy.call(lambda client: close_nodes(client, set()))
-    for app in ("left", "right"):
-        budget = {"selector": {"matchLabels": {"app": app}}, "minAvailable": 1}
-        made = {
-            "apiVersion": "policy/v1",
-            "kind": "PodDisruptionBudget",
-            "metadata": {"name": app, "namespace": "default"},
-        }
-        busy.call(lambda client, made={**made, "spec": budget}: client.create(BUDGET, made))
+        busy.call(partial(make, resource=BUDGET, found=a_budget(app)))
+    busy.call(partial(close_nodes, closed=set()))
     wanted = ("plan", "defrag", "--nodes", str(len(names) - 1), "--execute")
 
     refused = busy.spinney(*wanted)
@@ -164,7 +173,7 @@ def test_a_plan_is_carried_out_within_budgets(busy: ServedCluster) -> None:
     assert set(busy.call(nodes_of_pods).values()) == {names[0], names[-1]}
 
     for app in ("left", "right"):
-        busy.call(lambda client, app=app: client.delete(BUDGET, app, "default"))
+        busy.call(partial(forget, resource=BUDGET, name=app))
     done = busy.spinney(*wanted)
     assert done.exit_code == 0, done.output
     assert len(set(until_running(busy, "left", "right").values())) == 1

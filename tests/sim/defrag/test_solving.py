@@ -32,7 +32,7 @@ def a_problem(seed: int) -> Problem:
     gangs: list[MovableGang] = []
     pods = 0
     for number in range(5):
-        members = []
+        members: list[MovablePod] = []
         for _ in range(chance.choice((1, 1, 2, 3))):
             size, row = chance.choice((1, 1, 2, 3)), chance.randrange(nodes)
             if free[row, GPU] < size or pods >= 6:

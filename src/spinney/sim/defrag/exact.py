@@ -63,9 +63,9 @@ class _Programme:
         if not len(values) or ("Optimal" not in status and "TimeLimit" not in status):
             return None
         chosen: dict[GangKey, dict[PodKey, int]] = {}
-        for column, key, pod, row in moves:
+        for column, key, moved, row in moves:
             if values[column] > 0.5:
-                chosen.setdefault(key, {})[pod] = row
+                chosen.setdefault(key, {})[moved] = row
         rows = [row for column, row in places for _ in range(round(values[column]))]
         if not rows:
             return None
