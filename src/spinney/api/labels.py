@@ -72,6 +72,7 @@ TOP_OWNER: Final = "kai.scheduler/top-owner-metadata"
 
 # Kueue
 KUEUE_QUEUE: Final = "kueue.x-k8s.io/queue-name"
+KUEUE_CLUSTER_QUEUE: Final = "kueue.x-k8s.io/cluster-queue-name"
 
 # scheduler-plugins
 COSCHEDULING_GROUP: Final = "scheduling.x-k8s.io/pod-group"

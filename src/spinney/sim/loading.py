@@ -8,6 +8,7 @@ from spinney.cluster.pods import PodKey
 from spinney.cluster.statuses import PodStatus
 from spinney.scheduler.intake.inventory import Inventory
 from spinney.scheduler.intake.sources import OPTIONAL_KINDS
+from spinney.sim.kueue_queues import KueueQueues
 from spinney.sim.snapshot import ClusterSnapshot
 
 SESSION_NAMES: Final = ("spinney-scheduler", "kai-scheduler", "volcano")
@@ -16,14 +17,16 @@ SESSION_NAMES: Final = ("spinney-scheduler", "kai-scheduler", "volcano")
 
 def inventory_of(snapshot: ClusterSnapshot, scheduler_names: Collection[str] = SESSION_NAMES) -> Inventory:
     """Return an inventory that holds the cluster; pods that KAI's binder is at work on count as being bound."""
-    inventory = Inventory(scheduler_names)
+    inventory, kueue = Inventory(scheduler_names), KueueQueues.of(snapshot)
+    for queue in kueue.queues:
+        inventory.put_queue(queue)
     for node in snapshot.nodes:
         inventory.apply(node)
     for resource, kind in OPTIONAL_KINDS.items():
         for found in snapshot.of(resource, kind):
-            inventory.apply(found)
+            inventory.apply(kueue.labelled(found))
     for pod in snapshot.pods:
-        inventory.apply(pod)
+        inventory.apply(kueue.labelled(pod))
     for request in snapshot.of(BIND_REQUEST, BindRequest):
         _assume(inventory, request)
     return inventory

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from spinney.api.kai import QUEUE, Queue
+from spinney.api.kueue import CLUSTER_QUEUE, ClusterQueue
 from spinney.api.quantity import value
 from spinney.api.struct import Struct
 from spinney.scheduler.cycle.scheduler import Scheduler
@@ -94,8 +95,8 @@ def lines_of(scheduler: Scheduler, snapshot: Snapshot | None = None) -> list[Que
 
 
 def has_queues(simulation: Simulation) -> bool:
-    """Tell whether the cluster has Queue objects; without any, every queue somebody names may hold all of it."""
-    return bool(simulation.of(QUEUE, Queue))
+    """Tell whether the cluster has Queue objects, or Kueue's; else every queue somebody names may hold all of it."""
+    return bool(simulation.of(QUEUE, Queue) or simulation.of(CLUSTER_QUEUE, ClusterQueue))
 
 
 def _in_gib(text: str) -> str:

@@ -13,6 +13,7 @@ from typing import Any, Final, NamedTuple, Protocol, TypeVar
 
 import msgspec
 
+from spinney.api import kueue
 from spinney.api.core import NODE, POD, Node, Pod, PodSpec
 from spinney.api.grove import POD_CLIQUE, POD_CLIQUE_SET, PodClique, PodCliqueSet
 from spinney.api.kai import BIND_REQUEST, BindRequest
@@ -38,6 +39,9 @@ KINDS: Final[Mapping[Resource, type[Any]]] = {
     BIND_REQUEST: BindRequest,
     POD_CLIQUE_SET: PodCliqueSet,
     POD_CLIQUE: PodClique,
+    kueue.CLUSTER_QUEUE: kueue.ClusterQueue,
+    kueue.COHORT: kueue.Cohort,
+    kueue.LOCAL_QUEUE: kueue.LocalQueue,
 }
 """Every kind a snapshot may hold, in the order it is taken."""
 

@@ -33,6 +33,7 @@ from spinney.scheduler.framework.plugin import PluginRegistry
 from spinney.scheduler.framework.results import Bind, CycleResult, Eviction
 from spinney.scheduler.intake.sources import OPTIONAL_KINDS
 from spinney.sim.claims import as_it_is, give_up_devices
+from spinney.sim.kueue_queues import KueueQueues
 from spinney.sim.loading import SESSION_NAMES, inventory_of
 from spinney.sim.pod_refusals import group_of
 from spinney.sim.pod_scheduling import Preempted, schedule_pods
@@ -123,7 +124,7 @@ class Simulation:
         self._objects = {
             resource: {identity(each): each for each in found} for resource, found in snapshot.objects.items()
         }
-        self.inventory = inventory_of(snapshot, names)
+        self.inventory, self._kueue = inventory_of(snapshot, names), KueueQueues.of(snapshot)
         self.scheduler = Scheduler(
             msgspec.structs.replace(config, scheduler_names=names), self.inventory, runtime=runtime, registry=registry
         )
@@ -141,7 +142,7 @@ class Simulation:
             resource = resource_of(found)
             self._objects.setdefault(resource, {})[identity(found)] = found
             if resource in _INVENTORIED:
-                self.inventory.apply(found)
+                self.inventory.apply(self._kueue.labelled(found))
 
     def remove(self, objects: Iterable[Any]) -> None:
         """Take objects out as if they had been deleted."""

@@ -1,0 +1,82 @@
+"""Kueue's queues (``kueue.x-k8s.io/v1beta1``), as far as the advisor reads them."""
+
+from typing import Final
+
+from spinney.api.meta import Metadata
+from spinney.api.quantity import RawQuantity
+from spinney.api.resource import Resource
+from spinney.api.struct import Struct, constant
+
+_VERSION: Final = "kueue.x-k8s.io/v1beta1"
+
+CLUSTER_QUEUE: Final = Resource("kueue.x-k8s.io", "v1beta1", "ClusterQueue", "clusterqueues", namespaced=False)
+COHORT: Final = Resource("kueue.x-k8s.io", "v1beta1", "Cohort", "cohorts", namespaced=False)
+LOCAL_QUEUE: Final = Resource("kueue.x-k8s.io", "v1beta1", "LocalQueue", "localqueues")
+
+
+class ResourceQuota(Struct, frozen=True, kw_only=True):
+    """How much of one resource of a flavour."""
+
+    name: str = ""
+    nominal_quota: RawQuantity = 0
+    borrowing_limit: RawQuantity | None = None
+
+
+class FlavorQuotas(Struct, frozen=True, kw_only=True):
+    """The quotas of one flavour."""
+
+    name: str = ""
+    resources: tuple[ResourceQuota, ...] = ()
+
+
+class ResourceGroup(Struct, frozen=True, kw_only=True):
+    """Resources that are given from the same flavour."""
+
+    flavors: tuple[FlavorQuotas, ...] = ()
+
+
+class ClusterQueueSpec(Struct, frozen=True, kw_only=True):
+    """What a ClusterQueue may give, and with whom it shares."""
+
+    resource_groups: tuple[ResourceGroup, ...] = ()
+    cohort: str = ""
+
+
+class ClusterQueue(Struct, frozen=True, kw_only=True):
+    """A pool of resources with quotas."""
+
+    api_version: str = constant(_VERSION)
+    kind: str = constant("ClusterQueue")
+    metadata: Metadata = Metadata()
+    spec: ClusterQueueSpec = ClusterQueueSpec()
+
+
+class CohortSpec(Struct, frozen=True, kw_only=True):
+    """What a Cohort has beside what its members have."""
+
+    parent_name: str = ""
+    resource_groups: tuple[ResourceGroup, ...] = ()
+
+
+class Cohort(Struct, frozen=True, kw_only=True):
+    """ClusterQueues, and other Cohorts, that may borrow from one another."""
+
+    api_version: str = constant(_VERSION)
+    kind: str = constant("Cohort")
+    metadata: Metadata = Metadata()
+    spec: CohortSpec = CohortSpec()
+
+
+class LocalQueueSpec(Struct, frozen=True, kw_only=True):
+    """Where a LocalQueue leads."""
+
+    cluster_queue: str = ""
+
+
+class LocalQueue(Struct, frozen=True, kw_only=True):
+    """What workloads of a namespace name."""
+
+    api_version: str = constant(_VERSION)
+    kind: str = constant("LocalQueue")
+    metadata: Metadata = Metadata()
+    spec: LocalQueueSpec = LocalQueueSpec()
