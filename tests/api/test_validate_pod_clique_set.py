@@ -486,6 +486,14 @@ def test_a_preference_without_effect_is_warned_about() -> None:
     ]
 
 
+def test_a_declaration_that_cannot_be_read_is_warned_about() -> None:
+    """A set that wants to checkpoint and does not say for how long is accepted, and declares nothing."""
+    manifest = a_set(a_clique())
+    manifest["metadata"]["annotations"] = {"spinney.dev/checkpoint-grace": "5", "spinney.dev/min-runtime": "20m"}
+    (warning,) = pod_clique_set_warnings(defaulted(manifest), POLICY)
+    assert warning.startswith("metadata.annotations[spinney.dev/checkpoint-grace]: '5' is not a duration")
+
+
 def test_a_fault_reads_as_in_kubernetes() -> None:
     """Text and status cause look like the API server's own."""
     error = FieldError("spec.replicas", FaultKind.INVALID, -1, "must not be negative")

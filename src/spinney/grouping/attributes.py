@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Final
 
+from spinney.api import interruption
 from spinney.api import labels as marks
 from spinney.api.core import Pod
 from spinney.gangs.sources.context import (
@@ -98,7 +99,7 @@ def attributes(
         preemption_delay=duration(PREEMPTION_DELAY_ANNOTATION, chain, pod, least=timedelta()),
         staleness_grace=duration(STALENESS_GRACE_ANNOTATION, chain, pod),
         topology=whole_topology(owner.metadata.annotations),
-        problems=problems,
+        problems=problems + tuple(_undeclared(owner, pod)),
     )
 
 
@@ -123,6 +124,14 @@ def priority_class(chain: Sequence[Owner], pod: Pod, rule: Rule, world: World) -
             return name, tuple(missing)
         missing.append(f"{where} names priority class {name!r}, which does not exist")
     return rule.priority, tuple(missing)
+
+
+def _undeclared(owner: Owner, pod: Pod) -> Iterator[str]:
+    """Return which annotations about being disturbed cannot be read."""
+    here = f"{owner.kind} {owner.metadata.name}"
+    for where, annotations in ((here, owner.metadata.annotations), ("its pod", pod.metadata.annotations)):
+        for key, fault in interruption.faults(annotations):
+            yield f"annotation {key} of {where}: {fault}"
 
 
 def preemptibility(chain: Sequence[Owner], pod: Pod, world: World) -> str:

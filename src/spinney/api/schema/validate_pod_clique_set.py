@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
+from spinney.api import interruption
 from spinney.api.durations import InvalidDuration, parse_duration
 from spinney.api.field_error import FieldError, FieldPath, immutable, invalid, not_supported, required
 from spinney.api.grove import (
@@ -107,6 +108,8 @@ def validate_metadata_update(annotations: Mapping[str, str], old: Mapping[str, s
 def pod_clique_set_warnings(pcs: PodCliqueSet, policy: AdmissionPolicy, old: PodCliqueSet | None = None) -> list[str]:
     """Return what a user should be told although the object, created or an update of ``old``, is accepted."""
     warnings = topology_warnings(constraints(pcs.spec.template, _TEMPLATE), policy.topologies)
+    for path, annotations in _annotated(pcs):
+        warnings += [f"{path.key(key)}: {fault}" for key, fault in interruption.faults(annotations)]
     for i, clique in enumerate(pcs.spec.template.cliques):
         where = _TEMPLATE.child("cliques").index(i).child("spec", "podSpec")
         warnings += pod_spec_warnings(clique.spec.pod_spec, where)
@@ -180,9 +183,10 @@ def _schedulers(template: PodCliqueSetTemplateSpec, policy: AdmissionPolicy) -> 
     return errors
 
 
-def _mnnvl_groups(pcs: PodCliqueSet) -> list[tuple[FieldPath, str]]:
+def _annotated(pcs: PodCliqueSet) -> list[tuple[FieldPath, Mapping[str, str]]]:
+    """Return the annotations of a set, its scaling groups and its cliques, each with where they are written."""
     template = pcs.spec.template
-    places = [
+    return [
         (FieldPath("metadata.annotations"), pcs.metadata.annotations),
         *(
             (_TEMPLATE.child("podCliqueScalingGroups").index(i).child("annotations"), group.annotations)
@@ -193,7 +197,10 @@ def _mnnvl_groups(pcs: PodCliqueSet) -> list[tuple[FieldPath, str]]:
             for i, clique in enumerate(template.cliques)
         ),
     ]
-    return [(path.key(MNNVL_GROUP), found[MNNVL_GROUP]) for path, found in places if MNNVL_GROUP in found]
+
+
+def _mnnvl_groups(pcs: PodCliqueSet) -> list[tuple[FieldPath, str]]:
+    return [(path.key(MNNVL_GROUP), found[MNNVL_GROUP]) for path, found in _annotated(pcs) if MNNVL_GROUP in found]
 
 
 def _mnnvl(pcs: PodCliqueSet, policy: AdmissionPolicy) -> list[FieldError]:
