@@ -68,6 +68,17 @@ def test_history_comes_before_simulation(told: list[str]) -> None:
     assert told[3].endswith(", since 2026-01-01 00:00:00Z; refused since 2026-01-01 00:05:00Z")
 
 
+def test_a_gang_that_is_asked_and_one_that_is_promised_room_are_told_so(tmp_path: Path) -> None:
+    """Who was asked to checkpoint was not evicted, and who was promised room was not refused."""
+    file = tmp_path / "cluster.yaml"
+    asked = _CLUSTER.replace("reason: Evicted", "reason: CheckpointRequested")
+    of_pod = 'reason: Unschedulable, message: "the newest'
+    file.write_text(asked.replace(of_pod, of_pod.replace("Unschedulable", "WaitingForRoom")))
+    answer = CliRunner().invoke(main, ["why", "podgang/train-0", "--from", str(file)])
+    assert "it was asked to checkpoint and go " in answer.output
+    assert "refused" not in answer.output
+
+
 def test_only_the_newest_word_of_the_scheduler_is_told(told: list[str]) -> None:
     """One line says what the scheduler said, and one that the simulation finds otherwise, with what that may mean."""
     said = [line for line in told if line.startswith("said by ")]

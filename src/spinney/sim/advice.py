@@ -307,7 +307,7 @@ class Advisor:
         sentences += self._differences(pending)
         told = history_of.newest((*history_of.said_of_pods(pending), *said_of_group))
         repeated = told is not None and told.message in {condition_message(each) for each in explanations}
-        if told is not None and placeable:
+        if told is not None and told.refused and placeable:
             sentences.append(_differs(told))
         return Answer(
             subject=subject,

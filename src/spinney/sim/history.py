@@ -14,6 +14,8 @@ from spinney.api.podgang import DISRUPTION_TARGET, PodGang
 from spinney.cluster.pods import PodRecord
 from spinney.cluster.statuses import PodStatus
 from spinney.explain.amounts import counted
+from spinney.reporting.pod_gangs import REQUESTED
+from spinney.reporting.pods import WAITING_FOR_ROOM
 
 EVICTIONS: Final = ("Evict", "Preempted", "GangReleased")
 """Reasons of events about pods that had to go: ours and KAI's, kube-scheduler's, and of gangs below their minimum."""
@@ -27,6 +29,8 @@ class Said(NamedTuple):
     who: str
     message: str
     since: datetime | None = None
+    refused: bool = True
+    """False: it was promised room, and waits for that."""
 
 
 def newest(said: Iterable[Said]) -> Said | None:
@@ -40,7 +44,8 @@ def said_of_pods(records: Iterable[PodRecord]) -> Iterator[Said]:
     for record in records:
         condition = record.pod.condition("PodScheduled")
         if condition is not None and condition.status == "False":
-            yield Said(record.pod.spec.scheduler_name, condition.message, condition.last_transition_time)
+            refused = condition.reason != WAITING_FOR_ROOM
+            yield Said(record.pod.spec.scheduler_name, condition.message, condition.last_transition_time, refused)
 
 
 def waits(records: Sequence[PodRecord], now: datetime) -> list[str]:
@@ -50,7 +55,7 @@ def waits(records: Sequence[PodRecord], now: datetime) -> list[str]:
     if not born:
         return []
     text = f"it has waited {lasted(now - min(born))}, since {_clock(min(born))}"
-    refused = [each.since for each in said_of_pods(waiting) if each.since is not None]
+    refused = [each.since for each in said_of_pods(waiting) if each.since is not None and each.refused]
     return [f"{text}; refused since {_clock(min(refused))}"] if refused else [text]
 
 
@@ -68,11 +73,12 @@ def evictions(records: Iterable[PodRecord], now: datetime) -> list[str]:
 
 
 def gang_eviction(gang: PodGang, now: datetime) -> list[str]:
-    """Return that a gang was evicted, by whom and for whom, while its PodGang says so."""
+    """Return that a gang was evicted, or asked to go, by whom and for whom, while its PodGang says so."""
     condition = find_condition(gang.status.conditions, DISRUPTION_TARGET)
     if condition is None or condition.status != "True":
         return []
-    return [f"it was evicted{_ago(condition.last_transition_time, now)}: {condition.message or condition.reason}"]
+    done = "was asked to checkpoint and go" if condition.reason == REQUESTED else "was evicted"
+    return [f"it {done}{_ago(condition.last_transition_time, now)}: {condition.message or condition.reason}"]
 
 
 def past_evictions(events: Iterable[Event], names: Collection[str], now: datetime) -> list[str]:
