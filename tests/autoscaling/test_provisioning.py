@@ -17,12 +17,14 @@ from spinney.scheduler.config import NodeProvisioning, SchedulerConfig
 from spinney.scheduler.intake.inventory import Inventory
 from spinney.scheduler.plugins import default_registry
 from spinney.scheduler.process.process import SchedulerProcess
+from tests.conftest import Cluster
+from tests.grouping.world import JOB, a_world
 from tests.scheduler.process.world import NS, World, in_a_world
 
 RETRY = 100
 
 
-async def install(world: World) -> None:
+async def install(client: Client) -> None:
     """Serve ProvisioningRequests, with a schema that keeps everything."""
     open_schema = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
     version = {"name": "v1", "served": True, "storage": True, "schema": {"openAPIV3Schema": open_schema}}
@@ -30,7 +32,7 @@ async def install(world: World) -> None:
     spec: JSON = {"group": "autoscaling.x-k8s.io", "scope": "Namespaced", "names": names}
     spec |= {"versions": [{**version, "subresources": {"status": {}}}]}
     manifest = {"metadata": {"name": "provisioningrequests.autoscaling.x-k8s.io"}, "spec": spec}
-    await world.client.create(CUSTOM_RESOURCE_DEFINITION, manifest)
+    await client.apply(CUSTOM_RESOURCE_DEFINITION, manifest)
 
 
 @asynccontextmanager
@@ -81,7 +83,7 @@ def test_a_gang_asks_once_and_is_placed_when_its_nodes_are_there(class_name: str
     """One request for all its pods, which say what they wait for; nothing is left of it when the gang is bound."""
 
     async def story(world: World) -> None:
-        await install(world)
+        await install(world.client)
         async with asking(world, class_name):
             await world.add_gang("g", 3, gpus=8)
             await world.settle(5)
@@ -111,7 +113,7 @@ def test_capacity_that_was_provisioned_is_kept() -> None:
     """A pod that comes later takes a free node while nothing is promised, and not once it is the gang's."""
 
     async def story(world: World) -> None:
-        await install(world)
+        await install(world.client)
         await world.add_node("n1")
         await world.add_node("n2")
         async with asking(world):
@@ -142,7 +144,7 @@ def test_a_request_that_failed_is_made_again_after_a_while_and_not_before() -> N
     """Pods say that it failed and why; the next request is another one."""
 
     async def story(world: World) -> None:
-        await install(world)
+        await install(world.client)
         async with asking(world):
             await world.add_gang("g", 2, gpus=8)
             await world.settle(5)
@@ -158,11 +160,50 @@ def test_a_request_that_failed_is_made_again_after_a_while_and_not_before() -> N
     in_a_world(story)
 
 
+def test_a_scheduler_that_starts_later_finds_the_answer() -> None:
+    """What was asked for by the process before is not asked for again, and its answer counts."""
+
+    async def story(world: World) -> None:
+        await install(world.client)
+        await world.add_node("n1")
+        await world.add_node("n2")
+        await world.add_pod("old", gpus=8, nodeName="n1")
+        async with asking(world):
+            await world.add_gang("g", 2, gpus=8)
+            await world.settle(5)
+            first = (await requests(world))[0]["metadata"]["uid"]
+        await answer(world, "Provisioned")
+        async with asking(world):
+            await world.settle(5)
+            assert [each["metadata"]["uid"] for each in await requests(world)] == [first]
+            await world.add_pod("late", gpus=1)
+            await world.settle(5)
+            assert "for which it was provisioned" in (await waiting(world))["late"][1]
+
+    in_a_world(story)
+
+
+def test_a_gang_that_grows_asks_anew() -> None:
+    """A request cannot be changed, so one for all the pods takes its place."""
+
+    async def story(world: World) -> None:
+        await install(world.client)
+        async with asking(world):
+            await world.add_gang("g", 2, gpus=8)
+            await world.settle(5)
+            await world.add_pod("g-2", gang="g", gpus=8)
+            await world.settle(5)
+            (request,) = await requests(world)
+            assert [each["count"] for each in request["spec"]["podSets"]] == [3]
+
+    in_a_world(story)
+
+
 def test_no_request_where_no_node_helps_or_one_pod_asks() -> None:
     """A gang that lacks pods asks for nothing; a single pod asks as pods do."""
 
     async def story(world: World) -> None:
-        await install(world)
+        await install(world.client)
         async with asking(world):
             await world.add_group("short", 3)
             await world.add_pod("short-0", gang="short", gpus=8)
@@ -189,3 +230,27 @@ def test_without_the_kind_pods_ask_for_themselves() -> None:
             assert {reason for reason, _ in (await waiting(world)).values()} == {"Unschedulable"}
 
     in_a_world(story)
+
+
+@pytest.mark.parametrize("cluster_name", [pytest.param("real", marks=pytest.mark.real)], indirect=True)
+async def test_a_real_api_server_takes_the_request_and_its_templates(cluster: Cluster) -> None:
+    """A Job that needs more nodes than there are asks for them; request and PodTemplates are valid objects."""
+    await install(cluster.client)
+    settings = NodeProvisioning(class_name=CHECK_CAPACITY, parameters={"ValidUntilSeconds": "600"})
+    async with a_world(cluster, scheduler={"provisioning_requests": settings}) as world:
+        container = {"name": "c", "image": "i", "resources": {"limits": {"nvidia.com/gpu": "8"}}}
+        pod = {"schedulerName": "spinney-scheduler", "restartPolicy": "Never", "containers": [container]}
+        spec = {"parallelism": 6, "completions": 6, "template": {"spec": pod}}
+        await world.owner(JOB, "huge", spec, annotations={"kai.scheduler/batch-min-member": "6"})
+
+        def told() -> list[str]:
+            pods = (world.pods.get(key) for key in world.pods)
+            found = [pod.condition("PodScheduled") for pod in pods if pod is not None]
+            return [each.reason for each in found if each is not None]
+
+        await world.until(lambda: told() == ["WaitingForProvisioning"] * 6, 120)
+        (request,) = (await cluster.client.list(PROVISIONING_REQUEST, cluster.namespace)).items
+        (pod_set,) = request["spec"]["podSets"]
+        assert pod_set["count"] == 6
+        assert request["spec"]["parameters"] == {"ValidUntilSeconds": "600"}
+        await cluster.client.get(POD_TEMPLATE, pod_set["podTemplateRef"]["name"], cluster.namespace)

@@ -1,9 +1,10 @@
 """A cluster with the whole stack, the grouper included, and the hands of workload controllers."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
+from types import MappingProxyType
 from typing import Any
 
 from prometheus_client import CollectorRegistry
@@ -16,7 +17,7 @@ from spinney.grouping.configuration import check
 from spinney.kube.cache import WatchCache
 from spinney.kube.client import Client
 from spinney.nodes import Fleet
-from spinney.scheduler.config import SchedulerConfig, SuspendedWorkloads
+from spinney.scheduler.config import SchedulerConfig
 from spinney.sim.embedded import OUR_BACKENDS, Stack, StackOptions
 from spinney.sim.shapes import gpu_cluster
 from tests.conftest import Cluster
@@ -122,20 +123,18 @@ async def a_world(
     every_backend: bool = False,
     workloads: bool = False,
     nodes: int = 4,
-    suspended: SuspendedWorkloads | None = None,
+    scheduler: Mapping[str, Any] = MappingProxyType({}),
     grouper: bool = True,
 ) -> AsyncIterator[World]:
     """Run scheduler and grouper on nodes of 8 GPUs each; with every backend, what ``spinney up`` runs.
 
-    With ``workloads`` Jobs make their pods themselves; else the test does it. ``suspended`` ones may wait in queues.
+    With ``workloads`` Jobs make their pods themselves; else the test does it. ``scheduler`` configures the scheduler.
     Without ``grouper`` the scheduler waits for one that runs elsewhere.
     """
     shape = gpu_cluster(nodes, 8)
     options = StackOptions(
         nodes=shape,
-        scheduler=SchedulerConfig(
-            wait_for_grouper=True, suspended_workloads=suspended if suspended is not None else SuspendedWorkloads()
-        ),
+        scheduler=SchedulerConfig(wait_for_grouper=True, **scheduler),
         grouper=replace(check(configuration), profiles=OUR_BACKENDS) if grouper else None,
     )
     chosen = StackOptions.whole(shape) if every_backend else options

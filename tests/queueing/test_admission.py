@@ -14,7 +14,8 @@ from tests.grouping.world import JOB, World, a_world
 
 embedded = pytest.mark.parametrize("cluster_name", ["embedded"], indirect=True)
 
-JOBS = SuspendedWorkloads(kinds=("Job",))
+BRIEFLY = {"suspended_workloads": SuspendedWorkloads(kinds=("Job",), hold_seconds=30)}
+JOBS = {"suspended_workloads": SuspendedWorkloads(kinds=("Job",))}
 
 
 async def suspended_job(
@@ -55,7 +56,7 @@ async def said(world: World, name: str) -> dict[str, str]:
 @embedded
 async def test_jobs_are_resumed_as_room_comes(cluster: Cluster) -> None:
     """Of three Jobs that need the whole cluster one runs at a time, in order of age; the others have no pods."""
-    async with a_world(cluster, workloads=True, suspended=JOBS) as world:
+    async with a_world(cluster, workloads=True, scheduler=JOBS) as world:
         for number in range(3):
             await suspended_job(world, f"train-{number}", 4, seconds=600)
             await world.settle(2)
@@ -73,7 +74,7 @@ async def test_jobs_are_resumed_as_room_comes(cluster: Cluster) -> None:
 @embedded
 async def test_nodes_are_kept_until_the_pods_have_come(cluster: Cluster) -> None:
     """A Job that is resumed while its controller is slow keeps its nodes from a Job that comes later, then gives up."""
-    async with a_world(cluster, suspended=SuspendedWorkloads(kinds=("Job",), hold_seconds=30)) as world:
+    async with a_world(cluster, scheduler=BRIEFLY) as world:
         await suspended_job(world, "slow", 4)
         await world.settle(2)
         assert not (await jobs(world))["slow"]
@@ -87,7 +88,7 @@ async def test_nodes_are_kept_until_the_pods_have_come(cluster: Cluster) -> None
 @embedded
 async def test_what_is_not_asked_for_stays_as_it_is(cluster: Cluster) -> None:
     """Jobs without the label, and jobs that Kueue admits, are nobody's business here."""
-    async with a_world(cluster, workloads=True, suspended=JOBS) as world:
+    async with a_world(cluster, workloads=True, scheduler=JOBS) as world:
         await suspended_job(world, "mine", 1)
         await suspended_job(world, "unlabelled", 1, labels={"spinney.dev/admission": "none"})
         await suspended_job(world, "kueues", 1, labels={"kueue.x-k8s.io/queue-name": "team"})
@@ -99,7 +100,7 @@ async def test_what_is_not_asked_for_stays_as_it_is(cluster: Cluster) -> None:
 @embedded
 async def test_a_queue_has_its_limit(cluster: Cluster) -> None:
     """A queue that may hold 8 GPUs runs one Job of 8 GPUs at a time, though there is room for four."""
-    async with a_world(cluster, workloads=True, suspended=JOBS) as world:
+    async with a_world(cluster, workloads=True, scheduler=JOBS) as world:
         free = {"quota": -1, "limit": -1, "overQuotaWeight": 1}
         spec: dict[str, Any] = {"resources": {"cpu": free, "memory": free, "gpu": {**free, "quota": 8, "limit": 8}}}
         await world.client.create(kai.QUEUE, {"metadata": {"name": "team"}, "spec": spec})
@@ -115,7 +116,7 @@ async def test_a_queue_has_its_limit(cluster: Cluster) -> None:
 @embedded
 async def test_a_job_of_another_scheduler_says_why_it_stays(cluster: Cluster) -> None:
     """Whose pods nobody here would place cannot be judged; an event says what to change."""
-    async with a_world(cluster, workloads=True, suspended=JOBS) as world:
+    async with a_world(cluster, workloads=True, scheduler=JOBS) as world:
         spec = {"restartPolicy": "Never", "containers": [{"name": "c", "image": "i"}]}
         job = {
             "metadata": {"name": "theirs", "labels": {"spinney.dev/admission": "queue"}},
@@ -130,7 +131,7 @@ async def test_a_job_of_another_scheduler_says_why_it_stays(cluster: Cluster) ->
 @pytest.mark.parametrize("cluster_name", [pytest.param("real", marks=pytest.mark.real)], indirect=True)
 async def test_the_jobs_controller_of_kubernetes_makes_the_pods(cluster: Cluster) -> None:
     """On a real control plane a suspended Job is resumed, its pods come up as one gang, and its event says so."""
-    async with a_world(cluster, suspended=JOBS) as world:
+    async with a_world(cluster, scheduler=JOBS) as world:
         await suspended_job(world, "queued", 2)
         await suspended_job(world, "held", 1, labels={"spinney.dev/admission": "none"})
         await world.until(lambda: len(world.placed("queued")) == 2, 120)

@@ -66,6 +66,8 @@ class _Request:
 
     name: Key
     about: ObjectReference
+    pods: int
+    """For how many pods nodes are asked."""
     templates: tuple[str, ...] = ()
     answer: str = "the autoscaler has not answered yet"
     again: bool = False
@@ -100,7 +102,7 @@ class ProvisioningRequests:
         self._requests: dict[GangKey, _Request] = {}
         self._gangs: dict[Key, GangKey] = {}
         self._under_way: set[asyncio.Task[None]] = set()
-        self._served = False
+        self._cache: WatchCache[ProvisioningRequest] | None = None
         self._wake: Callable[[], None] = lambda: None
 
     async def run(self) -> None:
@@ -119,7 +121,7 @@ class ProvisioningRequests:
             metrics=self._manager.metrics,
         )
         cache.subscribe(self._answered)
-        self._served = True
+        self._cache = cache
         self._wake()
         await cache.run()
 
@@ -131,13 +133,16 @@ class ProvisioningRequests:
 
     def lack_nodes(self, gangs: Sequence[Unschedulable]) -> Mapping[GangKey, Said]:
         """Ask for the nodes of gangs that lack them, and take back what is no longer lacked."""
-        lacking = {each.gang: each for each in gangs} if self._served else {}
+        lacking = {each.gang: each for each in gangs} if self._cache is not None else {}
         for gang, request in self._requests.items():
             if gang not in lacking:
                 self._begin_to_withdraw(gang, request)
         for gang in lacking:
-            members = self._inventory.gangs.members(gang)
-            if gang not in self._requests and members is not None and len(_waiting(members)) >= self._settings.min_pods:
+            members, asked = self._inventory.gangs.members(gang), self._requests.get(gang)
+            pods = len(_waiting(members)) if members is not None else 0
+            if asked is not None and pods > asked.pods:
+                self._begin_to_withdraw(gang, asked)  # a request cannot be changed, so it is made anew
+            elif asked is None and members is not None and pods >= self._settings.min_pods:
                 self._request(gang, members)
         return {
             gang: Said(WAITING_FOR_PROVISIONING, f"ProvisioningRequest {found.name.name}: {found.answer}; {said}")
@@ -149,7 +154,7 @@ class ProvisioningRequests:
 
     def _request(self, gang: GangKey, members: GangMembers) -> None:
         name = Key(gang.namespace, valid_name(f"spinney-{gang.name}"))
-        self._requests[gang] = request = _Request(name, gang_reference(members.gang))
+        self._requests[gang] = request = _Request(name, gang_reference(members.gang), len(_waiting(members)))
         self._gangs[name] = gang
         self._begin(self._ask(gang, request, _by_class(_waiting(members))))
 
@@ -163,6 +168,9 @@ class ProvisioningRequests:
         finally:
             request.made.set()
         self._events.event(request.about, "Normal", REQUESTED, f"nodes are asked for: {request.name.name}")
+        found = self._cache.get(request.name) if self._cache is not None else None
+        if found is not None:
+            self._take_answer(request.name, found)  # it was there before, with its answer
 
     async def _make(self, request: _Request, classes: Sequence[Sequence[PodRecord]]) -> None:
         if len(classes) > MOST_TEMPLATES:
@@ -233,11 +241,15 @@ class ProvisioningRequests:
     # -- what the autoscaler answers -----------------------------------------------------------------------------------
 
     def _answered(self, change: Change[ProvisioningRequest]) -> None:
-        gang = self._gangs.get(change.key)
+        if change.new is not None:
+            self._take_answer(change.key, change.new)
+
+    def _take_answer(self, name: Key, found: ProvisioningRequest) -> None:
+        gang = self._gangs.get(name)
         request = self._requests.get(gang) if gang is not None else None
-        if gang is None or request is None or change.new is None:
+        if gang is None or request is None or request.leaving:
             return
-        conditions = change.new.status.conditions
+        conditions = found.status.conditions
         for ended in (FAILED, CAPACITY_REVOKED, BOOKING_EXPIRED):
             if is_true(conditions, ended):
                 said = find_condition(conditions, ended)

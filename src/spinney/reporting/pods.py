@@ -20,6 +20,7 @@ from spinney.api.core import POD
 from spinney.api.struct import JSON
 from spinney.api.time import timestamp
 from spinney.binding.placement import pod_reference
+from spinney.kube.backoff import exponential
 from spinney.kube.client import Client, PatchKind
 from spinney.kube.errors import Conflict, Invalid, KubeError, NotFound
 from spinney.kube.events import EventRecorder
@@ -47,6 +48,8 @@ FAILED_SCHEDULING: Final = "FailedScheduling"
 """The reason of kube-scheduler's events that say why a pod or group waits."""
 
 _IN_FLIGHT: Final = 8
+_FIRST_PAUSE, _LONGEST_PAUSE = 5.0, 300.0
+"""Seconds after which what could not be written is written again, unless something else is to be said by then."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +75,8 @@ class _News:
     turned: bool = False
     """Whether the condition was not False before."""
     nominated: str | None = None
+    failures: int = 0
+    """How often writing this has failed."""
 
 
 class PodStatusWriter:
@@ -84,6 +89,7 @@ class PodStatusWriter:
         self._said: dict[Key, tuple[str, str, str]] = {}
         self._outbox: OrderedDict[Key, _News] = OrderedDict()
         self._being_written: dict[Key, asyncio.Future[None]] = {}
+        self._unwritten: dict[Key, _News] = {}
         self._writers: set[asyncio.Task[None]] = set()
 
     def waits(self, verdict: PodVerdict) -> None:
@@ -123,6 +129,7 @@ class PodStatusWriter:
         """Drop what was said, or was to be said, about a pod that was bound or is gone."""
         self._said.pop(pod, None)
         self._outbox.pop(pod, None)
+        self._unwritten.pop(pod, None)
 
     async def flush(self) -> None:
         """Wait until everything has been written."""
@@ -135,6 +142,7 @@ class PodStatusWriter:
 
     def _put(self, key: Key, news: _News) -> None:
         self._outbox[key] = news
+        self._unwritten.pop(key, None)
         if len(self._writers) < _IN_FLIGHT:
             self._writers.add(asyncio.create_task(self._write_all(), name="status of pods"))
 
@@ -162,8 +170,15 @@ class PodStatusWriter:
             # Another uid is a conflict to one API server and an attempt to change an immutable field to another.
             self._said.pop(key, None)
         except KubeError as error:
-            self._said.pop(key, None)
+            # Nothing need happen in the cluster that would have it said again, and of a gang all pods have to say it.
+            again = self._unwritten[key] = replace(news, failures=news.failures + 1)
+            pause = exponential(news.failures, first=_FIRST_PAUSE, longest=_LONGEST_PAUSE)
+            asyncio.get_running_loop().call_later(pause, self._write_again, key, again)
             log.warning("status of a pod not written", pod=str(key), error=str(error))
+
+    def _write_again(self, key: Key, news: _News) -> None:
+        if self._unwritten.get(key) is news:
+            self._put(key, news)
 
     def _status(self, news: _News) -> JSON:
         status: JSON = {}

@@ -7,7 +7,7 @@ import pytest
 from spinney.api import kai
 from spinney.api.core import POD, Pod
 from spinney.kube.crds import install_crds
-from tests.scheduler.process.world import NS, World, in_a_world
+from tests.scheduler.process.world import NS, World, in_a_world, status
 
 
 def wants_a_node(pod: Pod) -> bool:
@@ -130,5 +130,23 @@ def test_a_gang_that_was_promised_nodes_asks_no_longer() -> None:
             await world.client.delete(POD, "old", NS)
             await world.settle(3)
             assert await asking(world) == {"g-0": "WaitingForRoom", "g-1": "WaitingForRoom"}
+
+    in_a_world(story)
+
+
+def test_a_word_that_could_not_be_written_is_written_later() -> None:
+    """Where the API server refuses to note one pod of a gang, the gang asks whole as soon as it can."""
+
+    async def story(world: World) -> None:
+        refusals = iter([status(403, "Forbidden")] * 2)
+        world.transport.fault = lambda method, path: (
+            next(refusals, None) if method == "PATCH" and path.endswith("/g-1/status") else None
+        )
+        async with world.scheduler():
+            await world.add_gang("g", 3)
+            await world.settle(3)
+            assert "g-1" not in {name for name, said in (await asking(world)).items() if said}
+            await world.settle(20)
+            assert await asking(world) == {f"g-{number}": "Unschedulable*" for number in range(3)}
 
     in_a_world(story)
