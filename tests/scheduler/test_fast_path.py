@@ -3,12 +3,15 @@
 from collections.abc import Callable, Mapping
 from unittest.mock import patch
 
+import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from spinney.gangs.tree import TopologyConstraint
 from spinney.scheduler.config import PluginOption, SchedulerConfig
-from spinney.scheduler.framework.nodes import NodeInfo
+from spinney.scheduler.framework.events import BatchEvent, EventHandler
+from spinney.scheduler.framework.jobs import PodGroupInfo
+from spinney.scheduler.framework.nodes import NodeInfo, NodeSet, Scores
 from spinney.scheduler.framework.plugin import Plugin
 from spinney.scheduler.framework.session import Session
 from spinney.scheduler.framework.tasks import PodInfo
@@ -113,3 +116,57 @@ def test_any_plugin_gives_what_one_by_one_gives(nodes: list[Shape], work: list[t
 def test_single_pods_go_where_the_last_one_left_off(nodes: list[Shape], work: list[tuple[int, int]]) -> None:
     """Gangs of one that follow each other fill node after node, whatever else is placed between them."""
     both_ways(lambda: outcome(nodes, work, SchedulerConfig(), packed=False))
+
+
+class ChangesItsMind(Plugin):
+    """Prefers nodes by name, the first before two pods are placed and the last afterwards."""
+
+    name = "changes-its-mind"
+
+    def on_session_open(self, session: Session) -> None:
+        """Register the score, and listen."""
+        self._session = session
+        self._placed = 0
+        session.add_node_order_columns(self._score, per_job=False, monotone=True)
+        session.add_event_handler(EventHandler(allocate_many=self._count))
+
+    def _score(self, task: PodInfo, job: PodGroupInfo, nodes: NodeSet) -> Scores:
+        del task, job
+        sign = 1.0 if self._placed >= 2 else -1.0
+        return np.array([sign * 1e6 * float(name[1:]) for name in nodes.names])
+
+    def _count(self, event: BatchEvent) -> None:
+        self._placed += len(event.tasks)
+        self._session.scores_changed()
+
+
+def test_a_plugin_that_sees_nodes_differently_is_followed_at_once() -> None:
+    """Where alike pods come one by one, a node that is no longer the best is not filled to its end."""
+    inventory = an_inventory(*(a_node(f"n{i}", gpus=8) for i in range(3)))
+    for number in range(4):
+        put_gang(inventory, a_gang(f"job{number}"), [a_pod(f"p{number}", gang=f"job{number}", gpus=1)])
+    scheduler = a_scheduler(inventory, ChangesItsMind)
+    session = scheduler.open_session()
+    scheduler.run_actions(session)
+
+    assert [bind.node for bind in session.binds] == ["n0", "n0", "n2", "n2"]
+
+
+def test_alike_gangs_go_on_where_the_last_left_off() -> None:
+    """Gangs of three, one after the other, fill node after node; the last that does not fit takes nothing."""
+    inventory = an_inventory(*(a_node(f"n{i}", gpus=4) for i in range(2)))
+    for number in range(3):
+        name = f"job{number}"
+        put_gang(inventory, a_gang(name, minimum=3), (a_pod(f"{name}-{i}", gang=name, gpus=1) for i in range(3)))
+    scheduler = a_scheduler(inventory)
+    session = scheduler.open_session()
+    scheduler.run_actions(session)
+
+    placed = [(bind.pod.name, bind.node) for bind in session.binds]
+    assert placed == [
+        *((f"job0-{i}", "n0") for i in range(3)),
+        ("job1-0", "n0"),
+        ("job1-1", "n1"),
+        ("job1-2", "n1"),
+    ]
+    assert [key.name for key in session.fit_errors] == ["job2"]

@@ -1,9 +1,9 @@
-"""Where the next of many alike pods goes, when they come one gang at a time.
+"""Where the next of many alike pods go, when they come one gang at a time.
 
-Pods that belong to nothing are gangs of one, and often there are thousands that ask for the same. Where only room
-limits nodes and no score falls by use, they fill node after node, as the pods of one gang would
-(:mod:`~spinney.scheduler.placement.filling`). So the ranking found for the first is kept for those that follow, for as
-long as nothing else changes: the usage journal tells.
+Pods that belong to nothing are gangs of one, and often there are thousands, of these or of small gangs, that ask for
+the same. Where only room limits nodes and no score falls by use, they fill node after node, as the pods of one gang
+would (:mod:`~spinney.scheduler.placement.filling`). So the ranking found for the first is kept for those that follow,
+for as long as nothing else changes: the usage journal tells.
 """
 
 from collections.abc import Hashable
@@ -31,15 +31,29 @@ class KeptRanking:
         self._position = self._usage.position
         self._left = [each for each in zip(reversed(rows.tolist()), reversed(room.tolist()), strict=True) if each[1]]
 
-    def next_row(self, kind: Hashable) -> int | None:
-        """Return the row for the next pod; ``None`` if nothing is known, or no longer."""
-        if not self._left or kind != self._kind or self._usage.position != self._position:
-            return None
-        return self._left[-1][0]
+    def forget(self) -> None:
+        """Have nodes ranked anew: they are seen differently now."""
+        self._kind = None
 
-    def took(self) -> None:
-        """Note that a pod was placed on the next row, and nothing else was done."""
-        row, room = self._left.pop()
-        if room > 1:
-            self._left.append((row, room - 1))
+    def next_rows(self, kind: Hashable, pods: int) -> list[tuple[int, int]] | None:
+        """Return the rows for the next ``pods``, each with how many go there.
+
+        ``None``: nothing is known, or no longer, or there is too little room on what is kept.
+        """
+        if kind != self._kind or self._usage.position != self._position:
+            return None
+        found: list[tuple[int, int]] = []
+        for row, room in reversed(self._left):
+            found.append((row, min(room, pods)))
+            pods -= room
+            if pods <= 0:
+                return found
+        return None
+
+    def took(self, places: list[tuple[int, int]]) -> None:
+        """Note that pods were placed on the next rows, and nothing else was done."""
+        for row, pods in places:
+            _, room = self._left.pop()
+            if room > pods:
+                self._left.append((row, room - pods))
         self._position = self._usage.position

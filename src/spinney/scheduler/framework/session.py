@@ -280,6 +280,7 @@ class Session:
     def scores_changed(self) -> None:
         """Have all nodes scored again, though nothing has changed on them: for a plugin that has learned something."""
         self.ask.node_rules.look_again()
+        self.ask.kept_ranking.forget()
 
     def monotonic(self) -> float:
         """Return seconds that never go back, for budgets."""

@@ -64,11 +64,10 @@ def _place_alike(
     """
     first = tasks[start]
     rules = session.ask.node_rules.rules(first)
-    if len(tasks) == 1:
-        if _follows_others(session, nodes, rules):
-            placed = _place_next(session, statement, first, nodes, rules)
-            return placed, not placed
-    elif not start and _are_only_apart(session, tasks, rules):
+    if not start and _follows_others(session, tasks, nodes, rules):
+        if _place_next(session, statement, tasks, nodes, rules):
+            return len(tasks), False
+    elif not start and len(tasks) > 1 and _are_only_apart(session, tasks, rules):
         placed = _place_apart(session, statement, tasks, nodes)
         return placed, not placed
     alone = len(tasks) - start == 1 or first.request.constraints.looks_at_pods
@@ -164,26 +163,32 @@ def _place_apart(session: Session, statement: Statement, tasks: Sequence[PodInfo
     return len(best)
 
 
-def _place_next(session: Session, statement: Statement, task: PodInfo, nodes: NodeSet, rules: RuleSet) -> int:
-    """Put a single task where the last one like it left off."""
-    kind = (task.request.number, rules.signature)
-    row = session.ask.kept_ranking.next_row(kind)
-    if row is None:
-        candidates = session.ask.node_rules.candidates(task, nodes)
-        if _may_pipeline(session, task, candidates.rows):
-            return int(_place_best(session, statement, task, candidates, pipeline_only=False))
-        best = candidates.rows[np.argsort(-candidates.score, kind="stable")[:AHEAD]]
-        session.ask.kept_ranking.begin(kind, best, _room_for(session, task, best))
-        row = session.ask.kept_ranking.next_row(kind)
-    if row is None:
-        return 0
-    node = session.nodes.info(row)
-    if not session.ask.is_task_allocation_on_node_over_capacity(task, node).ok:
-        candidates = session.ask.node_rules.candidates(task, nodes)
-        return int(_place_best(session, statement, task, candidates, pipeline_only=False))
-    statement.allocate(task, node)
-    session.ask.kept_ranking.took()
-    return 1
+def _place_next(
+    session: Session, statement: Statement, tasks: Sequence[PodInfo], nodes: NodeSet, rules: RuleSet
+) -> bool:
+    """Put tasks where the last ones like them left off; return whether all found room there."""
+    first, kept = tasks[0], session.ask.kept_ranking
+    kind = (first.request.number, rules.signature)
+    places = kept.next_rows(kind, len(tasks))
+    if places is None:
+        candidates = session.ask.node_rules.candidates(first, nodes, rules)
+        if _may_pipeline(session, first, candidates.rows):
+            return False
+        best = candidates.rows[np.argsort(-candidates.score, kind="stable")[: max(AHEAD, len(tasks))]]
+        kept.begin(kind, best, _room_for(session, first, best))
+        places = kept.next_rows(kind, len(tasks))
+    if places is None:
+        return False
+    node = session.nodes.info(places[0][0])
+    if not session.ask.is_task_allocation_on_node_over_capacity(first, node).ok:
+        return False
+    if len(tasks) == 1:
+        statement.allocate(first, node)
+    else:
+        rows, counts = zip(*places, strict=True)
+        statement.allocate_many(tasks, np.array(rows, dtype=np.intp), np.array(counts, dtype=np.int64))
+    kept.took(places)
+    return True
 
 
 def _place_best(
@@ -285,11 +290,14 @@ def _are_only_apart(session: Session, tasks: Sequence[PodInfo], rules: RuleSet) 
     return all(each.rule.monotone or each.rule.only_pod_rules for each in scores)
 
 
-def _follows_others(session: Session, nodes: NodeSet, rules: RuleSet) -> bool:
-    """Tell whether a task goes where any other of its class would, and leaves everything as it is for the next."""
-    if nodes is not session.nodes.all or not rules.by_class:
+def _follows_others(session: Session, tasks: Sequence[PodInfo], nodes: NodeSet, rules: RuleSet) -> bool:
+    """Tell whether tasks go where any other of their class would, and leave everything as it is for the next."""
+    if nodes is not session.nodes.all or not rules.by_class or not rules.only_room_limits or not rules.monotone:
         return False
-    return rules.only_room_limits and rules.monotone
+    if len(tasks) == 1:
+        return True
+    together = not _goes_in_steps(session, rules) and not session.ask.pre_predicates.tell_apart
+    return together and session.ask.node_rules.alike(tasks, 0, 0, rules) == len(tasks)
 
 
 def _may_pipeline(session: Session, task: PodInfo, rows: Rows) -> bool:
