@@ -177,3 +177,29 @@ def test_events_give_way_to_urgent_writes() -> None:
         assert runtime.clock.monotonic() - start <= 10.0
 
     recorded(scenario)
+
+
+def test_a_process_that_stops_does_not_wait_for_all_its_events() -> None:
+    """What a slow server has not taken by then is dropped, and counted as such."""
+
+    class Slow(ModelServer):
+        async def request(self, request: Any) -> Any:
+            await self.runtime.clock.sleep(1)
+            return await super().request(request)
+
+    async def main() -> None:
+        runtime = Runtime.virtual()
+        server = Slow(runtime)
+        server.runtime = runtime
+        client, metrics = Client(server, runtime), KubeMetrics()
+        recorder = EventRecorder(client, "spinney", metrics=metrics)
+        for number in range(1000):
+            recorder.event(ObjectReference("v1", "Pod", f"web-{number}", "x", "u"), "Normal", "Scheduled", "there")
+        began = runtime.clock.monotonic()
+        await recorder.close(2.5)
+
+        assert runtime.clock.monotonic() - began == 2.5
+        assert 0 < len(await events(client)) < 1000
+        assert metrics.events.labels("dropped")._value.get() > 0
+
+    run_virtual(main())

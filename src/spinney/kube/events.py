@@ -15,7 +15,7 @@ import asyncio
 import contextvars
 from collections import OrderedDict
 from collections.abc import Hashable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Generic, Literal, TypeVar
@@ -192,6 +192,17 @@ class EventRecorder:
         """Wait until everything recorded so far has been sent."""
         while self._senders:
             await asyncio.wait(self._senders)
+
+    async def close(self, seconds: float) -> None:
+        """Send what can be sent in so many seconds; the rest is dropped, so that a process that stops does stop."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                await self.flush()
+        self._metrics.events.labels("dropped").inc(self._waiting)
+        self._outbox.clear()
+        for sender in self._senders:
+            sender.cancel()
+        await self.flush()
 
     def _enqueue(self, said: _Said, series: _Series) -> None:
         queue = self._being_sent.get(said.about)

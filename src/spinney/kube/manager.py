@@ -1,9 +1,9 @@
 """A process made of caches, controllers and other runnables, started and stopped in order.
 
 Start: health endpoints, caches, their sync, the lease, then controllers and runnables. Stop is the reverse: the process
-is no longer ready, controllers finish the reconciles under way, events are flushed, the lease is released, what needs
-no lease lingers for those who ask it without knowing yet, then caches and endpoints go. If any part
-ends with an error, everything is stopped in the same order and the error names the part.
+is no longer ready, controllers finish the reconciles under way, events are sent for a moment, the lease is released,
+what needs no lease lingers for those who ask it without knowing yet, then caches and endpoints go. If any part ends
+with an error, everything is stopped in the same order and the error names the part.
 """
 
 # ruff: noqa: A002 - "type" is the word for what an answer is decoded as
@@ -33,6 +33,8 @@ T = TypeVar("T")
 
 GRACE_SECONDS = 10.0
 """How long reconciles under way may take to end when the process stops."""
+EVENT_SECONDS = 0.5
+"""How long events that were recorded before are still sent after that; the rest is dropped."""
 
 log = structlog.get_logger()
 
@@ -233,8 +235,7 @@ class Manager:
                 for controller in self._controllers:
                     controller.stop()
                 await controllers.finish(GRACE_SECONDS)
-        for recorder in self._recorders:
-            await recorder.flush()
+        await asyncio.gather(*(recorder.close(EVENT_SECONDS) for recorder in self._recorders))
 
     async def _asked_to_stop(self) -> None:
         await self._stopping.wait()
