@@ -250,7 +250,7 @@ EVENTS: Final = (
         "Warning",
         GROUPER,
         "Pod",
-        "The scheduler learns the group of a pod only when the pod is made; one that exists is scheduled on its own.",
+        "kube-scheduler learns the group of a pod only when the pod is made; one that exists is scheduled on its own.",
     ),
     Event(
         "NodesRequested",

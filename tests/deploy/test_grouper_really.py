@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from spinney.api.core import POD
+from spinney.api.core import EVENT, POD
 from spinney.api.struct import JSON
 from spinney.kube.client import Client
 from spinney.kube.config import load_kubeconfig
@@ -116,3 +116,24 @@ async def test_it_may_not_read_kinds_whose_rule_is_left_out(cluster: Cluster, tm
         two = {"apiVersion": "apps/v1", "kind": "StatefulSet", "metadata": {"name": "two"}, "spec": spec}
         async with stage.applied(two):
             await stage.until_running(2)
+
+
+async def test_pods_that_cannot_join_a_native_group_say_so(cluster: Cluster, tmp_path: Path) -> None:
+    """kube-scheduler's pods that were to be one gang each get an event with what to do, under the granted rights."""
+    file = tmp_path / "grouper.yaml"
+    profile = "{name: default-scheduler, default: true, config: {gangScheduling: true}}"
+    served = "schedulerNames: [default-scheduler]"
+    file.write_text(f"kind: GrouperConfiguration\n{served}\nscheduler: {{profiles: [{profile}]}}\n")
+    pod = {**a_pod("x", scheduler="default-scheduler")["spec"], "restartPolicy": "Never"}
+    metadata = {"name": "three", "annotations": {"kai.scheduler/batch-min-member": "3"}}
+    spec = {"parallelism": 3, "completions": 3, "template": {"spec": pod}}
+    async with (
+        a_stage(cluster, tmp_path, "--grouper-config", str(file)) as stage,
+        stage.applied({"apiVersion": "batch/v1", "kind": "Job", "metadata": metadata, "spec": spec}),
+    ):
+        await stage.until(lambda: len(stage.pods()) == 3)
+        async for event in cluster.client.watch(EVENT, cluster.namespace):
+            if event.object.get("reason") == "CannotJoin":
+                break
+        assert "spec.schedulingGroup" in event.object["message"]
+        assert stage.floors() == []

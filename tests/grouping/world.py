@@ -18,10 +18,11 @@ from spinney.kube.cache import WatchCache
 from spinney.kube.client import Client
 from spinney.nodes import Fleet
 from spinney.scheduler.config import SchedulerConfig
-from spinney.sim.embedded import OUR_BACKENDS, Stack, StackOptions
+from spinney.sim.embedded import EVERY_BACKEND, OUR_BACKENDS, Stack, StackOptions
 from spinney.sim.shapes import gpu_cluster
 from tests.conftest import Cluster
 
+DEFAULT = "kind: GrouperConfiguration"
 JOB = Resource("batch", "v1", "Job", "jobs")
 
 
@@ -105,13 +106,23 @@ def reference(resource: Resource, made: JSON) -> JSON:
 
 
 def a_pod(
-    name: str, owner: JSON | None = None, *, gpus: int = 8, scheduler: str = "spinney-scheduler", **meta: Any
+    name: str,
+    owner: JSON | None = None,
+    *,
+    gpus: int = 8,
+    scheduler: str = "spinney-scheduler",
+    group: JSON | None = None,
+    **meta: Any,
 ) -> JSON:
-    """Return the manifest of a pod that needs GPUs."""
+    """Return the manifest of a pod that needs GPUs; ``group`` is the native one that it names."""
     resources = {"limits": {"nvidia.com/gpu": str(gpus)}} if gpus else {}
     return {
         "metadata": {"name": name, "ownerReferences": [owner] if owner else [], **meta},
-        "spec": {"schedulerName": scheduler, "containers": [{"name": "c", "image": "i", "resources": resources}]},
+        "spec": {
+            "schedulerName": scheduler,
+            "containers": [{"name": "c", "image": "i", "resources": resources}],
+            **({"schedulingGroup": group} if group else {}),
+        },
     }
 
 
@@ -119,7 +130,7 @@ def a_pod(
 async def a_world(
     cluster: Cluster,
     *,
-    configuration: str = "kind: GrouperConfiguration",
+    configuration: str = "",
     every_backend: bool = False,
     workloads: bool = False,
     nodes: int = 4,
@@ -135,9 +146,13 @@ async def a_world(
     options = StackOptions(
         nodes=shape,
         scheduler=SchedulerConfig(wait_for_grouper=True, **scheduler),
-        grouper=replace(check(configuration), profiles=OUR_BACKENDS) if grouper else None,
+        grouper=replace(check(configuration or DEFAULT), profiles=OUR_BACKENDS) if grouper else None,
     )
-    chosen = StackOptions.whole(shape) if every_backend else options
+    chosen = options
+    if every_backend:
+        chosen = StackOptions.whole(shape)
+        if configuration:
+            chosen = replace(chosen, grouper=replace(check(configuration), profiles=EVERY_BACKEND))
     stack = Stack(cluster.connect, replace(chosen, workloads=workloads))
     async with stack.running():
         pods = WatchCache(cluster.client, POD, Pod, runtime=cluster.runtime)

@@ -54,6 +54,8 @@ class Capabilities:
     """The scheduler writes the PodGang condition Scheduled itself; for others the operator derives it from pods."""
     every_pod_in_a_group: bool = False
     """A pod that names no group is not scheduled, so one that stands alone needs a gang of its own, too."""
+    joins_at_creation: bool = False
+    """A pod names its group only when it is made; one that exists can no longer join."""
     minimum_members_only: bool = False
     """Only the minimum of each group is in the scheduler's gang; scale-in takes the pods beyond it first."""
 

@@ -118,6 +118,7 @@ class KubeScheduler(SchedulerBackend):
             gang_scheduling=native and self._kept,
             required_topology=self._topology,
             group_topology=self._topology and self.config.composites,
+            joins_at_creation=True,
             minimum_members_only=native,
         )
 

@@ -5,7 +5,7 @@ enabled, listed or not, and is the default when nothing else is said. ``kube-sch
 one backend here (in a pod spec only the latter is valid).
 """
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import msgspec
@@ -59,6 +59,11 @@ class Profiles:
     def names(self) -> list[str]:
         """Return the names of the enabled backends, in order."""
         return sorted(profile.name for profile in self.enabled)
+
+    def without_native_gangs(self) -> "Profiles":
+        """Return the same without kube-scheduler's settings, for who has no use for its gangs and no right to try."""
+        plain = (replace(each, config=None) if each.name == ALWAYS_ENABLED else each for each in self.enabled)
+        return replace(self, enabled=tuple(plain))
 
 
 @dataclass

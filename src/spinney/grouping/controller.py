@@ -40,9 +40,7 @@ EMPTY_SECONDS: Final = 5.0
 FOREIGN: Final = "ForeignPodGang"
 SYNC_FAILED: Final = "SyncFailed"
 UNJOINABLE: Final = "CannotJoin"
-
-_LATE: Final = ("schedulingGroup", "workloadRef")
-"""Fields of a pod's spec by which it names its group and that cannot be changed once it exists."""
+_INSTEAD: Final = "name a PodGroup in the pod template (spec.schedulingGroup), or use schedulerName spinney-scheduler"
 
 log = structlog.get_logger()
 
@@ -92,6 +90,9 @@ class GroupingController:
         if place.alone and not backend.capabilities.every_pod_in_a_group:
             await self._stand_alone(first, grouping.gang)
             return None
+        if unable := _unable(backend):
+            await self._leave_alone(pods, grouping.gang, unable)
+            return None
         if found is not None and marks.GROUPED not in found.metadata.labels:
             text = f"PodGang {key} exists and is not the grouper's; rename it, or the workload that needs the name"
             self.events.event(reference(POD, first), "Warning", FOREIGN, text)
@@ -112,6 +113,15 @@ class GroupingController:
         lacking = {key: value for key, value in wanted.items() if not pod.metadata.labels.get(key)}
         await self._patch(pod, {"labels": lacking})
         self.intake.metrics.pods_grouped.labels(gang.rule.kind).inc()
+
+    async def _leave_alone(self, pods: Sequence[Pod], gang: GangDescription, unable: str) -> None:
+        """Say on pods whose scheduler cannot be handed their gang that they are scheduled one by one."""
+        for pod in pods:
+            if podgangs.needed(gang) > 1 and marks.GROUPED not in pod.metadata.labels and not _has_ended(pod):
+                text = f"{unable}, so the gang of {gang.owner.kind} {gang.owner.metadata.name} is not kept together"
+                self.events.event(reference(POD, pod), "Warning", UNJOINABLE, f"{text}; {_INSTEAD}")
+                self.intake.metrics.refusals.labels(gang.rule.kind).inc()
+            await self._stand_alone(pod, gang)
 
     # -- several pods --------------------------------------------------------------------------------------------------
 
@@ -200,11 +210,6 @@ class GroupingController:
             "spec": {},
         }
         backend.prepare_pod(manifest, gang)
-        if any(manifest["spec"].get(each) for each in _LATE) and not (
-            pod.spec.scheduling_group or pod.spec.workload_ref
-        ):
-            text = f"{backend.name} learns the group of a pod only when the pod is made; it is scheduled on its own"
-            self.events.event(reference(POD, pod), "Warning", UNJOINABLE, text)
         marked: Mapping[str, Any] = manifest["metadata"]
         return {
             "labels": {name: value for name, value in marked["labels"].items() if name != marks.POD_INDEX},
@@ -294,6 +299,13 @@ class GroupingController:
 def _has_ended(pod: Pod) -> bool:
     """Tell whether a pod has done its part, or is on its way out: nobody schedules it any more."""
     return pod.metadata.deleting or pod.status.phase in ("Succeeded", "Failed")
+
+
+def _unable(backend: SchedulerBackend) -> str:
+    """Return why a scheduler cannot be handed a gang of pods that exist; empty if it can."""
+    if backend.capabilities.joins_at_creation:
+        return f"{backend.name} learns the group of a pod only when the pod is made"
+    return "" if backend.capabilities.gang_scheduling else f"{backend.name} places pods one by one"
 
 
 def _finished(groups: Mapping[str, Sequence[Pod]]) -> dict[str, int]:

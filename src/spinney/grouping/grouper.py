@@ -120,7 +120,7 @@ class Grouper:
         """Initialise the backends and compose the controllers; a backend that cannot be initialised raises."""
         lookup = _Lookup(self._gangs, self._pods, self._bindings, self._membership)
         context = BackendContext(self._client, self._events, self._client.runtime.clock, lookup)
-        await self.registry.initialize(self._catalogue, context, self._configuration.profiles)
+        await self.registry.initialize(self._catalogue, context, self._configuration.profiles.without_native_gangs())
         self.controllers = self._compose(_by_scheduler_name(self.registry, self._configuration))
 
     async def run(self) -> None:

@@ -8,6 +8,7 @@ from typing import Final
 
 from spinney.api.struct import JSON
 from spinney.backends import Catalogue, Right
+from spinney.backends.profiles import ALWAYS_ENABLED
 from spinney.grouping.configuration import LoadedConfiguration as GrouperConfiguration
 from spinney.grouping.rules import RuleSet
 from spinney.operator.admission.webhooks import WEBHOOK_CONFIGURATIONS
@@ -142,7 +143,10 @@ GROUPER: Final = (
 
 
 def grouper_rights(configuration: GrouperConfiguration, catalogue: Catalogue) -> list[Right]:
-    """Return the grouper's own rights, those to read the kinds of the enabled rules, and those of the backends."""
+    """Return the grouper's own rights, those to read the kinds of the enabled rules, and those of the backends.
+
+    Of kube-scheduler's it has none: pods that exist cannot join its groups.
+    """
     rights = list(GROUPER)
     written = configuration.written
     if written.namespace_labels:
@@ -152,7 +156,7 @@ def grouper_rights(configuration: GrouperConfiguration, catalogue: Catalogue) ->
     rights += kind_rights(configuration.rules)
     for name in configuration.profiles.names():
         backend = catalogue.get(name)
-        rights += backend.rights if backend is not None else ()
+        rights += backend.rights if backend is not None and name != ALWAYS_ENABLED else ()
     return rights
 
 

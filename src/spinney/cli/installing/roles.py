@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 
 from spinney.backends import Right, SchedulerBackend
+from spinney.backends.profiles import ALWAYS_ENABLED
 from spinney.cli.installing import computed, rights
 from spinney.cli.installing.computed import NAMESPACE
 from spinney.cli.installing.description import Condition, Description, Each, Value, When
@@ -28,7 +29,11 @@ def roles(backends: Iterable[type[SchedulerBackend]]) -> list[Description]:
             *(rule for kind, granted in rights.QUEUED.items() for rule in _when(computed.queues_kind(kind), granted)),
         ],
         COSCHEDULER: _rules(rights.COSCHEDULER),
-        GROUPER: [*_rules(rights.GROUPER), *_kinds(), *_backends(backends)],
+        GROUPER: [
+            *_rules(rights.GROUPER),
+            *_kinds(),
+            *_backends(each for each in backends if each.name != ALWAYS_ENABLED),
+        ],
     }
     own = {process.name: _one(rights.lease(""), process.name) for process in PROCESSES}
     own[OPERATOR] = [
