@@ -1,5 +1,6 @@
 """Suspended workloads wait in queues without pods, and are resumed when their gang would start."""
 
+import asyncio
 from collections.abc import Mapping
 from typing import Any
 
@@ -8,7 +9,11 @@ import pytest
 from spinney.api import kai
 from spinney.api.core import EVENT
 from spinney.api.struct import JSON
+from spinney.kube.client import Client
+from spinney.kube.manager import Manager
+from spinney.queueing.admission import SuspendedAdmission
 from spinney.scheduler.config import SuspendedWorkloads
+from spinney.scheduler.intake.inventory import Inventory
 from tests.conftest import Cluster
 from tests.grouping.world import JOB, World, a_world
 
@@ -22,6 +27,20 @@ async def suspended_job(
     world: World, name: str, pods: int, *, queue: str = "", seconds: int = 0, labels: Mapping[str, str] | None = None
 ) -> None:
     """Create a suspended Job whose pods start together and, if told, end by themselves."""
+    await create_job(world.client, world.namespace, name, pods, queue=queue, seconds=seconds, labels=labels)
+
+
+async def create_job(
+    client: Client,
+    namespace: str,
+    name: str,
+    pods: int,
+    *,
+    queue: str = "",
+    seconds: int = 0,
+    labels: Mapping[str, str] | None = None,
+) -> None:
+    """Create it where there is no world."""
     resources = {"limits": {"nvidia.com/gpu": "8"}}
     metadata: JSON = {"annotations": {"spinney.dev/complete-after": f"{seconds}s"} if seconds else {}}
     template = {
@@ -38,7 +57,7 @@ async def suspended_job(
         "metadata": {"name": name, "labels": marks, "annotations": {"kai.scheduler/batch-min-member": str(pods)}},
         "spec": {"suspend": True, "parallelism": pods, "completions": pods, "template": template},
     }
-    await world.client.create(JOB, manifest, world.namespace)
+    await client.create(JOB, manifest, namespace)
 
 
 async def jobs(world: World) -> dict[str, bool]:
@@ -126,6 +145,21 @@ async def test_a_job_of_another_scheduler_says_why_it_stays(cluster: Cluster) ->
         await world.settle(10)
         assert (await jobs(world)) == {"theirs": True}
         assert "schedulerName" in (await said(world, "theirs"))["NotQueueable"]
+
+
+@embedded
+async def test_a_replica_that_stands_by_keeps_no_virtual_gangs(cluster: Cluster) -> None:
+    """What waits is taken out of the inventory with the lease, and is there again with the next one."""
+    manager, inventory = Manager(cluster.client, cluster.runtime), Inventory()
+    admission = SuspendedAdmission(manager, inventory, SuspendedWorkloads(kinds=("Job",)))
+    await create_job(cluster.client, cluster.namespace, "train", 4)
+    for _ in range(2):
+        leading = asyncio.create_task(admission.run())
+        await asyncio.sleep(5)
+        assert len(list(inventory.cluster.pods())) == 4
+        leading.cancel()
+        await asyncio.gather(leading, return_exceptions=True)
+        assert list(inventory.cluster.pods()) == []
 
 
 @pytest.mark.parametrize("cluster_name", [pytest.param("real", marks=pytest.mark.real)], indirect=True)

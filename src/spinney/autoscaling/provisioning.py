@@ -133,7 +133,9 @@ class ProvisioningRequests:
 
     def lack_nodes(self, gangs: Sequence[Unschedulable]) -> Mapping[GangKey, Said]:
         """Ask for the nodes of gangs that lack them, and take back what is no longer lacked."""
-        lacking = {each.gang: each for each in gangs} if self._cache is not None else {}
+        if self._cache is None:
+            return {}  # answers could not be heard
+        lacking = {each.gang: each for each in gangs}
         for gang, request in self._requests.items():
             if gang not in lacking:
                 self._begin_to_withdraw(gang, request)

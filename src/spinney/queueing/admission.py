@@ -95,13 +95,19 @@ class SuspendedAdmission:
     # -- watching ------------------------------------------------------------------------------------------------------
 
     async def run(self) -> None:
-        """Follow the kinds, as they are served, until cancelled."""
-        async with asyncio.TaskGroup() as tasks:
-            for kind in self._settings.kinds:
-                tasks.create_task(self._follow(kind, GROUPS[kind], self._workload_changed, SELECTOR))
-            if "TrainJob" in self._settings.kinds:
-                for runtimes in _RUNTIMES:
-                    tasks.create_task(self._follow_runtimes(runtimes))
+        """Follow the kinds, as they are served, until cancelled; then another replica does, and nothing is kept."""
+        try:
+            async with asyncio.TaskGroup() as tasks:
+                for kind in self._settings.kinds:
+                    tasks.create_task(self._follow(kind, GROUPS[kind], self._workload_changed, SELECTOR))
+                if "TrainJob" in self._settings.kinds:
+                    for runtimes in _RUNTIMES:
+                        tasks.create_task(self._follow_runtimes(runtimes))
+        finally:
+            for key in list(self._found):
+                self._forget(key)
+            for queued in list(self._queued.values()):
+                self._drop(queued)
 
     async def _follow(
         self, kind: str, group: str, changed: Callable[[Resource, Change[SuspendedWorkload]], None], selector: str
@@ -150,9 +156,7 @@ class SuspendedAdmission:
         found = change.new
         queued = self._queued.get(key)
         if found is None or not found.waits:
-            self._backlog.remove(key)
-            self._found.pop(key, None)
-            self._told.pop(key, None)
+            self._forget(key)
             if queued is not None and (found is None or not queued.resumed):
                 self._drop(queued)
         else:
@@ -161,6 +165,11 @@ class SuspendedAdmission:
             if queued is not None and not queued.resumed and _differs(queued.workload, found):
                 self._drop(queued)
         self._refresh_soon()
+
+    def _forget(self, key: WorkloadKey) -> None:
+        self._backlog.remove(key)
+        for book in (self._found, self._told, self._unfit):
+            book.pop(key, None)
 
     # -- virtual gangs -------------------------------------------------------------------------------------------------
 
