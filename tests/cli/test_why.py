@@ -175,6 +175,30 @@ def test_foreign_gates_are_named(tmp_path: Path) -> None:
     assert "Kueue has not admitted the workload" in output
 
 
+@pytest.mark.parametrize("known_by", ["annotation", "group", "owner"])
+def test_a_gate_of_kueues_says_what_its_workload_says(tmp_path: Path, known_by: str) -> None:
+    """The reason is Kueue's own, whichever way the pod and its Workload are tied."""
+    pod = a_pod("held", schedulingGates=[{"name": "kueue.x-k8s.io/admission"}])
+    metadata: JSON = {"name": "its-workload", "namespace": "default"}
+    if known_by == "annotation":
+        pod["metadata"]["annotations"] = {"kueue.x-k8s.io/workload": "its-workload"}
+    elif known_by == "group":
+        pod["metadata"]["labels"] = {"kueue.x-k8s.io/pod-group-name": "its-workload"}
+    else:
+        pod["metadata"]["uid"] = "u-1"
+        metadata["ownerReferences"] = [{"apiVersion": "v1", "kind": "Pod", "name": "held", "uid": "u-1"}]
+    waiting = {"type": "QuotaReserved", "status": "False", "reason": "Pending", "message": "insufficient quota for gpu"}
+    workload = {
+        "apiVersion": "kueue.x-k8s.io/v1beta1",
+        "kind": "Workload",
+        "metadata": metadata,
+        "status": {"conditions": [waiting]},
+    }
+    output = why(tmp_path, "held", NODE, pod, workload)
+
+    assert "Kueue has not admitted the workload: insufficient quota for gpu" in output
+
+
 def test_our_gate_says_what_the_gang_waits_for(tmp_path: Path) -> None:
     """A gated member says which condition of its PodGang is missing, and why."""
     gang = {

@@ -1,8 +1,8 @@
-"""Kueue's queues (``kueue.x-k8s.io/v1beta1``), as far as the advisor reads them."""
+"""Kueue's queues and Workloads (``kueue.x-k8s.io/v1beta1``), as far as the advisor reads them."""
 
 from typing import Final
 
-from spinney.api.meta import Metadata
+from spinney.api.meta import Condition, Metadata
 from spinney.api.quantity import RawQuantity
 from spinney.api.resource import Resource
 from spinney.api.struct import Struct, constant
@@ -12,6 +12,11 @@ _VERSION: Final = "kueue.x-k8s.io/v1beta1"
 CLUSTER_QUEUE: Final = Resource("kueue.x-k8s.io", "v1beta1", "ClusterQueue", "clusterqueues", namespaced=False)
 COHORT: Final = Resource("kueue.x-k8s.io", "v1beta1", "Cohort", "cohorts", namespaced=False)
 LOCAL_QUEUE: Final = Resource("kueue.x-k8s.io", "v1beta1", "LocalQueue", "localqueues")
+WORKLOAD: Final = Resource("kueue.x-k8s.io", "v1beta1", "Workload", "workloads")
+
+QUOTA_RESERVED: Final = "QuotaReserved"
+ADMITTED: Final = "Admitted"
+EVICTED: Final = "Evicted"
 
 
 class ResourceQuota(Struct, frozen=True, kw_only=True):
@@ -80,3 +85,18 @@ class LocalQueue(Struct, frozen=True, kw_only=True):
     kind: str = constant("LocalQueue")
     metadata: Metadata = Metadata()
     spec: LocalQueueSpec = LocalQueueSpec()
+
+
+class WorkloadStatus(Struct, frozen=True, kw_only=True):
+    """How far Kueue has come with a workload."""
+
+    conditions: tuple[Condition, ...] = ()
+
+
+class Workload(Struct, frozen=True, kw_only=True):
+    """What Kueue admits: a Job, a pod, a group of pods."""
+
+    api_version: str = constant(_VERSION)
+    kind: str = constant("Workload")
+    metadata: Metadata = Metadata()
+    status: WorkloadStatus = WorkloadStatus()

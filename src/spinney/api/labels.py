@@ -72,6 +72,9 @@ TOP_OWNER: Final = "kai.scheduler/top-owner-metadata"
 
 # Kueue
 KUEUE_QUEUE: Final = "kueue.x-k8s.io/queue-name"
+KUEUE_WORKLOAD: Final = "kueue.x-k8s.io/workload"
+KUEUE_POD_GROUP: Final = "kueue.x-k8s.io/pod-group-name"
+KUEUE_PREFIX: Final = "kueue.x-k8s.io/"
 KUEUE_CLUSTER_QUEUE: Final = "kueue.x-k8s.io/cluster-queue-name"
 
 # scheduler-plugins

@@ -19,7 +19,9 @@ from spinney.api.grove import POD_CLIQUE as POD_CLIQUE_KIND
 from spinney.api.grove import POD_CLIQUE_SET, PodClique, PodCliqueSet
 from spinney.api.kai import POD_GROUP as KAI_POD_GROUP
 from spinney.api.kai import PodGroup as KaiPodGroup
-from spinney.api.labels import BASE_POD_GANG, PART_OF, POD_CLIQUE, POD_GANG_GATE
+from spinney.api.kueue import WORKLOAD as KUEUE_WORKLOADS
+from spinney.api.kueue import Workload as KueueWorkload
+from spinney.api.labels import BASE_POD_GANG, KUEUE_PREFIX, PART_OF, POD_CLIQUE, POD_GANG_GATE
 from spinney.api.labels import POD_GANG as GANG_LABEL
 from spinney.api.podgang import BACKEND_READY, INITIALIZED, POD_GANG, SCHEDULED, PodGang
 from spinney.api.struct import Struct
@@ -35,6 +37,7 @@ from spinney.scheduler.framework.plugin import PluginRegistry
 from spinney.sim import history as history_of
 from spinney.sim.hearing import NOTHING_HEARD, Heard
 from spinney.sim.history import Said
+from spinney.sim.kueue_workloads import kueue_says
 from spinney.sim.queue_table import QueueLine, queue_lines
 from spinney.sim.remedies import Findings, Remedy, remedies
 from spinney.sim.remedies.node_groups import AddableNodes
@@ -410,9 +413,17 @@ class Advisor:
                 if gate.name == POD_GANG_GATE:
                     reasons = self._why_not_released(record.namespace, record.labels.get(GANG_LABEL, ""))
                 else:
-                    reasons = [_WELL_KNOWN_GATES.get(gate.name, "whoever put it there has to remove it")]
+                    reasons = [self._why_foreign(gate.name, record)]
                 sentences |= dict.fromkeys(f"gate {gate.name}: {reason}" for reason in reasons)
         return list(sentences)
+
+    def _why_foreign(self, gate: str, record: PodRecord) -> str:
+        """Return what somebody else's gate waits for; Kueue's with what its Workload says."""
+        text = _WELL_KNOWN_GATES.get(gate, "whoever put it there has to remove it")
+        if not gate.startswith(KUEUE_PREFIX):
+            return text
+        said = kueue_says(self.snapshot.of(KUEUE_WORKLOADS, KueueWorkload), record.pod)
+        return f"{text}: {said}" if said else text
 
     def _why_not_released(self, namespace: str, name: str) -> list[str]:
         """Return what the operator waits for before it opens the gates of a gang."""

@@ -42,6 +42,7 @@ KINDS: Final[Mapping[Resource, type[Any]]] = {
     kueue.CLUSTER_QUEUE: kueue.ClusterQueue,
     kueue.COHORT: kueue.Cohort,
     kueue.LOCAL_QUEUE: kueue.LocalQueue,
+    kueue.WORKLOAD: kueue.Workload,
 }
 """Every kind a snapshot may hold, in the order it is taken."""
 
