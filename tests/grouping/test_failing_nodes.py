@@ -17,6 +17,7 @@ POD = {
     "tolerations": _LEAVING,
     "containers": [{"name": "c", "image": "i", "resources": {"limits": {"nvidia.com/gpu": "8"}}}],
 }
+PATIENCE = 110.0
 FIRST, SECOND = {f"gpu-00{number}" for number in range(4)}, {f"gpu-00{number}" for number in range(4, 8)}
 """The nodes of two racks."""
 
@@ -35,10 +36,10 @@ async def test_a_job_in_a_full_rack_is_moved_whole(cluster: Cluster) -> None:
         spec = {"parallelism": 4, "completions": 4, "template": {"spec": POD}}
         asked = {"kai.scheduler/batch-min-member": "4", TOPOLOGY_NAME: topology, REQUIRED_LEVEL: RACK}
         await world.owner(JOB, "train", spec, annotations=asked)
-        await world.until(lambda: len(nodes(world)) == 4)
+        await world.until(lambda: len(nodes(world)) == 4, PATIENCE)
         before = set(nodes(world))
         assert before in (FIRST, SECOND)
 
         await world.fleet.fail(min(before))
-        await world.until(lambda: set(nodes(world)) == (SECOND if before == FIRST else FIRST))
+        await world.until(lambda: set(nodes(world)) == (SECOND if before == FIRST else FIRST), PATIENCE)
         await world.client.delete(CLUSTER_TOPOLOGY_BINDING, topology)

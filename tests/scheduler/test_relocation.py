@@ -103,3 +103,11 @@ def test_the_profile_that_imitates_kai_moves_nobody() -> None:
     inventory = a_hall(2, 3)
     put_broken(inventory, "r0n0", "r0n1")
     assert not cycle(inventory, SchedulerConfig.kai_compat()).evictions
+
+
+def test_a_broken_gang_moves_before_healthy_ones_make_room() -> None:
+    """The single pod that lies in its rack could be moved; the gang, which restarts anyway, is."""
+    inventory = a_hall(3, 3, 1)
+    put_broken(inventory, "r0n0", "r0n1")
+    put_gang(inventory, a_gang("healthy"), [a_pod("healthy-0", gang="healthy", gpus=1, node="r0n2")])
+    assert {eviction.gang.name for eviction in cycle(inventory).evictions} == {"train"}

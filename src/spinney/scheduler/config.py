@@ -62,7 +62,7 @@ DEFAULT_PLUGINS: Final = (
 )
 KAI_ACTIONS: Final = ("allocate", "consolidation", "reclaim", "preempt", "stalegangeviction")
 """The actions of the profile that decides as KAI does."""
-DEFAULT_ACTIONS: Final = ("allocate", "consolidation", "reclaim", "preempt", "relocation", "stalegangeviction")
+DEFAULT_ACTIONS: Final = ("allocate", "relocation", "consolidation", "reclaim", "preempt", "stalegangeviction")
 
 _SHARD_PRIORITIES: Final = {
     "predicates": 1900,

@@ -6,8 +6,8 @@ as the rest of it runs, which without its minimum does nothing. So the rest is e
 else, disruption budgets allow it, and only then. Gangs that must share a domain with it (the scaled gangs of a set)
 move along.
 
-It runs after everything that may place a gang as it is. One gang that waits for pods that are on their way, or whose
-last bind is, is left alone.
+It runs before others are disturbed: a broken gang that restarts loses nothing more, and the healthy ones that would
+make room for it do. One that waits for pods that are on their way, or whose last bind is, is left alone.
 """
 
 from collections.abc import Sequence
