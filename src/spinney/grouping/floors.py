@@ -16,7 +16,7 @@ from spinney.grouping.owners import Owner
 from spinney.grouping.rules import Role, Rule, TextTerm, term, text_value
 from spinney.grouping.segments import segmented
 from spinney.grouping.shapes import MOST_PARTS, Shape, SubGroup, pod_number, role_topology
-from spinney.grouping.terms import Path, Refused, Scope, needed, parse_path
+from spinney.grouping.terms import MOST_PODS, Path, Refused, Scope, needed, parse_path
 
 _ALWAYS_FIRST: Final[TextTerm] = f"annotation {MIN_MEMBER}"
 
@@ -96,8 +96,9 @@ def _flat(subject: Subject, override: int | None) -> Shape:
     rule, scope = subject.rule, subject.scope
     floor = needed(term(rule.floor), scope) if override is None else override
     problems: list[str] = []
-    if floor < 0 or (floor == 0 and not rule.zero):
-        raise Refused(f"{rule.floor}: comes to {floor}, expected at least {0 if rule.zero else 1}")
+    least = 0 if rule.zero else 1
+    if not least <= floor <= MOST_PODS:
+        raise Refused(f"{rule.floor}: comes to {floor}, expected {least} to {MOST_PODS}")
     if rule.one_by_one and floor > 1 and _holds(rule.one_by_one, scope):
         problems.append(f"needs {floor} pods, but its pods are made one after the other; 1 is needed at a time")
         floor = 1
@@ -159,8 +160,8 @@ def _instance(role: Role, scope: Scope, index: int) -> RoleInstance | None:
     floor = needed(term(role.floor), replace(of_template, replicas=replicas))
     groups = 1 if role.split is None else needed(term(role.split.count), scope)
     for what, number in ((role.replicas, replicas), (role.floor, floor), (role.split and role.split.count, groups)):
-        if number < 0:
-            raise Refused(f"role {name}: {what}: comes to {number}, expected at least 0")
+        if not 0 <= number <= MOST_PODS:
+            raise Refused(f"role {name}: {what}: comes to {number}, expected 0 to {MOST_PODS}")
     if groups > MOST_PARTS:
         raise Refused(f"role {name}: {groups} groups, expected at most {MOST_PARTS}")
     return RoleInstance(

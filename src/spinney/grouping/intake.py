@@ -160,8 +160,12 @@ class Intake:
             return None
         if isinstance(error, OwnerMissing) and waited < PATIENCE_SECONDS:
             return Requeue()
-        rule, fallback = self._fallback(pod)
-        text = f"the rule for {rule} cannot be applied: {error}" if rule else str(error)
+        chosen = self._chosen_at_last(pod)
+        rule, text, fallback = "", str(error), self.configuration.written.fallback
+        if chosen is not None:
+            owner = chosen.owner
+            rule, fallback = chosen.rule.kind, chosen.rule.fallback or fallback
+            text = f"the rule for {rule} cannot be applied to {owner.kind} {owner.metadata.name}: {error}"
         if self._said.get(key) != text:
             self._said[key] = text
             self.metrics.refusals.labels(rule).inc()
@@ -179,14 +183,12 @@ class Intake:
         self._put(key, grouping, chain)
         return None
 
-    def _fallback(self, pod: Pod) -> tuple[str, Fallback]:
-        """Return the kind whose rule failed, if one was found, and what happens now."""
-        default = self.configuration.written.fallback
+    def _chosen_at_last(self, pod: Pod) -> Chosen | None:
+        """Return the rule that failed and whom it is for; ``None`` where it did not come so far."""
         try:
-            chosen = choose(pod, climb(pod, self.owners.find), self.configuration.rules)
+            return choose(pod, climb(pod, self.owners.find), self.configuration.rules)
         except (NotFetched, Refused):
-            return "", default
-        return chosen.rule.kind, chosen.rule.fallback or default
+            return None
 
     def _depends_on_kind_only(self, grouping: Grouping) -> bool:
         """Tell whether a pod with the same owners and labels has the same place."""

@@ -36,6 +36,10 @@ class InvalidTerm(ValueError):
     """A text that is not a term; the message says where it stops making sense."""
 
 
+MOST_PODS: Final = 999_999_999
+"""What no count may pass: far beyond any cluster, and what every scheduler's objects can hold."""
+
+
 class Refused(ValueError):
     """A rule cannot be applied to a workload; the message names the object, the field and what was found."""
 
@@ -102,11 +106,11 @@ class Annotation(Term, frozen=True):
         text = scope.annotation(self.key)
         if text is None:
             return None
-        number = int(text) if re.fullmatch(r"\d{1,9}", text) else None
+        number = int(text) if re.fullmatch(r"[0-9]{1,9}", text) else None
         if self.lenient:
             return number
         if not number:
-            raise Refused(f"annotation {self.key}: found {text!r}, expected a whole number of at least 1")
+            raise Refused(f"annotation {self.key}: found {text!r}, expected a whole number from 1 to {MOST_PODS}")
         return number
 
 
