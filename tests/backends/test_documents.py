@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from datetime import timedelta
-from typing import Annotated
+from typing import Annotated, Literal
 
 import msgspec
 import pytest
@@ -26,6 +26,20 @@ class Outer(msgspec.Struct, frozen=True, kw_only=True):
     optional: Annotated[Inner, msgspec.Meta(description="May be left out.")] | None = None
     listed: Annotated[tuple[Inner, ...], msgspec.Meta(description="Several.")] = ()
     named: Mapping[str, Inner] = {}
+
+
+class Chosen(msgspec.Struct, frozen=True, kw_only=True):
+    """A document with words of a closed set."""
+
+    kinds: tuple[Literal["Job", "JobSet"], ...] = ()
+
+
+def test_a_word_that_is_none_of_the_set_is_answered_with_the_nearest() -> None:
+    """The message has what was found and what was meant, or all that could be."""
+    for written, hint in (("Jobs", "did you mean 'Job'?"), ("Pod", "expected one of Job, JobSet")):
+        with pytest.raises(InvalidDocument) as refused:
+            decode(Chosen, parse(f"kinds: [{written}]", "file.yaml"))
+        assert str(refused.value) == f"file.yaml:1: kinds[0]: found '{written}'; {hint}"
 
 
 WAYS = {

@@ -245,7 +245,7 @@ def test_an_unknown_backend_is_named_with_the_nearest_one() -> None:
 
 def test_wrong_types_and_values_are_said_with_their_line() -> None:
     """Values of the wrong type, durations that are none and impossible periods are named."""
-    assert problems("logLevel: loud") == ["operator.yaml:1: logLevel: invalid enum value 'loud'"]
+    assert problems("logLevel: loud") == ["operator.yaml:1: logLevel: found 'loud'; expected one of debug, error, info"]
     (found,) = problems("leaderElection:\n  leaseDuration: soon\n")
     assert (
         found == "operator.yaml:2: leaderElection.leaseDuration: found 'soon', expected a duration such as 15s or 4h30m"

@@ -272,6 +272,8 @@ def _walk(kind: msgspec.inspect.Type, value: Any, path: tuple[Step, ...], report
         return [_walk(kind.item_type, part, (*path, index), report) for index, part in enumerate(value)]
     if isinstance(kind, msgspec.inspect.DictType) and isinstance(value, Mapping):
         return {key: _walk(kind.value_type, part, (*path, str(key)), report) for key, part in value.items()}
+    if isinstance(kind, msgspec.inspect.LiteralType) and value not in kind.values:
+        report(path, f"found {value!r}; {nearest(str(value), list(map(str, kind.values)))}")
     if isinstance(kind, msgspec.inspect.TimeDeltaType):
         try:
             return parse_duration(value)
