@@ -126,7 +126,7 @@ def test_text_tells_everything() -> None:
     assert text.splitlines() == [
         "PodGang default/g: 2 of 8 pods found room",
         "  simulated from a snapshot; the scheduler of this workload may have seen something else",
-        "  default/p: 0 of 5 nodes would do",
+        "  default/p: 0 of 5 nodes can take it",
         "    F0: 5 Insufficient cpu, 5 may fit once pods are evicted",
         "  domains (all pods in one rack):",
         "    2 of 8 pods fit in rack r3; it lacks 6 GPUs on 3 nodes",

@@ -66,7 +66,7 @@ class Evictor:
             refused = [(victim, error) for victim, error in zip(victims, answers, strict=True) if error is not None]
             if refused:
                 victim, error = refused[0]
-                self._say_refused(disruption, f"nobody was evicted, because {victim.pod} may not be: {error}")
+                self._say_refused(disruption, f"no pod was evicted, because {victim.pod} may not be: {error}")
                 return ()
         answers = await self._each(self._evict(victim, disruption.reason) for victim in victims)
         gone = tuple(victim for victim, error in zip(victims, answers, strict=True) if error is None)

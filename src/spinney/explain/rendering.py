@@ -190,7 +190,7 @@ def _pod_line(report: PodReport) -> str:
 
 def _pod_lines(report: PodReport) -> list[str]:
     others = f" (and {counted(report.alike - 1, 'pod')} like it)" if report.alike > 1 else ""
-    lines = [f"  {report.pod}{others}: {report.feasible_nodes} of {counted(report.total_nodes, 'node')} would do"]
+    lines = [f"  {report.pod}{others}: {report.feasible_nodes} of {counted(report.total_nodes, 'node')} can take it"]
     if report.pre_filter is not None:
         lines.append(f"    {report.pre_filter}")
     for found in report.filters:

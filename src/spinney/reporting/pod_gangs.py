@@ -22,11 +22,10 @@ from spinney.kube.client import Client
 from spinney.kube.keys import Key, key_of
 from spinney.reporting.controller import ObjectEvent, StatusKind
 from spinney.reporting.pods import SCHEDULER_ERROR, UNSCHEDULABLE
-from spinney.reporting.verdicts import EVICTED, WAITING, GangVerdict, Standing
+from spinney.reporting.verdicts import EVICTED, REQUESTED, WAITING, GangVerdict, Standing
 from spinney.runtime import Runtime
 
 BACKEND = "spinney-scheduler"
-REQUESTED = "CheckpointRequested"
 _REFUSED = frozenset({UNSCHEDULABLE, SCHEDULER_ERROR, CONSTRAINT_NOT_HONOURED})
 
 

@@ -226,7 +226,7 @@ class Advisor:
         ]
         answer = self._about_records(f"podgroup/{subject.name}", subject.namespace, members, said)
         if not members:
-            none = "no pod names this group: whoever creates its pods has not done so, or labels them otherwise"
+            none = "no pod names this group: its pods have not been created, or name another group"
             answer = msgspec.structs.replace(answer, sentences=(none,))
         return answer
 
@@ -419,7 +419,7 @@ class Advisor:
 
     def _why_foreign(self, gate: str, record: PodRecord) -> str:
         """Return what somebody else's gate waits for; Kueue's with what its Workload says."""
-        text = _WELL_KNOWN_GATES.get(gate, "whoever put it there has to remove it")
+        text = _WELL_KNOWN_GATES.get(gate, "the controller that set it has to remove it")
         if not gate.startswith(KUEUE_PREFIX):
             return text
         said = kueue_says(self.snapshot.of(KUEUE_WORKLOADS, KueueWorkload), record.pod)

@@ -21,7 +21,7 @@ from spinney.gangs.tree import GangKey
 from spinney.kube.client import Client, PatchKind
 from spinney.kube.errors import Conflict, Invalid, KubeError, NotFound
 from spinney.kube.events import EventRecorder
-from spinney.reporting.pod_gangs import REQUESTED
+from spinney.reporting.verdicts import REQUESTED
 from spinney.scheduler.framework.lost_work import lost_gpu_seconds
 from spinney.scheduler.framework.results import Asked, Eviction, Withdrawn
 from spinney.scheduler.intake.inventory import Inventory

@@ -30,10 +30,10 @@ from spinney.reporting.pods import (
     POD_SCHEDULED,
     SCHEDULER_ERROR,
     UNSCHEDULABLE,
-    WAITING_FOR_ROOM,
     PodStatusWriter,
     PodVerdict,
 )
+from spinney.reporting.verdicts import WAITING_FOR_ROOM
 from spinney.scheduler.framework.results import NOT_READY, Bind, CycleResult, Eviction, Pipeline, Unschedulable
 from spinney.scheduler.intake.inventory import Inventory
 from spinney.scheduler.process.asking import Asking

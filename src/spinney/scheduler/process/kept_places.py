@@ -8,7 +8,8 @@ from spinney.api.time import timestamp
 from spinney.cluster.pods import PodKey
 from spinney.cluster.statuses import PodStatus
 from spinney.gangs.tree import GangKey
-from spinney.reporting.pods import WAITING_FOR_ROOM, PodStatusWriter, PodVerdict
+from spinney.reporting.pods import PodStatusWriter, PodVerdict
+from spinney.reporting.verdicts import WAITING_FOR_ROOM
 from spinney.scheduler.framework.results import CycleResult
 from spinney.scheduler.intake.inventory import Inventory
 
