@@ -9,7 +9,7 @@ knows it too. The gang answers with ``spinney.dev/checkpoint-ready``, which repe
 
 from collections.abc import Iterator, Mapping
 from datetime import datetime, timedelta
-from typing import Final
+from typing import Annotated, Final
 
 import msgspec
 
@@ -30,13 +30,17 @@ ANSWERS: Final = (CHECKPOINT_READY, LAST_CHECKPOINT)
 """The annotations by which a gang says that it may go."""
 
 
+Moment = Annotated[datetime, msgspec.Meta(tz=True)]
+"""A time that says which zone it is in."""
+
+
 class EvictionRequest(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
     """What a pod was asked: to be ready to go by a moment, for a job that waits for its place."""
 
     beneficiary: GangKey
     """The gang that waits."""
-    asked: datetime
-    by: datetime
+    asked: Moment
+    by: Moment
     message: str = ""
     action: str = ""
     moves_to: str = ""
@@ -72,8 +76,9 @@ def request_of(annotations: Mapping[str, str]) -> EvictionRequest | None:
     if not text:
         return None
     try:
-        return msgspec.json.decode(text, type=EvictionRequest)
-    except msgspec.MsgspecError:
+        found = msgspec.json.decode(text, type=EvictionRequest)
+        return msgspec.structs.replace(found, asked=to_seconds(found.asked), by=to_seconds(found.by))
+    except (msgspec.MsgspecError, OverflowError):
         return None
 
 

@@ -1,5 +1,6 @@
 """Victims that checkpoint: they are asked, and go when they are ready or their time is over."""
 
+import json
 from typing import Any
 
 from spinney.api.core import NODE, POD, Pod
@@ -288,5 +289,26 @@ def test_a_pod_that_is_moved_is_asked_too_and_its_new_place_is_kept() -> None:
             await world.settle(900)
             assert EVICTION_REQUEST not in await annotations(world, asked[0])
             assert (await world.places())[asked[0]] == places[asked[0]]
+
+    in_a_world(story)
+
+
+def test_a_request_that_somebody_else_wrote_ends_in_time() -> None:
+    """A pod cannot be made to hold a place for years: the longest grace that is configured counts."""
+
+    async def story(world: World) -> None:
+        await a_training_node(world, grace="")
+        async with world.scheduler(max_checkpoint_grace_seconds=120):
+            await world.settle(2)
+            now = timestamp(world.runtime.clock.now())
+            request = {"beneficiary": ["pod", NS, "urgent"], "asked": now, "by": "2126-01-01T00:00:00Z"}
+            for number in range(2):
+                said = {EVICTION_REQUEST: json.dumps(request)}
+                await world.client.patch(POD, f"train0-{number}", {"metadata": {"annotations": said}}, NS)
+            await world.add_pod("urgent", gpus=2, priorityClassName="urgent")
+            await world.settle(60)
+            assert await placed(world) == {"train0-0", "train0-1"}
+            await world.settle(70)
+            assert await placed(world) == {"urgent"}
 
     in_a_world(story)

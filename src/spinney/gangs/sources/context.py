@@ -74,5 +74,5 @@ def timestamp_of(annotations: Mapping[str, str], key: str) -> datetime | None:
         return None
     try:
         return parse_timestamp(text)
-    except ValueError:
+    except (ValueError, OverflowError):
         return None

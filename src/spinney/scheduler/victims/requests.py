@@ -11,7 +11,8 @@ All that is remembered is on the pods themselves: a scheduler that starts in bet
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
+from typing import Final
 
 from spinney.binding.repair import PLACED
 from spinney.cluster.resources import padded
@@ -36,6 +37,9 @@ class Settlement:
     """To be asked."""
     withdrawn: Sequence[Withdrawn] = ()
 
+
+_SKEW: Final = timedelta(minutes=1)
+"""How far the clocks of two schedulers may differ."""
 
 Requests = Sequence[tuple[PodInfo, EvictionRequest]]
 """Tasks and what they were asked."""
@@ -180,12 +184,20 @@ def _is_used(session: Session, job: PodGroupInfo, row: int, leaving: Sequence[Po
 
 def _may_go(session: Session, task: PodInfo, found: EvictionRequest) -> bool:
     """Tell whether a pod has had its time, its gang says that it is ready, or is broken and has nothing to save."""
-    if not found.waits or session.now >= found.by or is_ready(task.job.members, found):
+    end = _end(session, found)
+    if not found.waits or session.now >= end or is_ready(task.job.members, found):
         return True
     if not satisfied(task.job.root, lambda pod_set: _placed(task.job, pod_set)):
         return True
-    session.wake_at(found.by)
+    session.wake_at(end)
     return False
+
+
+def _end(session: Session, found: EvictionRequest) -> datetime:
+    """Return when a request ends: no later than the longest grace allows, whoever has written it."""
+    if found.asked > session.now + _SKEW:
+        return session.now  # nobody has asked yet
+    return min(found.by, found.asked + timedelta(seconds=session.config.max_checkpoint_grace_seconds))
 
 
 def _placed(job: PodGroupInfo, pod_set: PodSet) -> int:
