@@ -22,7 +22,8 @@ from spinney.cluster.fitting import pods_per_node
 from spinney.cluster.journal import Rows, distinct
 from spinney.cluster.resources import Vector
 from spinney.scheduler.evaluation.kept_ranking import AHEAD
-from spinney.scheduler.evaluation.node_rules import Candidates, RuleSet
+from spinney.scheduler.evaluation.node_rules import Candidates
+from spinney.scheduler.evaluation.rule_sets import RuleSet
 from spinney.scheduler.framework.nodes import NodeInfo, NodeSet, Scores
 from spinney.scheduler.framework.session import Session
 from spinney.scheduler.framework.statement import Statement

@@ -16,7 +16,7 @@ from spinney.cluster.journal import Rows
 from spinney.cluster.pods import PodRecord
 from spinney.cluster.resources import Vector
 from spinney.cluster.table import Mask
-from spinney.scheduler.evaluation.node_rules import RuleSet
+from spinney.scheduler.evaluation.rule_sets import RuleSet
 from spinney.scheduler.framework.nodes import Scores
 from spinney.scheduler.framework.session import Session
 from spinney.scheduler.framework.tasks import PodInfo
