@@ -12,6 +12,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from spinney.api.labels import EXPECTED_DURATION
 from spinney.api.struct import JSON, to_json
 from spinney.explain import as_text
 from spinney.gangs.tree import GangKey
@@ -171,6 +172,27 @@ def test_nothing_is_restarted_that_would_not_run_again(runtime: Runtime) -> None
     cluster.gang("train", gpus=8)
 
     assert not any("restart" in text for text in texts(cluster, "train", runtime))
+
+
+@pytest.mark.parametrize(
+    ("annotations", "deadline", "words"),
+    [
+        ({}, {"activeDeadlineSeconds": 7200}, "when default/old has ended"),
+        ({EXPECTED_DURATION: "2h"}, {}, "when default/old has ended, by the run time stated"),
+    ],
+)
+def test_one_can_wait_for_a_workload_whose_end_is_known(
+    annotations: JSON, deadline: JSON, words: str, runtime: Runtime
+) -> None:
+    """A deadline, or a run time that the pods state, says until when; without either nobody is told to wait."""
+    cluster = Cluster("1x8")
+    container = {"name": "c", "resources": {"limits": {"nvidia.com/gpu": "8"}}}
+    spec = {"nodeName": "gpu-000", "containers": [container], **deadline}
+    status = {"phase": "Running", "startTime": "2026-01-01T10:00:00Z"}
+    cluster.submit(manifest("v1", "Pod", "old", "default", annotations=annotations, spec=spec, status=status))
+    cluster.gang("train", gpus=8)
+
+    assert f"wait until 2026-01-01 12:00 UTC, {words}" in texts(cluster, "train", runtime)
 
 
 def test_a_gang_that_starts_by_itself_is_told_so(runtime: Runtime) -> None:

@@ -11,6 +11,7 @@ from spinney.cluster.statuses import ACTIVE_ALLOCATED
 from spinney.explain.amounts import counted
 from spinney.gangs.tree import GangKey
 from spinney.runtime import Runtime
+from spinney.scheduler.plugins.backfill.run_times import stated_by
 from spinney.sim.remedies.change import Change, Price
 from spinney.sim.remedies.lever import Chosen, Lever, some
 from spinney.sim.remedies.situation import Situation
@@ -42,6 +43,11 @@ class _Workload:
     def name(self) -> str:
         return str(self.key)
 
+    @property
+    def has_deadline(self) -> bool:
+        """Tell whether Kubernetes ends it, and not only its own word."""
+        return all(record.pod.spec.active_deadline_seconds is not None for record in self.pods)
+
 
 def wait_lever(situation: Situation) -> Iterator[Lever]:
     """Yield the lever that waits for workloads whose end is known, the next to end first."""
@@ -53,9 +59,11 @@ def wait_lever(situation: Situation) -> Iterator[Lever]:
 
     def describe(chosen: Chosen) -> Change:
         until = max(each.ends for position in chosen if (each := ending[position]).ends is not None)
-        names = some([ending[each].name for each in chosen])
-        verb = "has" if len(chosen) == 1 else "have"
-        return Change(lever="wait", text=f"wait until {until:%Y-%m-%d %H:%M} UTC, when {names} {verb} ended")
+        picked = [ending[each] for each in chosen]
+        verb = "has" if len(picked) == 1 else "have"
+        ended = "ended" if all(each.has_deadline for each in picked) else "ended, by the run time stated"
+        names = some([each.name for each in picked])
+        return Change(lever="wait", text=f"wait until {until:%Y-%m-%d %H:%M} UTC, when {names} {verb} {ended}")
 
     yield Lever(
         name="wait",
@@ -188,10 +196,10 @@ def _may_end(record: PodRecord) -> bool:
 
 
 def _end(records: Iterable[PodRecord]) -> datetime | None:
-    """Return when the last of the pods reaches its deadline; ``None`` if some has none."""
+    """Return when the last of the pods ends, by its deadline or by what it states; ``None`` if some says nothing."""
     ends = []
     for record in records:
-        seconds, started = record.pod.spec.active_deadline_seconds, record.pod.status.start_time
+        seconds, started = stated_by(record.pod), record.pod.status.start_time
         if seconds is None or started is None:
             return None
         ends.append(started + timedelta(seconds=seconds))

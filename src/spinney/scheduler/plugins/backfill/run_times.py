@@ -9,6 +9,7 @@ from bisect import bisect_right, insort
 from collections import deque
 from typing import Final, NamedTuple
 
+from spinney.api.core import Pod
 from spinney.api.durations import parse_duration
 from spinney.api.labels import EXPECTED_DURATION
 from spinney.gangs.book import GangMembers
@@ -33,18 +34,24 @@ def stated(members: GangMembers) -> float | None:
     """Return the seconds that the pods of a gang say they will run: the longest of them, if all of them say so."""
     longest = 0.0
     for _, record in members.pods.values():
-        text = record.pod.metadata.annotations.get(EXPECTED_DURATION)
-        deadline = record.pod.spec.active_deadline_seconds
-        try:
-            seconds = parse_duration(text).total_seconds() if text else None
-        except ValueError:
-            seconds = None  # admission is not ours: what cannot be read counts as not stated
-        if deadline is not None:
-            seconds = float(deadline) if seconds is None else min(seconds, float(deadline))
+        seconds = stated_by(record.pod)
         if seconds is None:
             return None
         longest = max(longest, seconds)
     return longest if members.pods else None
+
+
+def stated_by(pod: Pod) -> float | None:
+    """Return the seconds that a pod says it will run; ``None`` if it says nothing, or nothing that can be read."""
+    text = pod.metadata.annotations.get(EXPECTED_DURATION)
+    deadline = pod.spec.active_deadline_seconds
+    try:
+        seconds = parse_duration(text).total_seconds() if text else None
+    except ValueError:
+        seconds = None  # admission is not ours
+    if deadline is not None:
+        seconds = float(deadline) if seconds is None else min(seconds, float(deadline))
+    return seconds
 
 
 def kind_of(members: GangMembers) -> Kind:
