@@ -87,7 +87,7 @@ test-real: $(REAL)  ## the suites that claim Kubernetes behaviour, on a real con
 	$(BIN)/pytest -q -m "real and not operators" -n 2 --dist loadfile
 
 .PHONY: operators
-operators:  ## build the controllers of JobSet, LeaderWorkerSet, Kubeflow Trainer, MPI operator and KubeRay
+operators:  ## build the controllers of JobSet, LeaderWorkerSet, Kubeflow, MPI operator and KubeRay
 	@hack/operators/build.sh >/dev/null
 
 .PHONY: test-operators

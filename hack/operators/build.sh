@@ -18,6 +18,7 @@ jobset   sigs.k8s.io/jobset                                            sigs.k8s.
 lws      sigs.k8s.io/lws/cmd                                           sigs.k8s.io/lws                             config,docs/examples
 trainer  github.com/kubeflow/trainer/v2/cmd/trainer-controller-manager github.com/kubeflow/trainer/v2              manifests,examples
 mpi      ./mpi                                                         github.com/kubeflow/mpi-operator            manifests,examples
+training ./training                                                    github.com/kubeflow/training-operator       manifests,examples
 kuberay  ./kuberay                                                     github.com/ray-project/kuberay/ray-operator config
 "
 

@@ -6,6 +6,7 @@ go 1.26.0
 require (
 	github.com/kubeflow/mpi-operator v0.8.0
 	github.com/kubeflow/trainer/v2 v2.3.0
+	github.com/kubeflow/training-operator v1.9.3
 	github.com/ray-project/kuberay/ray-operator v1.6.2
 	k8s.io/api v0.36.2
 	k8s.io/apimachinery v0.36.2
@@ -70,6 +71,7 @@ require (
 	github.com/prometheus/common v0.67.5 // indirect
 	github.com/prometheus/procfs v0.19.2 // indirect
 	github.com/robfig/cron/v3 v3.0.1 // indirect
+	github.com/sirupsen/logrus v1.9.4 // indirect
 	github.com/smallnest/chanx v1.2.0 // indirect
 	github.com/spf13/cobra v1.10.2 // indirect
 	github.com/spf13/pflag v1.0.10 // indirect

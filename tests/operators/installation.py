@@ -52,6 +52,8 @@ class Recipe:
     """What belongs to one operator, by paths in its source, and how its controller is started."""
 
     crds: str
+    without: tuple[str, ...] = ()
+    """CRDs of these names are left out."""
     webhooks: str = ""
     configuration: Callable[[Ports], JSON] | None = None
     """The content of the file that ``--config`` names."""
@@ -59,6 +61,10 @@ class Recipe:
     health: str = "/readyz"
     """Where it says that it is well; nowhere if empty."""
     needs: tuple[str, ...] = ()
+
+    def installs(self, found: JSON) -> bool:
+        """Tell whether an object beside the CRDs is one that is to be installed."""
+        return found["kind"] == "CustomResourceDefinition" and found["metadata"]["name"] not in self.without
 
 
 def _manager(api_version: str, certificates: str, **webhook: str) -> Callable[[Ports], JSON]:
@@ -101,6 +107,11 @@ RECIPES: Mapping[str, Recipe] = {
         flags=lambda ports, kubeconfig: [f"--kubeConfig={kubeconfig}", "--kube-api-qps=500", "--kube-api-burst=500"],
         health="",
     ),
+    "training": Recipe(
+        crds="manifests/base/crds",
+        without=("mpijobs.kubeflow.org",),  # of a version that the MPI operator does not serve
+        flags=lambda ports, kubeconfig: [f"--health-probe-bind-address={_LOOPBACK}:{ports.health}"],
+    ),
     "kuberay": Recipe(
         crds="config/crd/bases",
         flags=lambda ports, kubeconfig: [f"--health-probe-bind-address={_LOOPBACK}:{ports.health}"],
@@ -127,8 +138,7 @@ class Installation:
             await self.install(needed, client)
         operator = await asyncio.to_thread(published, name)
         ports = Ports(_free_port(), _free_port())
-        crds = [each for each in operator.documents(recipe.crds) if each["kind"] == "CustomResourceDefinition"]
-        await install_crds(client, crds)
+        await install_crds(client, [each for each in operator.documents(recipe.crds) if recipe.installs(each)])
         process = self._start(operator, recipe, ports)
         if recipe.health:
             ready = f"http://{_LOOPBACK}:{ports.health}{recipe.health}"
