@@ -167,6 +167,17 @@ def test_a_pod_that_would_fit_is_said_to_fit(tmp_path: Path) -> None:
     assert "place the pod now, on n1" in output
 
 
+def test_a_workload_without_pods_says_where_to_look(tmp_path: Path) -> None:
+    """A suspended Job has no gang; the answer is not that Jobs cannot be asked about."""
+    file = tmp_path / "cluster.yaml"
+    file.write_text(as_yaml(NODE))
+    answer = CliRunner().invoke(main, ["why", "jobs/train", "--from", str(file)])
+
+    assert answer.exit_code != 0
+    assert "no gang was made for jobs/train" in answer.output
+    assert "suspended" in answer.output
+
+
 def test_foreign_gates_are_named(tmp_path: Path) -> None:
     """A gate of somebody else says who has to act."""
     output = why(tmp_path, "held", NODE, a_pod("held", schedulingGates=[{"name": "kueue.x-k8s.io/admission"}]))

@@ -95,6 +95,11 @@ def find(
     """
     if (made := _made_for(snapshot, text, namespace)) is not None:
         return made
+    if _is_workload(text):
+        raise NoSuchSubject(
+            f"no gang was made for {text}: it has no pods, perhaps because it is suspended; 'kubectl describe' shows "
+            "what it waits for, and 'spinney simulate -f' whether its gang would start"
+        )
     word, name = _parse(text)
     words = _words(word) if word else tuple(_WORDS)
     known = dict.fromkeys(_candidates(snapshot, words))
@@ -129,6 +134,18 @@ def _made_for(snapshot: "ClusterSnapshot", text: str, namespace: str | None) -> 
     if len(here) > 1:
         raise AmbiguousSubject(text, here)
     return here[0] if here else None
+
+
+def _is_workload(text: str) -> bool:
+    """Tell whether somebody asks about a workload of a kind that gangs are made for, such as ``job/train``."""
+    from spinney.grouping.loading import built_in  # noqa: PLC0415 - only where nothing else was found
+
+    word, slash, _ = text.rpartition("/")
+    lowered = word.lower().split(".")[0]
+    if not slash or lowered in _WORDS or lowered in _OTHER_WORDS or lowered in _EITHER:
+        return False
+    kinds = {kind.rpartition("/")[2].lower() for kind in built_in().watched()}
+    return lowered in kinds or lowered.removesuffix("s") in kinds
 
 
 def _parse(text: str) -> tuple[str, str]:
