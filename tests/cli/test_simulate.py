@@ -44,6 +44,14 @@ def test_a_workload_is_placed_or_explained(snapshot: Path, tmp_path: Path) -> No
     assert "2 pods placed, 3 pending" in answer.output
 
 
+def test_the_file_may_be_named_as_in_other_commands(snapshot: Path) -> None:
+    """``--from`` names the snapshot as for why and get; two files at once are refused."""
+    assert simulate("--from", snapshot).exit_code == 0
+    both = simulate(snapshot, "--from", snapshot)
+    assert both.exit_code == 2
+    assert "name two files" in both.output
+
+
 def test_two_configurations_are_compared(snapshot: Path, tmp_path: Path) -> None:
     """Spreading instead of packing moves a gang's pods, and the table says from where to where."""
     workload = tmp_path / "workload.yaml"

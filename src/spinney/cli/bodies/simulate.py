@@ -50,6 +50,7 @@ class Run:
 def simulate(
     *,
     snapshot: Path | None,
+    from_file: Path | None,
     files: tuple[Path, ...],
     configs: tuple[Path, ...],
     plugins: tuple[PluginText, ...],
@@ -65,7 +66,7 @@ def simulate(
     if len(configs) == 2 and plugins:
         raise click.BadParameter("a plugin is compared with one configuration, not with two", param_hint="--plugin")
     policies, addable = session_policies(plugins), node_groups_in(node_groups)
-    taken, here = snapshot_of(ClusterChoice(kubeconfig, context, namespace), snapshot)
+    taken, here = snapshot_of(ClusterChoice(kubeconfig, context, namespace), _either(snapshot, from_file))
     if taken.refused(NODE):
         raise click.ClickException(
             f"nodes may not be listed in {taken.source}, so nothing could be placed; ask for get and list on nodes, or "
@@ -108,6 +109,13 @@ def simulate(
     print_unseen(taken)
     if faults:
         raise click.ClickException(_failures(faults))
+
+
+def _either(snapshot: Path | None, from_file: Path | None) -> Path | None:
+    """Return the file of the cluster, whichever way it was named."""
+    if snapshot is not None and from_file is not None:
+        raise click.UsageError(f"SNAPSHOT {snapshot} and --from {from_file} name two files; one cluster is simulated")
+    return snapshot or from_file
 
 
 def _nodes_to_add(

@@ -7,6 +7,7 @@ from spinney.cli.options import (
     TEXT_FILE,
     argument,
     cluster_options,
+    from_option,
     namespace_option,
     node_groups_option,
     output_option,
@@ -22,6 +23,7 @@ from spinney.cli.options import (
     type=FILE,
     meaning="A file of 'spinney snapshot', KAI's snapshot zip, or manifests; without it the cluster is read.",
 )
+@from_option
 @click.option("-f", "--file", "files", multiple=True, type=TEXT_FILE, help="Workload to add; may be repeated.")
 @click.option(
     "--config",
