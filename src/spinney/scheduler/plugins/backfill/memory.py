@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import datetime
+from typing import Final
 
 import numpy as np
 import numpy.typing as npt
@@ -16,7 +17,9 @@ from spinney.scheduler.framework.session import Session
 from spinney.scheduler.plugins.backfill.outlook import Release
 from spinney.scheduler.plugins.backfill.run_times import PastRunTimes, RunTime, kind_of, stated
 
-HALF = 0.5
+HALF: Final = 0.5
+"""A job that runs is expected to end when so many like it had ended."""
+_KEPT: Final = 64
 
 
 @dataclass(slots=True)
@@ -48,6 +51,7 @@ class Memory:
     """Of jobs that were placed in the session before."""
     evicted: set[GangKey] = field(default_factory=set)
     promises: dict[GangKey, Promise] = field(default_factory=dict)
+    _said: dict[GangKey, tuple[GangMembers, float | None]] = field(default_factory=dict)
 
     def begin(self, session: Session) -> None:
         """Take in what has started and ended since the session before."""
@@ -60,16 +64,26 @@ class Memory:
         for key in started - self.running.keys():
             since = self.starts.get(key) or session.job(key).last_start or session.now
             members = gangs.gangs[key]
-            self.running[key] = Running(since, members, stated(members))
+            self.running[key] = Running(since, members, self.stated(members))
+            self._said.pop(key, None)
         self.starts.clear()
         self.evicted.clear()
         waiting = set(gangs.pending)
         self.promises = {key: promise for key, promise in self.promises.items() if key in waiting}
+        if len(self._said) > 2 * len(waiting) + _KEPT:
+            self._said = {key: said for key, said in self._said.items() if key in waiting}
 
     def end(self, session: Session) -> None:
         """Keep what the session after this one cannot see."""
         self.starts = dict.fromkeys(session.started, session.now)
         self.evicted = {eviction.gang for eviction in session.evictions}
+
+    def stated(self, members: GangMembers) -> float | None:
+        """Return the run time that a gang states; read once for as long as its pods are the same."""
+        known = self._said.get(members.gang.key)
+        if known is None or known[0] is not members:
+            known = self._said[members.gang.key] = (members, stated(members))
+        return known[1]
 
     def left(self, key: GangKey, now: datetime) -> RunTime | None:
         """Return how long a job that runs will still run; ``None``: nobody knows."""
@@ -87,7 +101,7 @@ class Memory:
         for key, running in self.running.items():
             members = session.snapshot.gangs.gangs[key]
             if members is not running.members:
-                running.members, running.stated = members, stated(members)
+                running.members, running.stated = members, self.stated(members)
             left = self.left(key, session.now)
             if left is None:
                 continue

@@ -34,26 +34,35 @@ class Place:
     left: Matrix
 
 
+class Ends:
+    """What becomes free, in the order of time: ``amounts[release, resource]``. Immutable."""
+
+    def __init__(self, releases: Iterable[Release], width: int) -> None:
+        ordered = sorted(releases, key=lambda release: release.at)
+        self.at = np.array([max(each.at, 0.0) for each in ordered])
+        self.rows = np.array([each.row for each in ordered], dtype=np.intp)
+        self.amounts = np.stack([each.amounts for each in ordered]) if ordered else np.zeros((0, width), dtype=np.int64)
+
+
 class Outlook:
     """Room over time. ``free[node, resource]`` is what is free now; times are seconds from now."""
 
-    def __init__(self, free: Matrix, releases: Iterable[Release]) -> None:
+    def __init__(self, free: Matrix, ends: Sequence[Ends]) -> None:
         self._free = free
-        ordered = sorted(releases, key=lambda release: release.at)
-        self._ends = np.array([max(each.at, 0.0) for each in ordered])
-        self._rows = np.array([each.row for each in ordered], dtype=np.intp)
-        self._amounts = (
-            np.stack([each.amounts for each in ordered]) if ordered else np.zeros((0, free.shape[1]), dtype=np.int64)
-        )
+        self._parts = ends
 
     def room(self, moment: float) -> Matrix:
         """Return what is free at a moment, ``[node, resource]``."""
-        return self._after(int(np.searchsorted(self._ends, moment, side="right")))
+        room = self._free.copy()
+        for part in self._parts:
+            count = int(np.searchsorted(part.at, moment, side="right"))
+            np.add.at(room, part.rows[:count], part.amounts[:count])
+        return room
 
     def earliest(self, demands: Sequence[Demand], regions: Iterable[Rows]) -> Place | None:
         """Return the first moment at which one of the regions holds the demands, and where; ``None``: never."""
         best: Place | None = None
-        moments = np.unique(self._ends)
+        moments = np.unique(np.concatenate([part.at for part in self._parts]))
         for rows in regions:
             last = self._fit(float(moments[-1]) if len(moments) else 0.0, rows, demands)
             if last is None or (best is not None and best.at <= 0.0):
@@ -84,8 +93,3 @@ class Outlook:
             return None
         used = held.any(axis=1)
         return Place(moment, ordered[used], held[used], (room - held)[used])
-
-    def _after(self, count: int) -> Matrix:
-        room = self._free.copy()
-        np.add.at(room, self._rows[:count], self._amounts[:count])
-        return room

@@ -11,8 +11,10 @@ Where ends are not known, nothing is promised. Once the job has waited ``agingSe
 least are kept for it alone; so nobody waits for ever.
 """
 
+from collections import Counter
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from functools import cached_property
 from typing import Annotated, Final
 
 import msgspec
@@ -32,8 +34,8 @@ from spinney.scheduler.framework.results import FitError
 from spinney.scheduler.framework.session import Session
 from spinney.scheduler.framework.tasks import PodInfo
 from spinney.scheduler.plugins.backfill.memory import Memory, Promise
-from spinney.scheduler.plugins.backfill.outlook import Outlook, Place, Release
-from spinney.scheduler.plugins.backfill.run_times import kind_of, stated
+from spinney.scheduler.plugins.backfill.outlook import Ends, Outlook, Place, Release
+from spinney.scheduler.plugins.backfill.run_times import kind_of
 from spinney.scheduler.plugins.keeping import demands_of, needing_least, regions, waiting_since
 
 RESERVED: Final = "Reserved"
@@ -88,6 +90,7 @@ class Backfill(Plugin):
         memory.begin(session)
         self._memory = memory
         self._reservations: list[Reservation] = []
+        self._given: Counter[str] = Counter()
         self._lengths: dict[GangKey, float] = {}
         self._placed: dict[int, tuple[PodInfo, Release]] = {}
         session.add_job_refused_fn(self._reserve)
@@ -155,7 +158,7 @@ class Backfill(Plugin):
         if job.key in self._memory.running:
             left = self._memory.left(job.key, self._session.now)
             return left.seconds if left is not None else np.inf
-        said = stated(job.members)
+        said = self._memory.stated(job.members)
         if said is None:
             said = self._memory.past.quantile(kind_of(job.members), _SURE)
         return said if said is not None else np.inf
@@ -187,24 +190,27 @@ class Backfill(Plugin):
         room = self._session.nodes.table.idle + self._session.nodes.table.releasing
         for kept in self._reservations:
             room[kept.rows] -= kept.held
-        releases = list(self._memory.releases(self._session, self._width))
         placed = [release for _, release in self._placed.values()]
-        outlook = Outlook(room, [*placed, *(release for release, _ in releases)])
+        outlook = Outlook(room, [self._ends[0], *([Ends(placed, self._width)] if placed else [])])
         place = self._stands(job, outlook) or outlook.earliest(
             demands_of(self._session, job.tasks_to_allocate()), regions(self._session, job)
         )
-        is_sure = all(said for _, said in releases)
-        if place is not None and (is_sure or not self._has_aged(job)):
+        if place is not None and (self._ends[1] or not self._has_aged(job)):
             self._keep(job, place)
         elif self._has_aged(job):
             self._keep_empty(job)
+
+    @cached_property
+    def _ends(self) -> tuple[Ends, bool]:
+        """Return when what ran before this session ends, and whether all of that was stated."""
+        releases = list(self._memory.releases(self._session, self._width))
+        return Ends((release for release, _ in releases), self._width), all(said for _, said in releases)
 
     def _may_reserve(self, job: PodGroupInfo) -> bool:
         """Tell whether only room keeps a job from running; one that shares devices finds its gaps itself."""
         if self._queues and job.queue not in self._queues:
             return False
-        mine = [kept.key for kept in self._reservations if self._session.job(kept.key).queue == job.queue]
-        if job.key in mine or (self._terms.depth and len(mine) >= self._terms.depth):
+        if self._terms.depth and self._given[job.queue] >= self._terms.depth:
             return False
         if job.is_gang_satisfied or not job.is_ready or job.gang.problem:
             return False
@@ -251,6 +257,7 @@ class Backfill(Plugin):
             session.record_fit_error(job, FitError(RESERVED, message))
 
     def _enter(self, job: PodGroupInfo, at: float | None, rows: Rows, held: Matrix, left: Matrix) -> None:
+        self._given[job.queue] += 1
         slots = {row: slot for slot, row in enumerate(rows.tolist())}
         self._reservations.append(Reservation(job.key, at, rows, held, left, slots))
 
