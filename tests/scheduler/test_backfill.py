@@ -8,6 +8,7 @@ from msgspec.structs import replace
 from spinney.api.labels import EXPECTED_DURATION
 from spinney.scheduler.config import PluginOption, SchedulerConfig
 from spinney.scheduler.intake.inventory import Inventory
+from spinney.scheduler.plugins.backfill.memory import Memory
 from tests.scheduler.building import NOW, a_gang, a_node, a_pod, a_scheduler, an_inventory, placements, put_gang
 
 JUST_NOW = NOW - timedelta(seconds=5)
@@ -95,7 +96,21 @@ def test_what_the_gang_leaves_on_its_nodes_may_be_used_for_longer() -> None:
 def test_the_place_and_the_time_are_shown() -> None:
     """Whoever waits is told when and where it is expected to start."""
     message = why(a_pair_with_a_running_job(), "large")
-    assert "expected to start at 2026-01-01T01:00:00Z on left, right" in message
+    assert "expected to start at 2026-01-01T01:00:00Z on left, right; how sure that is is not known yet" in message
+
+
+def test_the_interval_is_shown_once_forecasts_have_come_out() -> None:
+    """After enough jobs have started as late as they did, the interval in which such jobs start is told."""
+    scheduler = a_scheduler(a_pair_with_a_running_job(), config=backfilling())
+    memory = Memory()
+    for number in range(40):
+        memory.forecasts.made(number, "uid", "default-queue", 0.0, 3600.0)
+        memory.forecasts.came_out(number, 3600.0 + 60 * number)
+    session = scheduler.open_session()
+    session.memory["backfill"] = memory
+    session.close()
+    (waiting,) = scheduler.run_cycle().unschedulable
+    assert "80 % of such jobs start between 2026-01-01T01:0" in waiting.message
 
 
 def test_without_known_ends_nothing_is_promised_until_the_gang_has_aged() -> None:

@@ -14,6 +14,7 @@ from spinney.cluster.table import Matrix
 from spinney.gangs.book import GangMembers
 from spinney.gangs.tree import GangKey
 from spinney.scheduler.framework.session import Session
+from spinney.scheduler.plugins.backfill.forecasts import Forecasts, Interval
 from spinney.scheduler.plugins.backfill.outlook import Release
 from spinney.scheduler.plugins.backfill.run_times import PastRunTimes, RunTime, kind_of, stated
 
@@ -39,6 +40,8 @@ class Promise:
     at: datetime
     rows: Rows
     held: Matrix
+    interval: Interval | None = None
+    """Seconds after ``at`` between which it will really start; ``None``: too little is known."""
 
 
 @dataclass(slots=True)
@@ -46,6 +49,7 @@ class Memory:
     """What is known about run times, and what was promised. Mutable; a cache: without it, things are learned anew."""
 
     past: PastRunTimes = field(default_factory=PastRunTimes)
+    forecasts: Forecasts = field(default_factory=Forecasts)
     running: dict[GangKey, Running] = field(default_factory=dict)
     starts: dict[GangKey, datetime] = field(default_factory=dict)
     """Of jobs that were placed in the session before."""
@@ -66,10 +70,13 @@ class Memory:
             members = gangs.gangs[key]
             self.running[key] = Running(since, members, self.stated(members))
             self._said.pop(key, None)
+            self.forecasts.came_out(key, since.timestamp())
         self.starts.clear()
         self.evicted.clear()
         waiting = set(gangs.pending)
-        self.promises = {key: promise for key, promise in self.promises.items() if key in waiting}
+        for key in [key for key in self.promises if key not in waiting]:
+            del self.promises[key]
+            self.forecasts.forget(key)
         if len(self._said) > 2 * len(waiting) + _KEPT:
             self._said = {key: said for key, said in self._said.items() if key in waiting}
 

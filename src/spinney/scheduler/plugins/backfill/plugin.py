@@ -12,8 +12,8 @@ least are kept for it alone; so nobody waits for ever.
 """
 
 from collections import Counter
-from dataclasses import dataclass
-from datetime import datetime, timedelta
+from dataclasses import dataclass, replace
+from datetime import timedelta
 from functools import cached_property
 from typing import Annotated, Final
 
@@ -33,6 +33,7 @@ from spinney.scheduler.framework.plugin import Plugin
 from spinney.scheduler.framework.results import FitError
 from spinney.scheduler.framework.session import Session
 from spinney.scheduler.framework.tasks import PodInfo
+from spinney.scheduler.plugins.backfill.forecasts import Interval
 from spinney.scheduler.plugins.backfill.memory import Memory, Promise
 from spinney.scheduler.plugins.backfill.outlook import Ends, Outlook, Place, Release
 from spinney.scheduler.plugins.backfill.run_times import kind_of
@@ -233,10 +234,17 @@ class Backfill(Plugin):
     def _keep(self, job: PodGroupInfo, place: Place) -> None:
         session = self._session
         moment = session.now + timedelta(seconds=place.at)
-        self._memory.promises[job.key] = Promise(job.uid, moment, place.rows, place.held)
+        before = self._memory.promises.get(job.key)
+        if before is None or before.uid != job.uid or abs((before.at - moment).total_seconds()) > _SAME:
+            forecasts, now = self._memory.forecasts, session.now.timestamp()
+            found = forecasts.interval(job.queue, place.at)
+            shifted = Interval(found.low - place.at, found.high - place.at) if found is not None else None
+            before = Promise(job.uid, moment, place.rows, place.held, shifted)
+            forecasts.made(job.key, job.uid, job.queue, now, place.at)
+        self._memory.promises[job.key] = before = replace(before, rows=place.rows, held=place.held)
         self._enter(job, place.at, place.rows, place.held, place.left)
         if session.config.explain:
-            session.record_fit_error(job, FitError(RESERVED, _expected(session, moment, place.rows)))
+            session.record_fit_error(job, FitError(RESERVED, _expected(session, before)))
 
     def _keep_empty(self, job: PodGroupInfo) -> None:
         """Keep the nodes that need to empty least: when that will be is not known."""
@@ -276,7 +284,11 @@ class Backfill(Plugin):
         return True, self._length(job)
 
 
-def _expected(session: Session, moment: datetime, rows: Rows) -> str:
-    names = sorted(session.nodes.info(row).name for row in rows.tolist())
+def _expected(session: Session, promise: Promise) -> str:
+    names = sorted(session.nodes.info(row).name for row in promise.rows.tolist())
     where = ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
-    return f"a place is kept for it: it is expected to start at {timestamp(moment)} on {where}"
+    when = f"it is expected to start at {timestamp(promise.at)} on {where}"
+    if promise.interval is None:
+        return f"a place is kept for it: {when}; how sure that is is not known yet"
+    low, high = (timestamp(promise.at + timedelta(seconds=round(each))) for each in promise.interval)
+    return f"a place is kept for it: {when} (80 % of such jobs start between {low} and {high})"

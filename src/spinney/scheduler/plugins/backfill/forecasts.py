@@ -1,0 +1,93 @@
+"""When a job will start, as an interval that holds for 80 % of jobs, learned from how forecasts before it came out.
+
+The expected start comes from the outlook. How far it was off is remembered for each job that was forecast once it has
+started, and the interval is as wide as 80 % of the newest of these need. If more or fewer than 80 % start inside, the
+intervals after are made wider or narrower (adaptive conformal prediction), so that they hold while the load changes.
+Before enough forecasts have come out nothing is claimed.
+"""
+
+import math
+from collections import deque
+from collections.abc import Sequence
+from typing import Final, NamedTuple
+
+WANTED: Final = 0.8
+"""How many starts are to lie inside."""
+FEWEST: Final = 20
+"""Nothing is claimed before so many forecasts have come out."""
+_KEPT: Final = 300
+_OF_QUEUE: Final = 50
+"""From so many on, a queue is judged by its own."""
+_STEP: Final = 0.02
+_NARROWEST, _WIDEST = 0.6, 0.02
+"""How many starts may lie outside, at most and at least, whatever was seen."""
+_BASE: Final = 60.0
+"""Seconds that are added to waits before they are compared: being off by a minute means little."""
+
+
+class Interval(NamedTuple):
+    """Seconds from now between which a job is expected to start."""
+
+    low: float
+    high: float
+
+
+class _Forecast(NamedTuple):
+    queue: str
+    uid: str
+    made: float
+    expected: float
+    interval: Interval | None
+
+
+class Forecasts:
+    """Forecasts that were made, and how they came out. Mutable. ``moment`` is in seconds of any one clock."""
+
+    def __init__(self) -> None:
+        self._open: dict[object, _Forecast] = {}
+        self._errors: deque[tuple[str, float]] = deque(maxlen=_KEPT)
+        self._outside = 1.0 - WANTED
+        self.judged: list[bool] = []
+        """Of each interval that was claimed, in the order of starts: whether the job started inside."""
+
+    def interval(self, queue: str, expected: float) -> Interval | None:
+        """Return when a job that is expected to start in so many seconds will; ``None``: too little is known."""
+        own = [error for whose, error in self._errors if whose == queue]
+        errors = sorted(own if len(own) >= _OF_QUEUE else [error for _, error in self._errors])
+        if len(errors) < FEWEST:
+            return None
+        low, high = _quantile(errors, self._outside / 2), _quantile(errors, 1 - self._outside / 2)
+        base = expected + _BASE
+        return Interval(max(base * math.exp(low) - _BASE, 0.0), max(base * math.exp(high) - _BASE, 0.0))
+
+    def made(self, key: object, uid: str, queue: str, moment: float, expected: float) -> None:
+        """Note that a job waits for a start that is expected in so many seconds; only its first forecast is judged."""
+        known = self._open.get(key)
+        if known is None or known.uid != uid:
+            self._open[key] = _Forecast(queue, uid, moment, expected, self.interval(queue, expected))
+
+    def came_out(self, key: object, moment: float) -> None:
+        """Judge the forecast of a job that has started."""
+        forecast = self._open.pop(key, None)
+        if forecast is None:
+            return
+        waited = max(moment - forecast.made, 0.0)
+        self._errors.append((forecast.queue, math.log((waited + _BASE) / (forecast.expected + _BASE))))
+        if forecast.interval is not None:
+            inside = forecast.interval.low - 1.0 <= waited <= forecast.interval.high + 1.0
+            self.judged.append(inside)
+            changed = self._outside + _STEP * ((1.0 - WANTED) - (not inside))
+            self._outside = min(max(changed, _WIDEST), _NARROWEST)
+
+    def forget(self, gone: object) -> None:
+        """Drop the forecast of a job that will not start."""
+        self._open.pop(gone, None)
+
+    @property
+    def coverage(self) -> float | None:
+        """Return how many of the claimed intervals held the start; ``None`` before any was judged."""
+        return sum(self.judged) / len(self.judged) if self.judged else None
+
+
+def _quantile(ordered: Sequence[float], share: float) -> float:
+    return ordered[min(max(math.ceil(share * (len(ordered) + 1)) - 1, 0), len(ordered) - 1)]

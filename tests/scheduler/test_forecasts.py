@@ -1,0 +1,53 @@
+"""Forecasts of starts: 80 % intervals that learn from how forecasts before them came out."""
+
+from random import Random
+
+import pytest
+
+from spinney.scheduler.plugins.backfill.forecasts import FEWEST, Forecasts
+
+
+def told(forecasts: Forecasts, number: int, expected: float, waited: float, queue: str = "team") -> None:
+    forecasts.made(number, "uid", queue, 1000.0 * number, expected)
+    forecasts.came_out(number, 1000.0 * number + waited)
+
+
+def test_nothing_is_claimed_on_too_little() -> None:
+    """Before enough forecasts have come out there is no interval."""
+    forecasts = Forecasts()
+    for number in range(FEWEST - 1):
+        told(forecasts, number, 600.0, 600.0)
+        assert forecasts.interval("team", 600.0) is None
+    told(forecasts, FEWEST, 600.0, 600.0)
+    assert forecasts.interval("team", 600.0) is not None
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_four_of_five_start_inside_also_when_the_load_changes(seed: int) -> None:
+    """Errors that double half way through are covered as well, within five per cent."""
+    chance, forecasts = Random(seed), Forecasts()
+    for number in range(3000):
+        expected = chance.uniform(60, 36_000)
+        spread = 0.5 if number < 1500 else 1.0
+        told(forecasts, number, expected, expected * chance.lognormvariate(0.3, spread))
+    assert forecasts.coverage is not None
+    assert 0.75 <= forecasts.coverage <= 0.85
+
+
+def test_a_forecast_that_is_always_late_is_corrected() -> None:
+    """Where jobs start after twice the expected wait, the interval says so."""
+    forecasts = Forecasts()
+    for number in range(100):
+        told(forecasts, number, 3600.0, 7200.0 + number)
+    found = forecasts.interval("team", 3600.0)
+    assert found is not None
+    assert 7100 < found.low <= found.high < 7400
+
+
+def test_a_job_that_never_starts_is_not_judged() -> None:
+    """A forecast of a job that was deleted says nothing."""
+    forecasts = Forecasts()
+    forecasts.made("gone", "uid", "team", 0.0, 60.0)
+    forecasts.forget("gone")
+    forecasts.came_out("gone", 1e6)
+    assert forecasts.coverage is None
