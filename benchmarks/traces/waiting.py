@@ -1,0 +1,90 @@
+"""Who waits on Philly: reservation and backfill through the production scheduler, beside simple policies.
+
+Each layout is replayed with run times that are known, off by up to a factor of two, and not known; and forecasts of
+starts are judged. The simple policies are simulated on the same jobs (:mod:`benchmarks.traces.anchors`).
+"""
+
+import math
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Final
+
+from benchmarks.traces.anchors import Policy, waits
+from benchmarks.traces.tables import Table
+from spinney.scheduler.config import PluginOption, SchedulerConfig
+from spinney.scheduler.framework.plugin import Plugin
+from spinney.scheduler.framework.session import Session
+from spinney.scheduler.plugins import default_registry
+from spinney.scheduler.plugins.backfill.memory import Memory
+from spinney.sim.replay import Replay, Trace
+from spinney.sim.replay.checking import problems_of
+from spinney.sim.replay.engine import suited
+from spinney.sim.replay.formats.philly import Layout, read_philly
+from spinney.sim.replay.run_times import stating
+
+POLICIES: Final[tuple[Policy, ...]] = ("fifo", "skip", "easy")
+KNOWN: Final = {"depth": "4", "shortestFirst": "true", "agingSeconds": "86400"}
+UNKNOWN: Final = {"depth": "4", "shortestFirst": "true", "agingSeconds": "43200"}
+RUNS: Final = (("known", 1.0, KNOWN), ("off by up to 2", 2.0, KNOWN), ("not known", 0.0, UNKNOWN))
+_LARGE: Final = 8
+
+
+def measure(directory: Path, layouts: Sequence[Layout], begin: str, until: str, every: float) -> Iterator[Table]:
+    """Replay each layout with what jobs may state, and judge waits and forecasts."""
+    path = next(directory.glob("philly_2*.csv*"))
+    for layout in layouts:
+        trace = read_philly(path, None, layout=layout, begin=begin, until=until)
+        pace = f"a cycle every {every:g} s" if every else "a cycle at each event"
+        table = Table(
+            f"Philly, {begin} to {until}, *{layout}*: {len(trace.jobs):,} jobs, {len(trace.machines)} nodes. `fifo`, "
+            f"`skip` and `easy` by a small event simulator; `backfill` by the scheduler, {pace}, nothing evicted.",
+            [
+                "policy",
+                "run times",
+                "mean wait s",
+                "mean above 8 GPUs",
+                "longest above 8",
+                "starts inside 80 %",
+                "CPU s",
+            ],
+        )
+        for policy in POLICIES:
+            used = "known" if policy == "easy" else "not used"
+            table.add(policy, used, *_figures(trace, waits(trace, policy)), "", "")
+        for name, factor, arguments in RUNS:
+            stated = stating(trace, factor) if factor else trace
+            found, coverage, seconds = _replayed(stated, arguments, every)
+            table.add("**backfill**", name, *_figures(trace, found), coverage, f"{seconds:.0f}")
+        yield table
+
+
+def _replayed(trace: Trace, arguments: dict[str, str], every: float) -> tuple[list[float], str, float]:
+    """Return the waits of a replay, how many starts lay in the interval that was told, and what it took."""
+    kept: list[Memory] = []
+
+    class Keeping(Plugin):
+        name = "keeping"
+
+        def on_session_open(self, session: Session) -> None:
+            memory = session.memory.get("backfill")
+            if isinstance(memory, Memory) and not kept:
+                kept.append(memory)
+
+    registry = default_registry()
+    registry.register(Keeping.name, Keeping)
+    plugins = (*SchedulerConfig().plugins, PluginOption("backfill", arguments=arguments), PluginOption(Keeping.name))
+    config = suited(SchedulerConfig(plugins=plugins, actions=("allocate",)), trace)
+    history = Replay(trace, config, registry=registry, every=every, stopwatch=time.process_time).run()
+    if problems := problems_of(trace, history):
+        raise SystemExit(problems[0])
+    starts = {event.job: event.at for event in history.events if event.what == "started"}
+    judged = kept[0].forecasts.judged if kept else []
+    coverage = f"{100 * sum(judged) / len(judged):.1f} % of {len(judged)}" if judged else "none told"
+    return [starts[number] - job.submitted for number, job in enumerate(trace.jobs)], coverage, history.seconds
+
+
+def _figures(trace: Trace, found: Sequence[float]) -> tuple[str, str, str]:
+    large = [wait for wait, job in zip(found, trace.jobs, strict=True) if job.pods * job.ask.gpus > _LARGE]
+    mean = math.fsum(found) / max(len(found), 1)
+    return f"{mean:,.0f}", f"{math.fsum(large) / max(len(large), 1):,.0f}", f"{max(large, default=0.0):,.0f}"
