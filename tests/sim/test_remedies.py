@@ -112,6 +112,24 @@ def test_a_limit_is_raised_in_every_queue_that_needs_it(runtime: Runtime) -> Non
     )
 
 
+@pytest.mark.parametrize("attempts", range(12))
+def test_a_search_that_ends_early_tells_only_what_was_tried(attempts: int, runtime: Runtime) -> None:
+    """Whenever the time is over, what is recommended works, and that more could be tried is known."""
+    cluster = Cluster("4x8")
+    cluster.queue("org", quota=8, limit=20)
+    cluster.queue("team", quota=8, limit=16, parent="org")
+    cluster.gang("train", pods=3, gpus=8, queue="team")
+    snapshot, gang = cluster.snapshot(), GangKey("podgang", "default", "train")
+    left = iter(range(attempts))
+
+    found = remedies(snapshot, gang, None, runtime=runtime, may_go_on=lambda _: next(left, None) is not None)
+
+    assert found.tried == attempts
+    assert not found.complete
+    for remedy in found.remedies:
+        assert starts(carried_out(snapshot, remedy), gang, runtime), remedy.text
+
+
 def test_steps_that_are_needed_together_are_one_remedy(runtime: Runtime) -> None:
     """Where a cordon and a limit are both in the way, neither is recommended alone."""
     cluster = Cluster("2x8")

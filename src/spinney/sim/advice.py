@@ -351,8 +351,9 @@ class Advisor:
         clock = self._runtime.clock
         started = clock.monotonic()
 
-        def may_go_on() -> bool:
-            return self._patience is None or self._spent + clock.monotonic() - started < self._patience
+        def may_go_on(seconds: float) -> bool:
+            spent = self._spent + clock.monotonic() - started
+            return self._patience is None or spent + seconds < self._patience
 
         found = remedies(
             self.snapshot,

@@ -48,10 +48,12 @@ class _Search:
 
     trial: Trial
     snapshot: ClusterSnapshot
-    may_go_on: Callable[[], bool]
+    may_go_on: Callable[[float], bool]
     say: Callable[[str], None] = lambda _: None
     base: Fate | None = None
     tried: int = 0
+    longest: float = 0.0
+    """Seconds that the longest attempt took."""
     complete: bool = True
     _known: dict[tuple[tuple[int, Chosen], ...], Fate | None] = field(default_factory=dict, init=False)
 
@@ -59,14 +61,16 @@ class _Search:
         """Return what becomes of the gang with these levers pulled; ``None`` once the time is over."""
         name = tuple((id(lever), chosen) for lever, chosen in pulled)
         if name not in self._known:
-            if not self.may_go_on():
+            if not self.may_go_on(self.longest):
                 self.complete = False
                 return None
             self.tried += 1
+            began = self.trial.runtime.clock.monotonic()
             names = dict.fromkeys(lever.name for lever, _ in pulled)
             self.say(f"trying changes: {', and '.join(names) or 'none'} ({self.tried} tried)")
             restarted = [gang for lever, chosen in pulled for gang in lever.restarts(chosen)]
             self._known[name] = self.trial.run(self.changed(pulled), restarted)
+            self.longest = max(self.longest, self.trial.runtime.clock.monotonic() - began)
         return self._known[name]
 
     def changed(self, pulled: Sequence[tuple[Lever, Chosen]]) -> ClusterSnapshot:
@@ -92,12 +96,13 @@ def remedies(
     explanation: Explanation | None = None,
     node_groups: Sequence[AddableNodes] = (),
     best: int = 3,
-    may_go_on: Callable[[], bool] = lambda: True,
+    may_go_on: Callable[[float], bool] = lambda _: True,
     say: Callable[[str], None] = lambda _: None,
 ) -> Findings:
     """Return changes after which ``gang`` starts, each tried; ``may_go_on`` may end the search early.
 
-    ``node_groups`` are the kinds of nodes that could be added, ``say`` is told what is being tried.
+    It is asked before each attempt, with the seconds that the longest took. ``node_groups`` are the kinds of nodes that
+    could be added, ``say`` is told what is being tried.
     """
     trial = Trial(gang=gang, snapshot=snapshot, config=config, runtime=runtime, registry=registry)
     search = _Search(trial=trial, snapshot=snapshot, may_go_on=may_go_on, say=say)
@@ -142,7 +147,7 @@ def nodes_to_add(
         node_groups=node_groups,
     )
     trial = Trial(gang=gang, snapshot=snapshot, config=config, runtime=runtime, registry=registry)
-    search = _Search(trial=trial, snapshot=snapshot, may_go_on=lambda: True)
+    search = _Search(trial=trial, snapshot=snapshot, may_go_on=lambda _: True)
     levers = list(added_node_levers(situation)) if node_groups else []
     enough = [(lever, chosen) for lever in levers if (chosen := _enough(search, lever)) is not None]
     found = [_remedy(search, _smallest(search, [pulled])) for pulled in enough]
@@ -199,6 +204,8 @@ def _smallest(search: _Search, pulled: list[tuple[Lever, Chosen]]) -> list[tuple
     if finer != pulled:
         guessed = [(lever, lever.guess or chosen) for lever, chosen in finer]
         finer = guessed if search.holds(guessed) else finer
+        if not search.holds(finer):
+            return pulled  # the time is over, and this was tried
         for position in range(len(finer)):
             finer[position] = _less(search, finer, position)
     return finer
