@@ -7,8 +7,8 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from spinney.api.core import NODE, Node
-from spinney.api.labels import POD_GANG
+from spinney.api.core import NODE, POD, Node
+from spinney.api.labels import CHECKPOINT_BY, CHECKPOINT_GRACE, CHECKPOINT_READY, POD_GANG
 from spinney.api.policy import POD_DISRUPTION_BUDGET
 from spinney.binding.draining import Drain, DrainStopped
 from spinney.cli.bodies.drain import followed
@@ -113,6 +113,28 @@ async def test_a_budget_holds_a_drain_up(a_stage: Stages) -> None:
             await stage.client.delete(POD_DISRUPTION_BUDGET, "keep", stage.namespace)
             await draining
         assert node not in stage.nodes_of()
+        await open_again(stage, [node])
+
+
+@on(SPINNEY)
+async def test_a_gang_that_checkpoints_is_asked_first(a_stage: Stages) -> None:
+    """Nothing is evicted before one of its pods answers; nobody is asked any more when the drain is over."""
+    async with a_stage(14) as stage:
+        manifest = a_rack_gang("one", 3)
+        manifest["metadata"]["annotations"] = {CHECKPOINT_GRACE: "1h"}
+        await run(stage, manifest, pods=3)
+        node, uids = min(stage.nodes_of()), stage.uids()
+        async with a_drain(stage, [node]) as (drain, _):
+            draining = asyncio.create_task(drain.run())
+            await stage.until(lambda: all(CHECKPOINT_BY in pod.metadata.annotations for pod in stage.pods()))
+            await stage.stays(lambda: stage.uids() == uids, seconds=60)
+            speaker = stage.pods()[-1]
+            said = {CHECKPOINT_READY: speaker.metadata.annotations[CHECKPOINT_BY]}
+            patch = {"metadata": {"annotations": said}}
+            await stage.client.patch(POD, speaker.metadata.name, patch, stage.namespace)
+            await draining
+        assert node not in stage.nodes_of()
+        assert not [pod for pod in stage.pods() if CHECKPOINT_BY in pod.metadata.annotations]
         await open_again(stage, [node])
 
 

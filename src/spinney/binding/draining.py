@@ -3,26 +3,34 @@
 A drain that evicts all pods of a node at once breaks every gang that has one there, and they compete for what is free.
 Here the nodes are closed first. Then, gang by gang, its pods on these nodes are evicted together, all or none of them
 as disruption budgets allow, and the drain waits until they are gone and the gang has its minimum of ready pods
-elsewhere. A scheduler repairs the gang in its domain or moves it whole meanwhile.
+elsewhere. A scheduler repairs the gang in its domain or moves it whole meanwhile. A gang that declares that it
+checkpoints is asked first, as schedulers ask it.
 """
 
 import asyncio
 from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass
+from datetime import timedelta
+from functools import partial
 from typing import Final
 
-from spinney.api.core import NODE
+from spinney.api.core import NODE, POD
+from spinney.api.labels import CHECKPOINT_BY
+from spinney.api.time import timestamp
 from spinney.binding.evicting import shortened
+from spinney.binding.repair import PLACED
 from spinney.cluster.pods import PodRecord
 from spinney.cluster.state import ClusterState
 from spinney.cluster.statuses import ACTIVE_USED
 from spinney.gangs.book import GangBook, GangMembers
+from spinney.gangs.checkpoints import grace_of, is_ready, request
 from spinney.gangs.sources import bare
 from spinney.gangs.tree import GangKey, PodSet, satisfied
 from spinney.kube.backoff import Backoff
 from spinney.kube.client import Client
-from spinney.kube.errors import Conflict, NotFound, TooManyRequests
+from spinney.kube.errors import Conflict, Invalid, NotFound, TooManyRequests
 
+_DRAINED: Final = "its node is drained"
 _MIRROR: Final = "kubernetes.io/config.mirror"
 
 
@@ -57,6 +65,7 @@ class Drain:
         changed: asyncio.Event,
         tell: Callable[[str], None],
         gang_seconds: float,
+        asks: bool = True,
     ) -> None:
         self._client = client
         self._cluster = cluster
@@ -65,6 +74,7 @@ class Drain:
         self._changed = changed
         self._tell = tell
         self._gang_seconds = gang_seconds
+        self._asks = asks
 
     def leaving(self) -> list[Leaving]:
         """Return the gangs that have pods on the nodes, in order of their names."""
@@ -87,12 +97,14 @@ class Drain:
         await self.cordon()
         while leaving := self.leaving():
             each = leaving[0]
+            if self._asks and each.well:
+                await self._ask_to_checkpoint(each)
             began = self._client.runtime.clock.monotonic()
             try:
                 async with asyncio.timeout(self._gang_seconds or None):
                     await self.evict(each)
                     self._tell(f"{each}: {len(each.pods)} pods evicted")
-                    await self._until(lambda each=each: self._has_left(each))  # type: ignore[misc]
+                    await self._until(partial(self._has_left, each))
             except TimeoutError:
                 raise DrainStopped(self._what_is_missing(each)) from None
             seconds = self._client.runtime.clock.monotonic() - began
@@ -116,6 +128,39 @@ class Drain:
                 await self._client.runtime.clock.sleep(pauses.next())
             else:
                 return
+
+    async def _ask_to_checkpoint(self, leaving: Leaving) -> None:
+        """Ask all pods of a gang that declares a grace; wait until one says it is ready, or the time is over."""
+        members = self._gangs.members(leaving.gang)
+        grace = grace_of(members) if members is not None else None
+        if members is None or grace is None or grace <= timedelta(0):
+            return
+        now = self._client.runtime.clock.now()
+        asked = request(leaving.gang, now=now, grace=grace, message=_DRAINED, action="drain", moves_to="")
+        pods = [record for _, record in members.pods.values() if record.status in PLACED]
+
+        def ready() -> bool:
+            found = self._gangs.members(leaving.gang)
+            return found is None or is_ready(found, asked)
+
+        self._tell(f"{leaving}: asked to checkpoint, until {timestamp(asked.by)}")
+        await self._say(pods, timestamp(asked.by))
+        try:
+            async with asyncio.timeout(grace.total_seconds()):
+                await self._until(ready)
+        except TimeoutError:
+            self._tell(f"{leaving}: did not say that it is ready")
+        finally:
+            await self._say(pods, None)
+
+    async def _say(self, pods: Iterable[PodRecord], by: str | None) -> None:
+        """Write until when pods have time to checkpoint, or take it back."""
+        for record in pods:
+            patch = {"metadata": {"uid": record.uid, "annotations": {CHECKPOINT_BY: by}}}
+            try:
+                await self._client.patch(POD, record.name, patch, record.namespace)
+            except (NotFound, Conflict, Invalid):
+                continue  # gone, or another pod by now
 
     async def _ask(self, record: PodRecord, *, dry_run: bool) -> None:
         try:

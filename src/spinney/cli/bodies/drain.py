@@ -31,6 +31,7 @@ def drain(
     kubeconfig: Path | None,
     context: str | None,
     dry_run: bool,
+    no_checkpoints: bool,
     force: bool,
     timeout: timedelta | None,
 ) -> None:
@@ -46,6 +47,7 @@ def drain(
                 nodes,
                 changed=changed,
                 tell=echo,
+                asks=not no_checkpoints,
                 gang_seconds=timeout.total_seconds() if timeout is not None else 0.0,
             )
             leaving = drain.leaving()
