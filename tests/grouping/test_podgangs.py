@@ -1,8 +1,10 @@
 """What is written for a gang: a PodGang that our scheduler and every backend read alike."""
 
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from spinney.api import labels as marks
+from spinney.api.core import Pod
 from spinney.api.podgang import PodGang
 from spinney.api.struct import JSON
 from spinney.gangs.sources import podgang as source
@@ -13,9 +15,15 @@ from spinney.grouping.owners import Owner
 from tests.grouping.builders import a_pod, an_owner, grouped
 
 
-def written(owner: Owner, **labels: str) -> PodGang:
-    """Return the PodGang of a workload."""
-    return podgangs.pod_gang(grouped(a_pod(labels=labels), owner).gang, "spinney-scheduler", marks.KAI_QUEUE, {})
+def written(owner: Owner, pods: Mapping[str, Sequence[Pod]] | None = None, /, **labels: str) -> PodGang:
+    """Return the PodGang of a workload that has these pods, by group."""
+    gang = grouped(a_pod(labels=labels), owner).gang
+    return podgangs.pod_gang(gang, "spinney-scheduler", marks.KAI_QUEUE, pods or {})
+
+
+def floors(gang: PodGang) -> dict[str, int]:
+    """Return the groups of a gang, each with its minimum."""
+    return {group.name: group.min_replicas for group in gang.spec.pod_groups}
 
 
 def read(gang: PodGang) -> Gang:
@@ -94,17 +102,20 @@ def test_labels_by_which_others_find_their_objects_are_not_inherited() -> None:
 def test_pods_that_have_succeeded_are_not_needed_again() -> None:
     """Four are needed, three have done their part: one is enough; and never none while one was needed."""
     made = written(an_owner("batch/v1/Job", annotations={"kai.scheduler/min-member": "4"}))
-    floors = [podgangs.with_floors(made, {"default": done}).spec.pod_groups[0].min_replicas for done in (0, 3, 4, 9)]
-    assert floors == [4, 1, 1, 1]
+    needed = [floors(podgangs.with_floors(made, {"default": done}))["default"] for done in (0, 3, 4, 9)]
+    assert needed == [4, 1, 1, 1]
 
 
 def test_a_part_that_is_done_needs_nobody() -> None:
     """Of a JobSet whose first job has finished only the second is needed, or it would wait for ever."""
     jobs = [{"name": name, "template": {"spec": {"parallelism": 2}}} for name in ("prepare", "train")]
     labels = {"jobset.sigs.k8s.io/replicatedjob-name": "train", "jobset.sigs.k8s.io/job-index": "0"}
-    made = written(an_owner("jobset.x-k8s.io/v1alpha2/JobSet", spec={"replicatedJobs": jobs}), **labels)
-    groups = podgangs.with_floors(made, {"prepare-replica-0": 2}).spec.pod_groups
-    assert {group.name: group.min_replicas for group in groups} == {"prepare-replica-0": 0, "train-replica-0": 2}
+    owner = an_owner("jobset.x-k8s.io/v1alpha2/JobSet", spec={"replicatedJobs": jobs})
+    made, again = written(owner, **labels), written(owner, {"prepare-replica-0": [a_pod()]}, **labels)
+    done = podgangs.with_floors(made, {"prepare-replica-0": 2})
+    assert floors(done) == {"prepare-replica-0": 0, "train-replica-0": 2}
+    assert floors(podgangs.with_floors(made, {}, done)) == floors(done), "its pods have been removed"
+    assert floors(podgangs.with_floors(again, {}, done))["prepare-replica-0"] == 2, "it runs again"
 
 
 def test_a_workloads_gang_is_evicted_by_the_scheduler_when_it_stays_broken() -> None:

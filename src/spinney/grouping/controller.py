@@ -133,7 +133,7 @@ class GroupingController:
             return Requeue(after=left)
         groups = self._groups(key, pods)
         wanted = podgangs.pod_gang(gang, backend.name, self.intake.configuration.written.queue_label, groups)
-        wanted = podgangs.with_floors(wanted, _finished(groups))
+        wanted = podgangs.with_floors(wanted, _finished(groups), found)
         wanted, problem = _with_queue_kept(wanted, found, pods, self.intake.configuration.written.queue_label)
         stored = await self._write(key, found, wanted)
         if stored is None:

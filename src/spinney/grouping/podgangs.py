@@ -129,18 +129,21 @@ def correction(found: PodGang, wanted: PodGang) -> JSON | None:
     return patch or None
 
 
-def with_floors(gang: PodGang, finished: Mapping[str, int]) -> PodGang:
+def with_floors(gang: PodGang, finished: Mapping[str, int], before: PodGang | None = None) -> PodGang:
     """Return a PodGang in which pods that have finished well are not needed again.
 
-    A group that is done needs nobody, so that those which start after it can; a gang of one group keeps one.
+    A group that is done needs nobody, so that those which start after it can, and stays done when its pods are removed,
+    as ``before`` shows; a gang of one group keeps one.
     """
     least = 1 if len(gang.spec.pod_groups) == 1 else 0
-    groups = tuple(
-        msgspec.structs.replace(
-            group, min_replicas=max(min(group.min_replicas, least), group.min_replicas - finished.get(group.name, 0))
-        )
-        for group in gang.spec.pod_groups
-    )
+    done = {group.name for group in before.spec.pod_groups if not group.min_replicas} if before is not None else ()
+
+    def floor(group: PodGroup) -> int:
+        if group.name in done and not group.pod_references:
+            return 0
+        return max(min(group.min_replicas, least), group.min_replicas - finished.get(group.name, 0))
+
+    groups = tuple(msgspec.structs.replace(group, min_replicas=floor(group)) for group in gang.spec.pod_groups)
     return msgspec.structs.replace(gang, spec=msgspec.structs.replace(gang.spec, pod_groups=groups))
 
 
