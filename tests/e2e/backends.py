@@ -102,12 +102,24 @@ LEFT_OUT = (
         "it reads the bindings themselves: there is no object of its own that could drift",
     ),
     LeftOut(("topology_bindings/tas22_*",), (SPINNEY,), "what the CRD refuses does not depend on the backend"),
+    LeftOut(
+        ("failing_nodes/*", "draining_nodes/*", "checkpointing_sets/*"),
+        (KAI, VOLCANO, COSCHEDULING, NATIVE),
+        "the session scheduler's affair, whoever its gangs come from; the coscheduler moves and asks nobody",
+    ),
     *(
         ()
         if EVERY_SCENARIO
         else (
             LeftOut(
-                ("rolling_updates/*", "ondelete_updates/*", "resource_sharing/*", "nvlink_domains/*", "lifecycle/*"),
+                (
+                    "rolling_updates/*",
+                    "ondelete_updates/*",
+                    "resource_sharing/*",
+                    "nvlink_domains/*",
+                    "lifecycle/*",
+                    "scaling_to_zero/*",
+                ),
                 (VOLCANO, COSCHEDULING, NATIVE),
                 "the operator's affair alone, the same on every backend; SPINNEY_E2E_EVERY_BACKEND=1 runs it",
             ),
