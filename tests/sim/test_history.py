@@ -79,6 +79,18 @@ def test_a_gang_that_is_asked_and_one_that_is_promised_room_are_told_so(tmp_path
     assert "refused" not in answer.output
 
 
+def test_a_gate_that_was_opened_is_no_refusal(tmp_path: Path) -> None:
+    """What the API server wrote while a gate held a pod is not taken for a word of its scheduler."""
+    file = tmp_path / "cluster.yaml"
+    gated = 'reason: SchedulingGated, message: "blocked by gates"'
+    file.write_text(_CLUSTER.replace('reason: Unschedulable, message: "the newest word"', gated))
+    output = CliRunner().invoke(main, ["why", "pod/p", "--from", str(file)]).output
+
+    assert "it has waited" in output
+    assert "refused since" not in output
+    assert "blocked by gates" not in output
+
+
 def test_only_the_newest_word_of_the_scheduler_is_told(told: list[str]) -> None:
     """One line says what the scheduler said, and one that the simulation finds otherwise, with what that may mean."""
     said = [line for line in told if line.startswith("said by ")]

@@ -22,6 +22,7 @@ from spinney.gangs.book import GangMembers
 from spinney.gangs.sources import bare, coscheduling, kai, native, podgang, volcano
 from spinney.gangs.tree import GangKey
 from spinney.scheduler.topology.levels import Topology, topology_of
+from spinney.sim.history import said_of_pods
 from spinney.sim.loading import inventory_of
 from spinney.sim.snapshot import ClusterSnapshot
 
@@ -169,9 +170,8 @@ def _state(records: Sequence[PodRecord]) -> str:
 def _reason(records: Iterable[PodRecord]) -> str:
     gates: dict[str, None] = {}
     for record in records:
-        condition = record.pod.condition("PodScheduled")
-        if record.status is PodStatus.PENDING and condition is not None and condition.status == "False":
-            return condition.message
+        if record.status is PodStatus.PENDING and (said := next(said_of_pods([record]), None)) is not None:
+            return said.message
         gates |= dict.fromkeys(gate.name for gate in record.pod.spec.scheduling_gates)
     return f"gated by {', '.join(gates)}" if gates else ""
 

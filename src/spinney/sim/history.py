@@ -18,6 +18,8 @@ from spinney.reporting.verdicts import REQUESTED, WAITING_FOR_ROOM
 
 EVICTIONS: Final = ("Evict", "Preempted", "GangReleased")
 """Reasons of events about pods that had to go: ours and KAI's, kube-scheduler's, and of gangs below their minimum."""
+GATED: Final = "SchedulingGated"
+"""The reason of a condition that the API server wrote while a gate held the pod: no scheduler has spoken yet."""
 _WAITING: Final = (PodStatus.PENDING, PodStatus.GATED)
 _BEGINNING: Final = datetime.min.replace(tzinfo=UTC)
 
@@ -42,7 +44,7 @@ def said_of_pods(records: Iterable[PodRecord]) -> Iterator[Said]:
     """Yield what schedulers said of pods that they could not place."""
     for record in records:
         condition = record.pod.condition("PodScheduled")
-        if condition is not None and condition.status == "False":
+        if condition is not None and condition.status == "False" and condition.reason != GATED:
             refused = condition.reason != WAITING_FOR_ROOM
             yield Said(record.pod.spec.scheduler_name, condition.message, condition.last_transition_time, refused)
 
