@@ -21,7 +21,7 @@ $(STAMP):
 	@test -x $(BIN)/python || { echo "creating $(VENV)"; $(PYTHON) -m venv $(VENV); }
 	@echo "installing Spinney and its tools into $(VENV)"
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --upgrade 'pip>=25.1'
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint $(CONSTRAINT) --editable '.[cel,embedded]' --group dev
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint $(CONSTRAINT) --editable '.[cel,embedded,plan]' --group dev
 	@rm -f $(VENV)/.installed-*; touch $@
 
 $(RELEASE): $(STAMP)
