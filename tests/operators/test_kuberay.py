@@ -1,4 +1,4 @@
-"""Ray clusters, jobs and services made into pods by KubeRay's own controllers are gangs."""
+"""Ray clusters made into pods by KubeRay's own controller are gangs."""
 
 import pytest
 
@@ -28,17 +28,3 @@ async def test_a_ray_cluster_comes_up_whole_and_is_scaled(ground: Ground) -> Non
         await stage.lose(next(each for each in sorted(stage.running()) if "worker" in each))
         await stage.until(lambda: len(stage.running()) == 3 and stage.uids() != before)
         assert stage.floors() == [{"headgroup": 1, "workergroup": 2}]
-
-
-@pytest.mark.parametrize(
-    ("sample", "kind"), [("ray-job.sample.yaml", "RayJob"), ("ray-service.sample.yaml", "RayService")]
-)
-async def test_the_cluster_of_a_job_or_service_comes_up_whole(ground: Ground, sample: str, kind: str) -> None:
-    """What a RayJob or a RayService runs on waits whole for two nodes; the answers of Ray itself are nobody's here."""
-    documents = published("kuberay").documents(f"config/samples/{sample}")
-    (example,) = (each for each in documents if each["kind"] == kind)
-    async with a_stage(ground, "kuberay", nodes=1) as stage, stage.applied(for_our_nodes(example)):
-        await stage.until(lambda: bool(stage.floors()) and set(stage.floors()[0]) >= {"headgroup"})
-        await stage.until_refused(2)
-        await stage.add_nodes(1)
-        await stage.until(lambda: len(stage.running()) >= 2)
