@@ -37,12 +37,14 @@ settings.register_profile("ci", settings.get_profile("developer"), derandomize=T
 settings.load_profile("ci" if os.environ.get("CI") else "developer")
 
 
+_LOGS = structlog.get_config()
+
+
 @pytest.fixture(autouse=True)
 def _logs_as_they_were() -> Iterator[None]:
-    """Undo what a command under test did to the process's logging."""
-    before = structlog.get_config()
+    """Undo what a command did to the process's logging, in a test or in a fixture that a module shares."""
     yield
-    structlog.configure(**before)
+    structlog.configure(**_LOGS)
 
 
 @pytest.fixture(autouse=True)
