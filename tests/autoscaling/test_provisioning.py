@@ -249,7 +249,9 @@ async def test_a_real_api_server_takes_the_request_and_its_templates(cluster: Cl
             return [each.reason for each in found if each is not None]
 
         await world.until(lambda: told() == ["WaitingForProvisioning"] * 6, 120)
-        (request,) = (await cluster.client.list(PROVISIONING_REQUEST, cluster.namespace)).items
+        async for event in cluster.client.watch(PROVISIONING_REQUEST, cluster.namespace):
+            request = event.object
+            break
         (pod_set,) = request["spec"]["podSets"]
         assert pod_set["count"] == 6
         assert request["spec"]["parameters"] == {"ValidUntilSeconds": "600"}

@@ -43,12 +43,13 @@ def names(objects: Sequence[JSON], kind: str) -> set[str]:
 
 @asynccontextmanager
 async def installed(client: Client, objects: Sequence[JSON]) -> AsyncIterator[None]:
-    """Have objects in a cluster for the time of the block."""
+    """Have objects in a cluster for the time of the block; their namespace stays, for it would take time to end."""
     await client.apply(NAMESPACE, {"metadata": {"name": SYSTEM}})
-    for each in objects:
+    inside = [each for each in objects if each["kind"] != "Namespace"]
+    for each in inside:
         await client.apply(resource_of(each), each)
     yield
-    for each in reversed(objects):
+    for each in reversed(inside):
         await client.delete(resource_of(each), each["metadata"]["name"], each["metadata"].get("namespace"))
 
 
