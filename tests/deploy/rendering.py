@@ -1,5 +1,6 @@
 """What the chart renders to, what ``spinney manifests`` prints, and how both are put into a cluster."""
 
+import asyncio
 import subprocess
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
@@ -41,10 +42,16 @@ def names(objects: Sequence[JSON], kind: str) -> set[str]:
     return {each["metadata"]["name"] for each in objects if each["kind"] == kind}
 
 
+async def system_namespace(client: Client) -> None:
+    """Have the namespace that is installed into, once a former one of its name has ended."""
+    while "deletionTimestamp" in (await client.apply(NAMESPACE, {"metadata": {"name": SYSTEM}}))["metadata"]:  # noqa: ASYNC110
+        await asyncio.sleep(0.1)
+
+
 @asynccontextmanager
 async def installed(client: Client, objects: Sequence[JSON]) -> AsyncIterator[None]:
     """Have objects in a cluster for the time of the block; their namespace stays, for it would take time to end."""
-    await client.apply(NAMESPACE, {"metadata": {"name": SYSTEM}})
+    await system_namespace(client)
     inside = [each for each in objects if each["kind"] != "Namespace"]
     for each in inside:
         await client.apply(resource_of(each), each)

@@ -10,14 +10,13 @@ import pytest
 import yaml
 
 from spinney.api.apiextensions import CUSTOM_RESOURCE_DEFINITION
-from spinney.api.core import NAMESPACE
 from spinney.api.struct import JSON
 from spinney.kube.client import Client
 from spinney.kube.crds import install_crds
 from spinney.kube.errors import ApiError
 from tests.conftest import Cluster
 
-from .rendering import SYSTEM, printed, resource_of
+from .rendering import SYSTEM, printed, resource_of, system_namespace
 
 CERT_MANAGER = "github.com/cert-manager/cert-manager@v1.18.2"
 PROMETHEUS_OPERATOR = "github.com/prometheus-operator/prometheus-operator@v0.85.0"
@@ -59,7 +58,7 @@ async def test_what_is_rendered_for_others_is_what_they_accept(cluster: Cluster,
     assert {each["kind"] for each in objects} == {"Certificate", "Issuer", "ServiceMonitor", "PrometheusRule"}
     strict = Client(cluster.client.transport, cluster.runtime, field_validation="Strict")
     crds = await install_crds(cluster.client, list(published()))
-    await cluster.client.apply(NAMESPACE, {"metadata": {"name": SYSTEM}})
+    await system_namespace(cluster.client)
     try:
         for each in objects:
             await strict.create(resource_of(each), each)
