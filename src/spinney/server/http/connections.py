@@ -17,28 +17,24 @@ class BoundedServer(web.Server):
     def __init__(self, handler: Any, *, limit: int, **options: Any) -> None:
         super().__init__(handler, **options)
         self._limit = limit
-        self._open: dict[RequestHandler, asyncio.Transport] = {}
+        self._open: set[RequestHandler] = set()
         self._strangers: dict[RequestHandler, asyncio.Transport] = {}
 
     def connection_made(self, handler: RequestHandler, transport: asyncio.Transport) -> None:
         """Take a new connection, and close the oldest stranger's if that is one too many."""
         super().connection_made(handler, transport)
-        self._open[handler] = self._strangers[handler] = transport
+        self._open.add(handler)
+        self._strangers[handler] = transport
         if len(self._open) > self._limit:
             oldest = next(iter(self._strangers))
-            self._open.pop(oldest)
+            self._open.discard(oldest)
             self._strangers.pop(oldest).abort()
 
     def connection_lost(self, handler: RequestHandler, exc: BaseException | None = None) -> None:
         """Forget a connection."""
         super().connection_lost(handler, exc)
-        self._open.pop(handler, None)
+        self._open.discard(handler)
         self._strangers.pop(handler, None)
-
-    def abort(self) -> None:
-        """Close what is open still, also what a client gave up just now and nobody reads from any more."""
-        for transport in list(self._open.values()):
-            transport.abort()
 
     def know(self, handler: RequestHandler) -> None:
         """Take a connection for one of a known client."""

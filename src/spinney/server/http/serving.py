@@ -139,10 +139,7 @@ class HttpServer:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         assert self._runner is not None
-        assert self._connections is not None
         await stop_serving(self._runner)
-        self._connections.abort()
-        await asyncio.sleep(0)  # sockets are closed when the loop comes round
 
     async def _handle(self, request: web.BaseRequest) -> web.StreamResponse:
         if self._active >= self._listening.max_requests:
