@@ -11,8 +11,11 @@ from spinney.api.core import NODE, POD, Node
 from spinney.api.labels import CHECKPOINT_BY, CHECKPOINT_GRACE, CHECKPOINT_READY, POD_GANG
 from spinney.api.policy import POD_DISRUPTION_BUDGET
 from spinney.binding.draining import Drain, DrainStopped
-from spinney.cli.bodies.drain import followed
+from spinney.cli.clusters.connecting import Connection
+from spinney.cli.clusters.following import following
 from spinney.cluster.state import ClusterState
+from spinney.sim.defrag.executing import carry_out
+from spinney.sim.defrag.plan import GangMove, Plan, PodMove
 from tests.e2e.backends import SPINNEY, everywhere, on
 from tests.e2e.floor import RACK
 from tests.e2e.harness import Stage, Stages
@@ -42,21 +45,11 @@ class Watching:
 @asynccontextmanager
 async def a_drain(stage: Stage, nodes: list[str], *, seconds: float = 200.0) -> AsyncIterator[tuple[Drain, Watching]]:
     """Prepare a drain of nodes of the stage, with a look at the gangs at each change of a pod."""
-    async with followed(stage.client) as (intake, book, changed):
-        watching = Watching(intake.cluster, {"one-0": 3, "two-0": 3})
-        intake.cluster.subscribe(lambda change: watching.look())
-        yield (
-            Drain(
-                stage.client,
-                intake.cluster,
-                book,
-                nodes,
-                changed=changed,
-                tell=watching.told.append,
-                gang_seconds=seconds,
-            ),
-            watching,
-        )
+    async with following(Connection(stage.client, "the stage", stage.namespace)) as cluster:
+        state = cluster.inventory.cluster
+        watching = Watching(state, {"one-0": 3, "two-0": 3})
+        state.subscribe(lambda change: watching.look())
+        yield Drain(cluster.mover(nodes, tell=watching.told.append, gang_seconds=seconds)), watching
 
 
 async def open_again(stage: Stage, nodes: list[str]) -> None:
@@ -116,23 +109,39 @@ async def test_a_budget_holds_a_drain_up(a_stage: Stages) -> None:
         await open_again(stage, [node])
 
 
+def defragmenting(drain: Drain) -> Plan:
+    """Return a plan that moves the pods on the nodes of a drain."""
+    moves = [
+        GangMove(
+            gang=str(each.gang),
+            pods=tuple(PodMove(str(pod.key), pod.uid, source=pod.node, target="", gpus=0) for pod in each.pods),
+            gpu_hours=0.0,
+        )
+        for each in drain.leaving()
+    ]
+    nodes = tuple(sorted(drain.mover.nodes))
+    return Plan(wanted="room", nodes=nodes, moves=tuple(moves), solver="greedy", restarts=len(moves), gpu_hours=0.0)
+
+
 @on(SPINNEY)
-async def test_a_gang_that_checkpoints_is_asked_first(a_stage: Stages) -> None:
-    """Nothing is evicted before one of its pods answers; nobody is asked any more when the drain is over."""
+@pytest.mark.parametrize("purpose", ["drain", "plan"])
+async def test_a_gang_that_checkpoints_is_asked_first(a_stage: Stages, purpose: str) -> None:
+    """Nothing is evicted before one of its pods answers; nobody is asked any more when it has been moved."""
     async with a_stage(14) as stage:
         manifest = a_rack_gang("one", 3)
         manifest["metadata"]["annotations"] = {CHECKPOINT_GRACE: "1h"}
         await run(stage, manifest, pods=3)
         node, uids = min(stage.nodes_of()), stage.uids()
         async with a_drain(stage, [node]) as (drain, _):
-            draining = asyncio.create_task(drain.run())
+            work = drain.run() if purpose == "drain" else carry_out(defragmenting(drain), drain.mover)
+            moving = asyncio.create_task(work)
             await stage.until(lambda: all(CHECKPOINT_BY in pod.metadata.annotations for pod in stage.pods()))
             await stage.stays(lambda: stage.uids() == uids, seconds=60)
             speaker = stage.pods()[-1]
             said = {CHECKPOINT_READY: speaker.metadata.annotations[CHECKPOINT_BY]}
             patch = {"metadata": {"annotations": said}}
             await stage.client.patch(POD, speaker.metadata.name, patch, stage.namespace)
-            await draining
+            await moving
         assert node not in stage.nodes_of()
         assert not [pod for pod in stage.pods() if CHECKPOINT_BY in pod.metadata.annotations]
         await open_again(stage, [node])

@@ -8,8 +8,10 @@ from typing import cast
 import click
 import msgspec
 
+from spinney.binding.moving import MoveStopped
 from spinney.cli.clusters.choosing import ClusterChoice
 from spinney.cli.clusters.connecting import Connection, with_cluster
+from spinney.cli.clusters.following import following
 from spinney.cli.clusters.reading import print_unseen, snapshot_of
 from spinney.cli.terminal.output import columns, echo, print_data, progress
 from spinney.cluster.resources import GPU
@@ -18,7 +20,7 @@ from spinney.gangs.tree import GangKey
 from spinney.runtime import Runtime
 from spinney.scheduler.framework.session import Session
 from spinney.sim.defrag.exact import is_installed
-from spinney.sim.defrag.executing import PlanStopped, carry_out
+from spinney.sim.defrag.executing import PATIENCE, carry_out
 from spinney.sim.defrag.plan import NoPlan, Plan, Solver, make_plan
 from spinney.sim.defrag.problem import Problem, room_for, whole_nodes
 from spinney.sim.whatif import Simulation
@@ -138,13 +140,12 @@ def _drawn(plan: Plan, problem: Problem, letters: Mapping[str, str]) -> list[tup
 
 
 def _execute(choice: ClusterChoice, plan: Plan) -> None:
-    async def use(connection: Connection) -> str:
-        try:
-            await carry_out(connection.client, plan, lambda said: echo(said, err=True))
-        except PlanStopped as error:
-            return str(error)
-        return ""
+    async def use(connection: Connection) -> None:
+        async with following(connection) as cluster:
+            mover = cluster.mover(plan.nodes, tell=lambda said: echo(said, err=True), gang_seconds=PATIENCE)
+            try:
+                await carry_out(plan, mover)
+            except MoveStopped as error:
+                raise click.ClickException(f"{error}; nothing more is moved, and the nodes are open again") from error
 
-    stopped = with_cluster(choice, use)
-    if stopped:
-        raise click.ClickException(stopped)
+    with_cluster(choice, use)

@@ -5,13 +5,14 @@ is shown the state after each burst of changes, and drawing it takes at most a p
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Collection, Iterable
+from collections.abc import AsyncIterator, Callable, Collection, Iterable
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any, Final
 
 from spinney.api.core import NODE, POD, Pod
 from spinney.api.grove import POD_CLIQUE_SET
 from spinney.api.resource import Resource
+from spinney.binding.moving import GangMover
 from spinney.kube.cache import Change, WatchCache
 from spinney.kube.discovery import served
 from spinney.kube.errors import Forbidden
@@ -37,6 +38,7 @@ class Followed:
 
     def __init__(self, connection: "Connection", caches: Collection[WatchCache[Any]], unseen: Iterable[Unseen]) -> None:
         self._source = connection.source
+        self._client = connection.client
         self._clock = connection.client.runtime.clock
         self._caches = caches
         self._unseen = tuple(unseen)
@@ -45,6 +47,21 @@ class Followed:
         self.changed = asyncio.Event()
         for cache in caches:
             cache.subscribe(self._note if cache.resource in _SHOWN_ONLY else self._take)
+
+    def mover(
+        self, nodes: Collection[str], *, tell: Callable[[str], None], gang_seconds: float, asks: bool = True
+    ) -> GangMover:
+        """Return what moves gangs off nodes of this cluster."""
+        return GangMover(
+            client=self._client,
+            cluster=self.inventory.cluster,
+            gangs=self.inventory.gangs,
+            nodes=frozenset(nodes),
+            changed=self.changed,
+            tell=tell,
+            gang_seconds=gang_seconds,
+            asks=asks,
+        )
 
     def snapshot(self) -> ClusterSnapshot:
         """Return the cluster as it is now."""

@@ -1,90 +1,57 @@
 """Carrying a plan out, gang by gang, within disruption budgets.
 
 The nodes that are to be free are cordoned first, so that whoever is evicted goes elsewhere, and opened again at the
-end. Pods go through the eviction subresource: all of a gang are tried before the first goes, and the next gang follows
-when those of the one before have another place. If anything is refused, nothing more is moved.
+end. The next gang follows when the one before has what it needs again (:mod:`spinney.binding.moving`) and none of its
+owners' pods waits for a node. If a gang does not come back, nothing more is moved.
 """
 
-from collections.abc import Callable, Sequence
-from typing import Any, Final
+from collections.abc import Iterable
+from functools import partial
+from typing import Final
 
-from spinney.api.core import NODE, POD
-from spinney.kube.client import Client
-from spinney.kube.errors import KubeError, NotFound
-from spinney.sim.defrag.plan import GangMove, Plan, PodMove
+from spinney.api.core import NODE
+from spinney.binding.moving import GangMover
+from spinney.cluster.pods import PodKey, PodRecord
+from spinney.cluster.statuses import PodStatus
+from spinney.sim.defrag.plan import GangMove, Plan
 
 PATIENCE: Final = 300.0
-"""Seconds for the pods of one gang to find another place."""
-_LOOK_AGAIN: Final = 1.0
+"""Seconds for one gang to find another place."""
+_WAITING: Final = frozenset({PodStatus.PENDING, PodStatus.GATED})
 
 
-class PlanStopped(Exception):
-    """A plan was not carried out to its end; the text says how far it came and why."""
-
-
-async def carry_out(client: Client, plan: Plan, say: Callable[[str], None], *, patience: float = PATIENCE) -> None:
-    """Move what the plan moves; raises :class:`PlanStopped`."""
-    cordoned = [name for name in plan.nodes if await _cordon(client, name)]
+async def carry_out(plan: Plan, mover: GangMover) -> None:
+    """Move what the plan moves; raises :class:`~spinney.binding.moving.MoveStopped`."""
+    client, table = mover.client, mover.cluster.table
+    rows = {name: table.find(name) for name in plan.nodes}
+    cordoned = [name for name, row in rows.items() if row is not None and not table.unschedulable[row]]
     try:
-        for number, move in enumerate(plan.moves, start=1):
-            await _move(client, move, patience)
-            say(f"{number} of {len(plan.moves)}: {move.gang} was moved ({len(move.pods)} pods)")
+        for name in cordoned:
+            await client.patch(NODE, name, {"spec": {"unschedulable": True}})
+        for move in plan.moves:
+            for leaving in mover.leaving(_records(mover, move)):
+                await mover.move(leaving, partial(_remaining, mover, leaving.pods))
     finally:
         for name in cordoned:
             await client.patch(NODE, name, {"spec": {"unschedulable": None}})
 
 
-async def _cordon(client: Client, name: str) -> bool:
-    """Close a node for new pods; return whether it was open."""
-    node = await client.get(NODE, name)
-    if node.get("spec", {}).get("unschedulable"):
-        return False
-    await client.patch(NODE, name, {"spec": {"unschedulable": True}})
-    return True
+def _records(mover: GangMover, move: GangMove) -> list[PodRecord]:
+    """Return the pods of a move that are still there."""
+    found = [(mover.cluster.pod(PodKey(*pod.pod.split("/"))), pod.uid) for pod in move.pods]
+    return [record for record, uid in found if record is not None and record.uid == uid]
 
 
-async def _move(client: Client, move: GangMove, patience: float) -> None:
-    owners = await _owners(client, move.pods)
-    for dry_run in (True, False):
-        for pod in move.pods:
-            namespace, name = pod.pod.split("/")
-            try:
-                await client.evict(namespace, name, uid=pod.uid, dry_run=dry_run)
-            except NotFound:
-                continue  # gone: nothing of it is in the way
-            except KubeError as error:
-                begun = "" if dry_run else "; some of its pods were evicted before"
-                raise PlanStopped(f"{move.gang} is not moved: {pod.pod} may not be evicted: {error}{begun}") from error
-    clock = client.runtime.clock
-    deadline = clock.monotonic() + patience
-    while await _unsettled(client, move.pods, owners):
-        if clock.monotonic() > deadline:
-            raise PlanStopped(f"{move.gang}: its pods have found no other place after {patience:g} s")
-        await clock.sleep(_LOOK_AGAIN)
+def _remaining(mover: GangMover, pods: Iterable[PodRecord]) -> list[PodKey]:
+    """Return evicted pods that are still there, and pods of their owners that wait for a node."""
+    uids = {record.uid for record in pods}
+    owners = {owner for record in pods for owner in _owners(record)}
+    return [
+        record.key
+        for record in mover.cluster.pods()
+        if record.uid in uids or (record.status in _WAITING and not owners.isdisjoint(_owners(record)))
+    ]
 
 
-async def _owners(client: Client, pods: Sequence[PodMove]) -> frozenset[str]:
-    """Return who will make the pods anew."""
-    uids = {pod.uid for pod in pods}
-    there = await _pods_beside(client, pods)
-    return frozenset(owner for each in there if each["metadata"]["uid"] in uids for owner in _owners_of(each))
-
-
-async def _unsettled(client: Client, pods: Sequence[PodMove], owners: frozenset[str]) -> bool:
-    """Tell whether evicted pods are still there, or pods of their owners wait for a node."""
-    uids = {pod.uid for pod in pods}
-    return any(
-        each["metadata"]["uid"] in uids or (not each["spec"].get("nodeName") and owners & _owners_of(each))
-        for each in await _pods_beside(client, pods)
-    )
-
-
-async def _pods_beside(client: Client, pods: Sequence[PodMove]) -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = []
-    for namespace in sorted({pod.pod.split("/")[0] for pod in pods}):
-        found += (await client.list(POD, namespace)).items
-    return found
-
-
-def _owners_of(pod: dict[str, Any]) -> frozenset[str]:
-    return frozenset(owner["uid"] for owner in pod["metadata"].get("ownerReferences", ()))
+def _owners(record: PodRecord) -> set[str]:
+    return {owner.uid for owner in record.pod.metadata.owner_references}
