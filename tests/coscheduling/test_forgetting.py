@@ -77,7 +77,7 @@ async def test_groups_that_came_and_went_leave_nothing_behind(bench: Bench) -> N
         if first in (0, GROUPS - 100):
             seen.append({path: size for part in parts for path, size in sizes(part, *rooms).items()})
     assert seen[0] == seen[1]
-    kept = ("._groups", "._homes", "._of_pod", "._holding", "._resting")
+    kept = ("._groups", "._of_pod", "._holding", "._resting")
     assert [seen[1][path] for path in kept] == [0] * len(kept)
     assert not [*bench.services.waiting, *bench.services.leaving]
     assert len(bench.services.nominations) == 0

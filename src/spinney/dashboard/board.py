@@ -104,10 +104,10 @@ class Board:
         self.gangs.remove(key)
         self._mark(key)
 
-    def attach(self, part: GangKey, home: GangKey) -> None:
-        """Have pods that name ``part`` belong to the gang ``home``, which may be itself."""
-        self._mark(part, self.gangs.home(part), home)
-        self.gangs.attach(part, home)
+    def attach(self, part: GangKey, before: GangKey, home: GangKey) -> None:
+        """Have pods that name ``part`` belong to the gang ``home`` and no longer to ``before``."""
+        self._mark(part, before, home)
+        self.gangs.attach(part, before)
 
     def derive_again(self, workload: Key | None) -> None:
         """Look again at the gangs of a Workload, or of all."""

@@ -114,8 +114,6 @@ class GangBook:
     ) -> None:
         self._membership = membership
         self._definitions = definitions if definitions is not None else GangDefinitions()
-        self._homes: dict[GangKey, GangKey] = {}
-        """Groups that are part of another gang, and of which."""
         self._of_workload: dict[Key, dict[GangKey, None]] = {}
         """The gangs of each Workload that pods name."""
         self._entries: dict[GangKey, _Entry] = {}
@@ -145,21 +143,12 @@ class GangBook:
         for key in entry.pods:
             self._orphans.pop(key, None)
 
-    def attach(self, part: GangKey, home: GangKey) -> None:
-        """Have pods that name ``part`` belong to the gang ``home``, which may be itself."""
-        before = self._homes.get(part, part)
-        if before == home:
-            return
+    def attach(self, part: GangKey, before: GangKey) -> None:
+        """Put pods that name ``part`` into the gang it is part of now, out of ``before``; each may be itself."""
         entry = self._entries.get(before)
-        records = [record for _, record in entry.pods.values()] if entry is not None else []
-        moving = [record for record in records if self._membership(record)[0] == part]
-        for record in moving:
-            self._take_out(record, self.membership(record), leaving=True)
-        if home == part:
-            del self._homes[part]
-        else:
-            self._homes[part] = home
-        for record in moving:
+        moving = [each for each in entry.pods.values() if self._membership(each[1])[0] == part] if entry else []
+        for pod_set, record in moving:
+            self._take_out(record, (before, pod_set), leaving=True)
             self._put_in(record, self.membership(record))
 
     def derive_again(self, workload: Key | None) -> list[GangKey]:
@@ -212,12 +201,8 @@ class GangBook:
     def membership(self, record: PodRecord) -> Membership:
         """Return the gang and pod set of a pod; what is part of a composite counts for the composite."""
         found = self._membership(record)
-        home = self._homes.get(found[0]) if self._homes else None
+        home = self._definitions.homes.get(found[0]) if self._definitions.homes else None
         return found if home is None else (home, found[0].name)
-
-    def home(self, key: GangKey) -> GangKey:
-        """Return the gang that a group is part of; itself if of none."""
-        return self._homes.get(key, key)
 
     def members(self, key: GangKey) -> GangMembers | None:
         """Return one gang as it is now, if it is known."""

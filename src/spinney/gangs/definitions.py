@@ -40,8 +40,8 @@ class GangListener(Protocol):
     def remove_gang(self, key: GangKey) -> None:
         """Take out a gang that is gone."""
 
-    def attach(self, part: GangKey, home: GangKey) -> None:
-        """Have pods that name ``part`` belong to the gang ``home``, which may be itself."""
+    def attach(self, part: GangKey, before: GangKey, home: GangKey) -> None:
+        """Have pods that name ``part`` belong to the gang ``home`` and no longer to ``before``; each may be itself."""
 
     def derive_again(self, workload: Key | None) -> None:
         """Ask again for the gangs of a Workload that pods name, or of every Workload."""
@@ -58,7 +58,8 @@ class GangDefinitions:
         self.context = SourceContext()
         """What else decides about gangs: the priority classes."""
         self._made_by: dict[GangKey, tuple[object, Callable[[SourceContext], Gang]]] = {}
-        self._homes: dict[GangKey, GangKey] = {}
+        self.homes: dict[GangKey, GangKey] = {}
+        """Groups that are part of another gang, and of which; not to be written to."""
         self._native = NativeGroups(self)
         self._workloads: dict[Key, workload_v1alpha1.Workload] = {}
         self._priority_classes: dict[str, PriorityClass] = {}
@@ -67,8 +68,6 @@ class GangDefinitions:
     def subscribe(self, listener: GangListener) -> Callable[[], None]:
         """Tell ``listener`` of every gang there is, and of each change until what is returned is called."""
         self._listeners.append(listener)
-        for part, home in self._homes.items():
-            listener.attach(part, home)
         for _, make in self._made_by.values():
             listener.put_gang(make(self.context))
         return lambda: self._listeners.remove(listener)
@@ -100,7 +99,7 @@ class GangDefinitions:
 
     def home(self, key: GangKey) -> GangKey:
         """Return the gang that a group is part of; itself if of none."""
-        return self._homes.get(key, key)
+        return self.homes.get(key, key)
 
     def gang(self, key: GangKey) -> Gang | None:
         """Return a gang, if what defines it is there."""
@@ -136,9 +135,12 @@ class GangDefinitions:
 
     def attach(self, part: GangKey, home: GangKey) -> None:
         """Have pods that name ``part`` belong to the gang ``home``, which may be itself."""
-        _kept(self._homes, part, home if home != part else None)
+        before = self.home(part)
+        if before == home:
+            return
+        _kept(self.homes, part, home if home != part else None)
         for listener in self._listeners:
-            listener.attach(part, home)
+            listener.attach(part, before, home)
 
     def _priorities_changed(self) -> None:
         classes = self._priority_classes.values()

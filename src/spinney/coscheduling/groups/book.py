@@ -41,8 +41,6 @@ class Groups:
         self.reordered: Callable[[Group], None] = lambda group: None
         """Hears when a group's place in the order has changed."""
         self._groups: dict[GangKey, Group] = {}
-        self._homes: dict[GangKey, GangKey] = {}
-        """Groups that are part of another, and of which."""
         self._of_pod: dict[tuple[str, str], Group] = {}
         self._holding: dict[GangKey, Group] = {}
         self._resting: dict[GangKey, Group] = {}
@@ -62,7 +60,7 @@ class Groups:
 
     def get(self, key: GangKey) -> Group | None:
         """Return one group, or the one it is part of."""
-        return self._groups.get(self._homes.get(key, key))
+        return self._groups.get(self._definitions.home(key))
 
     def holding(self) -> list[Group]:
         """Return the groups that hold nodes without being satisfied, and could go on: not those backing off."""
@@ -109,15 +107,8 @@ class Groups:
             self.incomplete(group)
         self._drop_if_empty(group)
 
-    def attach(self, part: GangKey, home: GangKey) -> None:
-        """Have pods that name ``part`` belong to the group ``home``, which may be itself."""
-        before = self._homes.get(part, part)
-        if before == home:
-            return
-        if home == part:
-            del self._homes[part]
-        else:
-            self._homes[part] = home
+    def attach(self, part: GangKey, before: GangKey, home: GangKey) -> None:
+        """Have pods that name ``part`` belong to the group ``home`` and no longer to ``before``."""
         group = self._groups.get(before)
         moving = [each for each in group.members.values() if membership(each) == part] if group is not None else []
         if group is not None and moving and group.waiting:
@@ -138,14 +129,14 @@ class Groups:
         key = membership(new) if new is not None and new.status in ALIVE else None
         if key is None and old_group is None:
             return
-        new_group = self._group(self._homes.get(key, key)) if key is not None else None
+        new_group = self._group(self._definitions.home(key)) if key is not None else None
         groups = [group for group in dict.fromkeys((old_group, new_group)) if group is not None]
         before = [(group, group.complete, group.order) for group in groups]
         if old_group is not None and change.old is not None:
             old_group.take_out(change.old)
             del self._of_pod[change.old.key]
         if new_group is not None and new is not None and key is not None:
-            new_group.put_in(new, key.name if key in self._homes else DEFAULT_POD_SET)
+            new_group.put_in(new, key.name if key in self._definitions.homes else DEFAULT_POD_SET)
             self._of_pod[new.key] = new_group
         if old_group is not None and old_group is not new_group and change.old is not None:
             self._lose_chosen(old_group, change.old.key)

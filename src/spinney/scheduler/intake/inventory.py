@@ -136,9 +136,9 @@ class Inventory:
         self._evicted.pop(key, None)
         self.gangs.remove(key)
 
-    def attach(self, part: GangKey, home: GangKey) -> None:
-        """Have pods that name ``part`` belong to the gang ``home``, which may be itself."""
-        self.gangs.attach(part, home)
+    def attach(self, part: GangKey, before: GangKey, home: GangKey) -> None:
+        """Have pods that name ``part`` belong to the gang ``home`` and no longer to ``before``."""
+        self.gangs.attach(part, before)
 
     def derive_again(self, workload: Key | None) -> None:
         """Look again at the gangs of a Workload, or of all."""

@@ -45,7 +45,7 @@ class Verdicts:
 
     def standing(self, gang: GangKey, having_nodes: frozenset[PodStatus]) -> Standing:
         """Return how a gang stands, or that of which it is part."""
-        gang = self._inventory.gangs.home(gang)
+        gang = self._inventory.shared.gangs.home(gang)
         members, refused = self._inventory.gangs.members(gang), self._refusals.get(gang)
         said = verdict(members, refused, having_nodes) if members is not None else None
         return Standing(said, refused, members)
