@@ -27,7 +27,7 @@ from spinney.cli.demo.workloads import inference, queues, training
 from spinney.cli.pictures.picture import draw
 from spinney.cli.screens.content import shares
 from spinney.sim import Cluster
-from spinney.sim.gang_table import gang_lines
+from spinney.sim.overview.gang_table import gang_lines
 
 DIRECTORY: Final = Path(__file__).resolve().parent.parent / "docs" / "pictures"
 README: Final = Path(__file__).resolve().parent.parent / "README.md"

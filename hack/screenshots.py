@@ -20,8 +20,8 @@ from spinney.api.topology_binding import CLUSTER_TOPOLOGY_BINDING
 from spinney.cli.demo.workloads import inference, queues, training
 from spinney.dashboard.local import dashboard_of
 from spinney.runtime import Runtime
-from spinney.sim.embedded import EmbeddedCluster, StackOptions
-from spinney.sim.shapes import gpu_cluster, topology_binding
+from spinney.sim.embedded.shapes import gpu_cluster, topology_binding
+from spinney.sim.embedded.stack import EmbeddedCluster, StackOptions
 from spinney.testing.chromium import Page, a_chromium, chromium_path
 
 PICTURES: Final = Path(__file__).resolve().parent.parent / "docs" / "pictures"

@@ -21,7 +21,7 @@ from spinney.api.core import NAMESPACE, NODE, POD, SERVICE_ACCOUNT
 from spinney.kube.client import Client
 from spinney.runtime import Runtime, VirtualTimeLoop
 from spinney.server import ApiServer
-from spinney.sim.transport import InProcessTransport
+from spinney.sim.embedded.transport import InProcessTransport
 from spinney.testing.controlplane import ControlPlane, GoMissing
 from tests import descriptors
 

@@ -14,9 +14,9 @@ from collections.abc import Callable
 from spinney.api.struct import JSON
 from spinney.runtime import Runtime
 from spinney.sim import Cluster
-from spinney.sim.advice import Advisor
-from spinney.sim.snapshot import ClusterSnapshot
-from spinney.sim.subjects import find
+from spinney.sim.advice.advice import Advisor
+from spinney.sim.advice.subjects import find
+from spinney.sim.snapshots.snapshot import ClusterSnapshot
 
 TARGET = 3.0
 PATIENCE = 10.0

@@ -15,7 +15,7 @@ from spinney.kube.crds import install_crds
 from spinney.kube.read_only import ReadOnlyTransport
 from spinney.runtime import InlineExecutor, Runtime
 from spinney.server import ApiServer
-from spinney.sim.transport import InProcessTransport
+from spinney.sim.embedded.transport import InProcessTransport
 from spinney.testing.chromium import Page, a_chromium, chromium_path
 
 GPUS, RACK, BLOCK, GANG = 8, 16, 128, 8

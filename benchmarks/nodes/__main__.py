@@ -23,7 +23,7 @@ from spinney.kube.client import Client
 from spinney.nodes import ClusterSpec, Fleet
 from spinney.runtime import Runtime
 from spinney.server import ApiServer, Request, Response
-from spinney.sim.transport import InProcessTransport
+from spinney.sim.embedded.transport import InProcessTransport
 
 MEGABYTES_ALLOWED = 500.0
 CORE_ALLOWED = 0.10

@@ -26,7 +26,7 @@ from spinney.operator.operator import Operator, Settings
 from spinney.runtime import Runtime, settle_garbage_collector
 from spinney.server import ApiServer
 from spinney.server.http.serving import HttpServer
-from spinney.sim.transport import InProcessTransport
+from spinney.sim.embedded.transport import InProcessTransport
 from spinney.testing.builders import a_clique, a_pod_clique_set
 
 PROFILES = "scheduler: {profiles: [{name: default-scheduler, default: true}]}"

@@ -33,8 +33,8 @@ from spinney.kube.crds import install_crds
 from spinney.runtime import Runtime
 from spinney.scheduler.config import SchedulerConfig, SuspendedWorkloads
 from spinney.server import ApiServer
-from spinney.sim.embedded import OUR_BACKENDS, Schedulers, StackOptions
-from spinney.sim.transport import InProcessTransport
+from spinney.sim.embedded.stack import OUR_BACKENDS, Schedulers, StackOptions
+from spinney.sim.embedded.transport import InProcessTransport
 
 JOB = Resource("batch", "v1", "Job", "jobs")
 

@@ -15,7 +15,7 @@ from typing import Any
 from spinney.kube.transport import Request
 from spinney.runtime import Runtime
 from spinney.server import ApiServer
-from spinney.sim.transport import InProcessTransport
+from spinney.sim.embedded.transport import InProcessTransport
 
 _PODS = "/api/v1/namespaces/default/pods"
 

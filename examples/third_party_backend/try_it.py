@@ -24,7 +24,7 @@ from spinney.operator.configuration import load
 from spinney.operator.operator import Settings
 from spinney.runtime import Runtime, run_virtual
 from spinney.scheduler.config import SchedulerConfig
-from spinney.sim.embedded import EmbeddedCluster, StackOptions
+from spinney.sim.embedded.stack import EmbeddedCluster, StackOptions
 
 HERE = Path(__file__).parent
 NODES = ClusterSpec(nodes=(NodeGroup(name="node-{index}", count=2, capacity={"cpu": "2", "memory": "4Gi"}),))

@@ -13,7 +13,7 @@ from spinney.kube.crds import install_crds
 from spinney.kube.events import EventRecorder
 from spinney.runtime import Runtime, run_virtual
 from spinney.server import ApiServer, ServerOptions
-from spinney.sim.transport import InProcessTransport
+from spinney.sim.embedded.transport import InProcessTransport
 from spinney.testing.backends import Lookup
 
 B = TypeVar("B", bound=SchedulerBackend)

@@ -30,8 +30,8 @@ from spinney.operator.operator import Settings
 from spinney.runtime import Runtime, run_virtual
 from spinney.scheduler.config import SchedulerConfig
 from spinney.server import ApiServer
-from spinney.sim.embedded import Stack, StackOptions
-from spinney.sim.transport import InProcessTransport
+from spinney.sim.embedded.stack import Stack, StackOptions
+from spinney.sim.embedded.transport import InProcessTransport
 from spinney.testing.builders import a_clique, a_pod_clique_set, a_pod_spec
 from tests.e2e.reviewing import Reviews
 

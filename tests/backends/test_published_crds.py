@@ -33,7 +33,7 @@ from spinney.operator.desired.layout import Layout
 from spinney.operator.desired.topologies import Topology
 from spinney.runtime import Runtime, run_virtual
 from spinney.server import ApiServer
-from spinney.sim.transport import InProcessTransport
+from spinney.sim.embedded.transport import InProcessTransport
 from spinney.testing.backends import Lookup, a_gang
 from spinney.testing.builders import a_clique, a_pod_clique_set, a_pod_spec, a_scaling_group, a_topology
 

@@ -20,8 +20,8 @@ from spinney.kube.client import Client
 from spinney.runtime import Runtime
 from spinney.server import HttpServer, ServerOptions
 from spinney.server.options import AuthorizationMode
-from spinney.sim.embedded import EmbeddedCluster, StackOptions
-from spinney.sim.shapes import gpu_cluster, topology_binding
+from spinney.sim.embedded.shapes import gpu_cluster, topology_binding
+from spinney.sim.embedded.stack import EmbeddedCluster, StackOptions
 
 T = TypeVar("T")
 

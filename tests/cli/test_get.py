@@ -13,7 +13,7 @@ from click.testing import CliRunner
 from spinney.api.grove import POD_CLIQUE_SET
 from spinney.cli import main
 from spinney.sim import Cluster
-from spinney.sim.snapshot_files import write_snapshot
+from spinney.sim.snapshots.files import write_snapshot
 from tests.cli.clusters import ServedCluster
 from tests.cli.workloads import a_training_job, until_refused, until_running
 

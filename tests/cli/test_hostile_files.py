@@ -22,9 +22,9 @@ from spinney.cli import main
 from spinney.cli.terminal.logs import log_to_stderr
 from spinney.cli.terminal.printable import printable
 from spinney.runtime.private_files import write_private
-from spinney.sim import snapshot_files
-from spinney.sim.snapshot import ClusterSnapshot
-from spinney.sim.snapshot_files import FORMAT, UnreadableSnapshot, read_snapshot, write_snapshot
+from spinney.sim.snapshots import files as snapshot_files
+from spinney.sim.snapshots.files import FORMAT, UnreadableSnapshot, read_snapshot, write_snapshot
+from spinney.sim.snapshots.snapshot import ClusterSnapshot
 
 DEEP = '{"a":' * 100_000 + "1" + "}" * 100_000
 ESCAPES = "\x1b]0;owned\x07\x1b[2J\x9b31m\u202e"
@@ -33,7 +33,7 @@ ESCAPES = "\x1b]0;owned\x07\x1b[2J\x9b31m\u202e"
 _READER = """
 import sys
 from pathlib import Path
-from spinney.sim.snapshot_files import UnreadableSnapshot, read_snapshot
+from spinney.sim.snapshots.files import UnreadableSnapshot, read_snapshot
 
 for path in sys.argv[1:]:
     try:

@@ -10,7 +10,7 @@ from click.testing import CliRunner
 from spinney.api.struct import JSON
 from spinney.cli import main
 from spinney.sim import Cluster
-from spinney.sim.snapshot_files import write_snapshot
+from spinney.sim.snapshots.files import write_snapshot
 
 API = "kueue.x-k8s.io/v1beta1"
 

@@ -8,7 +8,7 @@ from click.testing import CliRunner
 
 from spinney.cli import main
 from spinney.sim import Cluster
-from spinney.sim.snapshot_files import write_snapshot
+from spinney.sim.snapshots.files import write_snapshot
 
 GROUPS = """
 nodes:

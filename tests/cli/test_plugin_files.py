@@ -7,7 +7,7 @@ from click.testing import CliRunner, Result
 
 from spinney.cli import main
 from spinney.sim import Cluster
-from spinney.sim.snapshot_files import write_snapshot
+from spinney.sim.snapshots.files import write_snapshot
 
 POLICIES = """
 from spinney.coscheduling.framework import SUCCESS, NodeFilter

@@ -7,8 +7,8 @@ import pytest
 
 from spinney.cli.settings.stack import embedded_settings
 from spinney.nodes import ClusterSpec
-from spinney.sim.embedded import StackOptions
-from spinney.sim.shapes import gpu_cluster
+from spinney.sim.embedded.shapes import gpu_cluster
+from spinney.sim.embedded.stack import StackOptions
 
 
 def _written(directory: Path, text: str) -> Path:

@@ -18,9 +18,9 @@ from spinney.cli.screens.keyboard import keys_in
 from spinney.cli.screens.pages import listing, screen
 from spinney.cli.screens.view import View, pressed
 from spinney.sim import Cluster
-from spinney.sim.gang_table import gang_lines
-from spinney.sim.loading import inventory_of
-from spinney.sim.snapshot_files import write_snapshot
+from spinney.sim.overview.gang_table import gang_lines
+from spinney.sim.snapshots.files import write_snapshot
+from spinney.sim.whatif.loading import inventory_of
 from tests.cli.clusters import ServedCluster
 
 

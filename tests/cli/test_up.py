@@ -22,7 +22,7 @@ from spinney.kube.errors import Invalid
 from spinney.nodes import ClusterSpec
 from spinney.operator.operator import Settings
 from spinney.runtime import Runtime
-from spinney.sim.embedded import OUR_BACKENDS, EmbeddedCluster, StackOptions
+from spinney.sim.embedded.stack import OUR_BACKENDS, EmbeddedCluster, StackOptions
 
 
 async def test_it_serves_until_interrupted(tmp_path: Path) -> None:

@@ -21,7 +21,7 @@ from spinney.operator.admission.webhooks import ServicePlace, register
 from spinney.operator.operator import Operator, Settings
 from spinney.runtime import Runtime, run_virtual
 from spinney.server import ApiServer
-from spinney.sim.transport import InProcessTransport
+from spinney.sim.embedded.transport import InProcessTransport
 
 SETS = "/apis/grove.io/v1alpha1/namespaces/test/podcliquesets"
 CONFIG = """\

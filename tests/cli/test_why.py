@@ -10,7 +10,7 @@ from spinney.api.core import EVENT
 from spinney.api.struct import JSON
 from spinney.cli import main
 from spinney.sim import Cluster
-from spinney.sim.snapshot_files import write_snapshot
+from spinney.sim.snapshots.files import write_snapshot
 from tests.cli.clusters import ServedCluster
 from tests.cli.workloads import a_training_job, as_yaml, until_refused, until_running
 

@@ -8,9 +8,9 @@ from click.testing import CliRunner
 
 from spinney.api.struct import JSON
 from spinney.cli import main
-from spinney.sim.cluster import Cluster
-from spinney.sim.shapes import gpu_cluster
-from spinney.sim.snapshot_files import write_snapshot
+from spinney.sim.embedded.shapes import gpu_cluster
+from spinney.sim.notebook.cluster import Cluster
+from spinney.sim.snapshots.files import write_snapshot
 
 CONTAINER: JSON = {"name": "c", "image": "i", "resources": {"limits": {"nvidia.com/gpu": "8"}}}
 POD: JSON = {"schedulerName": "spinney-scheduler", "restartPolicy": "Never", "containers": [CONTAINER]}

@@ -8,8 +8,8 @@ import pytest
 
 from spinney.runtime import Runtime
 from spinney.server import HttpServer
-from spinney.sim.embedded import EmbeddedCluster, StackOptions
-from spinney.sim.shapes import gpu_cluster
+from spinney.sim.embedded.shapes import gpu_cluster
+from spinney.sim.embedded.stack import EmbeddedCluster, StackOptions
 from tests.clients.kubectl import Kubectl, served
 
 pytestmark = pytest.mark.real

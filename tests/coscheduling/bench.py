@@ -50,7 +50,7 @@ from spinney.kube.events import EventRecorder
 from spinney.kube.keys import Key, key_of
 from spinney.runtime import Runtime
 from spinney.server import ApiServer
-from spinney.sim.transport import InProcessTransport
+from spinney.sim.embedded.transport import InProcessTransport
 
 NAMESPACE = "ns"
 EPOCH = datetime(2026, 1, 1, tzinfo=UTC)

@@ -20,7 +20,7 @@ from spinney.kube.retrying import SAFE_METHODS
 from spinney.kube.transport import Request, Response, Transport
 from spinney.runtime import Runtime, run_virtual
 from spinney.server import ApiServer
-from spinney.sim.transport import InProcessTransport
+from spinney.sim.embedded.transport import InProcessTransport
 
 from .test_composites import a_composite, a_part
 from .test_native_gangs import a_native_pod

@@ -20,7 +20,7 @@ from spinney.kube.crds import install_crds
 from spinney.kube.keys import Key
 from spinney.runtime import Runtime
 from spinney.server import ApiServer, ServerOptions
-from spinney.sim.transport import InProcessTransport
+from spinney.sim.embedded.transport import InProcessTransport
 from spinney.testing.controlplane import ControlPlane
 from tests.conftest import Cluster, real_cluster
 

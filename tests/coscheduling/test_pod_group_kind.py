@@ -12,8 +12,8 @@ from spinney.api.coscheduling import POD_GROUP
 from spinney.kube.errors import Invalid
 from spinney.runtime import Runtime
 from spinney.server import HttpServer
-from spinney.sim.embedded import EmbeddedCluster, StackOptions
-from spinney.sim.shapes import gpu_cluster
+from spinney.sim.embedded.shapes import gpu_cluster
+from spinney.sim.embedded.stack import EmbeddedCluster, StackOptions
 from tests.clients.kubectl import Kubectl, served
 from tests.conftest import Cluster
 

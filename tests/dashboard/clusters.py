@@ -14,8 +14,8 @@ from spinney.cli.demo.workloads import queues
 from spinney.dashboard.local import dashboard_of
 from spinney.kube.client import Client
 from spinney.runtime import Runtime
-from spinney.sim.embedded import EmbeddedCluster, StackOptions
-from spinney.sim.shapes import gpu_cluster, topology_binding
+from spinney.sim.embedded.shapes import gpu_cluster, topology_binding
+from spinney.sim.embedded.stack import EmbeddedCluster, StackOptions
 
 
 @dataclass(frozen=True)

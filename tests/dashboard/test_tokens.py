@@ -23,7 +23,7 @@ from spinney.kube.read_only import ReadOnlyTransport
 from spinney.runtime import InlineExecutor, Runtime
 from spinney.server import ApiServer, ServerOptions
 from spinney.server.http.serving import HttpServer
-from spinney.sim.transport import InProcessTransport
+from spinney.sim.embedded.transport import InProcessTransport
 
 READ = ["get", "list", "watch"]
 

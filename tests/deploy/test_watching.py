@@ -35,8 +35,8 @@ from spinney.scheduler.config import SchedulerConfig
 from spinney.scheduler.process.cycle_metrics import CycleMetrics
 from spinney.scheduler.process.process import SchedulerProcess
 from spinney.server import ApiServer
-from spinney.sim.embedded import OUR_BACKENDS
-from spinney.sim.transport import InProcessTransport
+from spinney.sim.embedded.stack import OUR_BACKENDS
+from spinney.sim.embedded.transport import InProcessTransport
 
 from .promql import OF_TARGETS, asked, legend_labels
 from .rendering import ROOT

@@ -8,7 +8,7 @@ from spinney.api.core import NAMESPACE
 from spinney.kube.client import Client
 from spinney.runtime import Runtime
 from spinney.server import ApiServer
-from spinney.sim.transport import InProcessTransport
+from spinney.sim.embedded.transport import InProcessTransport
 from tests.conftest import Cluster, real_cluster
 from tests.e2e.backends import THOROUGH, Backend
 from tests.e2e.harness import Stages

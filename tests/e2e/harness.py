@@ -36,7 +36,7 @@ from spinney.nodes import Fleet, PodTimes
 from spinney.operator.configuration import InitContainer, check
 from spinney.operator.operator import Settings
 from spinney.scheduler.config import SchedulerConfig
-from spinney.sim.embedded import Stack, StackOptions
+from spinney.sim.embedded.stack import Stack, StackOptions
 from tests.conftest import Cluster
 from tests.e2e import floor
 from tests.e2e.backends import SPINNEY, Backend

@@ -21,8 +21,8 @@ from spinney.operator.operator import Settings
 from spinney.runtime import Runtime
 from spinney.runtime.certificates import ServingCertificate
 from spinney.server import ApiServer, ServerOptions
-from spinney.sim.embedded import Stack, StackOptions
-from spinney.sim.transport import InProcessTransport
+from spinney.sim.embedded.stack import Stack, StackOptions
+from spinney.sim.embedded.transport import InProcessTransport
 from tests.e2e.backends import SPINNEY
 from tests.e2e.floor import INSTANT, a_floor
 from tests.e2e.workloads.parts import a_clique, a_set

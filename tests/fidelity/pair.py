@@ -14,7 +14,7 @@ from typing import Any
 from spinney.kube.transport import Request, Transport
 from spinney.runtime import Runtime
 from spinney.server import ApiServer
-from spinney.sim.transport import InProcessTransport
+from spinney.sim.embedded.transport import InProcessTransport
 from spinney.testing.controlplane import ControlPlane
 from tests.fidelity.differences import ONLY_REAL
 from tests.fidelity.exchanges import Exchange

@@ -13,7 +13,7 @@ from spinney.kube.transport import Request, Transport
 from spinney.runtime import Runtime
 from spinney.server import ApiServer, ServerOptions
 from spinney.server.authorization.bootstrap import first_bindings, first_roles
-from spinney.sim.transport import InProcessTransport
+from spinney.sim.embedded.transport import InProcessTransport
 from spinney.testing.controlplane import ControlPlane
 from tests.server.test_access import a_binding, a_role, a_rule
 

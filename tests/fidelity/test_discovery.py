@@ -9,7 +9,7 @@ from spinney.kube.transport import Request, Transport
 from spinney.runtime import Runtime
 from spinney.server import ApiServer
 from spinney.server.builtin.table import builtin_kinds
-from spinney.sim.transport import InProcessTransport
+from spinney.sim.embedded.transport import InProcessTransport
 from spinney.testing.controlplane import ControlPlane
 
 pytestmark = [pytest.mark.real, pytest.mark.timeout(300)]

@@ -15,7 +15,7 @@ from hypothesis.stateful import RuleBasedStateMachine, rule, run_state_machine_a
 
 from spinney.runtime import Runtime
 from spinney.server import ApiServer, ServerOptions
-from spinney.sim.transport import InProcessTransport
+from spinney.sim.embedded.transport import InProcessTransport
 from spinney.testing.controlplane import ControlPlane
 from tests.fidelity import operations
 from tests.fidelity.exchanges import DEFINITION, GEARS, Exchange

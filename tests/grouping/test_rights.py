@@ -18,7 +18,7 @@ from spinney.kube.crds import install_crds
 from spinney.kube.transport import Request, Response, StreamingResponse
 from spinney.runtime import Runtime
 from spinney.server import ApiServer, ServerOptions
-from spinney.sim.transport import InProcessTransport
+from spinney.sim.embedded.transport import InProcessTransport
 from tests.grouping.test_controller import A_JOB
 from tests.grouping.world import JOB, a_pod, reference
 

@@ -18,8 +18,8 @@ from spinney.kube.cache import WatchCache
 from spinney.kube.client import Client
 from spinney.nodes import Fleet
 from spinney.scheduler.config import SchedulerConfig
-from spinney.sim.embedded import EVERY_BACKEND, OUR_BACKENDS, Stack, StackOptions
-from spinney.sim.shapes import gpu_cluster
+from spinney.sim.embedded.shapes import gpu_cluster
+from spinney.sim.embedded.stack import EVERY_BACKEND, OUR_BACKENDS, Stack, StackOptions
 from tests.conftest import Cluster
 
 DEFAULT = "kind: GrouperConfiguration"

@@ -19,7 +19,7 @@ from spinney.kube.metrics import KubeMetrics
 from spinney.kube.serving import HealthServer
 from spinney.runtime import Runtime, run_virtual
 from spinney.server import ApiServer, ServerOptions
-from spinney.sim.transport import InProcessTransport
+from spinney.sim.embedded.transport import InProcessTransport
 from tests.kube.model import THING, ModelServer
 from tests.kube.things import Thing
 

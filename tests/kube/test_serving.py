@@ -15,7 +15,7 @@ from spinney.kube.delegation import Delegation
 from spinney.kube.serving import HealthServer
 from spinney.runtime import Runtime
 from spinney.server import ApiServer, ServerOptions
-from spinney.sim.transport import InProcessTransport
+from spinney.sim.embedded.transport import InProcessTransport
 
 
 async def explanations(path: str, query: Mapping[str, str]) -> bytes | None:

@@ -5,8 +5,8 @@ from spinney.api.core import POD, Pod
 from spinney.api.grove import POD_CLIQUE_SET
 from spinney.operator.operator import Settings
 from spinney.runtime import Runtime
-from spinney.sim.embedded import OUR_BACKENDS, EmbeddedCluster, StackOptions
-from spinney.sim.shapes import gpu_cluster
+from spinney.sim.embedded.shapes import gpu_cluster
+from spinney.sim.embedded.stack import OUR_BACKENDS, EmbeddedCluster, StackOptions
 from tests.cli.workloads import a_training_job
 
 

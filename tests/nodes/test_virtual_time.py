@@ -10,7 +10,7 @@ from spinney.kube.client import Client
 from spinney.nodes import ClusterSpec, Fleet
 from spinney.runtime import Runtime, run_virtual
 from spinney.server import ApiServer
-from spinney.sim.transport import InProcessTransport
+from spinney.sim.embedded.transport import InProcessTransport
 from tests.nodes.builders import a_pod_manifest
 
 SPEC = """

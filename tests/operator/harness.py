@@ -21,7 +21,7 @@ from spinney.operator.operator import Operator, Settings
 from spinney.operator.pod_states import has_gate
 from spinney.runtime import Runtime
 from spinney.server import ApiServer
-from spinney.sim.transport import InProcessTransport
+from spinney.sim.embedded.transport import InProcessTransport
 
 SPINNEY = Profiles((Profile("default-scheduler"), Profile("spinney-scheduler")), "spinney-scheduler")
 NAMESPACE = Resource("", "v1", "Namespace", "namespaces", namespaced=False)

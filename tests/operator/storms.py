@@ -43,7 +43,7 @@ from spinney.operator.configuration import check
 from spinney.operator.operator import Operator, Settings
 from spinney.runtime import Runtime
 from spinney.server import ApiServer
-from spinney.sim.transport import Answering, InProcessStream, InProcessTransport
+from spinney.sim.embedded.transport import Answering, InProcessStream, InProcessTransport
 from spinney.testing.builders import a_clique, a_pod_clique_set, a_pod_spec, a_scaling_group
 from tests.operator.harness import Witness, World, follow, place_pods
 

@@ -41,7 +41,7 @@ from spinney.operator.admission.webhooks import TIMEOUT_SECONDS, ServicePlace, W
 from spinney.operator.operator import Operator, Settings
 from spinney.runtime import Runtime, run_virtual
 from spinney.server import ApiServer
-from spinney.sim.transport import InProcessTransport
+from spinney.sim.embedded.transport import InProcessTransport
 from spinney.testing.builders import a_clique, a_pod_clique_set, a_pod_spec, a_topology
 
 KAI_TOO = Profiles(

@@ -31,7 +31,7 @@ from spinney.operator.operator import Settings
 from spinney.operator.status.clustertopologybinding import binding_status
 from spinney.runtime import run_virtual
 from spinney.server import ApiServer
-from spinney.sim.transport import InProcessTransport
+from spinney.sim.embedded.transport import InProcessTransport
 from spinney.testing.builders import a_clique, a_pod_clique_set, a_scaling_group, a_topology
 from tests.operator.harness import World, a_world
 

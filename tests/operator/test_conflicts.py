@@ -19,7 +19,7 @@ from spinney.operator.operator import ComputeDomainsMissing, Operator, Settings
 from spinney.operator.status.podcliqueset import CAPABILITIES_MET
 from spinney.runtime import Runtime, run_virtual
 from spinney.server import ApiServer
-from spinney.sim.transport import InProcessTransport
+from spinney.sim.embedded.transport import InProcessTransport
 from spinney.testing.builders import a_clique, a_pod_clique_set, a_scaling_group
 from tests.operator.harness import World, a_world
 

@@ -12,7 +12,7 @@ from spinney.kube.crds import install_crds
 from spinney.operator.operator import Operator, Settings
 from spinney.runtime import Runtime, run_virtual
 from spinney.server import ApiServer
-from spinney.sim.transport import InProcessTransport
+from spinney.sim.embedded.transport import InProcessTransport
 from spinney.testing.builders import a_pod_clique_set
 from tests.operator.harness import SPINNEY, Witness, World, place_pods
 

@@ -15,7 +15,7 @@ from spinney.kube.errors import ConnectionFailed
 from spinney.kube.transport import Request, Response
 from spinney.runtime import run_virtual
 from spinney.server import ApiServer
-from spinney.sim.transport import InProcessStream, InProcessTransport
+from spinney.sim.embedded.transport import InProcessStream, InProcessTransport
 from spinney.testing.builders import a_clique, a_pod_clique_set, a_pod_spec, a_scaling_group
 from tests.operator.harness import World, a_world
 

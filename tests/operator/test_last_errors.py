@@ -24,7 +24,7 @@ from spinney.kube.keys import Key
 from spinney.operator.status.last_errors import FAILURES_IN_A_ROW, ErrorReports
 from spinney.runtime import Runtime, run_virtual
 from spinney.server import ApiServer
-from spinney.sim.transport import InProcessTransport
+from spinney.sim.embedded.transport import InProcessTransport
 from spinney.testing.builders import a_clique, a_pod_clique_set, a_pod_spec, a_scaling_group
 from tests.operator.harness import World, a_world
 

@@ -14,7 +14,7 @@ from spinney.kube.transport import Request, Response
 from spinney.operator.operator import Operator, Settings
 from spinney.runtime import Runtime, run_virtual
 from spinney.server import ApiServer
-from spinney.sim.transport import InProcessTransport
+from spinney.sim.embedded.transport import InProcessTransport
 from spinney.testing.builders import a_clique, a_pod_clique_set
 from tests.operator.harness import SPINNEY
 

@@ -32,7 +32,7 @@ from spinney.kube.crds import install_crds
 from spinney.kube.errors import ApiError
 from spinney.operator.configuration import check
 from spinney.operator.operator import Operator, Settings
-from spinney.sim.expanding import UNKNOWN_TOPOLOGY
+from spinney.sim.snapshots.expanding import UNKNOWN_TOPOLOGY
 from tests.conftest import Cluster
 from tests.e2e.conftest import cluster, cluster_name, reviews
 from tests.e2e.floor import a_binding

@@ -6,7 +6,7 @@ from spinney.kube.transport import Request, Response
 from spinney.operator.configuration import InitContainer
 from spinney.operator.operator import Settings
 from spinney.runtime import run_virtual
-from spinney.sim.transport import InProcessTransport
+from spinney.sim.embedded.transport import InProcessTransport
 from spinney.testing.builders import a_clique, a_pod_clique_set
 from tests.operator.harness import SPINNEY, a_world
 from tests.operator.test_admission import refused

@@ -26,7 +26,7 @@ from spinney.operator.configuration import check
 from spinney.operator.operator import Settings
 from spinney.runtime import Runtime, run_virtual
 from spinney.server import ApiServer
-from spinney.sim.transport import InProcessTransport
+from spinney.sim.embedded.transport import InProcessTransport
 from tests.operator.harness import NAMESPACE, World, a_world, ready_status
 
 GENERATION = "5f7b9d8c6d"

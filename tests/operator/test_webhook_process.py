@@ -30,7 +30,7 @@ from spinney.runtime.certificates import LIFETIME, ServingCertificate
 from spinney.runtime.clock import Clock
 from spinney.runtime.executor import InlineExecutor
 from spinney.server import ApiServer
-from spinney.sim.transport import InProcessTransport
+from spinney.sim.embedded.transport import InProcessTransport
 
 HOST = f"{SERVICE}.grove.svc"
 NAMES = service_names(SERVICE, "grove")

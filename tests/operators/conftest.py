@@ -16,7 +16,7 @@ from spinney.api.core import NAMESPACE
 from spinney.kube.client import Client
 from spinney.runtime import Runtime
 from spinney.server import ApiServer, HttpServer
-from spinney.sim.transport import InProcessTransport
+from spinney.sim.embedded.transport import InProcessTransport
 from spinney.testing.controlplane import ControlPlane, GoMissing
 from tests.conftest import Cluster, real_cluster
 from tests.operators.installation import Installation

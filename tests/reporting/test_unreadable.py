@@ -12,7 +12,7 @@ from spinney.reporting.unreadable import UnreadableObjects
 from spinney.runtime import Runtime, run_virtual
 from spinney.scheduler.intake.inventory import Inventory
 from spinney.server import ApiServer
-from spinney.sim.transport import InProcessTransport
+from spinney.sim.embedded.transport import InProcessTransport
 
 
 def a_node(name: str, gpus: str) -> Node:

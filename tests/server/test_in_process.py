@@ -11,7 +11,7 @@ from spinney.kube.errors import AlreadyExists, ConnectionRefused, ConnectionTime
 from spinney.kube.transport import Request
 from spinney.runtime import Runtime, run_virtual
 from spinney.server import ApiServer
-from spinney.sim.transport import InProcessTransport
+from spinney.sim.embedded.transport import InProcessTransport
 from tests.server.api import CONFIG_MAPS, a_config_map, a_pod
 
 

@@ -12,7 +12,7 @@ from spinney.api.struct import JSON
 from spinney.kube.transport import Request, Transport
 from spinney.runtime import Runtime
 from spinney.server import ApiServer, ServerOptions
-from spinney.sim.transport import InProcessTransport
+from spinney.sim.embedded.transport import InProcessTransport
 from spinney.testing.controlplane import ControlPlane
 from tests.fidelity.exchanges import MAPS, PODS, Exchange, json_patching, merging, posting, putting
 from tests.fidelity.pair import Pair, paired

@@ -7,7 +7,7 @@ import pytest
 
 from spinney.scheduler import NodeInfo, Plugin, PodGroupInfo, PodInfo, Session
 from spinney.sim import Cluster
-from spinney.sim.subjects import NoSuchSubject
+from spinney.sim.advice.subjects import NoSuchSubject
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 

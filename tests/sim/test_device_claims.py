@@ -19,8 +19,8 @@ from spinney.api.resource_claims import (
 )
 from spinney.cluster.pods import PodKey
 from spinney.runtime import Runtime
-from spinney.sim.snapshot import ClusterSnapshot
-from spinney.sim.whatif import Simulation
+from spinney.sim.snapshots.snapshot import ClusterSnapshot
+from spinney.sim.whatif.simulation import Simulation
 from tests.scheduler.building import NAMESPACE, QUEUE, a_node, a_pod
 
 CLASS = "gpu.example.com"

@@ -6,7 +6,7 @@ import pytest
 
 from spinney.api.struct import JSON, to_json
 from spinney.sim import Cluster
-from spinney.sim.expanding import InvalidWorkload
+from spinney.sim.snapshots.expanding import InvalidWorkload
 
 POD_SPEC: JSON = {
     "schedulerName": "spinney-scheduler",

@@ -10,10 +10,10 @@ from spinney.explain import as_text
 from spinney.runtime import Runtime
 from spinney.scheduler import NodeInfo, Plugin, PodGroupInfo, PodInfo, Session
 from spinney.sim import Cluster
-from spinney.sim.advice import Advisor, Answer
-from spinney.sim.policies import with_plugins
-from spinney.sim.subjects import find
-from spinney.sim.whatif import matching_profile
+from spinney.sim.advice.advice import Advisor, Answer
+from spinney.sim.advice.subjects import find
+from spinney.sim.policies.files import with_plugins
+from spinney.sim.whatif.simulation import matching_profile
 from tests.sim.test_remedies import SCHEDULERS, manifest
 
 SESSIONS = ("spinney", "kai")

@@ -17,9 +17,9 @@ from spinney.explain import Explanation, QueueReport
 from spinney.gangs.tree import GangKey
 from spinney.scheduler.process.endpoint import Refused
 from spinney.sim import Cluster
-from spinney.sim.hearing import Heard
-from spinney.sim.history import past_evictions
-from spinney.sim.snapshot_files import write_snapshot
+from spinney.sim.overview.hearing import Heard
+from spinney.sim.overview.history import past_evictions
+from spinney.sim.snapshots.files import write_snapshot
 
 NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)
 GANG = GangKey("podgang", "default", "train")

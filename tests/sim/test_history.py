@@ -7,7 +7,7 @@ import pytest
 from click.testing import CliRunner
 
 from spinney.cli import main
-from spinney.sim.history import Said, lasted, newest
+from spinney.sim.overview.history import Said, lasted, newest
 
 _CLUSTER = """
 apiVersion: v1

@@ -12,11 +12,11 @@ from spinney.cluster.pods import PodKey
 from spinney.kube.client import Client
 from spinney.kube.errors import AlreadyExists
 from spinney.runtime import Runtime, run_virtual
-from spinney.sim.embedded import EmbeddedCluster, StackOptions
-from spinney.sim.expanding import Surroundings, expand
-from spinney.sim.shapes import gpu_cluster
-from spinney.sim.snapshot import take
-from spinney.sim.whatif import Outcome, Simulation
+from spinney.sim.embedded.shapes import gpu_cluster
+from spinney.sim.embedded.stack import EmbeddedCluster, StackOptions
+from spinney.sim.snapshots.expanding import Surroundings, expand
+from spinney.sim.snapshots.snapshot import take
+from spinney.sim.whatif.simulation import Outcome, Simulation
 
 from .test_whatif import a_native_group, a_pod, members, simulate
 

@@ -7,9 +7,9 @@ from click.testing import CliRunner
 
 from spinney.cli import main
 from spinney.sim import Cluster
-from spinney.sim.faults import PluginFailed
-from spinney.sim.policies import InvalidPolicy, plugins_in
-from spinney.sim.snapshot_files import write_snapshot
+from spinney.sim.policies.faults import PluginFailed
+from spinney.sim.policies.files import InvalidPolicy, plugins_in
+from spinney.sim.snapshots.files import write_snapshot
 
 POLICY = """
 from spinney.scheduler import Plugin

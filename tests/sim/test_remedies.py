@@ -19,13 +19,13 @@ from spinney.gangs.tree import GangKey
 from spinney.runtime import Runtime
 from spinney.server.patches.merge import merge
 from spinney.sim import Cluster
-from spinney.sim.advice import Advisor
+from spinney.sim.advice.advice import Advisor
+from spinney.sim.advice.subjects import find
+from spinney.sim.embedded.shapes import BLOCK, RACK, topology_binding
 from spinney.sim.remedies import Findings, Remedy, remedies
 from spinney.sim.remedies.trial import progress
-from spinney.sim.shapes import BLOCK, RACK, topology_binding
-from spinney.sim.snapshot import BY_NAME, ClusterSnapshot, identity, projected
-from spinney.sim.subjects import find
-from spinney.sim.whatif import Simulation
+from spinney.sim.snapshots.snapshot import BY_NAME, ClusterSnapshot, identity, projected
+from spinney.sim.whatif.simulation import Simulation
 
 CLUSTERS = int(os.environ.get("SPINNEY_REMEDIES", "2"))
 FAMILIES = ("spinney", "kai", "native", "coscheduling", "pod")

@@ -15,10 +15,10 @@ from spinney.api.kai import QUEUE, Queue
 from spinney.api.struct import JSON, to_json
 from spinney.kube.crds import install_crds
 from spinney.runtime import Runtime
-from spinney.sim.embedded import EmbeddedCluster
-from spinney.sim.snapshot import ClusterSnapshot, Unseen, projected, take
-from spinney.sim.snapshot_files import UnreadableSnapshot, read_snapshot, snapshot_bytes, write_snapshot
-from spinney.sim.whatif import Simulation
+from spinney.sim.embedded.stack import EmbeddedCluster
+from spinney.sim.snapshots.files import UnreadableSnapshot, read_snapshot, snapshot_bytes, write_snapshot
+from spinney.sim.snapshots.snapshot import ClusterSnapshot, Unseen, projected, take
+from spinney.sim.whatif.simulation import Simulation
 from spinney.testing.builders import a_clique, a_pod_clique_set, a_pod_spec
 from tests.conftest import Cluster
 

@@ -17,7 +17,7 @@ from spinney.kube.cache import Change, WatchCache
 from spinney.kube.client import Client
 from spinney.nodes import ClusterSpec, NodeGroup
 from spinney.runtime import Runtime, run_virtual
-from spinney.sim.embedded import EmbeddedCluster, Stack, StackOptions
+from spinney.sim.embedded.stack import EmbeddedCluster, Stack, StackOptions
 from tests.conftest import Cluster
 
 GPU_NODE: dict[str, str | int | float] = {"cpu": 64, "memory": "512Gi", "nvidia.com/gpu": 8}

@@ -9,10 +9,10 @@ from spinney.cluster.pods import PodKey
 from spinney.runtime import Runtime
 from spinney.scheduler.config import PluginOption, SchedulerConfig
 from spinney.sim import Cluster
-from spinney.sim.expanding import InvalidWorkload, Surroundings, expand
-from spinney.sim.snapshot import ClusterSnapshot
-from spinney.sim.snapshot_files import write_snapshot
-from spinney.sim.whatif import Outcome, Simulation, differences
+from spinney.sim.snapshots.expanding import InvalidWorkload, Surroundings, expand
+from spinney.sim.snapshots.files import write_snapshot
+from spinney.sim.snapshots.snapshot import ClusterSnapshot
+from spinney.sim.whatif.simulation import Outcome, Simulation, differences
 from tests.cli.workloads import a_training_job
 
 

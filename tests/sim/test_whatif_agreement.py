@@ -7,11 +7,11 @@ from spinney.api.struct import JSON
 from spinney.api.topology_binding import CLUSTER_TOPOLOGY_BINDING
 from spinney.kube.client import Client
 from spinney.runtime import Runtime, run_virtual
-from spinney.sim.embedded import EmbeddedCluster, StackOptions
-from spinney.sim.expanding import Surroundings, expand
-from spinney.sim.shapes import gpu_cluster, topology_binding
-from spinney.sim.snapshot import take
-from spinney.sim.whatif import Simulation
+from spinney.sim.embedded.shapes import gpu_cluster, topology_binding
+from spinney.sim.embedded.stack import EmbeddedCluster, StackOptions
+from spinney.sim.snapshots.expanding import Surroundings, expand
+from spinney.sim.snapshots.snapshot import take
+from spinney.sim.whatif.simulation import Simulation
 from tests.cli.workloads import a_training_job
 
 Nodes = dict[str, list[str]]

@@ -43,7 +43,7 @@ from spinney.scheduler.config import PluginOption
 from spinney.scheduler.framework.events import EventHandler
 from spinney.scheduler.framework.plugin import PluginRegistry
 from spinney.scheduler.plugins import default_registry
-from spinney.sim.embedded import StackOptions
+from spinney.sim.embedded.stack import StackOptions
 from tests.operator.storms import Weather
 
 NAME = "hostile"

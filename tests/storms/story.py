@@ -43,8 +43,8 @@ from spinney.nodes.spec import Heartbeats
 from spinney.operator.admission.webhooks import ServicePlace, configurations
 from spinney.operator.operator import Operator
 from spinney.runtime import run_virtual
-from spinney.sim.embedded import Schedulers, StackOptions
-from spinney.sim.transport import InProcessTransport
+from spinney.sim.embedded.stack import Schedulers, StackOptions
+from spinney.sim.embedded.transport import InProcessTransport
 from spinney.workloads import Workloads
 from spinney.workloads.objects import JOB
 from tests.operator.storms import FAULTS, Weather

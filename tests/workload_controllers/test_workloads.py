@@ -13,8 +13,8 @@ from spinney.api.struct import JSON
 from spinney.kube.client import Client
 from spinney.runtime import Runtime, run_virtual
 from spinney.server import ServerOptions
-from spinney.sim.embedded import EmbeddedCluster, StackOptions
-from spinney.sim.shapes import gpu_cluster
+from spinney.sim.embedded.shapes import gpu_cluster
+from spinney.sim.embedded.stack import EmbeddedCluster, StackOptions
 from spinney.workloads import NOT_RUN
 from spinney.workloads.job import intervals
 from spinney.workloads.objects import DEPLOYMENT, JOB, REPLICA_SET, STATEFUL_SET

@@ -16,7 +16,7 @@ from spinney.kube.crds import install_crds
 from spinney.nodes import ClusterSpec, NodeGroup
 from spinney.operator.configuration import check
 from spinney.operator.operator import Settings
-from spinney.sim.embedded import StackOptions
+from spinney.sim.embedded.stack import StackOptions
 from tests.conftest import Cluster
 from tests.e2e.backends import Backend
 from tests.e2e.floor import a_binding, a_floor

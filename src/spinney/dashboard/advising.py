@@ -19,12 +19,12 @@ from spinney.dashboard.view import View
 from spinney.explain.rendering import as_text
 from spinney.gangs.tree import GangKey
 from spinney.runtime import Executor, Runtime
-from spinney.sim.advice import Advisor, Answer
-from spinney.sim.expanding import InvalidWorkload, Surroundings, expand
-from spinney.sim.snapshot import ClusterSnapshot
-from spinney.sim.snapshot_files import UnreadableSnapshot
-from spinney.sim.subjects import Subject
-from spinney.sim.whatif import Outcome, Simulation
+from spinney.sim.advice.advice import Advisor, Answer
+from spinney.sim.advice.subjects import Subject
+from spinney.sim.snapshots.expanding import InvalidWorkload, Surroundings, expand
+from spinney.sim.snapshots.files import UnreadableSnapshot
+from spinney.sim.snapshots.snapshot import ClusterSnapshot
+from spinney.sim.whatif.simulation import Outcome, Simulation
 
 PATIENCE: Final = 8.0
 """Seconds after which the search for remedies ends with what it has."""

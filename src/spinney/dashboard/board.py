@@ -31,8 +31,8 @@ from spinney.scheduler.cycle.scheduler import Scheduler
 from spinney.scheduler.intake.inventory import Inventory
 from spinney.scheduler.intake.sources import OPTIONAL_KINDS
 from spinney.scheduler.topology.levels import topology_of
-from spinney.sim.gang_table import gang_line, levels_of, scheduled_message
-from spinney.sim.loading import SESSION_NAMES
+from spinney.sim.overview.gang_table import gang_line, levels_of, scheduled_message
+from spinney.sim.whatif.loading import SESSION_NAMES
 
 
 class Board:

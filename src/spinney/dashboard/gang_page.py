@@ -19,8 +19,8 @@ from spinney.dashboard.view import View
 from spinney.gangs.sources import native
 from spinney.gangs.tree import GangKey
 from spinney.kube.errors import KubeError, NotFound
-from spinney.sim.snapshot import LAST_APPLIED
-from spinney.sim.subjects import POD_GROUPS
+from spinney.sim.advice.subjects import POD_GROUPS
+from spinney.sim.snapshots.snapshot import LAST_APPLIED
 
 SHOWN_PODS: Final = 5
 """Pods of a gang whose YAML is shown; the others differ from them in name and node."""

@@ -12,7 +12,7 @@ from spinney.dashboard.viewers import Viewers
 from spinney.kube.client import Client
 from spinney.kube.read_only import ReadOnlyTransport
 from spinney.runtime import ThreadExecutor
-from spinney.sim.embedded import EmbeddedCluster
+from spinney.sim.embedded.stack import EmbeddedCluster
 
 HOST = "127.0.0.1"
 

@@ -6,7 +6,7 @@ from spinney.cluster.resources import GPU_NAME
 from spinney.dashboard.rows import Borrowing, QueueRow
 from spinney.scheduler.cycle.scheduler import Scheduler
 from spinney.scheduler.framework.snapshot import Snapshot
-from spinney.sim.queue_table import QueueLine, lines_of
+from spinney.sim.overview.queue_table import QueueLine, lines_of
 
 
 def queue_rows(scheduler: Scheduler, snapshot: Snapshot | None = None) -> tuple[QueueRow, ...]:

@@ -14,7 +14,7 @@ from spinney.api.resource import Resource
 from spinney.kube.client import Client
 from spinney.kube.discovery import served
 from spinney.kube.errors import Forbidden, NotFound
-from spinney.sim.snapshot import FORBIDDEN, KINDS, Unseen
+from spinney.sim.snapshots.snapshot import FORBIDDEN, KINDS, Unseen
 
 _AT_ONCE: Final = 8
 FOLLOWED: Final[tuple[Resource, ...]] = (*KINDS, EVENT)

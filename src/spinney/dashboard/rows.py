@@ -6,9 +6,9 @@ from typing import Final, Literal
 
 from spinney.api.struct import Struct
 from spinney.gangs.tree import GangKey
-from spinney.sim.gang_table import GangLine
-from spinney.sim.queue_table import QueueLine
-from spinney.sim.snapshot import Unseen
+from spinney.sim.overview.gang_table import GangLine
+from spinney.sim.overview.queue_table import QueueLine
+from spinney.sim.snapshots.snapshot import Unseen
 
 NodeState = Literal["ready", "cordoned", "failed"]
 

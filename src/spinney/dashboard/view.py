@@ -29,7 +29,7 @@ from spinney.kube.errors import KubeError, Unauthorized
 from spinney.kube.keys import Key
 from spinney.kube.metrics import KubeMetrics
 from spinney.reporting.unreadable import UnreadableObjects
-from spinney.sim.snapshot import KINDS, ClusterSnapshot
+from spinney.sim.snapshots.snapshot import KINDS, ClusterSnapshot
 
 log = structlog.get_logger()
 

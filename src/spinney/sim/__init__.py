@@ -6,7 +6,7 @@
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from spinney.sim.cluster import Cluster
+    from spinney.sim.notebook.cluster import Cluster
 
 __all__ = ["Cluster"]
 
@@ -14,7 +14,7 @@ __all__ = ["Cluster"]
 def __getattr__(name: str) -> Any:
     """Import the library when it is first asked for: commands that need one module of this room pay for that only."""
     if name == "Cluster":
-        from spinney.sim.cluster import Cluster  # noqa: PLC0415 - on first use
+        from spinney.sim.notebook.cluster import Cluster  # noqa: PLC0415 - on first use
 
         return Cluster
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

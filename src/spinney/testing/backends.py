@@ -280,7 +280,7 @@ class BackendContract:
     @asynccontextmanager
     async def _bench(self, *, installed: bool = True) -> AsyncIterator[Bench]:
         # The in-process transport lives in a room beside this one; only an embedded cluster needs it.
-        transports = pytest.importorskip("spinney.sim.transport")
+        transports = pytest.importorskip("spinney.sim.embedded.transport")
         runtime = Runtime.virtual(seed=1)
         server = ApiServer(runtime, self.server if installed else ServerOptions(gang_versions=()))
         client = Client(transports.InProcessTransport(server), runtime)

@@ -20,8 +20,8 @@ from spinney.kube.client import Client
 from spinney.nodes import ClusterSpec
 from spinney.runtime import Runtime
 from spinney.server import ApiServer, HttpServer, ServerOptions
-from spinney.sim.shapes import gpu_cluster, parse_shape
-from spinney.sim.transport import InProcessTransport
+from spinney.sim.embedded.shapes import gpu_cluster, parse_shape
+from spinney.sim.embedded.transport import InProcessTransport
 from spinney.testing.blocking_client import BlockingClient
 
 
@@ -128,7 +128,7 @@ async def _simulated(server: ApiServer, runtime: Runtime, nodes: ClusterSpec) ->
     from spinney.coscheduling.process.configuration import CoschedulerConfiguration  # noqa: PLC0415
     from spinney.coscheduling.process.process import CoschedulerProcess  # noqa: PLC0415
     from spinney.nodes import Fleet  # noqa: PLC0415
-    from spinney.sim.parts import running  # noqa: PLC0415
+    from spinney.sim.embedded.parts import running  # noqa: PLC0415
     from spinney.workloads import Workloads  # noqa: PLC0415
 
     fleet = Fleet(_connect(server, runtime, "kubelet"), nodes, runtime=runtime)

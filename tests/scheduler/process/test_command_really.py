@@ -16,7 +16,7 @@ from spinney.api.workload_v1beta1 import POD_GROUP
 from spinney.kube.client import Client
 from spinney.kube.crds import install_crds
 from spinney.operator.operator import Operator, Settings
-from spinney.sim.embedded import OUR_BACKENDS
+from spinney.sim.embedded.stack import OUR_BACKENDS
 from tests.conftest import Cluster
 from tests.scheduler.process.test_command import a_command
 

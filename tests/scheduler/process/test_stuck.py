@@ -17,7 +17,7 @@ from spinney.scheduler.config import PluginOption, SchedulerConfig
 from spinney.scheduler.plugins import default_registry
 from spinney.scheduler.process.process import Pace, SchedulerProcess
 from spinney.server import ApiServer
-from spinney.sim.transport import InProcessTransport
+from spinney.sim.embedded.transport import InProcessTransport
 from tests.scheduler.process.world import NS, World
 
 TIMES = LeaseTimes(lease_duration=4.0, renew_deadline=3.0, retry_period=0.1)

@@ -7,8 +7,8 @@ from spinney.api.resource_claims import DEVICE_CLASS, RESOURCE_CLAIM, RESOURCE_S
 from spinney.coscheduling.process.configuration import CoschedulerConfiguration
 from spinney.kube.client import Client
 from spinney.scheduler.config import SchedulerConfig
-from spinney.sim.embedded import Schedulers, StackOptions
-from spinney.sim.transport import InProcessTransport
+from spinney.sim.embedded.stack import Schedulers, StackOptions
+from spinney.sim.embedded.transport import InProcessTransport
 from tests.scheduler.process.world import NS, World, in_a_world
 
 

@@ -10,8 +10,8 @@ from spinney.api.core import NODE, POD, Container, Node, NodeStatus, Pod, PodSpe
 from spinney.api.meta import Metadata
 from spinney.sim.replay.formats.tables import InvalidTrace
 from spinney.sim.replay.reading import Wanted, read_trace, recognised
-from spinney.sim.snapshot import ClusterSnapshot
-from spinney.sim.snapshot_files import write_snapshot
+from spinney.sim.snapshots.files import write_snapshot
+from spinney.sim.snapshots.snapshot import ClusterSnapshot
 
 _NODES = "sn,cpu_milli,memory_mib,gpu,model\nnode-a,64000,262144,2,T4\nnode-b,32000,131072,8,V100\n"
 _PODS = """name,cpu_milli,memory_mib,num_gpu,gpu_milli,gpu_spec

@@ -19,7 +19,7 @@ from spinney.coscheduling.process.process import COMPONENT, CoschedulerProcess
 from spinney.kube.client import Client
 from spinney.kube.manager import Manager
 from spinney.runtime import Runtime
-from spinney.sim.policies import with_framework_policies
+from spinney.sim.policies.files import with_framework_policies
 
 
 def coscheduler(

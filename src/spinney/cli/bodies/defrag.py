@@ -23,7 +23,7 @@ from spinney.sim.defrag.exact import is_installed
 from spinney.sim.defrag.executing import PATIENCE, carry_out
 from spinney.sim.defrag.plan import NoPlan, Plan, Solver, make_plan
 from spinney.sim.defrag.problem import Problem, room_for, whole_nodes
-from spinney.sim.whatif import Simulation
+from spinney.sim.whatif.simulation import Simulation
 
 
 def defrag(

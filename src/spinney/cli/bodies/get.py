@@ -20,9 +20,9 @@ from spinney.cli.pictures.gpus import cpu_on
 from spinney.cli.terminal.output import columns, echo, print_data, room_for, shortened
 from spinney.gangs.sources.podgang import Workload
 from spinney.scheduler.intake.inventory import Inventory
-from spinney.sim.gang_table import GangLine, gang_lines
-from spinney.sim.loading import inventory_of
-from spinney.sim.snapshot import ClusterSnapshot
+from spinney.sim.overview.gang_table import GangLine, gang_lines
+from spinney.sim.snapshots.snapshot import ClusterSnapshot
+from spinney.sim.whatif.loading import inventory_of
 
 if TYPE_CHECKING:
     from spinney.cli.clusters.connecting import Connection

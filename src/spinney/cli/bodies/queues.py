@@ -11,8 +11,8 @@ from spinney.cli.settings.session import scheduler_settings
 from spinney.cli.terminal.output import columns, echo, print_data, progress
 from spinney.explain.amounts import counted
 from spinney.runtime import Runtime
-from spinney.sim.queue_table import QueueLine, has_queues, queue_lines
-from spinney.sim.whatif import Simulation
+from spinney.sim.overview.queue_table import QueueLine, has_queues, queue_lines
+from spinney.sim.whatif.simulation import Simulation
 
 _SHORT = {"nvidia.com/gpu": "gpu"}
 _FIELDS = ("quota", "limit", "fair_share", "allocated", "requested")

@@ -10,8 +10,8 @@ from spinney.api.durations import InvalidDuration, parse_duration
 from spinney.cli.clusters.choosing import ClusterChoice
 from spinney.cli.clusters.reading import print_unseen, snapshot_of
 from spinney.cli.terminal.output import echo
-from spinney.sim.snapshot import ClusterSnapshot
-from spinney.sim.snapshot_files import write_snapshot
+from spinney.sim.snapshots.files import write_snapshot
+from spinney.sim.snapshots.snapshot import ClusterSnapshot
 
 
 def record(*, directory: Path, every: str, lasting: str | None, kubeconfig: Path | None, context: str | None) -> None:

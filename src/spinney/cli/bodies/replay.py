@@ -13,7 +13,7 @@ from spinney.cli.settings.contenders import contenders
 from spinney.cli.settings.plugin_files import PluginText, session_policies
 from spinney.cli.terminal.output import columns, echo, print_data, progress
 from spinney.scheduler.config import SchedulerConfig
-from spinney.sim.faults import watching
+from spinney.sim.policies.faults import watching
 from spinney.sim.replay.checking import problems_of
 from spinney.sim.replay.comparing import GROUP_COLUMNS, Line, Run, figure_lines, group_lines
 from spinney.sim.replay.engine import Progress, Replay, suited

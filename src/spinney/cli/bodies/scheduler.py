@@ -31,7 +31,7 @@ from spinney.scheduler.plugins import default_registry
 from spinney.scheduler.process.cycle_metrics import CycleMetrics
 from spinney.scheduler.process.process import COMPONENT, SchedulerProcess
 from spinney.scheduler.process.shadow import Difference, Shadow
-from spinney.sim.policies import Policies, with_policies
+from spinney.sim.policies.files import Policies, with_policies
 
 _WIDTH = 140  # of tables that are not printed to a terminal
 _SHOWN = 50

@@ -24,13 +24,13 @@ from spinney.gangs.tree import GangKey
 from spinney.runtime import Runtime
 from spinney.scheduler.config import InvalidConfiguration, SchedulerConfig
 from spinney.scheduler.framework.plugin import PluginRegistry, UnknownPlugin
-from spinney.sim.expanding import InvalidWorkload, Surroundings, expand
-from spinney.sim.faults import Faults, watching
+from spinney.sim.policies.faults import Faults, watching
 from spinney.sim.remedies import Remedy
 from spinney.sim.remedies.node_groups import AddableNodes
 from spinney.sim.remedies.search import nodes_to_add
-from spinney.sim.snapshot import ClusterSnapshot
-from spinney.sim.whatif import Outcome, Simulation, Waiting, differences, matching_profile
+from spinney.sim.snapshots.expanding import InvalidWorkload, Surroundings, expand
+from spinney.sim.snapshots.snapshot import ClusterSnapshot
+from spinney.sim.whatif.simulation import Outcome, Simulation, Waiting, differences, matching_profile
 
 _REASON_WIDTH = 100
 

@@ -7,7 +7,7 @@ import click
 from spinney.cli.clusters.choosing import ClusterChoice
 from spinney.cli.clusters.reading import print_unseen, snapshot_of
 from spinney.cli.terminal.output import echo
-from spinney.sim.snapshot_files import write_snapshot
+from spinney.sim.snapshots.files import write_snapshot
 
 
 def snapshot(*, output: Path, kubeconfig: Path | None, context: str | None) -> None:

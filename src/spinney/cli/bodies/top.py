@@ -34,8 +34,8 @@ from spinney.cluster.resources import ResourceAxis
 from spinney.gangs.membership import membership
 from spinney.gangs.sources import bare
 from spinney.gangs.tree import GangKey
-from spinney.sim.gang_table import GangTable
-from spinney.sim.loading import inventory_of
+from spinney.sim.overview.gang_table import GangTable
+from spinney.sim.whatif.loading import inventory_of
 
 _WIDTH: Final = 120
 _HEIGHT: Final = 200

@@ -30,8 +30,8 @@ from spinney.server import HttpServer, Listening, ServerOptions
 from spinney.server.authentication.identity import IdentityUnusable
 from spinney.server.options import AuthorizationMode
 from spinney.server.store import ChangeNotKept, JournalUnusable
-from spinney.sim.embedded import EmbeddedCluster, StackOptions
-from spinney.sim.shapes import TOPOLOGY, InvalidShape, gpu_cluster, parse_shape, topology_binding
+from spinney.sim.embedded.shapes import TOPOLOGY, InvalidShape, gpu_cluster, parse_shape, topology_binding
+from spinney.sim.embedded.stack import EmbeddedCluster, StackOptions
 from spinney.workloads import NOT_RUN
 
 _IN_MEMORY = ServerOptions()

@@ -26,13 +26,13 @@ from spinney.runtime import Runtime
 from spinney.scheduler.config import InvalidConfiguration
 from spinney.scheduler.framework.plugin import UnknownPlugin
 from spinney.scheduler.process.endpoint import EXPLANATIONS, Refused
-from spinney.sim.advice import STARTS_ANYWAY, Advisor, Answer
-from spinney.sim.hearing import Heard, evictions, refused_by
-from spinney.sim.policies import with_policies
-from spinney.sim.queue_table import QueueLine
+from spinney.sim.advice.advice import STARTS_ANYWAY, Advisor, Answer
+from spinney.sim.advice.subjects import AmbiguousSubject, NoSuchSubject, UnknownKind, find
+from spinney.sim.overview.hearing import Heard, evictions, refused_by
+from spinney.sim.overview.queue_table import QueueLine
+from spinney.sim.policies.files import with_policies
 from spinney.sim.remedies import Remedy
-from spinney.sim.subjects import AmbiguousSubject, NoSuchSubject, UnknownKind, find
-from spinney.sim.whatif import matching_profile
+from spinney.sim.whatif.simulation import matching_profile
 
 if TYPE_CHECKING:
     from spinney.cli.clusters.connecting import Connection

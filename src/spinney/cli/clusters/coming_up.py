@@ -19,8 +19,8 @@ from spinney.cli.clusters.following import Followed, following
 from spinney.cli.terminal.output import progress, shortened
 from spinney.explain.amounts import counted
 from spinney.kube.keys import Key, key_of
-from spinney.sim.gang_table import GangLine
-from spinney.sim.snapshot import ClusterSnapshot
+from spinney.sim.overview.gang_table import GangLine
+from spinney.sim.snapshots.snapshot import ClusterSnapshot
 
 _SET: Final = POD_CLIQUE_SET.kind
 _POD: Final = POD.kind

@@ -18,8 +18,8 @@ from spinney.kube.discovery import served
 from spinney.kube.errors import Forbidden
 from spinney.scheduler.intake.inventory import Inventory
 from spinney.scheduler.intake.sources import OPTIONAL_KINDS
-from spinney.sim.gang_table import GangLine, GangTable
-from spinney.sim.snapshot import FORBIDDEN, KINDS, ClusterSnapshot, Unseen
+from spinney.sim.overview.gang_table import GangLine, GangTable
+from spinney.sim.snapshots.snapshot import FORBIDDEN, KINDS, ClusterSnapshot, Unseen
 
 if TYPE_CHECKING:
     from spinney.cli.clusters.connecting import Connection

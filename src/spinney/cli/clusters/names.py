@@ -16,7 +16,7 @@ from spinney.kube.discovery import served
 from spinney.kube.errors import KubeError
 from spinney.kube.kubeconfig import kubeconfig_paths, read_kubeconfig
 from spinney.runtime import Runtime
-from spinney.sim.subjects import UnknownKind, kinds_called
+from spinney.sim.advice.subjects import UnknownKind, kinds_called
 
 NAMESPACES: Final = (NAMESPACE,)
 _PAGE: Final = 200
@@ -82,7 +82,7 @@ async def _names(client: Client, kinds: Iterable[Resource], namespace: str) -> l
 
 
 def _in_file(file: Path, kinds: Iterable[Resource], namespace: str | None) -> list[str]:
-    from spinney.sim.snapshot_files import UnreadableSnapshot, read_snapshot  # noqa: PLC0415 - reads with numpy
+    from spinney.sim.snapshots.files import UnreadableSnapshot, read_snapshot  # noqa: PLC0415 - reads with numpy
 
     try:
         snapshot = read_snapshot(file)

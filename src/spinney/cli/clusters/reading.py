@@ -10,7 +10,7 @@ from spinney.api.core import NODE
 from spinney.cli.clusters.choosing import ClusterChoice
 from spinney.cli.terminal.logs import log_to_stderr
 from spinney.cli.terminal.output import echo, progress
-from spinney.sim.snapshot import KINDS, ClusterSnapshot, Unseen, take
+from spinney.sim.snapshots.snapshot import KINDS, ClusterSnapshot, Unseen, take
 
 if TYPE_CHECKING:
     from spinney.cli.clusters.connecting import Connection
@@ -29,7 +29,7 @@ def snapshot_of(
     """
     log_to_stderr()
     if from_file is not None:
-        from spinney.sim.snapshot_files import UnreadableSnapshot, read_snapshot  # noqa: PLC0415 - a cluster is no file
+        from spinney.sim.snapshots.files import UnreadableSnapshot, read_snapshot  # noqa: PLC0415 - a cluster is no file
 
         try:
             with progress(f"reading {from_file}"):

@@ -20,8 +20,8 @@ from spinney.cli.pictures.shares import queue_shares, uses_of
 from spinney.kube.cache import WatchCache
 from spinney.nodes import ClusterSpec
 from spinney.runtime import Runtime
-from spinney.sim.embedded import EmbeddedCluster, StackOptions
-from spinney.sim.shapes import topology_binding
+from spinney.sim.embedded.shapes import topology_binding
+from spinney.sim.embedded.stack import EmbeddedCluster, StackOptions
 
 PATIENCE = 30.0  # seconds until something that should happen is given up
 NAMESPACE = "default"

@@ -15,7 +15,7 @@ from spinney.dashboard.local import dashboard_of
 from spinney.explain.amounts import counted
 from spinney.nodes import PodTimes
 from spinney.server import HttpServer
-from spinney.sim.shapes import gpu_cluster
+from spinney.sim.embedded.shapes import gpu_cluster
 
 _KUBECONFIG = Path("~/.spinney/demo-kubeconfig").expanduser()
 

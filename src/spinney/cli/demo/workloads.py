@@ -2,7 +2,7 @@
 
 from spinney.api.labels import KAI_QUEUE
 from spinney.api.struct import JSON
-from spinney.sim.shapes import TOPOLOGY
+from spinney.sim.embedded.shapes import TOPOLOGY
 
 SERVING, TRAINING = "serving", "training"
 

@@ -44,7 +44,7 @@ from spinney.operator.desired.layout import scheduler_name
 from spinney.operator.desired.topologies import constraints, topology_name
 from spinney.runtime import Runtime
 from spinney.server.crd.structure import fill_defaults
-from spinney.sim.expanding import UNKNOWN_TOPOLOGY, everything_enabled
+from spinney.sim.snapshots.expanding import UNKNOWN_TOPOLOGY, everything_enabled
 
 _TYPES: Final[Mapping[tuple[str, str], tuple[Resource, type[Any]]]] = {
     (kind.resource.api_version, kind.resource.kind): (kind.resource, kind.type) for kind in KINDS

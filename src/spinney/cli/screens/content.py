@@ -15,8 +15,8 @@ from spinney.explain.amounts import counted
 from spinney.gangs.sources import bare
 from spinney.gangs.tree import GangKey
 from spinney.scheduler.intake.inventory import Inventory
-from spinney.sim.gang_table import GangLine
-from spinney.sim.snapshot import ClusterSnapshot
+from spinney.sim.overview.gang_table import GangLine
+from spinney.sim.snapshots.snapshot import ClusterSnapshot
 
 WAITING = ("pending", "gated", "empty", "starting", "running", "ended")
 """States of gangs, those that need somebody's attention first."""

@@ -10,7 +10,7 @@ from spinney.cli.screens.view import HELP, PAGES, View
 from spinney.cli.terminal.output import shortened
 from spinney.cli.terminal.printable import printable
 from spinney.gangs.tree import GangKey
-from spinney.sim.gang_table import GangLine
+from spinney.sim.overview.gang_table import GangLine
 
 _GAP: Final = "  "
 _STYLES: Final = {

@@ -7,7 +7,7 @@ from spinney.cli.settings.plugin_files import PluginText
 from spinney.cli.settings.session import scheduler_settings
 from spinney.scheduler.config import SchedulerConfig
 from spinney.scheduler.framework.plugin import PluginRegistry
-from spinney.sim.policies import Policies, with_policies
+from spinney.sim.policies.files import Policies, with_policies
 
 
 def contenders(

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import click
 
-from spinney.sim.policies import InvalidPolicy, Policies, PolicyFile, policies_in
+from spinney.sim.policies.files import InvalidPolicy, Policies, PolicyFile, policies_in
 
 PluginText = tuple[Path, str, Mapping[str, str]]
 """What ``--plugin`` becomes: path, class and arguments."""

@@ -21,8 +21,8 @@ from spinney.operator.configuration import load as load_operator
 from spinney.operator.operator import Settings
 from spinney.scheduler.config import InvalidConfiguration, load_config
 from spinney.scheduler.plugins import default_registry
-from spinney.sim.embedded import EVERY_BACKEND, GROUPER, StackOptions
-from spinney.sim.policies import Policies, with_framework_policies, with_policies
+from spinney.sim.embedded.stack import EVERY_BACKEND, GROUPER, StackOptions
+from spinney.sim.policies.files import Policies, with_framework_policies, with_policies
 
 _NONE: Final = Policies()
 

@@ -6,7 +6,7 @@ from spinney.api.core import Pod
 from spinney.api.merge_patch import merge_patch
 from spinney.api.resource import Resource
 from spinney.api.struct import JSON, Struct, to_json
-from spinney.sim.snapshot import ClusterSnapshot, differing
+from spinney.sim.snapshots.snapshot import ClusterSnapshot, differing
 
 
 class Patch(Struct, frozen=True, kw_only=True):

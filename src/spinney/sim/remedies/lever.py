@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from spinney.gangs.tree import GangKey
 from spinney.sim.remedies.change import Change, Price
-from spinney.sim.snapshot import ClusterSnapshot
+from spinney.sim.snapshots.snapshot import ClusterSnapshot
 
 Chosen = tuple[int, ...]
 """Which elements of a lever are taken, by position."""

@@ -15,7 +15,7 @@ from spinney.sim.remedies.change import Change, Price
 from spinney.sim.remedies.lever import Chosen, Lever, some
 from spinney.sim.remedies.node_groups import GPU, AddableNodes
 from spinney.sim.remedies.situation import OF_THE_NODE, Situation, is_ready, taint_word
-from spinney.sim.snapshot import ClusterSnapshot
+from spinney.sim.snapshots.snapshot import ClusterSnapshot
 
 _HOSTNAME: Final = "kubernetes.io/hostname"
 _KINDS: Final = 3

@@ -15,8 +15,8 @@ from spinney.scheduler.plugins.backfill.run_times import stated_by
 from spinney.sim.remedies.change import Change, Price
 from spinney.sim.remedies.lever import Chosen, Lever, some
 from spinney.sim.remedies.situation import Situation
-from spinney.sim.snapshot import ClusterSnapshot, identity
-from spinney.sim.whatif import made_anew
+from spinney.sim.snapshots.snapshot import ClusterSnapshot, identity
+from spinney.sim.whatif.simulation import made_anew
 
 _AT_MOST: Final = 256
 """How many workloads are considered."""

@@ -17,7 +17,7 @@ from spinney.gangs.tree import GangKey
 from spinney.sim.remedies.change import Change
 from spinney.sim.remedies.lever import Chosen, Lever
 from spinney.sim.remedies.situation import Situation
-from spinney.sim.snapshot import ClusterSnapshot
+from spinney.sim.snapshots.snapshot import ClusterSnapshot
 
 BoundName = Literal["limit", "quota"]
 _RESOURCES: Final = ("gpu", "cpu", "memory")

@@ -18,8 +18,8 @@ from spinney.sim.remedies.queues import queue_levers
 from spinney.sim.remedies.situation import Situation
 from spinney.sim.remedies.trial import Fate, Trial
 from spinney.sim.remedies.workloads import gang_levers, minimum_lever
-from spinney.sim.snapshot import ClusterSnapshot
-from spinney.sim.whatif import Simulation
+from spinney.sim.snapshots.snapshot import ClusterSnapshot
+from spinney.sim.whatif.simulation import Simulation
 
 _PAIRS = 24
 """How many pairs of levers are tried where none is enough alone."""

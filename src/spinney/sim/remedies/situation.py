@@ -16,8 +16,8 @@ from spinney.explain import Explanation
 from spinney.gangs.tree import Gang, GangKey, Member
 from spinney.scheduler.topology.levels import Topology
 from spinney.sim.remedies.node_groups import AddableNodes
-from spinney.sim.snapshot import ClusterSnapshot, identity, resource_of
-from spinney.sim.whatif import Simulation
+from spinney.sim.snapshots.snapshot import ClusterSnapshot, identity, resource_of
+from spinney.sim.whatif.simulation import Simulation
 
 OF_THE_NODE: Final = "node.kubernetes.io/"
 """Taints that Kubernetes keeps for a node's own state: they go with the state."""

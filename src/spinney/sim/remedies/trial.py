@@ -14,9 +14,9 @@ from spinney.gangs.tree import GangKey, satisfied
 from spinney.runtime import Runtime
 from spinney.scheduler.config import SchedulerConfig
 from spinney.scheduler.framework.plugin import PluginRegistry
-from spinney.sim.loading import SESSION_NAMES
-from spinney.sim.snapshot import ClusterSnapshot, differing
-from spinney.sim.whatif import Simulation
+from spinney.sim.snapshots.snapshot import ClusterSnapshot, differing
+from spinney.sim.whatif.loading import SESSION_NAMES
+from spinney.sim.whatif.simulation import Simulation
 
 _CYCLES = 8
 """Evictions take a cycle, what they make room for takes another, and gates open between cycles."""

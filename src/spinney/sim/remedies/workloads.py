@@ -16,7 +16,7 @@ from spinney.gangs.sources.context import PREEMPTIBILITY_LABEL
 from spinney.sim.remedies.change import Change
 from spinney.sim.remedies.lever import Chosen, Lever
 from spinney.sim.remedies.situation import Situation, taint_word
-from spinney.sim.snapshot import ClusterSnapshot
+from spinney.sim.snapshots.snapshot import ClusterSnapshot
 
 _NATIVE: Final = (workload_v1alpha2.PodGroup, workload_v1beta1.PodGroup)
 

@@ -33,7 +33,7 @@ from spinney.sim.replay.history import Happening, History, What
 from spinney.sim.replay.limits import ApplicationBook, MostPerNode
 from spinney.sim.replay.objects import TOPOLOGY, gang_key, gang_of, node_of, pod_key, pods_of, queues_of
 from spinney.sim.replay.trace import Job, Machine, Trace
-from spinney.sim.stepping import EPOCH, SteppedClock
+from spinney.sim.whatif.stepping import EPOCH, SteppedClock
 
 _MOST_CYCLES: Final = 50
 """Cycles at one moment; what is evicted and placed in turns for longer waits for the next event."""

@@ -24,8 +24,8 @@ from spinney.gangs.tree import GangKey
 from spinney.sim.replay.formats.tables import InvalidTrace
 from spinney.sim.replay.objects import MODEL
 from spinney.sim.replay.trace import WHOLE, Ask, Job, Machine, Outage, Trace
-from spinney.sim.snapshot import ClusterSnapshot
-from spinney.sim.snapshot_files import UnreadableSnapshot, read_snapshot
+from spinney.sim.snapshots.files import UnreadableSnapshot, read_snapshot
+from spinney.sim.snapshots.snapshot import ClusterSnapshot
 
 _MEBIBYTE: Final = 1 << 20
 _DONE: Final = frozenset({"Succeeded", "Failed"})

@@ -22,9 +22,9 @@ from spinney.gangs.book import GangMembers
 from spinney.gangs.sources import bare, coscheduling, kai, native, podgang, volcano
 from spinney.gangs.tree import GangKey
 from spinney.scheduler.topology.levels import Topology, topology_of
-from spinney.sim.history import said_of_pods
-from spinney.sim.loading import inventory_of
-from spinney.sim.snapshot import ClusterSnapshot
+from spinney.sim.overview.history import said_of_pods
+from spinney.sim.snapshots.snapshot import ClusterSnapshot
+from spinney.sim.whatif.loading import inventory_of
 
 _GROUPS: Final[Mapping[Resource, str]] = {
     kai_groups.POD_GROUP: kai.SOURCE,

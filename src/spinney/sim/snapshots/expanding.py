@@ -33,9 +33,9 @@ from spinney.operator.desired import gangs, podcliques, pods
 from spinney.operator.desired.hashes import template_hashes
 from spinney.operator.desired.layout import Layout
 from spinney.operator.desired.topologies import Topology, topology_name
-from spinney.sim.foreign_workloads import made_of
-from spinney.sim.snapshot import BY_NAME, Objects, projected
-from spinney.sim.snapshot_files import completed
+from spinney.sim.snapshots.files import completed
+from spinney.sim.snapshots.foreign_workloads import made_of
+from spinney.sim.snapshots.snapshot import BY_NAME, Objects, projected
 
 DEFAULT_SCHEDULER: Final = "default-scheduler"
 UNKNOWN_TOPOLOGY: Final = "no such ClusterTopologyBinding"

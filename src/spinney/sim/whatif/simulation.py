@@ -32,12 +32,12 @@ from spinney.scheduler.cycle.scheduler import Scheduler
 from spinney.scheduler.framework.plugin import PluginRegistry
 from spinney.scheduler.framework.results import Bind, CycleResult, Eviction
 from spinney.scheduler.intake.sources import OPTIONAL_KINDS
-from spinney.sim.claims import as_it_is, give_up_devices
-from spinney.sim.kueue_queues import KueueQueues
-from spinney.sim.loading import SESSION_NAMES, inventory_of
-from spinney.sim.pod_refusals import group_of
-from spinney.sim.pod_scheduling import Preempted, schedule_pods
-from spinney.sim.snapshot import ClusterSnapshot, identity, resource_of
+from spinney.sim.snapshots.snapshot import ClusterSnapshot, identity, resource_of
+from spinney.sim.whatif.claims import as_it_is, give_up_devices
+from spinney.sim.whatif.kueue_queues import KueueQueues
+from spinney.sim.whatif.loading import SESSION_NAMES, inventory_of
+from spinney.sim.whatif.pod_refusals import group_of
+from spinney.sim.whatif.pod_scheduling import Preempted, schedule_pods
 
 MAX_CYCLES: Final = 20
 _INVENTORIED: Final = frozenset({NODE, POD, *OPTIONAL_KINDS})

@@ -37,18 +37,17 @@ from spinney.runtime import InlineExecutor, Runtime
 from spinney.scheduler.config import SchedulerConfig, load_config
 from spinney.scheduler.framework.plugin import Plugin
 from spinney.scheduler.framework.results import Eviction
-from spinney.sim.advice import Advisor, Answer
-from spinney.sim.drawing import GangPicture, NodePicture, html
-from spinney.sim.expanding import Surroundings, expand
-from spinney.sim.faults import PluginFailed, watching
-from spinney.sim.policies import with_plugins
-from spinney.sim.queue_table import QueueLine, queue_lines
-from spinney.sim.shapes import BLOCK, HOST, RACK, TOPOLOGY, gpu_cluster, parse_shape, topology_binding
-from spinney.sim.snapshot import ClusterSnapshot
-from spinney.sim.snapshot_files import read_manifests, read_snapshot
-from spinney.sim.stepping import EPOCH, SteppedClock
-from spinney.sim.subjects import find
-from spinney.sim.whatif import (
+from spinney.sim.advice.advice import Advisor, Answer
+from spinney.sim.advice.subjects import find
+from spinney.sim.embedded.shapes import BLOCK, HOST, RACK, TOPOLOGY, gpu_cluster, parse_shape, topology_binding
+from spinney.sim.notebook.drawing import GangPicture, NodePicture, html
+from spinney.sim.overview.queue_table import QueueLine, queue_lines
+from spinney.sim.policies.faults import PluginFailed, watching
+from spinney.sim.policies.files import with_plugins
+from spinney.sim.snapshots.expanding import Surroundings, expand
+from spinney.sim.snapshots.files import read_manifests, read_snapshot
+from spinney.sim.snapshots.snapshot import ClusterSnapshot
+from spinney.sim.whatif.simulation import (
     MAX_CYCLES,
     CycleOutcome,
     Difference,
@@ -58,6 +57,7 @@ from spinney.sim.whatif import (
     differences,
     matching_profile,
 )
+from spinney.sim.whatif.stepping import EPOCH, SteppedClock
 
 _GPU: Final = "nvidia.com/gpu"
 _LEVELS: Final = {"rack": RACK, "block": BLOCK, "host": HOST}

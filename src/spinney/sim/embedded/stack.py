@@ -43,8 +43,8 @@ from spinney.scheduler.intake.inventory import Inventory
 from spinney.scheduler.plugins import default_registry
 from spinney.scheduler.process.process import SchedulerProcess
 from spinney.server import ApiServer, ServerOptions
-from spinney.sim.parts import running
-from spinney.sim.transport import InProcessTransport
+from spinney.sim.embedded.parts import running
+from spinney.sim.embedded.transport import InProcessTransport
 from spinney.workloads import Workloads
 
 _WEBHOOKS = ServicePlace("grove-operator", "kube-system")

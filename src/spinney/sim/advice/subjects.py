@@ -12,7 +12,7 @@ from spinney.api.podgang import POD_GANG
 from spinney.api.resource import Resource
 
 if TYPE_CHECKING:  # shells that complete a name read no snapshot, and do not wait for what one takes
-    from spinney.sim.snapshot import ClusterSnapshot
+    from spinney.sim.snapshots.snapshot import ClusterSnapshot
 
 POD_GROUPS: Final = (
     kai.POD_GROUP,

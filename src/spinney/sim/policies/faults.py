@@ -122,4 +122,4 @@ def _meant(error: BaseException) -> str:
     return f"; did you mean {near[0]}?" if near else ""
 
 
-_PACKAGE = Path(__file__).resolve().parents[1]
+_PACKAGE = Path(__file__).resolve().parents[2]

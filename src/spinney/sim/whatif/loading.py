@@ -8,8 +8,8 @@ from spinney.cluster.pods import PodKey
 from spinney.cluster.statuses import PodStatus
 from spinney.scheduler.intake.inventory import Inventory
 from spinney.scheduler.intake.sources import OPTIONAL_KINDS
-from spinney.sim.kueue_queues import KueueQueues
-from spinney.sim.snapshot import ClusterSnapshot
+from spinney.sim.snapshots.snapshot import ClusterSnapshot
+from spinney.sim.whatif.kueue_queues import KueueQueues
 
 SESSION_NAMES: Final = ("spinney-scheduler", "kai-scheduler", "volcano")
 """Scheduler names whose pods the session scheduler places in a simulation; all others are the coscheduler's."""

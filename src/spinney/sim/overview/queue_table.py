@@ -12,7 +12,7 @@ from spinney.scheduler.cycle.scheduler import Scheduler
 from spinney.scheduler.fairshare import Amounts
 from spinney.scheduler.framework.snapshot import Snapshot
 from spinney.scheduler.plugins.proportion import ProportionPlugin
-from spinney.sim.whatif import Simulation
+from spinney.sim.whatif.simulation import Simulation
 
 _GIB: Final = 2**30
 

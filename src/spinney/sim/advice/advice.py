@@ -34,16 +34,16 @@ from spinney.gangs.tree import GangKey
 from spinney.runtime import Runtime
 from spinney.scheduler.config import SchedulerConfig
 from spinney.scheduler.framework.plugin import PluginRegistry
-from spinney.sim import history as history_of
-from spinney.sim.hearing import NOTHING_HEARD, Heard
-from spinney.sim.history import Said
-from spinney.sim.kueue_workloads import kueue_says
-from spinney.sim.queue_table import QueueLine, queue_lines
+from spinney.sim.advice.kueue_workloads import kueue_says
+from spinney.sim.advice.subjects import Subject
+from spinney.sim.overview import history as history_of
+from spinney.sim.overview.hearing import NOTHING_HEARD, Heard
+from spinney.sim.overview.history import Said
+from spinney.sim.overview.queue_table import QueueLine, queue_lines
 from spinney.sim.remedies import Findings, Remedy, remedies
 from spinney.sim.remedies.node_groups import AddableNodes
-from spinney.sim.snapshot import ClusterSnapshot
-from spinney.sim.subjects import Subject
-from spinney.sim.whatif import CycleOutcome, Simulation, Waiting, matching_profile
+from spinney.sim.snapshots.snapshot import ClusterSnapshot
+from spinney.sim.whatif.simulation import CycleOutcome, Simulation, Waiting, matching_profile
 
 OURS: Final = "spinney-scheduler"
 """Pods of this scheduler are placed by the very code that is simulated."""

@@ -12,7 +12,7 @@ from spinney.explain import Explanation
 from spinney.gangs.tree import GangKey
 from spinney.kube.client import Client
 from spinney.scheduler.process.endpoint import Refused
-from spinney.sim.history import EVICTIONS
+from spinney.sim.overview.history import EVICTIONS
 
 _OTHERWISE: Final = (
     "the cluster has changed since that cycle, or the scheduler's configuration is another; --config names its file"

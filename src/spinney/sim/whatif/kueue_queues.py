@@ -20,7 +20,7 @@ from spinney.api.pod_requests import amounts_of
 from spinney.gangs.sources.context import DEFAULT_QUEUE
 from spinney.scheduler.fairshare.amounts import GPU, NAMES, NO_BOUND, UNLIMITED, Amounts
 from spinney.scheduler.fairshare.queues import Queue
-from spinney.sim.snapshot import Objects
+from spinney.sim.snapshots.snapshot import Objects
 
 _UNITS: Final = (1, 1, GPU)
 

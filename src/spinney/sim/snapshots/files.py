@@ -29,8 +29,8 @@ from spinney.api.scheduling import PRIORITY_CLASS
 from spinney.api.storage import STORAGE_CLASS
 from spinney.api.struct import JSON, Struct, convert, encode
 from spinney.runtime.private_files import write_private
-from spinney.sim.kai_config import configuration_of
-from spinney.sim.snapshot import BY_NAME, ClusterSnapshot, Unseen, projected
+from spinney.sim.snapshots.kai_config import configuration_of
+from spinney.sim.snapshots.snapshot import BY_NAME, ClusterSnapshot, Unseen, projected
 
 FORMAT: Final = "spinney.io/snapshot/v1"
 

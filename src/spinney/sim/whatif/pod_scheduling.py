@@ -38,7 +38,7 @@ from spinney.gangs.intake import ClusterIntake
 from spinney.kube.cache import Change
 from spinney.kube.keys import Key, key_of
 from spinney.runtime import Runtime, run_virtual_within
-from spinney.sim.pod_refusals import PodRefusal, Refusals
+from spinney.sim.whatif.pod_refusals import PodRefusal, Refusals
 
 _IN_MEMORY: Final = "InMemory"
 _LONGEST_SECONDS: Final = 300.0

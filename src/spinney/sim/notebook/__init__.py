@@ -1,0 +1,1 @@
+"""A cluster to try policies on, in a notebook or a test."""

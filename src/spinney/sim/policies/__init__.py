@@ -1,0 +1,1 @@
+"""Plugins in a file that is not installed, and what went wrong in them."""

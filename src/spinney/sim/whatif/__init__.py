@@ -1,0 +1,1 @@
+"""Both schedulers over a snapshot: what would happen."""
