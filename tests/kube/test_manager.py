@@ -105,6 +105,28 @@ def test_a_reconcile_that_does_not_end_is_cancelled_after_the_grace_period() -> 
     run_virtual(main())
 
 
+def test_a_runnable_that_goes_on_finishing_is_cancelled_after_the_grace_period() -> None:
+    """Whoever asks for a stop says how long what was begun may take; then the process ends without it."""
+
+    async def main() -> None:
+        process = Process()
+
+        async def bind_for_ever() -> None:
+            try:
+                await process.runtime.clock.sleep(1000)
+            finally:
+                await process.runtime.clock.sleep(1000)
+
+        process.manager.add_runnable("binding", bind_for_ever)
+        running = await process.started()
+        process.manager.stop(grace_seconds=2)
+        before = process.runtime.clock.monotonic()
+        await running
+        assert process.runtime.clock.monotonic() - before == pytest.approx(2, abs=1)
+
+    run_virtual(main())
+
+
 @pytest.mark.parametrize("situation", ["unsynced", "not leading"])
 def test_a_process_can_be_stopped_before_it_leads(situation: str) -> None:
     """A stop while waiting for caches or for the lease ends the process without error."""

@@ -1,9 +1,14 @@
 """What is said about pods that wait: once, the latest, and never about another pod of the same name."""
 
+from contextlib import AbstractAsyncContextManager
+
 from spinney.api.core import EVENT, POD, Pod
+from spinney.kube.client import Client
 from spinney.kube.events import EventRecorder
 from spinney.kube.keys import Key
+from spinney.kube.transport import Request, Response, StreamingResponse
 from spinney.reporting.pods import PodStatusWriter, PodVerdict
+from spinney.runtime import Runtime, run_virtual
 from tests.conftest import Cluster
 
 MANIFEST = {
@@ -50,3 +55,45 @@ async def test_a_pod_that_took_the_name_is_not_told(cluster: Cluster) -> None:
     await events.flush()
 
     assert await message_on(cluster) == ""
+
+
+class SlowServer:
+    """Takes a second for every answer, and counts the requests."""
+
+    def __init__(self, runtime: Runtime) -> None:
+        self.runtime = runtime
+        self.asked = 0
+
+    async def request(self, request: Request) -> Response:
+        """Answer after a second."""
+        self.asked += 1
+        await self.runtime.clock.sleep(1)
+        return Response(200, {}, b"{}")
+
+    def stream(self, request: Request) -> AbstractAsyncContextManager[StreamingResponse]:
+        """Nobody watches."""
+        raise NotImplementedError
+
+    async def close(self) -> None:
+        """Nothing is open."""
+
+
+def test_a_writer_that_is_closed_drops_what_it_cannot_write_at_once() -> None:
+    """A process that stops does not wait until each of a thousand pods says why it waits."""
+
+    async def main() -> None:
+        runtime = Runtime.virtual()
+        server = SlowServer(runtime)
+        client = Client(server, runtime)
+        events = EventRecorder(client, "test-scheduler")
+        writer = PodStatusWriter(client, events, event_reason="Unschedulable")
+        writer.all_wait([PodVerdict(Key("x", f"waits-{n}"), "uid", "no room", "no room") for n in range(1000)])
+
+        before = runtime.clock.monotonic()
+        await writer.close()
+        await events.close(0)
+
+        assert runtime.clock.monotonic() - before <= 1
+        assert server.asked < 100
+
+    run_virtual(main())

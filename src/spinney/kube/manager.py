@@ -32,7 +32,7 @@ from spinney.runtime import Runtime
 T = TypeVar("T")
 
 GRACE_SECONDS = 10.0
-"""How long reconciles under way may take to end when the process stops."""
+"""How long reconciles under way, and what a runnable has begun, may take to end when the process stops."""
 EVENT_SECONDS = 0.5
 """How long events that were recorded before are still sent after that; the rest is dropped."""
 
@@ -79,6 +79,7 @@ class Manager:
         self._runnables: list[Runnable] = []
         self._recorders: list[EventRecorder] = []
         self._stopping = asyncio.Event()
+        self._grace = GRACE_SECONDS
         self._ready = asyncio.Event()
 
     # ------------------------------------------------------------------------------------------------ composing
@@ -140,8 +141,12 @@ class Manager:
 
     # ------------------------------------------------------------------------------------------------ running
 
-    def stop(self) -> None:
-        """Ask for a graceful stop; :meth:`run` returns when it is complete."""
+    def stop(self, *, grace_seconds: float = GRACE_SECONDS) -> None:
+        """Ask for a graceful stop; :meth:`run` returns when it is complete.
+
+        What is under way has ``grace_seconds`` to end, and is cancelled then.
+        """
+        self._grace = grace_seconds
         self._stopping.set()
 
     @property
@@ -168,7 +173,7 @@ class Manager:
                 self._health.check_ready("lease", self._election.unsettled)
             await self._health.start()
         try:
-            async with _Parts() as parts:
+            async with _Parts(self._grace_seconds) as parts:
                 for cache in self._caches.values():
                     parts.start(f"cache of {cache.resource}", cache.run())
                 if not await self._reaches(self._sync(), parts):
@@ -223,19 +228,22 @@ class Manager:
 
     async def _lead(self) -> None:
         """Run controllers and runnables until asked to stop, then let reconciles finish within the grace period."""
-        async with _Parts() as parts:
+        async with _Parts(self._grace_seconds) as parts:
             for runnable in self._runnables:
                 if runnable.needs_lease:
                     parts.start(runnable.name, runnable.run())
-            async with _Parts() as controllers:
+            async with _Parts(self._grace_seconds) as controllers:
                 for controller in self._controllers:
                     controllers.start(f"controller {controller.name}", controller.run())
                 self._ready.set()
                 await parts.watch_over(controllers.watch_over(self._asked_to_stop()))
                 for controller in self._controllers:
                     controller.stop()
-                await controllers.finish(GRACE_SECONDS)
+                await controllers.finish(self._grace)
         await asyncio.gather(*(recorder.close(EVENT_SECONDS) for recorder in self._recorders))
+
+    def _grace_seconds(self) -> float:
+        return self._grace
 
     async def _asked_to_stop(self) -> None:
         await self._stopping.wait()
@@ -250,10 +258,14 @@ async def _first(*tasks: "asyncio.Future[Any]") -> None:
 
 
 class _Parts:
-    """Named tasks; on leaving the block they are cancelled in the reverse order of their start."""
+    """Named tasks; on leaving the block they are cancelled in the reverse order of their start.
 
-    def __init__(self) -> None:
+    One that has not ended ``grace_seconds`` after that is cancelled once more, in the midst of what it finishes.
+    """
+
+    def __init__(self, grace_seconds: Callable[[], float]) -> None:
         self._tasks: dict[asyncio.Future[None], str] = {}
+        self._grace_seconds = grace_seconds
 
     async def __aenter__(self) -> "_Parts":
         return self
@@ -261,7 +273,7 @@ class _Parts:
     async def __aexit__(self, *_: object) -> None:
         for task, name in reversed(self._tasks.items()):
             if not task.done():
-                await _cancelled(task, name)
+                await _cancelled(task, name, self._grace_seconds())
 
     def start(self, name: str, run: Awaitable[None]) -> None:
         self._tasks[asyncio.ensure_future(run)] = name
@@ -297,9 +309,13 @@ class _Parts:
                 raise ComponentFailed(f"{name} {problem}") from error
 
 
-async def _cancelled(task: "asyncio.Future[None]", name: str) -> None:
+async def _cancelled(task: "asyncio.Future[None]", name: str, grace_seconds: float | None = None) -> None:
     """Cancel a task and wait for its end; an error of its clean-up is reported, for nobody awaits it."""
     task.cancel()
-    await asyncio.wait({task})
+    _, late = await asyncio.wait({task}, timeout=grace_seconds)
+    if late:
+        log.warning("not finished in time, cancelling", parts=[name], seconds=grace_seconds)
+        task.cancel()
+        await asyncio.wait({task})
     if not task.cancelled() and (error := task.exception()) is not None:
         log.error("failed while stopping", part=name, exc_info=error)

@@ -11,6 +11,7 @@ not one per attempt.
 import asyncio
 from collections import OrderedDict
 from collections.abc import Awaitable, Iterable
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -46,6 +47,8 @@ FAILED_SCHEDULING: Final = "FailedScheduling"
 """The reason of kube-scheduler's events that say why a pod or group waits."""
 
 _IN_FLIGHT: Final = 8
+_CLOSING_SECONDS: Final = 0.5
+"""How long the writer goes on writing when the process stops."""
 _FIRST_PAUSE, _LONGEST_PAUSE = 5.0, 300.0
 """Seconds after which what could not be written is written again, unless something else is to be said by then."""
 
@@ -133,6 +136,16 @@ class PodStatusWriter:
         """Wait until everything has been written."""
         while self._writers:
             await asyncio.wait(self._writers)
+
+    async def close(self) -> None:
+        """Write what can be written in a moment; the rest is dropped, and said by whoever schedules next."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(_CLOSING_SECONDS):
+                await self.flush()
+        self._outbox.clear()
+        for writer in self._writers:
+            writer.cancel()
+        await self.flush()
 
     def _news(self, key: Key, uid: str) -> _News:
         waiting = self._outbox.get(key)

@@ -239,7 +239,7 @@ class CoschedulerProcess:
             self.services.late_volumes.interrupt()
             await self.scheduler.finish_binding()
             await self._disruption.finish()
-            await self._pod_status.flush()
+            await self._pod_status.close()
 
     async def _burst_after_burst(self) -> None:
         """Run cycles until no pod is ready; between two bursts everybody else gets a turn."""

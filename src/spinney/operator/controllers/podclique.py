@@ -48,7 +48,11 @@ from spinney.operator.updates.podcliqueset import is_on_delete, is_selected
 log = structlog.get_logger()
 
 GATHERING_SECONDS = 0.1
-"""How long changes of pods are gathered before their PodClique is looked at: most only change its status."""
+GATHERING_SECONDS_PER_POD = 0.00005
+"""How long changes of pods are gathered before their PodClique is looked at: most only change its status.
+
+A reconcile looks at every pod, so a large PodClique is looked at less often.
+"""
 
 
 @dataclass(frozen=True)
@@ -87,7 +91,7 @@ class PodCliqueController:
         self._caches.pods.subscribe(self._observe)
         self._caches.cliques.subscribe(self._forget)
         controller.watch(self._caches.cliques, unless=self._latest.is_written)
-        gather = gathering(controller, to_controller_of(POD_CLIQUE), lambda _: GATHERING_SECONDS)
+        gather = gathering(controller, to_controller_of(POD_CLIQUE), self._patience)
         self._caches.pods.subscribe(gather)
         controller.watch(self._caches.gangs, self._cliques_of_gang)
         self._interlock.on_backend_ready(lambda gang: self._wake_cliques(controller, gang))
@@ -313,6 +317,11 @@ class PodCliqueController:
             clique = self._caches.clique(change.key.namespace, owner.name)
             if clique is not None and clique.metadata.uid == owner.uid:
                 self._names.lost(clique, change.old)
+
+    def _patience(self, key: Key) -> float:
+        clique = self._caches.cliques.get(key)
+        pods = (clique.spec.replicas or 0) if clique is not None else 0
+        return GATHERING_SECONDS + GATHERING_SECONDS_PER_POD * pods
 
     def _forget(self, change: Change[PodClique]) -> None:
         if change.new is None and change.old is not None:

@@ -56,7 +56,11 @@ log = structlog.get_logger()
 
 GATHERING_SECONDS = 0.02
 STATUS_GATHERING_SECONDS = 0.1
-"""How long changes of members are gathered: shortly while the gang is being brought up, longer for its status."""
+GATHERING_SECONDS_PER_POD = 0.00005
+"""How long changes of members are gathered: shortly while the gang is being brought up, longer for its status.
+
+A reconcile looks at every pod, so a large gang is looked at less often.
+"""
 
 SyncToken = tuple[str | None, str, PodGangSpec, bool, bool]
 """What ``sync_pod_gang`` was last called for: uid, hash of the structure, spec, Initialized, Scheduled."""
@@ -281,8 +285,11 @@ class PodGangController:
 
     def _patience(self, key: Key) -> float:
         gang = self._caches.gangs.get(key)
-        settled = gang is not None and was_initialized(gang)
-        return STATUS_GATHERING_SECONDS if settled else GATHERING_SECONDS
+        if gang is None:
+            return GATHERING_SECONDS
+        pods = sum(max(group.min_replicas, len(group.pod_references)) for group in gang.spec.pod_groups)
+        settled = STATUS_GATHERING_SECONDS if was_initialized(gang) else GATHERING_SECONDS
+        return settled + GATHERING_SECONDS_PER_POD * pods
 
     def _gangs_of_set(self, change: Change[PodCliqueSet]) -> Iterable[Key]:
         old, new = change.old, change.new

@@ -61,6 +61,10 @@ def _registers(method: "Callable[Concatenate[Hooks, P], None]") -> "Callable[Con
     return update_wrapper(register, method)
 
 
+class SessionAbandoned(BaseException):
+    """Nobody waits for what a session decides: its process stops. As a cancellation it is no ``Exception``."""
+
+
 class Session:
     """One scheduling cycle. Mutable; plugins register with it, actions decide in it."""
 
@@ -68,6 +72,8 @@ class Session:
     """What a function may read of a session while it counts as depending on its arguments alone."""
     action = ""
     """The action that runs now, as whoever runs them says."""
+    abandoned = False
+    """Whether it is of no use any more; another thread may say so, and actions stop before the next job."""
 
     def __init__(
         self,
@@ -239,6 +245,7 @@ class Session:
         What was begun for the gang is undone, and the gang has an error that says so; it is left alone for a while,
         longer each time. Where undoing fails too, the session is of no use any more: :class:`UnsoundSession`.
         """
+        self._go_on()
         begun = len(self._statements)
         before, self.failures.about = self.failures.about, gang
         try:
@@ -284,7 +291,12 @@ class Session:
 
     def monotonic(self) -> float:
         """Return seconds that never go back, for budgets."""
+        self._go_on()
         return self._runtime.clock.monotonic()
+
+    def _go_on(self) -> None:
+        if self.abandoned:
+            raise SessionAbandoned
 
     def new_gpu_group(self) -> str:
         """Return the id of a GPU that begins to be shared."""

@@ -178,11 +178,15 @@ class ClusterEffects:
         self._report(result)
 
     async def finish(self) -> None:
-        """Wait for the binds and evictions under way, but not for volumes, and for what is still to be said."""
+        """Wait for the binds and evictions under way, but not for volumes; they are cancelled if this is."""
         self._binder.interrupt()
-        while self._under_way:
-            await asyncio.wait(self._under_way)
-        await self._pod_status.flush()
+        try:
+            while self._under_way:
+                await asyncio.wait(self._under_way)
+        finally:
+            for late in self._under_way:
+                late.cancel()
+        await self._pod_status.close()
 
     def _ask(self, result: CycleResult) -> None:
         """Ask victims that checkpoint, take back what nobody needs, and say which places are kept meanwhile."""

@@ -317,7 +317,13 @@ class SchedulerProcess:
         deciding = asyncio.ensure_future(self._runtime.executor.run(self._decide, session))
         handed_over = 0
         while not deciding.done():
-            await asyncio.wait({deciding}, timeout=self._pace.hand_over)
+            try:
+                await asyncio.wait({deciding}, timeout=self._pace.hand_over)
+            except asyncio.CancelledError:
+                session.abandoned = True
+                await asyncio.wait({deciding})
+                deciding.exception()
+                raise
             self._rounds.takes(self._runtime.clock.monotonic() - started, self._scheduler.busy_with)
             end = len(session.binds) if deciding.done() else whole_gangs(session.binds, handed_over)
             self._effects.bind(session.binds[handed_over:end], decided_at=seen)

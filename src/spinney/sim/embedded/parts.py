@@ -3,9 +3,14 @@
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from typing import Protocol
+from typing import Final, Protocol
 
 from spinney.kube.manager import Manager
+
+GRACE_SECONDS: Final = 1.0
+"""How long what is under way may take to end. Whoever stops such a cluster waits for it, and the next process takes up
+what is left, as after a crash.
+"""
 
 
 class Part(Protocol):
@@ -17,11 +22,7 @@ class Part(Protocol):
         ...
 
     async def run(self) -> None:
-        """Run until stopped."""
-        ...
-
-    def stop(self) -> None:
-        """Ask for a graceful stop."""
+        """Run until its manager is stopped."""
         ...
 
 
@@ -36,5 +37,10 @@ async def running(part: Part) -> AsyncIterator[None]:
             yield
         finally:
             ready.cancel()
-            part.stop()
+            stop(part)
             await asyncio.wait({task})
+
+
+def stop(part: Part) -> None:
+    """Ask a part to stop; :func:`running` waits for it."""
+    part.manager.stop(grace_seconds=GRACE_SECONDS)

@@ -43,7 +43,7 @@ from spinney.scheduler.intake.inventory import Inventory
 from spinney.scheduler.plugins import default_registry
 from spinney.scheduler.process.process import SchedulerProcess
 from spinney.server import ApiServer, ServerOptions
-from spinney.sim.embedded.parts import running
+from spinney.sim.embedded.parts import Part, running, stop
 from spinney.sim.embedded.transport import InProcessTransport
 from spinney.workloads import Workloads
 
@@ -179,17 +179,25 @@ class Stack:
     async def running(self) -> AsyncIterator["Stack"]:
         """Install the CRDs and run everything for the time of the block, which begins when every part is ready.
 
-        A part that fails ends the block with its error; leaving the block stops the parts in reverse order.
+        A part that fails ends the block with its error. Leaving the block stops all parts at once: none of them looks
+        at what another one finishes.
         """
         await install_crds(self.client)
-        async with AsyncExitStack() as parts:
-            await parts.enter_async_context(self.fleet.running())
+        parts: list[Part] = [self.operator, self.schedulers]
+        async with AsyncExitStack() as started:
+            await started.enter_async_context(self.fleet.running())
             if self.compute_domains is not None:
                 await self.compute_domains.prepare()
-            for part in (self.compute_domains, self.operator, self.schedulers, self.workloads):
-                if part is not None:
-                    await parts.enter_async_context(running(part))
-            yield self
+                parts.insert(0, self.compute_domains)
+            if self.workloads is not None:
+                parts.append(self.workloads)
+            for part in parts:
+                await started.enter_async_context(running(part))
+            try:
+                yield self
+            finally:
+                for part in parts:
+                    stop(part)
 
 
 class EmbeddedCluster:
