@@ -77,6 +77,15 @@ class GangMetrics:
             ["queue", "reason"],
             registry=registry,
         )
+        self.checkpoints = Counter(
+            "spinney_checkpoint_requests",
+            "Gangs that were asked to checkpoint before they are evicted, by what became of it (asked, ready, "
+            "timed_out, withdrawn).",
+            ["outcome"],
+            registry=registry,
+        )
+        for outcome in ("asked", "ready", "timed_out", "withdrawn"):
+            self.checkpoints.labels(outcome)
         self._series: dict[str, set[tuple[Histogram | Counter, str]]] = {}
         """By queue, the metrics that have series of it, and the other label of each."""
         for outcome in ("bound", "failed"):

@@ -16,9 +16,9 @@ from spinney.api.core import POD
 from spinney.api.labels import CHECKPOINT_BY
 from spinney.api.time import timestamp
 from spinney.binding.evicting import shortened
-from spinney.binding.repair import PLACED
 from spinney.cluster.pods import PodKey, PodRecord
 from spinney.cluster.state import ClusterState
+from spinney.cluster.statuses import PLACED
 from spinney.gangs.book import GangBook, GangMembers
 from spinney.gangs.checkpoints import grace_of, is_ready, request
 from spinney.gangs.sources import bare

@@ -14,11 +14,9 @@ from enum import Enum
 
 from spinney.api.core import Pod
 from spinney.cluster.pods import PodRecord
-from spinney.cluster.statuses import ACTIVE_ALLOCATED, PodStatus
+from spinney.cluster.statuses import ACTIVE_ALLOCATED, PLACED, PodStatus
 from spinney.gangs.book import GangMembers
 from spinney.gangs.tree import GangKey, PodSet, satisfied
-
-PLACED = frozenset({PodStatus.BOUND, PodStatus.RUNNING})
 
 
 class _Seen(Enum):
@@ -95,6 +93,14 @@ def waits_since_first_bind(members: GangMembers) -> bool:
         old = record.status is PodStatus.PENDING and record.created is not None and record.created <= first
         counted[pod_set] = counted.get(pod_set, 0) + (old or record.status in PLACED)
     return satisfied(members.gang.root, lambda pod_set: counted.get(pod_set.name, 0))
+
+
+def started_at(members: GangMembers) -> datetime | None:
+    """Return when a gang got its first pods: as its object says, else when the oldest of them was bound."""
+    if members.gang.last_start is not None:
+        return members.gang.last_start
+    placed = (record for _, record in members.pods.values() if record.status in ACTIVE_ALLOCATED)
+    return min((moment for record in placed if (moment := bound_at(record.pod)) is not None), default=None)
 
 
 def bound_at(pod: Pod) -> datetime | None:

@@ -40,6 +40,8 @@ ALIVE: Final = ACTIVE_ALLOCATED | {PodStatus.PENDING, PodStatus.GATED}
 """Exists, and is not on its way out."""
 CHARGED: Final = frozenset({PodStatus.ALLOCATED, PodStatus.BINDING, PodStatus.BOUND, PodStatus.RUNNING})
 """Its queue pays for it when a session opens."""
+PLACED: Final = frozenset({PodStatus.BOUND, PodStatus.RUNNING})
+"""Is on a node, as the API server says."""
 TERMINAL: Final = frozenset({PodStatus.SUCCEEDED, PodStatus.FAILED})
 
 

@@ -22,14 +22,18 @@ from spinney.api.labels import (
     MIN_RUNTIME,
 )
 from spinney.api.time import timestamp, to_seconds
+from spinney.cluster.pods import PodKey
+from spinney.cluster.statuses import PLACED
 from spinney.gangs.book import GangMembers
 from spinney.gangs.sources.context import duration_of, timestamp_of
-from spinney.gangs.tree import GangKey
+from spinney.gangs.tree import GangKey, PodSet, satisfied
 
+REQUESTED: Final = "CheckpointRequested"
+"""The word for it in events and conditions."""
 ANSWERS: Final = (CHECKPOINT_READY, LAST_CHECKPOINT)
 """The annotations by which a gang says that it may go."""
-
-
+_SKEW: Final = timedelta(minutes=1)
+"""How far the clocks of two schedulers may differ."""
 Moment = Annotated[datetime, msgspec.Meta(tz=True)]
 """A time that says which zone it is in."""
 
@@ -50,6 +54,22 @@ class EvictionRequest(msgspec.Struct, frozen=True, kw_only=True, rename="camel",
     def waits(self) -> bool:
         """Tell whether the pod was given time; else it only goes together with others that were."""
         return self.by > self.asked
+
+
+class Asked(msgspec.Struct, frozen=True, gc=False):
+    """A pod, and what it is asked or was asked."""
+
+    pod: PodKey
+    uid: str
+    gang: GangKey
+    request: EvictionRequest
+
+
+class Withdrawn(msgspec.Struct, frozen=True, gc=False):
+    """A pod that need not go after all, and why."""
+
+    asked: Asked
+    why: str
 
 
 def request(
@@ -82,6 +102,11 @@ def request_of(annotations: Mapping[str, str]) -> EvictionRequest | None:
         return None
 
 
+def grace_within(members: GangMembers, most: timedelta) -> timedelta:
+    """Return how long a gang is given to checkpoint: what it declares, at most ``most``; nothing if it does not."""
+    return max(timedelta(0), min(grace_of(members) or timedelta(0), most))
+
+
 def grace_of(members: GangMembers) -> timedelta | None:
     """Return how long a gang wants to be given to checkpoint; ``None`` if it does not declare that it does."""
     if members.gang.checkpoint_grace is not None:
@@ -111,6 +136,31 @@ def is_ready(members: GangMembers, asked: EvictionRequest) -> bool:
         return True
     checkpoint = last_checkpoint_of(members)
     return checkpoint is not None and checkpoint >= asked.asked
+
+
+def outcome_of(members: GangMembers, asked: EvictionRequest | None) -> str:
+    """Return how a gang that is evicted now came to it, for counting; empty if it was given no time."""
+    if asked is None or not asked.waits:
+        return ""
+    return "ready" if is_ready(members, asked) else "timed_out"
+
+
+def end_of(asked: EvictionRequest, *, now: datetime, most: timedelta) -> datetime:
+    """Return when a request ends: no later than the longest grace allows, whoever has written it."""
+    if asked.asked > now + _SKEW:
+        return now  # nobody has asked yet
+    return min(asked.by, asked.asked + most)
+
+
+def may_go(members: GangMembers, asked: EvictionRequest, *, now: datetime, most: timedelta) -> bool:
+    """Tell whether a gang has had its time, says that it is ready, or is broken and has nothing to save."""
+    if not asked.waits or now >= end_of(asked, now=now, most=most) or is_ready(members, asked):
+        return True
+
+    def placed(pod_set: PodSet) -> int:
+        return sum(members.counts.get((pod_set.name, status), 0) for status in PLACED)
+
+    return not satisfied(members.gang.root, placed)
 
 
 def _said(members: GangMembers) -> Iterator[Mapping[str, str]]:

@@ -12,7 +12,6 @@ from spinney.gangs.tree import GangKey, PodSet, satisfied
 WAITING: Final = "Waiting"
 """The word for a gang that has less than it needs and was not refused."""
 
-REQUESTED: Final = "CheckpointRequested"
 WAITING_FOR_ROOM: Final = "WaitingForRoom"
 """The gang was promised nodes where others are leaving."""
 EVICTED: Final = "EvictedByScheduler"

@@ -11,8 +11,8 @@ from typing import Final
 from spinney.api.core import Pod
 from spinney.cluster.pods import PodKey, PodRecord
 from spinney.cluster.state import PodChange
-from spinney.cluster.statuses import ACTIVE_ALLOCATED, ALIVE
-from spinney.coscheduling.groups.group import BOUND, Group, GroupOrder, terms_of
+from spinney.cluster.statuses import ACTIVE_ALLOCATED, ALIVE, PLACED
+from spinney.coscheduling.groups.group import Group, GroupOrder, terms_of
 from spinney.gangs import composites
 from spinney.gangs.definitions import GangDefinitions
 from spinney.gangs.sources import coscheduling, native
@@ -235,4 +235,4 @@ def membership(record: PodRecord) -> GangKey | None:
 def _is_news(change: PodChange) -> bool:
     """Tell whether a pod was bound that did not have a node from us."""
     new, old = change.new, change.old
-    return new is not None and new.status in BOUND and (old is None or old.status not in ACTIVE_ALLOCATED)
+    return new is not None and new.status in PLACED and (old is None or old.status not in ACTIVE_ALLOCATED)

@@ -8,19 +8,16 @@ from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Final
 
 from spinney.api import coscheduling, workload_v1beta1
 from spinney.api.core import Pod
 from spinney.api.quantity import RawQuantity
 from spinney.cluster.pods import PodKey, PodRecord
-from spinney.cluster.statuses import ACTIVE_ALLOCATED, ALIVE, PodStatus
+from spinney.cluster.statuses import ACTIVE_ALLOCATED, ALIVE, PLACED, PodStatus
 from spinney.coscheduling.groups.needs import Scope, choices, scopes_in, shortfall
 from spinney.gangs.sources import native
 from spinney.gangs.tree import DEFAULT_POD_SET, Gang, GangKey, Member, PodSet, satisfied
 from spinney.kube.keys import Key
-
-BOUND: Final = frozenset({PodStatus.BOUND, PodStatus.RUNNING})
 
 
 @dataclass(frozen=True, slots=True)
@@ -278,7 +275,7 @@ class Group:
         if self.members.pop(record.key, None) is None:
             return
         self._count(record, self._part_of.pop(record.key), -1)
-        self.bound -= record.status in BOUND
+        self.bound -= record.status in PLACED
         self.gated -= record.status is PodStatus.GATED
         if record.status is PodStatus.PENDING:
             self._last_priority = self.priority
@@ -291,12 +288,12 @@ class Group:
         """Count a pod as it is, in one part of the group."""
         if record.status not in ALIVE:
             return
-        if not self.assigned and record.status in ACTIVE_ALLOCATED - BOUND:
+        if not self.assigned and record.status in ACTIVE_ALLOCATED - PLACED:
             self._started = False  # the first member that is given a node
         self.members[record.key] = record
         self._part_of[record.key] = part
         self._count(record, part, 1)
-        self.bound += record.status in BOUND
+        self.bound += record.status in PLACED
         self.gated += record.status is PodStatus.GATED
         if record.status is PodStatus.PENDING:
             self._priorities[record.pod.spec.priority or 0] += 1

@@ -10,7 +10,7 @@ from functools import cached_property
 from itertools import islice
 from typing import TYPE_CHECKING, Final
 
-from spinney.binding.repair import bound_at
+from spinney.binding.repair import started_at
 from spinney.cluster.classes import RequestClass
 from spinney.cluster.statuses import ACTIVE_ALLOCATED, ACTIVE_USED, ALIVE, PodStatus
 from spinney.gangs.book import GangMembers
@@ -35,7 +35,7 @@ class PodGroupInfo:
     def __init__(self, members: GangMembers, session: "Session") -> None:
         self.members = members
         self.gang: Gang = members.gang
-        self._last_start: datetime | None = members.gang.last_start
+        self._last_start: datetime | None = None
         self._session = session
         self._counts: dict[tuple[str, PodStatus], int] | None = None
         self._active: dict[str, int] | None = None
@@ -91,9 +91,7 @@ class PodGroupInfo:
     def last_start(self) -> datetime | None:
         """Return when the job got its first pods: as its object says, else when the oldest of them was bound."""
         if self._last_start is None:
-            placed = (record for _, record in self.members.pods.values() if record.status in ACTIVE_ALLOCATED)
-            moments = [moment for record in placed if (moment := bound_at(record.pod)) is not None]
-            self._last_start = min(moments, default=None)
+            self._last_start = started_at(self.members)
         return self._last_start
 
     @last_start.setter

@@ -13,7 +13,7 @@ from spinney.cluster.dra.book import ClaimKey
 from spinney.cluster.pods import PodKey
 from spinney.explain.reasons import Explanation
 from spinney.explain.rendering import condition_message, event_message
-from spinney.gangs.checkpoints import EvictionRequest
+from spinney.gangs.checkpoints import Asked, Withdrawn
 from spinney.gangs.tree import GangKey
 from spinney.reporting.pods import (
     INADMISSIBLE,
@@ -83,22 +83,6 @@ class Pipeline(msgspec.Struct, frozen=True, gc=False):
     pod: PodKey
     node: str
     gang: GangKey
-
-
-class Asked(msgspec.Struct, frozen=True, gc=False):
-    """A pod, and what it is asked or was asked."""
-
-    pod: PodKey
-    uid: str
-    gang: GangKey
-    request: EvictionRequest
-
-
-class Withdrawn(msgspec.Struct, frozen=True, gc=False):
-    """A pod that need not go after all, and why."""
-
-    asked: Asked
-    why: str
 
 
 @dataclass(frozen=True, slots=True)

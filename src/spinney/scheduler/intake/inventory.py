@@ -23,6 +23,7 @@ from spinney.cluster.state import PodChange
 from spinney.cluster.table import Mask, NodeTable
 from spinney.gangs.book import GangBook, GangSnapshot
 from spinney.gangs.checkpoints import EvictionRequest
+from spinney.gangs.eviction_requests import EvictionRequests
 from spinney.gangs.intake import ClusterIntake
 from spinney.gangs.membership import membership, membership_once_grouped
 from spinney.gangs.tree import Gang, GangKey
@@ -34,7 +35,6 @@ from spinney.scheduler.fairshare.foreign import ForeignUse
 from spinney.scheduler.fairshare.sources import queues_from_objects
 from spinney.scheduler.fairshare.totals import cluster_total
 from spinney.scheduler.framework.snapshot import Snapshot
-from spinney.scheduler.intake.eviction_requests import EvictionRequests
 from spinney.scheduler.topology.domains import DomainTrees
 from spinney.scheduler.topology.levels import Topology, topology_of
 from spinney.scheduler.topology.resolving import Topologies, TopologyKey

@@ -65,15 +65,6 @@ class CycleMetrics:
         )
         self._causes = LabelValues(MOST_CAUSES, other="Other")
         self.gangs = GangMetrics(registry)
-        self.checkpoints = Counter(
-            "spinney_checkpoint_requests",
-            "Gangs that were asked to checkpoint before they are evicted, by what became of it (asked, ready, "
-            "timed_out, withdrawn).",
-            ["outcome"],
-            registry=registry,
-        )
-        for outcome in ("asked", "ready", "timed_out", "withdrawn"):
-            self.checkpoints.labels(outcome)
         self.lost_gpu_seconds = Counter(
             "spinney_lost_gpu_seconds",
             "Work that evicted pods lost: GPUs times the time since they were bound, or since the last checkpoint of "

@@ -14,6 +14,7 @@ from typing import Any, Protocol
 import structlog
 
 from spinney.api.core import Pod
+from spinney.binding.asking import Asking
 from spinney.binding.binder import Binder
 from spinney.binding.evicting import Disruption, Evictor, Victim
 from spinney.binding.placement import BindFailure, ChosenDevice, ClaimAllocation, GangPlacement, Placement
@@ -36,12 +37,12 @@ from spinney.reporting.pods import (
 from spinney.reporting.verdicts import WAITING_FOR_ROOM
 from spinney.scheduler.framework.results import NOT_READY, Bind, CycleResult, Eviction, Pipeline, Unschedulable
 from spinney.scheduler.intake.inventory import Inventory
-from spinney.scheduler.process.asking import Asking
 from spinney.scheduler.process.commit import Moment, assume_gang, by_gang, changes_since, forget
 from spinney.scheduler.process.cycle_metrics import CycleMetrics
 from spinney.scheduler.process.gang_references import gang_reference
 from spinney.scheduler.process.gang_releaser import GangReleaser
 from spinney.scheduler.process.kept_places import KeptPlaces
+from spinney.scheduler.process.losses import Losses
 from spinney.scheduler.process.node_requests import NodeRequests
 from spinney.scheduler.process.verdicts import Verdicts
 from spinney.scheduler.process.virtual_gangs import VirtualGangs
@@ -121,6 +122,7 @@ class ClusterEffects:
         self._virtual = virtual
         self._node_requests = node_requests
         self._metrics = metrics
+        self._losses = Losses(inventory, metrics, client.runtime.clock)
         self._wake = wake
         self._under_way: set[asyncio.Task[None]] = set()
         self._refusals: dict[Key, int] = {}
@@ -301,10 +303,10 @@ class ClusterEffects:
             self._leaving.difference_update(victim.uid for victim in disruption.victims)
 
     async def _evict(self, disruption: Disruption, evictions: Mapping[Key, Eviction]) -> None:
-        losses = self._asking.reckon(evictions[victim.pod] for victim in disruption.victims)
+        losses = self._losses.reckon(evictions[victim.pod] for victim in disruption.victims)
         gone = await self._evictor.evict(disruption)
         now = self._client.runtime.clock.now()
-        self._asking.count(losses[victim.pod] for victim in gone if victim.pod in losses)
+        self._losses.count(losses[victim.pod] for victim in gone if victim.pod in losses)
         for victim in gone:
             eviction = evictions[victim.pod]
             gang = eviction.gang

@@ -19,6 +19,7 @@ import structlog
 from spinney.api import kai
 from spinney.api.core import NODE, PERSISTENT_VOLUME_CLAIM, POD, Node, Pod
 from spinney.api.resource import Resource
+from spinney.binding.asking import Asking
 from spinney.binding.binder import Binder
 from spinney.binding.device_claims import DeviceClaims
 from spinney.binding.evicting import Evictor
@@ -48,7 +49,6 @@ from spinney.scheduler.intake.inventory import Inventory
 from spinney.scheduler.intake.sources import OPTIONAL_KINDS, available
 from spinney.scheduler.plugins import default_registry
 from spinney.scheduler.process.abandoned_claims import give_back_claims
-from spinney.scheduler.process.asking import Asking
 from spinney.scheduler.process.commit import Moment, whole_gangs
 from spinney.scheduler.process.cycle_log import CycleLog
 from spinney.scheduler.process.cycle_metrics import CycleMetrics
@@ -164,7 +164,7 @@ class SchedulerProcess:
             verdicts=verdicts,
             pod_gangs=pod_gangs,
             kai_groups=kai_groups,
-            asking=Asking(client, events, self.inventory, self._metrics, wake=self._woken.set),
+            asking=Asking(client, events, self.inventory.requests, self._metrics.gangs, wake=self._woken.set),
             kept_places=KeptPlaces(self.inventory, pod_status),
             releaser=self._releaser,
             virtual=virtual or NoVirtualGangs(),

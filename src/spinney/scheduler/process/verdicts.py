@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping
 from spinney.api.labels import EVICTION_REQUEST
 from spinney.cluster.pods import PodRecord
 from spinney.cluster.state import PodChange
-from spinney.cluster.statuses import PodStatus
+from spinney.cluster.statuses import PLACED, PodStatus
 from spinney.gangs.book import GangMembers
 from spinney.gangs.membership import membership
 from spinney.gangs.tree import GangKey
@@ -14,8 +14,6 @@ from spinney.reporting.verdicts import GangVerdict, Standing, verdict
 from spinney.scheduler.framework.results import Unschedulable
 from spinney.scheduler.intake.inventory import Inventory
 from spinney.scheduler.topology.scoring import is_constrained, placement_score
-
-_PLACED = frozenset({PodStatus.BOUND, PodStatus.RUNNING})
 
 
 class Verdicts:
@@ -62,7 +60,7 @@ class Verdicts:
         table = self._inventory.cluster.table
         nodes: dict[str, list[Mapping[str, str]]] = {}
         for pod_set, record in members.pods.values():
-            row = table.find(record.node) if record.status in _PLACED else None
+            row = table.find(record.node) if record.status in PLACED else None
             if row is not None:
                 nodes.setdefault(pod_set, []).append(table.labels.of_row(row))
         return placement_score(members.gang.root, lambda pod_set: nodes.get(pod_set, ()), self._inventory.topologies)

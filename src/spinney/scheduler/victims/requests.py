@@ -11,18 +11,16 @@ All that is remembered is on the pods themselves: a scheduler that starts in bet
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
-from typing import Final
+from datetime import timedelta
 
-from spinney.binding.repair import PLACED
 from spinney.cluster.resources import padded
 from spinney.cluster.statuses import ACTIVE_ALLOCATED, PodStatus
 from spinney.cluster.table import Holding
-from spinney.gangs.checkpoints import EvictionRequest, grace_of, is_ready, request
-from spinney.gangs.tree import GangKey, PodSet, satisfied
+from spinney.gangs.checkpoints import Asked, EvictionRequest, Withdrawn, end_of, grace_within, may_go, request
+from spinney.gangs.tree import GangKey
 from spinney.scheduler.evaluation.turns import ALLOCATE
 from spinney.scheduler.framework.jobs import PodGroupInfo
-from spinney.scheduler.framework.results import Asked, Eviction, Withdrawn
+from spinney.scheduler.framework.results import Eviction
 from spinney.scheduler.framework.session import Session
 from spinney.scheduler.framework.tasks import NOWHERE, PodInfo
 
@@ -37,9 +35,6 @@ class Settlement:
     """To be asked."""
     withdrawn: Sequence[Withdrawn] = ()
 
-
-_SKEW: Final = timedelta(minutes=1)
-"""How far the clocks of two schedulers may differ."""
 
 Requests = Sequence[tuple[PodInfo, EvictionRequest]]
 """Tasks and what they were asked."""
@@ -120,10 +115,8 @@ def _chosen(session: Session, standing: Mapping[GangKey, Requests]) -> tuple[lis
     The victims of one job go together, so one gang that is given time gives it to all of them.
     """
     most = timedelta(seconds=session.config.max_checkpoint_grace_seconds)
-    graces: dict[GangKey, timedelta] = {}
-    for gang in {eviction.gang for eviction in session.evictions}:
-        grace = grace_of(session.job(gang).members)
-        graces[gang] = max(timedelta(0), min(grace, most)) if grace is not None else timedelta(0)
+    gangs = {eviction.gang for eviction in session.evictions}
+    graces = {gang: grace_within(session.job(gang).members, most) for gang in gangs}
     asking = {each.beneficiary for each in session.evictions if graces[each.gang]} | standing.keys()
     going, asked = [], []
     for each in session.evictions:
@@ -183,27 +176,12 @@ def _is_used(session: Session, job: PodGroupInfo, row: int, leaving: Sequence[Po
 
 
 def _may_go(session: Session, task: PodInfo, found: EvictionRequest) -> bool:
-    """Tell whether a pod has had its time, its gang says that it is ready, or is broken and has nothing to save."""
-    end = _end(session, found)
-    if not found.waits or session.now >= end or is_ready(task.job.members, found):
+    """Tell whether a pod need not be waited for any more; says when its time ends."""
+    most = timedelta(seconds=session.config.max_checkpoint_grace_seconds)
+    if may_go(task.job.members, found, now=session.now, most=most):
         return True
-    if not satisfied(task.job.root, lambda pod_set: _placed(task.job, pod_set)):
-        return True
-    session.wake_at(end)
+    session.wake_at(end_of(found, now=session.now, most=most))
     return False
-
-
-def _end(session: Session, found: EvictionRequest) -> datetime:
-    """Return when a request ends: no later than the longest grace allows, whoever has written it."""
-    if found.asked > session.now + _SKEW:
-        return session.now  # nobody has asked yet
-    return min(found.by, found.asked + timedelta(seconds=session.config.max_checkpoint_grace_seconds))
-
-
-def _placed(job: PodGroupInfo, pod_set: PodSet) -> int:
-    """Return how many pods of a set are on nodes, whatever they were asked."""
-    counts = job.members.counts
-    return sum(counts.get((pod_set.name, status), 0) for status in PLACED)
 
 
 def _asked(task: PodInfo, found: EvictionRequest) -> Asked:

@@ -14,7 +14,8 @@ from spinney.api.podgang import DISRUPTION_TARGET, PodGang
 from spinney.cluster.pods import PodRecord
 from spinney.cluster.statuses import PodStatus
 from spinney.explain.amounts import counted
-from spinney.reporting.verdicts import REQUESTED, WAITING_FOR_ROOM
+from spinney.gangs.checkpoints import REQUESTED
+from spinney.reporting.verdicts import WAITING_FOR_ROOM
 
 EVICTIONS: Final = ("Evict", "Preempted", "GangReleased")
 """Reasons of events about pods that had to go: ours and KAI's, kube-scheduler's, and of gangs below their minimum."""
