@@ -49,6 +49,8 @@ class EvictionRequest(msgspec.Struct, frozen=True, kw_only=True, rename="camel",
     action: str = ""
     moves_to: str = ""
     """The node that is kept for the pod's successor, if it is moved."""
+    scheduler: str = ""
+    """The scheduler name of the gang that waits, where its scheduler is the coscheduler; whoever serves it decides."""
 
     @property
     def waits(self) -> bool:
@@ -73,12 +75,25 @@ class Withdrawn(msgspec.Struct, frozen=True, gc=False):
 
 
 def request(
-    beneficiary: GangKey, *, now: datetime, grace: timedelta, message: str, action: str, moves_to: str
+    beneficiary: GangKey,
+    *,
+    now: datetime,
+    grace: timedelta,
+    message: str,
+    action: str,
+    moves_to: str = "",
+    scheduler: str = "",
 ) -> EvictionRequest:
     """Return a request that ends ``grace`` from now; whole seconds, because that is what survives being stored."""
     asked = to_seconds(now)
     return EvictionRequest(
-        beneficiary=beneficiary, asked=asked, by=asked + grace, message=message, action=action, moves_to=moves_to
+        beneficiary=beneficiary,
+        asked=asked,
+        by=asked + grace,
+        message=message,
+        action=action,
+        moves_to=moves_to,
+        scheduler=scheduler,
     )
 
 

@@ -1,6 +1,6 @@
 """Which pods were asked to go: as their annotations say, or as is being written right now."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from spinney.cluster.pods import PodKey, PodRecord
 from spinney.gangs.checkpoints import EvictionRequest, request_of
@@ -10,10 +10,11 @@ class EvictionRequests:
     """What pods were asked, by pod. Mutable; one writer.
 
     What is being written counts from when it was decided, until the watch shows it: no later cycle may decide
-    differently in between.
+    differently in between. Only requests of the scheduler at hand count, as ``ours`` tells.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, ours: Callable[[EvictionRequest], bool] = lambda asked: True) -> None:
+        self._ours = ours
         self._said: dict[PodKey, EvictionRequest] = {}
         self._assumed: dict[PodKey, tuple[str, EvictionRequest | None]] = {}
 
@@ -23,7 +24,7 @@ class EvictionRequests:
     def pod_changed(self, key: PodKey, new: PodRecord | None) -> None:
         """Take in what a pod says by now."""
         said = request_of(new.annotations) if new is not None else None
-        if said is None:
+        if said is None or not self._ours(said):
             self._said.pop(key, None)
         else:
             self._said[key] = said
@@ -38,6 +39,10 @@ class EvictionRequests:
     def forget(self, key: PodKey) -> None:
         """Go by what the pod says: a write came to nothing."""
         self._assumed.pop(key, None)
+
+    def of(self, key: PodKey) -> EvictionRequest | None:
+        """Return what a pod was asked, if it was."""
+        return self._assumed[key][1] if key in self._assumed else self._said.get(key)
 
     def all(self) -> Mapping[PodKey, EvictionRequest]:
         """Return what every pod was asked that was asked anything."""

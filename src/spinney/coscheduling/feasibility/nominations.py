@@ -60,6 +60,10 @@ class Nominations:
         priority, own = record.pod.spec.priority or 0, Key(*record.key)
         return [each for key, each in self._of.items() if key != own and each.priority >= priority]
 
+    def all(self) -> list[PodRecord]:
+        """Return the pods that were promised a node."""
+        return [each.record for each in self._of.values()]
+
     def on_node(self, node: str) -> list[Nomination]:
         """Return the nominations of one node."""
         return [each for each in self._of.values() if each.node == node]

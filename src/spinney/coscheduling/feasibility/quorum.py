@@ -142,7 +142,7 @@ class QuorumSearch:
         """Place members one after the other in the domains chosen for them; ``None`` if one finds no place."""
         ranking, group = self._ranking, self._group
         group.domains = dict(plan.domains)  # where the filters look
-        search = VictimSearch(ranking, trial, self._services.budgets, self._services.groups)
+        search = VictimSearch(ranking, trial, self._services)
         places, victims = list(plan.places), list(plan.victims)
         for record in members:
             self._left -= 1

@@ -3,7 +3,8 @@
 On a node all pods of lower priority are taken away; if the pod then fits, they are given back one by one, those first
 whose loss would break a disruption budget and then the most important, as long as the pod still fits. What could not
 be given back are the victims. A group among them goes down to its minimum or goes whole, wherever its pods are: what
-would be left of it below that could do nothing but hold its nodes. One that is only disrupted as a whole always does.
+would be left of it below that could do nothing but hold its nodes. One that is only disrupted as a whole always does;
+one within the minimum runtime it asks for only loses what it can do without.
 Nodes are compared as kube-scheduler does: fewest broken budgets, least important top victim, smallest sum of
 priorities, fewest victims, the top victim that started last; then by name.
 
@@ -18,18 +19,18 @@ from typing import Final, Protocol
 
 import numpy as np
 
-from spinney.cluster.budgets import Budgets
 from spinney.cluster.filters import FilterResult
 from spinney.cluster.ledger import fits_on
 from spinney.cluster.pods import PodKey, PodRecord
 from spinney.cluster.state import holding_of
 from spinney.cluster.statuses import ACTIVE_ALLOCATED
 from spinney.cluster.table import Mask
+from spinney.coscheduling.feasibility.own_runtimes import OwnRuntimes
 from spinney.coscheduling.feasibility.ranking import NodeRanking
 from spinney.coscheduling.feasibility.rows import TableRows
 from spinney.coscheduling.feasibility.trial import Trial
 from spinney.coscheduling.framework import CycleState
-from spinney.coscheduling.groups.book import Groups
+from spinney.coscheduling.framework.handle import Services
 from spinney.gangs.tree import satisfied
 
 ROOM: Final = "NodeResourcesFit"
@@ -66,11 +67,12 @@ class Sacrifice:
 class VictimSearch:
     """Looks for the cheapest sacrifice on a trial, which it leaves as it was."""
 
-    def __init__(self, ranking: NodeRanking, trial: Trial, budgets: Budgets, groups: Groups) -> None:
+    def __init__(self, ranking: NodeRanking, trial: Trial, services: Services) -> None:
         self._ranking = ranking
         self._trial = trial
-        self._budgets = budgets
-        self._groups = groups
+        self._budgets = services.budgets
+        self._groups = services.groups
+        self._runtimes = OwnRuntimes(services)
 
     def cheapest(
         self, state: CycleState, record: PodRecord, priority: int, found: FilterResult, within: Mask | None = None
@@ -100,6 +102,7 @@ class VictimSearch:
         lower = [each for each in self._trial.pods_on(row).values() if priority_of(each) < priority]
         own = self._groups.of(newcomer.key)  # a group is not served by the loss of its own members
         lower = sorted((each for each in lower if own is None or self._groups.of(each.key) is not own), key=importance)
+        lower = self._disturbable(lower)
         while lower:
             victims = self._fewest(place, lower)
             if victims is None:
@@ -111,6 +114,14 @@ class VictimSearch:
             # A group that cannot go whole, for some of it is more important, gives nothing.
             lower = [each for each in lower if id(self._groups.of(each.key)) not in spared]
         return None
+
+    def _disturbable(self, lower: list[PodRecord]) -> list[PodRecord]:
+        """Leave out the pods of gangs that have not run as long as they ask for, but those they can do without."""
+        given: set[PodKey] = set()
+        for each in reversed(lower):  # the least important first
+            if not self._runtimes.protects(each) or self._is_spare(each, given):
+                given.add(each.key)
+        return [each for each in lower if each.key in given]
 
     def _fewest(self, place: "_Place", lower: list[PodRecord]) -> list[PodRecord] | None:
         """Return those of ``lower`` that must go, as few and unimportant as can be; ``None`` if all are not enough."""
@@ -167,6 +178,10 @@ class VictimSearch:
             if key not in gone and each.status in ACTIVE_ALLOCATED and self._is_there(each)
         )
         return group.terms.disrupted_whole or not satisfied(group.gang.root, lambda part: left[part.name])
+
+    def _is_spare(self, record: PodRecord, gone: set[PodKey]) -> bool:
+        """Tell whether a group can do without a member when others are ``gone`` already."""
+        return self._groups.of(record.key) is not None and not self._breaks(record, gone | {record.key})
 
     def _is_there(self, record: PodRecord) -> bool:
         row = self._trial.view.table.find(record.node) if record.node else None

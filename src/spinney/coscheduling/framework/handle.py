@@ -2,11 +2,13 @@
 
 from collections.abc import Callable, Coroutine, Iterable, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from spinney.cluster.dra.book import ClaimBook
 from spinney.cluster.pods import PodKey, PodRecord
 from spinney.cluster.state import ClusterState
+from spinney.gangs.eviction_requests import EvictionRequests
 from spinney.kube.keys import Key
 from spinney.runtime import Runtime
 
@@ -53,7 +55,13 @@ class Services:
     background: Callable[[Coroutine[Any, Any, None]], None]
     """Run something to its end beside the scheduling cycles; the process waits for it when it stops."""
     leaving: dict[PodKey, None] = field(default_factory=dict)
-    """Victims that were asked to go and are still there. Mutable; written by whoever carries preemption out."""
+    """Victims that are being deleted and are still there. Mutable; written by whoever carries preemption out."""
+    requests: EvictionRequests = field(default_factory=EvictionRequests)
+    """Victims that were asked to checkpoint and go."""
+    longest_min_runtime: timedelta = timedelta(0)
+    """Gangs that ask to run so long before they are disturbed are left alone for no longer than this."""
+    try_again_at: Callable[[datetime], None] = lambda moment: None
+    """Have pods that wait tried again at a moment, whatever happens before."""
 
 
 class Handle:

@@ -6,17 +6,20 @@ group's progress costs nothing when it is asked for.
 """
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import Final
 
 from spinney.api.core import Pod
 from spinney.cluster.pods import PodKey, PodRecord
 from spinney.cluster.state import PodChange
-from spinney.cluster.statuses import ACTIVE_ALLOCATED, ALIVE, PLACED
+from spinney.cluster.statuses import ACTIVE_ALLOCATED, ALIVE, PLACED, PodStatus
 from spinney.coscheduling.groups.group import Group, GroupOrder, terms_of
 from spinney.gangs import composites
+from spinney.gangs.book import GangMembers
 from spinney.gangs.definitions import GangDefinitions
-from spinney.gangs.sources import coscheduling, native
-from spinney.gangs.tree import DEFAULT_POD_SET, Gang, GangKey
+from spinney.gangs.membership import membership as any_membership
+from spinney.gangs.sources import bare, coscheduling, native
+from spinney.gangs.tree import DEFAULT_POD_SET, Gang, GangKey, PodSet, single
 from spinney.kube.keys import Key
 
 SOURCES: Final = frozenset({native.SOURCE, native.WORKLOAD_SOURCE, composites.SOURCE, coscheduling.SOURCE})
@@ -61,6 +64,17 @@ class Groups:
     def get(self, key: GangKey) -> Group | None:
         """Return one group, or the one it is part of."""
         return self._groups.get(self._definitions.home(key))
+
+    def gang_members(self, record: PodRecord) -> GangMembers:
+        """Return the gang of a pod. One that belongs to no group here stands for itself, as its gang declares."""
+        group = self.of(record.key)
+        if group is not None and group.gang is not None:
+            return group.gang_members(group.gang)
+        definitions = self._definitions
+        gang = definitions.gang(any_membership(record)[0]) or bare.gang(record, definitions.context)
+        gang = replace(gang, root=single(PodSet(DEFAULT_POD_SET)))
+        pods, counts = {record.key: (DEFAULT_POD_SET, record)}, {(DEFAULT_POD_SET, record.status): 1}
+        return GangMembers(gang, pods, int(record.status is PodStatus.PENDING), counts)
 
     def holding(self) -> list[Group]:
         """Return the groups that hold nodes without being satisfied, and could go on: not those backing off."""

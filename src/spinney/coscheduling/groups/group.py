@@ -15,6 +15,7 @@ from spinney.api.quantity import RawQuantity
 from spinney.cluster.pods import PodKey, PodRecord
 from spinney.cluster.statuses import ACTIVE_ALLOCATED, ALIVE, PLACED, PodStatus
 from spinney.coscheduling.groups.needs import Scope, choices, scopes_in, shortfall
+from spinney.gangs.book import GangMembers
 from spinney.gangs.sources import native
 from spinney.gangs.tree import DEFAULT_POD_SET, Gang, GangKey, Member, PodSet, satisfied
 from spinney.kube.keys import Key
@@ -207,6 +208,13 @@ class Group:
         if self.gang is None or not satisfied(self.gang.root, lambda part: self._placed(part) + hopeful[part.name]):
             return []
         return others
+
+    def gang_members(self, gang: Gang) -> GangMembers:
+        """Return ``gang``, which is the group's own, with its members: what everybody else knows a gang as."""
+        counts = Counter((self._part_of[key], record.status) for key, record in self.members.items())
+        pods = {key: (self._part_of[key], record) for key, record in self.members.items()}
+        pending = sum(record.status is PodStatus.PENDING for record in self.members.values())
+        return GangMembers(gang, pods, pending, counts)
 
     def part_of(self, pod: PodKey | Key) -> str:
         """Return the pod set a member belongs to."""

@@ -32,8 +32,8 @@ class WaitingPod:
         self.state = state
         self._pending = dict(timeouts)
         self._settled: Settled | None = settled
-        plugin, seconds = min(timeouts.items(), key=lambda item: (item[1], item[0]))
-        self._timer = asyncio.get_running_loop().call_later(seconds, self._time_out, plugin, seconds)
+        self._plugin, self._seconds = min(timeouts.items(), key=lambda item: (item[1], item[0]))
+        self._timer = asyncio.get_running_loop().call_later(self._seconds, self._time_out)
 
     @property
     def key(self) -> Key:
@@ -50,15 +50,21 @@ class WaitingPod:
         """Send the pod back; later answers do not count."""
         self._settle(Status(Code.UNSCHEDULABLE, (reason,), plugin))
 
+    def extend(self, seconds: float) -> None:
+        """Have the time run out so much later."""
+        when, self._seconds = self._timer.when() + seconds, self._seconds + seconds
+        self._timer.cancel()
+        self._timer = asyncio.get_running_loop().call_at(when, self._time_out)
+
     def abandon(self) -> None:
         """Stop waiting without a verdict: the scheduler ends, and nobody is to hear of it."""
         self._timer.cancel()
         self._settled = None
 
-    def _time_out(self, plugin: str, seconds: float) -> None:
-        reason = f"waited {seconds:g}s for permission to bind and did not get it"
+    def _time_out(self) -> None:
+        reason = f"waited {self._seconds:g}s for permission to bind and did not get it"
         self.state.write(TIMED_OUT, reason)
-        self.reject(plugin, reason)
+        self.reject(self._plugin, reason)
 
     def _settle(self, status: Status) -> None:
         settled, self._settled = self._settled, None

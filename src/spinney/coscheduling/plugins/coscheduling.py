@@ -53,7 +53,7 @@ from spinney.coscheduling.groups.wording import nodes_counted
 from spinney.coscheduling.plugins.arguments import read
 from spinney.coscheduling.plugins.default_preemption import FILTERED
 from spinney.coscheduling.plugins.group_preemption import NO_VICTIMS
-from spinney.coscheduling.plugins.in_flight import preempting
+from spinney.coscheduling.plugins.in_flight import asked_until, preempting, why_kept
 from spinney.explain.amounts import amount
 from spinney.kube.keys import Key, key_of
 from spinney.reporting.pods import INADMISSIBLE, WAITING_FOR_PODS, WAITING_FOR_TURN
@@ -243,7 +243,8 @@ class Coscheduling(QueueSort, PreEnqueue, PreFilter, Filter, PostFilter, Reserve
         if group is None or group.satisfied:
             return PostFilterResult(Status.unschedulable())
         if preempting(self._services, group):
-            return PostFilterResult(Status.unschedulable("victims are still terminating"), keep=True)
+            why = why_kept(self._services, group.members.values(), otherwise="victims are still terminating")
+            return PostFilterResult(Status.unschedulable(why), keep=True)
         others = group.others_than(self._record(pod), self._handle.ranking.kind)
         if others:
             self._services.activate(Key(*record.key) for record in others)
@@ -324,6 +325,9 @@ class Coscheduling(QueueSort, PreEnqueue, PreFilter, Filter, PostFilter, Reserve
         if first:
             self._services.activate(Key(*record.key) for record in group.pending())
         timeout = group.terms.timeout or self.arguments.permit_waiting_time_seconds
+        asked = asked_until(self._services, group.members.values())
+        if asked is not None:
+            timeout += max((asked - self._services.runtime.clock.now()).total_seconds(), 0.0)
         return Status(Code.WAIT, (f"waiting for {group.missing} more pods of pod group {group.name}",)), timeout
 
     def _release(self, group: Group, last: Mapping[Key, CycleState] = {}) -> None:

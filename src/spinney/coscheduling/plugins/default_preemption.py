@@ -16,7 +16,7 @@ from spinney.coscheduling.framework.handle import Handle
 from spinney.coscheduling.framework.points import CycleState, PostFilter, PostFilterResult, StateKey
 from spinney.coscheduling.framework.status import Status
 from spinney.coscheduling.plugins.arguments import NoArguments, read
-from spinney.coscheduling.plugins.in_flight import awaits_victims
+from spinney.coscheduling.plugins.in_flight import awaits_victims, why_kept
 from spinney.gangs.declarations import NEVER
 from spinney.kube.keys import key_of
 
@@ -45,9 +45,10 @@ class DefaultPreemption(PostFilter):
         if pod.spec.preemption_policy == NEVER:
             return _none("not eligible due to preemptionPolicy=Never.")
         if awaits_victims(services, record):
-            return _none("not eligible due to a terminating pod on the nominated node.", keep=True)
+            why = "not eligible due to a terminating pod on the nominated node."
+            return _none(why_kept(services, [record], otherwise=why), keep=True)
         trial = Trial(services.cluster, services.claims, services.nominations.binding_on(record))
-        search = VictimSearch(self._handle.ranking, trial, services.budgets, services.groups)
+        search = VictimSearch(self._handle.ranking, trial, services)
         with trial.asked(state):
             sacrifice = search.cheapest(state, record, priority_of(record), found)
         if sacrifice is None:

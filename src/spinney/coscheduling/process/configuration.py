@@ -20,7 +20,7 @@ defaults. Decoding is strict: an unknown field is an error that names it and the
 from collections.abc import Mapping, Sequence
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Any, Final
+from typing import Annotated, Any, Final
 
 import msgspec
 import yaml
@@ -95,6 +95,10 @@ class CoschedulerConfiguration(msgspec.Struct, frozen=True, kw_only=True, forbid
     """The longest a pod rests."""
     burst_milliseconds: float = 10.0
     """How long scheduling cycles may run before watches and binds get their turn."""
+    max_checkpoint_grace_seconds: Annotated[float, msgspec.Meta(ge=0)] = 600.0
+    """The longest that a victim is given to checkpoint before it is evicted; 0: nobody is asked."""
+    max_own_min_runtime_seconds: Annotated[float, msgspec.Meta(ge=0)] = 3600.0
+    """The longest minimum runtime that a gang may ask for itself; 0: none."""
 
     @property
     def scheduler_names(self) -> tuple[str, ...]:

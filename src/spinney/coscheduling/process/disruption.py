@@ -1,10 +1,13 @@
 """Taking victims away: they are told why, then deleted with their grace period.
 
-A victim that only waits at Permit loses its node at once; there is nothing to delete.
+The victims of one pod or group are known together at the end of its scheduling cycle. If one of them declares that it
+checkpoints they are asked first (``ask``), and go later. A victim that only waits at Permit loses its node at once;
+there is nothing to delete.
 """
 
 import asyncio
-from collections.abc import Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Sequence
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 import structlog
@@ -26,6 +29,14 @@ DISRUPTION_TARGET: Final = "DisruptionTarget"
 PREEMPTED: Final = "PreemptionByScheduler"
 
 
+@dataclass(frozen=True, slots=True)
+class _Victims:
+    """Who goes for one pod or group, and from which node."""
+
+    beneficiary: PodRecord
+    leaving: dict[PodKey, tuple[PodRecord, str]] = field(default_factory=dict)
+
+
 class Disruption:
     """Carries out preemption in the background. Mutable: it knows what is under way."""
 
@@ -36,12 +47,15 @@ class Disruption:
         waiting: WaitingPods,
         leaving: dict[PodKey, None],
         *,
+        ask: Callable[[Sequence[PodRecord], PodRecord], bool],
         parallel: int = 16,
     ) -> None:
         self._client = client
         self._events = events
         self._waiting = waiting
         self._leaving = leaving
+        self._ask = ask
+        self._chosen: dict[PodKey, _Victims] = {}
         self._slots = asyncio.Semaphore(parallel)
         self._tasks: set[asyncio.Task[None]] = set()
 
@@ -55,7 +69,26 @@ class Disruption:
                 waiting.reject("DefaultPreemption", f"preempted by {beneficiary.key} of higher priority")
             elif victim.status is not PodStatus.RELEASING:
                 self._leaving[victim.key] = None
-                self.in_background(self._delete(victim, beneficiary, node))
+                if not self._chosen:
+                    asyncio.get_running_loop().call_soon(self.carry_out)
+                chosen = self._chosen.setdefault(beneficiary.key, _Victims(beneficiary))
+                chosen.leaving[victim.key] = victim, node
+
+    def evict(self, victim: PodRecord, beneficiary: PodRecord, node: str) -> None:
+        """Take one victim away now."""
+        self._leaving[victim.key] = None
+        self.in_background(self._delete(victim, beneficiary, node))
+
+    def carry_out(self) -> None:
+        """Ask the victims that were chosen since the last time, or take them away; at the latest between two bursts."""
+        chosen, self._chosen = self._chosen, {}
+        for each in chosen.values():
+            if self._ask([victim for victim, _ in each.leaving.values()], each.beneficiary):
+                for key in each.leaving:
+                    self._leaving.pop(key, None)  # it stays for now
+            else:
+                for victim, node in each.leaving.values():
+                    self.evict(victim, each.beneficiary, node)
 
     def in_background(self, work: Coroutine[Any, Any, None]) -> None:
         """Run something to its end beside the scheduling cycles."""

@@ -6,6 +6,7 @@ binds and the lease get their turn; when nothing is ready, nothing runs.
 
 import asyncio
 from collections.abc import Iterable, Sequence
+from datetime import datetime, timedelta
 from functools import partial
 from typing import Any, Final
 
@@ -25,6 +26,7 @@ from spinney.api.resource_claims import (
 )
 from spinney.api.storage import STORAGE_CLASS, PersistentVolume, PersistentVolumeClaim, StorageClass
 from spinney.api.workload_v1beta1 import COMPOSITE_POD_GROUP, CompositePodGroup
+from spinney.binding.asking import Asking
 from spinney.binding.binder import Binder
 from spinney.binding.device_claims import DeviceClaims
 from spinney.binding.volumes import LateVolumes
@@ -44,6 +46,8 @@ from spinney.coscheduling.framework.status import PluginFailed
 from spinney.coscheduling.groups.book import Groups
 from spinney.coscheduling.groups.group import Group
 from spinney.coscheduling.groups.waiting import WaitingPods
+from spinney.coscheduling.plugins.in_flight import why_kept
+from spinney.coscheduling.process.asked_victims import AskedVictims
 from spinney.coscheduling.process.composing import ComposedProfiles
 from spinney.coscheduling.process.configuration import CoschedulerConfiguration
 from spinney.coscheduling.process.disruption import Disruption
@@ -51,6 +55,7 @@ from spinney.coscheduling.process.group_status import GroupConditions, ScheduleS
 from spinney.coscheduling.process.intake import Intake
 from spinney.coscheduling.process.pod_group_controller import PodGroupController
 from spinney.coscheduling.process.reporting import Reports
+from spinney.gangs.eviction_requests import EvictionRequests
 from spinney.gangs.intake import ClusterIntake
 from spinney.gangs.sources import coscheduling as coscheduling_source
 from spinney.gangs.tree import GangKey
@@ -112,7 +117,7 @@ class CoschedulerProcess:
         self._reports = Reports(self._pod_status, self.cluster)
         waiting = WaitingPods()
         leaving: dict[PodKey, None] = {}
-        self._disruption = Disruption(client, events, waiting, leaving)
+        self._disruption = Disruption(client, events, waiting, leaving, ask=self._ask)
         self.services = Services(
             runtime=self._runtime,
             cluster=self.cluster,
@@ -133,7 +138,11 @@ class CoschedulerProcess:
             refused=self._group_refused,
             background=self._disruption.in_background,
             leaving=leaving,
+            requests=EvictionRequests(lambda asked: asked.scheduler in configuration.scheduler_names),
+            longest_min_runtime=timedelta(seconds=configuration.max_own_min_runtime_seconds),
+            try_again_at=self._try_again_at,
         )
+        self._try_again: datetime | None = None
         self._composed = ComposedProfiles.made(configuration, self.services, registry)
         self.queue = self._composed.queue(
             configuration, self.services, wake=self._woken.set, failed=self._could_not_ask
@@ -144,6 +153,13 @@ class CoschedulerProcess:
             profile.faults.count_slow = lambda *where: self._metrics.slow_answers.labels(*where).inc()
             profile.faults.monotonic = self._runtime.clock.monotonic
         self._metrics.watch(self.queue, lambda: len(waiting))
+        self._asked = AskedVictims(
+            self.services,
+            Asking(client, events, self.services.requests, self._metrics.gangs, wake=self._woken.set),
+            self._metrics.gangs,
+            most=timedelta(seconds=configuration.max_checkpoint_grace_seconds),
+            wake=self._woken.set,
+        )
         self.scheduler = Scheduler(
             self.services,
             self._composed.profiles,
@@ -173,9 +189,10 @@ class CoschedulerProcess:
     async def prepare(self) -> None:
         """Give the manager everything to run; for a process that has other things to run with the same manager."""
         intake = Intake(self.shared, self.services, self.queue, self._composed.rankings, gone=self._pod_status.forget)
-        self.cluster.subscribe(self.groups.pod_changed)
-        for record in self.cluster.pods():
-            self.groups.pod_changed(PodChange(None, record))
+        for listener in (self.groups.pod_changed, self._asked.pod_changed):
+            self.cluster.subscribe(listener)
+            for record in self.cluster.pods():
+                listener(PodChange(None, record))
         self.groups.completed = self._completed
         self.groups.reordered = self._reordered
         self.groups.incomplete = self._watch_held
@@ -219,15 +236,13 @@ class CoschedulerProcess:
         follow(manager.cache(POD, Pod), intake.pod)
 
     async def _schedule_for_ever(self) -> None:
-        clock = self._runtime.clock
         try:
             while True:
                 self._woken.clear()
                 if not await self._rounds.attempt(self._burst_after_burst):
                     continue
-                due = self.scheduler.next_due()
                 try:
-                    async with asyncio.timeout(None if due is None else max(due - clock.monotonic(), _SHORTEST_REST)):
+                    async with asyncio.timeout(self._rest()):
                         await self._woken.wait()
                 except TimeoutError:
                     continue
@@ -247,6 +262,22 @@ class CoschedulerProcess:
         while self.scheduler.burst(seconds, _MOST_PER_BURST):  # noqa: ASYNC110 - nothing is waited for
             await asyncio.sleep(0)
 
+    def _rest(self) -> float | None:
+        """Return for how many seconds there is nothing to do, if nothing happens; ``None`` is for ever."""
+        clock = self._runtime.clock
+        if self._try_again is not None and clock.now() >= self._try_again:
+            self._try_again = None
+            self.queue.flush(0)
+        self._disruption.carry_out()
+        rests = [self._asked.settle(self._evict)]
+        due = self.scheduler.next_due()
+        if due is not None:
+            rests.append(due - clock.monotonic())
+        if self._try_again is not None:
+            rests.append((self._try_again - clock.now()).total_seconds())
+        known = [max(rest, _SHORTEST_REST) for rest in rests if rest is not None]
+        return min(known, default=None)
+
     async def _flush_for_ever(self) -> None:
         while True:
             await self._runtime.clock.sleep(FLUSH_SECONDS / 10)
@@ -259,15 +290,30 @@ class CoschedulerProcess:
 
     def _preempt(self, victims: Sequence[PodRecord], beneficiary: PodRecord, node: str) -> None:
         self._disruption.preempt(victims, beneficiary, node)
-        self._metrics.preempted(len(victims))
         group = self.groups.of(beneficiary.key)
         if group is not None:
             message = f"{len(victims)} pods of lower priority make room on node {node}"
             self._conditions.happened(group, PREEMPTING, message)
         self.scheduler.displace(beneficiary, node)
 
+    def _ask(self, victims: Sequence[PodRecord], beneficiary: PodRecord) -> bool:
+        if self._asked.ask(victims, beneficiary):
+            self._is_kept(beneficiary)
+            return True
+        self._metrics.preempted(len(victims))
+        return False
+
+    def _evict(self, victim: PodRecord, beneficiary: PodRecord) -> None:
+        """Take away a victim that was asked to go, and had its time."""
+        self._disruption.evict(victim, beneficiary, victim.node)
+        self._metrics.preempted(1)
+
+    def _try_again_at(self, moment: datetime) -> None:
+        self._try_again = moment if self._try_again is None else min(moment, self._try_again)
+
     def _nominate(self, record: PodRecord, node: str) -> None:
         if self.scheduler.nominate(record, node):
+            self._woken.set()
             self._pod_status.nominate(Key(*record.key), record.uid, node)
 
     def _completed(self, group: Group) -> None:
@@ -287,9 +333,20 @@ class CoschedulerProcess:
             self._controller.enqueue(Key(group.key.namespace, group.key.name))
 
     def _report(self, refused: Refused) -> None:
+        if refused.status.rejected and self._is_kept(refused.record):
+            return
         group = self.groups.of(refused.record.key)
         waiting = group.pending() if group is not None and group.complete and not group.satisfied else ()
         self._reports.put(refused, [each for each in waiting if each.key != refused.record.key])
+
+    def _is_kept(self, record: PodRecord) -> bool:
+        """Say on a pod and those of its gang that wait until when victims checkpoint; tell whether any do."""
+        group = self.groups.of(record.key)
+        waiting = group.pending() if group is not None else [record]
+        why = why_kept(self.services, waiting, otherwise="")
+        for each in waiting if why else ():
+            self._reports.kept(each, why)
+        return bool(why)
 
     def _group_refused(self, group: Group, reason: str) -> None:
         self._woken.set()

@@ -18,6 +18,7 @@ from spinney.reporting.pods import (
     PodStatusWriter,
     PodVerdict,
 )
+from spinney.reporting.verdicts import WAITING_FOR_ROOM
 
 
 class Reports:
@@ -45,6 +46,10 @@ class Reports:
     def held(self, record: PodRecord, status: Status) -> None:
         """Report why a pod is not tried."""
         self._say(record, status.waits, status.message)
+
+    def kept(self, record: PodRecord, message: str) -> None:
+        """Report that room is being made for a pod: no new node is needed."""
+        self._say(record, WAITING_FOR_ROOM, message)
 
     def message(self, refused: Refused) -> str:
         """Return the text: nodes counted by reason, or why the pod was refused as a whole."""

@@ -83,7 +83,7 @@ class Inventory:
         self.shared = shared if shared is not None else ClusterIntake()
         self.cluster, self.claims, self.budgets = self.shared.cluster, self.shared.claims, self.shared.budgets
         self.gangs = GangBook(self.membership, self.shared.gangs)
-        self.requests = EvictionRequests()
+        self.requests = EvictionRequests(lambda asked: asked.scheduler in ("", *self.scheduler_names))
         """Which pods were asked to go."""
         self._evicted: dict[GangKey, datetime] = {}
         self._queues: dict[str, Queue] = {}
