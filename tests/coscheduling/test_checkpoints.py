@@ -20,8 +20,9 @@ from .world import World, a_group, a_node, a_pod, a_world
 pytestmark = pytest.mark.parametrize("cluster_name", ["embedded"], indirect=True)
 
 
-async def a_training_gang(world: World, name: str = "train", size: int = 2, **declared: str) -> None:
-    """Create a group of pods that run on a node of their size, and declare something on their group."""
+async def a_training_gang(world: World, name: str = "train", **declared: str) -> None:
+    """Create a group of two pods that run on a node of their own, and declare something on their group."""
+    size = 2
     await world.priority("high", 1000)
     await world.nodes(a_node(f"{name}-node", cpu=str(size)))
     group = a_group(name, size)
