@@ -113,7 +113,8 @@ PROVISIONING: Final = (
 """Asking an autoscaler for the nodes of gangs; only where a class of requests is named."""
 
 COSCHEDULER: Final = (
-    Right("", ("pods",), (*READ, "delete")),  # preemption deletes, as kube-scheduler's does
+    # Preemption deletes, as kube-scheduler's does; patched is what victims are asked before.
+    Right("", ("pods",), (*READ, "patch", "delete")),
     Right("", ("nodes", "namespaces", "persistentvolumes", "persistentvolumeclaims"), READ),
     Right("", ("pods/binding",), ("create",)),
     Right("", ("pods/status", "persistentvolumes", "persistentvolumeclaims"), ("patch",)),
